@@ -1,0 +1,96 @@
+"""The conservation laws of a trace. A trace that breaks one is a bug, and the app says so."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import get_args
+
+from .trace import Round, Trace, Verdict
+
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+
+
+def audit(trace: Trace) -> list[str]:
+    """One sentence for every law that `trace` breaks; empty when it is clean."""
+    return [*_totals(trace), *(problem for row in trace.rounds for problem in _round(row)), *_sequence(trace)]
+
+
+def _round(row: Round) -> Iterator[str]:
+    where = f"Round {row.index}"
+    nodes, tokens, sources = row.nodes, row.committed.token, row.committed.source
+    accepted = [node for node, verdict in enumerate(nodes.verdict) if verdict == "accepted"]
+    if not tokens:
+        yield f"{where} committed no token."
+    for node, parent in enumerate(nodes.parent):
+        depth = 1 if parent < 0 else nodes.depth[parent] + 1
+        if nodes.depth[node] != depth:
+            yield f"{where}: node {node} has depth {nodes.depth[node]}, its parent makes it {depth}."
+        if (
+            nodes.verdict[node] in ("accepted", "rejected")
+            and parent >= 0
+            and nodes.verdict[parent] != "accepted"
+        ):
+            yield f"{where}: node {node} was judged although its parent was not accepted."
+    path = [nodes.token[node] for node in accepted]
+    if [nodes.depth[node] for node in accepted] != list(range(1, len(accepted) + 1)):
+        yield f"{where}: the accepted nodes are not one path."
+    if tokens[: len(path)] != path or sources[: len(path)] != ["accepted"] * len(path):
+        yield f"{where}: the committed tokens do not begin with the accepted ones."
+    if len(tokens) - len(path) not in (0, 1) or "accepted" in sources[len(path) :]:
+        yield f"{where}: {len(tokens)} tokens were committed for {len(path)} accepted nodes."
+    if nodes.coin is not None and nodes.threshold is not None:
+        for node, (coin, threshold) in enumerate(zip(nodes.coin, nodes.threshold, strict=True)):
+            verdict = nodes.verdict[node]
+            if verdict in ("accepted", "rejected") and (
+                threshold is None or (coin < threshold) != (verdict == "accepted")
+            ):
+                yield f"{where}: node {node} is {verdict} with coin {coin} against threshold {threshold}."
+    for position in row.positions:
+        for name in ("p", "model_p", "q", "model_q", "residual"):
+            head = getattr(position, name)
+            if head is not None and not math.isclose(sum(head.prob) + head.tail, 1.0, abs_tol=1e-3):
+                yield f"{where}: {name} at node {position.at} sums to {sum(head.prob) + head.tail:.5f}."
+    if row.positions and [position.token for position in row.positions] != tokens:
+        yield f"{where}: the recorded positions are not those of the committed tokens."
+
+
+def _sequence(trace: Trace) -> Iterator[str]:
+    """Laws between rounds: the output, the cache, the clock."""
+    length = len(trace.header.prompt_ids)
+    clock = 0.0
+    committed: list[int] = []
+    for expected, row in enumerate(trace.rounds):
+        where = f"Round {row.index}"
+        if row.index != expected:
+            yield f"{where} stands where round {expected} should."
+        if row.cache_before != length - 1:
+            yield f"{where} began with {row.cache_before} cached rows for {length} tokens."
+        length += len(row.committed.token)
+        committed += row.committed.token
+        if row.cache_after != length - 1:
+            yield f"{where} ended with {row.cache_after} cached rows for {length} tokens."
+        if row.start_s < clock - 1e-9:
+            yield f"{where} began at {row.start_s:.6f} s, before the round before it ended."
+        clock = row.end_s
+    if trace.rounds and committed != trace.output.ids:
+        yield "The committed tokens do not make the output."
+    if "".join(trace.output.texts) != trace.output.text:
+        yield "The pieces of the output do not join to its text."
+
+
+def _totals(trace: Trace) -> Iterator[str]:
+    stats = trace.stats
+    counts = {name: getattr(stats, name) for name in VERDICTS}
+    if stats.proposed != sum(counts.values()):
+        listed = ", ".join(f"{count} {name}" for name, count in counts.items())
+        yield f"{stats.proposed} tokens were proposed, but their verdicts are: {listed}."
+    if stats.tokens != len(trace.output.ids):
+        yield f"The statistics count {stats.tokens} tokens, the output has {len(trace.output.ids)}."
+    if trace.rounds:
+        verdicts = [verdict for row in trace.rounds for verdict in row.nodes.verdict]
+        for name in VERDICTS:
+            if verdicts.count(name) != counts[name]:
+                yield f"The statistics count {counts[name]} {name} nodes, the rounds {verdicts.count(name)}."
+        if len(trace.rounds) != stats.target_passes:
+            yield f"The statistics count {stats.target_passes} target passes, the trace has {len(trace.rounds)} rounds."

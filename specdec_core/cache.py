@@ -1,0 +1,102 @@
+"""KV memory: one preallocated block per layer, which keeps an accepted path and forgets the rest without reallocating.
+
+Rows [0, length) are the committed prefix. A pass writes its tokens behind them; `keep` then gathers the rows of the
+accepted path to the front and moves `length`. Everything behind `length` is garbage to be overwritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import Cache
+from transformers.cache_utils import CacheLayerMixin
+
+
+class KVLayer(CacheLayerMixin):
+    """The keys and values of one attention layer, each (1, heads, capacity, head_dim) in the model's dtype."""
+
+    is_sliding = False
+
+    def __init__(self, memory: KVMemory) -> None:
+        super().__init__()
+        self.memory = memory
+        self.block_keys: Tensor | None = None
+        self.block_values: Tensor | None = None
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        """Reserve the whole block once the model has shown its shapes."""
+        batch, heads, _, width = key_states.shape
+        capacity = self.memory.capacity
+        self.block_keys = key_states.new_empty(batch, heads, capacity, width)
+        self.block_values = value_states.new_empty(batch, heads, capacity, value_states.shape[-1])
+        self.is_initialized = True
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor]:
+        """Write the pass's rows behind the prefix; returns views of prefix and pass, (1, heads, length + n, head_dim)."""
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        assert self.block_keys is not None and self.block_values is not None
+        start = self.memory.length
+        end = start + key_states.shape[-2]
+        keys, values = self.block_keys[:, :, :end], self.block_values[:, :, :end]
+        keys[:, :, start:] = key_states
+        values[:, :, start:] = value_states
+        return keys, values
+
+    def get_seq_length(self) -> int:
+        """Rows of the committed prefix."""
+        return self.memory.length
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        """Length and offset of the keys that a mask must cover."""
+        return self.memory.length + query_length, 0
+
+    def get_max_length(self) -> int:
+        """How many rows fit."""
+        return self.memory.capacity
+
+
+class KVMemory(Cache):
+    """The cache of one sequence on one model, handed to the model's forward as `past_key_values`.
+
+    Args:
+        layers: number of attention layers.
+        capacity: rows reserved per layer; writing beyond it raises (the decoder plans so that it never does).
+    """
+
+    def __init__(self, layers: int, capacity: int) -> None:
+        self.capacity = capacity
+        self.length = 0
+        super().__init__(layers=[KVLayer(self) for _ in range(layers)])
+
+    def extend(self, rows: int) -> None:
+        """Count the first `rows` rows of the last pass as committed; they already stand in place."""
+        self._check(self.length + rows)
+        self.length += rows
+
+    def rewind(self, length: int) -> None:
+        """Forget everything behind the first `length` rows."""
+        if not 0 <= length <= self.length:
+            raise ValueError(f"cannot rewind a cache of {self.length} rows to {length}")
+        self.length = length
+
+    def keep(self, rows: Sequence[int]) -> None:
+        """Keep these rows of the last pass (ascending, 0 = its first token), gathered behind the prefix."""
+        self._check(self.length + len(rows))
+        if list(rows) != list(range(len(rows))):  # a chain's accepted rows already stand in place
+            for layer in self.layers:
+                assert isinstance(layer, KVLayer) and layer.block_keys is not None
+                index = torch.as_tensor(rows, device=layer.block_keys.device) + self.length
+                for block in (layer.block_keys, layer.block_values):
+                    assert block is not None
+                    block[:, :, self.length : self.length + len(rows)] = block.index_select(2, index)
+        self.length += len(rows)
+
+    def _check(self, length: int) -> None:
+        if length > self.capacity:
+            raise ValueError(f"the cache holds {self.capacity} rows, {length} are needed")

@@ -1,0 +1,191 @@
+"""Reading weights and tokenizers from a folder or the hub: safetensors only, no code from a model's repository."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from .errors import ModelError
+from .machine import available_bytes
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+WANTED = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja"]
+Report = Callable[[int, int], None]  # bytes so far, bytes in all
+
+
+def fetch(repository: str, report: Report = lambda done, total: None) -> None:
+    """Download what loading needs into the hub's cache, telling the progress in bytes.
+
+    Raises:
+        ModelError: if the hub cannot be reached, or has no such model, or it has no safetensors.
+    """
+    from huggingface_hub import HfApi, hf_hub_download
+    from huggingface_hub.utils import filter_repo_objects
+
+    with _sentences(repository):
+        siblings = HfApi().model_info(repository, files_metadata=True).siblings or []
+        sizes = {file.rfilename: file.size or 0 for file in siblings}
+        names = [name for name in filter_repo_objects(sizes, allow_patterns=WANTED) if "/" not in name]
+        if not any(name.endswith(".safetensors") for name in names):
+            raise ModelError(_no_safetensors(repository))
+        done, total = 0, sum(sizes[name] for name in names)
+        for name in names:
+            report(done, total)
+            hf_hub_download(repository, name)
+            done += sizes[name]
+        report(total, total)
+
+
+def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
+    """The fast tokenizer of a folder or hub id.
+
+    Raises:
+        ModelError: if there is none.
+    """
+    from transformers import AutoTokenizer
+
+    with _sentences(source):
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
+    if not tokenizer.is_fast:
+        raise ModelError(
+            f"'{_short(source)}' has no fast tokenizer (tokenizer.json), which the token texts need."
+        )
+    loaded: PreTrainedTokenizerBase = tokenizer
+    return loaded
+
+
+def load_model(source: str, device: torch.device, dtype: torch.dtype) -> PreTrainedModel:
+    """The causal LM of a folder or hub id, in eval mode on `device`.
+
+    Raises:
+        ModelError: see `models.load_models`.
+    """
+    from transformers import AutoModelForCausalLM
+
+    config = _config(source)
+    check_architecture(config, _short(source))
+    if Path(source).is_dir() and not any(Path(source).glob("*.safetensors")):
+        raise ModelError(_no_safetensors(source))
+    _check_memory(config, _short(source), device, dtype)
+    with _sentences(source):
+        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
+            source,
+            config=config,
+            dtype=dtype,
+            use_safetensors=True,
+            trust_remote_code=False,
+            attn_implementation="sdpa",
+        )
+    return model.to(device).eval()  # type: ignore[arg-type, no-any-return]
+
+
+def _config(source: str) -> PreTrainedConfig:
+    from transformers import AutoConfig
+
+    with _sentences(source):
+        config: PreTrainedConfig = AutoConfig.from_pretrained(source, trust_remote_code=False)
+    return config
+
+
+def check_architecture(config: PreTrainedConfig, name: str) -> None:
+    """Refuse what the loop cannot roll back or read as a tree.
+
+    Raises:
+        ModelError: saying what the model is and why that does not work.
+    """
+    from transformers import DynamicCache
+    from transformers.cache_utils import DynamicLayer
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+
+    if config.is_encoder_decoder:
+        raise ModelError(
+            f"'{name}' is an encoder–decoder model; this version decodes causal language models only."
+        )
+    if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
+        raise ModelError(
+            f"'{name}' ({config.model_type}) is not a causal language model. Choose one that writes text."
+        )
+    if getattr(MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], "_is_stateful", False):
+        raise ModelError(_not_croppable(name, config.model_type, "a recurrent state"))
+    layers = DynamicCache(config=config).layers
+    kinds = {type(layer).__name__ for layer in layers if type(layer) is not DynamicLayer}
+    if getattr(config, "sliding_window", None) and getattr(config, "use_sliding_window", True):
+        kinds.add("DynamicSlidingWindowLayer")
+    if kinds:
+        what = "a sliding-window cache" if any("Sliding" in kind for kind in kinds) else "a recurrent state"
+        raise ModelError(_not_croppable(name, config.model_type, what))
+
+
+def _not_croppable(name: str, kind: str, what: str) -> str:
+    return (
+        f"'{name}' ({kind}) keeps {what}, which cannot forget a rejected draft exactly. "
+        "Choose a model with full attention in every layer."
+    )
+
+
+def _check_memory(config: PreTrainedConfig, name: str, device: torch.device, dtype: torch.dtype) -> None:
+    """Count the parameters without allocating them and compare with what is free."""
+    from transformers import AutoModelForCausalLM
+
+    with torch.device("meta"):
+        count = AutoModelForCausalLM.from_config(config, trust_remote_code=False).num_parameters()
+    needed, free = int(count * dtype.itemsize * 1.1), available_bytes(device)
+    if needed > free:
+        raise ModelError(
+            f"'{name}' needs about {needed / 1e9:.1f} GB for its {count / 1e6:,.0f} M parameters, and {device.type} has "
+            f"{free / 1e9:.1f} GB free. Choose a smaller model or a 16-bit dtype."
+        )
+
+
+class _sentences:
+    """Turn what the hub and transformers raise into one `ModelError` sentence."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        if error is None or isinstance(error, ModelError) or not isinstance(error, Exception):
+            return
+        raise ModelError(_explain(self.source, error)) from error
+
+
+def _explain(source: str, error: Exception) -> str:
+    name, text = _short(source), str(error)
+    kind = type(error).__name__
+    if "trust_remote_code" in text or "custom code" in text:
+        return f"'{name}' needs code from its own repository, which is never run here. Choose a model that transformers knows."
+    if "safetensors" in text and "no file named" in text.lower():
+        return _no_safetensors(source)
+    if kind == "GatedRepoError" or "gated repo" in text:
+        return f"'{name}' is gated on the hub: accept its terms there and set HF_TOKEN, then load it again."
+    if kind in ("RepositoryNotFoundError", "HFValidationError") or "is not a valid model identifier" in text:
+        return f"There is no model '{name}': neither a folder here nor an id on the hub. Check the spelling."
+    if isinstance(error, json.JSONDecodeError):
+        return f"'{name}' has a damaged configuration: a file of it is not JSON."
+    if isinstance(error, OSError) or "connect" in text.lower() or kind.endswith(("ConnectError", "Timeout")):
+        return (
+            f"'{name}' could not be loaded: it is no folder here, and the hub cannot be reached or has no such files. "
+            "Check the name, and the network if it is a hub id."
+        )
+    first = text.strip().splitlines()[0][:200] if text.strip() else kind
+    return f"'{name}' could not be loaded: {first}"
+
+
+def _no_safetensors(source: str) -> str:
+    return (
+        f"'{_short(source)}' has no safetensors weights; pickled ones can run code when read and are refused. "
+        "Choose a model with *.safetensors files, or convert it."
+    )
+
+
+def _short(source: str) -> str:
+    return Path(source).name if Path(source).is_absolute() else source

@@ -1,0 +1,51 @@
+"""Several lanes on one prompt, each on its own clock; the lane that is behind always computes next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from .errors import SettingsError
+from .events import Event, Finished, Step
+from .loop import stream
+from .models import Models
+from .settings import Settings
+
+MAX_LANES = 8
+
+
+def race(
+    models: Models,
+    prompt: str | Sequence[int],
+    lanes: Sequence[Settings],
+    *,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Iterator[Event]:
+    """Decode `prompt` once per entry of `lanes`; events carry their lane.
+
+    A lane's clock advances only while that lane computes, so each has the device to itself, and because the lane whose
+    clock is behind goes next, the lanes appear side by side in real time.
+
+    Raises:
+        SpecdecError: one sentence, before the first event.
+    """
+    if not 1 <= len(lanes) <= MAX_LANES:
+        raise SettingsError(f"A race has 1 to {MAX_LANES} lanes, got {len(lanes)}.")
+    streams = [
+        stream(models, prompt, settings, lane=lane, cancelled=cancelled)
+        for lane, settings in enumerate(lanes)
+    ]
+    return _interleave(streams)
+
+
+def _interleave(streams: list[Iterator[Event]]) -> Iterator[Event]:
+    for events in streams:
+        yield next(events)  # Started: prefill of each lane, before any clock runs
+    clocks = dict.fromkeys(range(len(streams)), 0.0)
+    while clocks:
+        lane = min(clocks, key=clocks.__getitem__)
+        event = next(streams[lane])
+        if isinstance(event, Step):
+            clocks[lane] = event.clock_s
+        elif isinstance(event, Finished):
+            del clocks[lane]
+        yield event

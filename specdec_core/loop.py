@@ -1,0 +1,218 @@
+"""The loop: propose → verify → judge → commit, as a generator of events that can be closed between rounds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from .events import Event, Finished, Started, Step
+from .models import Models
+from .plan import Plan
+from .proposers import Outcome
+from .randomness import Stream, uniforms
+from .recorder import RawRound, Recorder, new_round
+from .rules import Judgement
+from .sampling import draw
+from .settings import Settings
+from .stats import Tally
+from .target import PREFILL_CHUNK
+from .texts import Pieces
+from .trace import EndReason, Output, Round, Source, Trace, Verdict
+from .tree import TokenTree
+
+Cancelled = Callable[[], bool]
+
+
+def decode(models: Models, prompt: str | Sequence[int], settings: Settings | None = None) -> Trace:
+    """Decode to the end and return the record.
+
+    Args:
+        models: what `load_models` gave.
+        prompt: text, or token ids.
+        settings: defaults to `Settings()`.
+
+    Raises:
+        SpecdecError: one sentence, if the prompt, the settings and the models do not fit together.
+    """
+    for event in stream(models, prompt, settings):
+        if isinstance(event, Finished):
+            return event.trace
+    raise AssertionError("a stream ends with Finished")
+
+
+def stream(
+    models: Models,
+    prompt: str | Sequence[int],
+    settings: Settings | None = None,
+    *,
+    lane: int = 0,
+    cancelled: Cancelled = lambda: False,
+) -> Iterator[Event]:
+    """Decode as a generator: one `Started`, a `Step` per round, one `Finished` with the trace.
+
+    Closing the generator ends the work at once; `cancelled` is asked between rounds and ends it with a trace.
+    Raises as `decode`; everything a user can get wrong is refused before the first event.
+    """
+    plan = Plan.make(models, prompt, settings or Settings())  # raises here, not at the first next()
+    return _Loop(plan, lane, cancelled).run()
+
+
+@dataclass(slots=True)
+class _Ending:
+    """How many of a round's tokens are kept, and why the text ends there, if it does."""
+
+    kept: int
+    reason: EndReason | None
+
+
+class _Loop:
+    """One lane: its clock, its record, and the round."""
+
+    def __init__(self, plan: Plan, lane: int, cancelled: Cancelled) -> None:
+        self.plan, self.lane, self.cancelled = plan, lane, cancelled
+        self.settings = plan.settings
+        self.recorder = Recorder(plan.settings.record)
+        self.tally = Tally()
+        self.pieces = Pieces(plan.models.codec, plan.prompt_ids)
+        self.output = Output([], [], [], "")
+        self.tokens = plan.context.tokens
+
+    def run(self) -> Iterator[Event]:
+        prefill_s = self._prefill()
+        plan, settings = self.plan, self.settings
+        yield Started(self.lane, settings.proposer, settings.rule, len(plan.prompt_ids), prefill_s)
+        reason: EndReason | None = None
+        while reason is None and not self.cancelled():
+            step, reason = self._round()
+            yield step
+        rounds = self.recorder.finish()
+        rest = self.pieces.rest()
+        if rest and self.output.texts:
+            self.output.texts[-1] += rest
+        self.output.text = "".join(self.output.texts)
+        stats = self.tally.stats(prefill_s, self.recorder.seconds)
+        end: EndReason = reason or "cancelled"
+        trace = Trace(plan.header(), rounds, self.output, end, stats, plan.names(rounds, self.output.ids))
+        yield Finished(self.lane, end, stats, trace)
+
+    def _prefill(self) -> float:
+        """Read the prompt without its last token, which is the first root; seconds."""
+        began = time.perf_counter()
+        prompt = self.tokens[:-1]
+        for start in range(0, len(prompt), PREFILL_CHUNK):
+            if self.cancelled():
+                return time.perf_counter() - began
+            self.plan.target.prefill(prompt[start : start + PREFILL_CHUNK])
+        self.plan.proposer.start(self.plan.context)
+        self.plan.target.synchronise()
+        return time.perf_counter() - began
+
+    @torch.inference_mode()
+    def _round(self) -> tuple[Step, EndReason | None]:
+        plan, context, target = self.plan, self.plan.context, self.plan.target
+        index, start_s, before = self.tally.passes, self.tally.clock, target.length
+        context.round = index
+        context.limit = self.settings.max_new_tokens - len(self.output.ids) - 1
+
+        laps = [time.perf_counter()]
+        proposal = plan.proposer.propose(context)
+        tree = proposal.tree
+        plan.check(tree)
+        target.synchronise()
+        laps.append(time.perf_counter())
+        logits = target.read(self.tokens[-1], tree)
+        target.synchronise()
+        laps.append(time.perf_counter())
+        coins = uniforms(self.settings.seed, Stream.COINS, index, len(tree)).tolist() if len(tree) else []
+        p = context.warp(logits)
+        judgement = plan.rule.judge(tree, p, proposal.q, coins)
+        number, last = self._draw(judgement, index)
+        laps.append(time.perf_counter())
+        tokens = [tree.tokens[node] for node in judgement.path] + [last]
+        ending = self._ending(tokens)  # decodes text, which is not the decoder's time
+        resumed = time.perf_counter()
+        tokens = tokens[: ending.kept]
+        target.keep([0, *(node + 1 for node in judgement.path[: ending.kept - 1])])
+        self.tokens.extend(tokens)
+        plan.proposer.observe(context, Outcome(judgement.path[: ending.kept], tokens))
+        target.synchronise()
+        committed = time.perf_counter()
+
+        verdicts = _cut(tree, judgement, ending.kept)
+        final: Source = judgement.source if len(tree) else "plain"
+        sources: list[Source] = ["accepted"] * min(ending.kept, len(judgement.path))
+        sources += [final] * (ending.kept - len(sources))
+        seconds = [*(after - earlier for earlier, after in pairwise(laps)), committed - resumed]
+        self.tally.add(verdicts, len(tokens), proposal.passes, seconds)
+        row = new_round(
+            index, start_s, seconds, (before, target.length), proposal.passes, tree, verdicts, (tokens, sources),
+            proposal.note,
+        )  # fmt: skip
+        greedy = context.warp.greedy
+        self.recorder.add(
+            RawRound(
+                row, tree, judgement, verdicts, coins, logits, None if greedy else p, None if greedy else proposal.q,
+                proposal.logits, number,
+            )
+        )  # fmt: skip
+        return self._step(row), ending.reason
+
+    def _draw(self, judgement: Judgement, index: int) -> tuple[float | None, int]:
+        """The corrected or bonus token, and the number that drew it (None where the law is one-hot)."""
+        final: Tensor = judgement.final
+        if self.plan.context.warp.greedy:
+            return None, int(final.argmax())
+        number = float(uniforms(self.settings.seed, Stream.CORRECTION, index, 1)[0])
+        return number, int(draw(final, number))
+
+    def _ending(self, tokens: list[int]) -> _Ending:
+        """Cut a round's tokens exactly at the end of sequence, a stop string, or the length limit."""
+        room = self.settings.max_new_tokens - len(self.output.ids)
+        for kept, token in enumerate(tokens, start=1):
+            if self._append(token):
+                return _Ending(kept, "stop")
+            if token in self.plan.models.eos:
+                return _Ending(kept, "eos")
+            if kept == room:
+                return _Ending(kept, "length")
+        return _Ending(len(tokens), None)
+
+    def _append(self, token: int) -> bool:
+        """Add a token's piece to the output; whether a stop string now stands at its end."""
+        piece = self.pieces.push(token)
+        output = self.output
+        output.ids.append(token)
+        output.texts.append(piece)
+        output.offsets.append(len(output.text))
+        output.text += piece
+        return any(stop in output.text[-len(piece) - len(stop) :] for stop in self.settings.stop if piece)
+
+    def _step(self, row: Round) -> Step:
+        return Step(
+            lane=self.lane,
+            round=row.index,
+            clock_s=row.end_s,
+            tokens=row.committed.token,
+            texts=self.output.texts[-len(row.committed.token) :],
+            sources=row.committed.source,
+            parent=row.nodes.parent,
+            node_texts=self.plan.models.codec.names(row.nodes.token),
+            verdict=row.nodes.verdict,
+            total=len(self.output.ids),
+        )
+
+
+def _cut(tree: TokenTree, judgement: Judgement, kept: int) -> list[Verdict]:
+    """The rule's verdicts, with `cut` for what it judged beyond the last committed token."""
+    if kept > len(judgement.path):
+        return judgement.verdicts
+    alive = {-1, *judgement.path[: kept - 1]}
+    return [
+        "cut" if verdict in ("accepted", "rejected") and tree.parents[node] not in alive else verdict
+        for node, verdict in enumerate(judgement.verdicts)
+    ]

@@ -1,0 +1,205 @@
+"""Load a target with its draft and tokenizer; refuse, with a sentence, what cannot be decoded speculatively."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from . import catalogue
+from .errors import ModelError
+from .hub import load_model, load_tokenizer
+from .machine import choose_device, choose_dtype, describe
+from .proposers import PROPOSERS, Proposer
+from .target import CausalReader, Reader, self_check
+from .texts import Codec, HubCodec
+from .trace import ModelInfo
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+
+class Model(Protocol):
+    """A loaded model: the weights, shared by all lanes; each lane takes a reader of its own."""
+
+    info: ModelInfo
+    vocabulary: int
+    positions: int  # the longest text it can read, in tokens
+
+    def reader(self, capacity: int) -> Reader:
+        """A fresh KV memory of `capacity` rows on these weights."""
+        ...
+
+
+class HubModel:
+    """A Hugging Face causal LM as a `Model`."""
+
+    def __init__(self, name: str, model: PreTrainedModel) -> None:
+        self.model = model
+        self.info = ModelInfo(name, int(model.num_parameters()), str(model.config.model_type))
+        self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
+        self.positions = int(getattr(model.config, "max_position_embeddings", None) or 1_000_000)
+
+    def reader(self, capacity: int) -> Reader:
+        return CausalReader(self.model, capacity)
+
+
+@dataclass(slots=True)
+class Models:
+    """What one decode needs: target, perhaps a draft, and their common tokenizer.
+
+    Attributes:
+        eos: token ids that end the text.
+        bos: the token an empty prompt starts from, if there is one.
+        machine: the device in words, for the record.
+    """
+
+    codec: Codec
+    target: Model
+    draft: Model | None = None
+    eos: frozenset[int] = frozenset()
+    bos: int | None = None
+    device: str = "cpu"
+    dtype: str = "float32"
+    machine: str = "unknown"
+
+    @property
+    def target_info(self) -> ModelInfo:
+        """Name and size of the target."""
+        return self.target.info
+
+    @property
+    def draft_info(self) -> ModelInfo | None:
+        """Name and size of the draft, if there is one."""
+        return self.draft.info if self.draft else None
+
+    @property
+    def chat_template(self) -> bool:
+        """Whether prompts can be wrapped as a chat turn."""
+        return isinstance(self.codec, HubCodec) and bool(self.codec.tokenizer.chat_template)
+
+    def chat(self, prompt: str) -> list[int]:
+        """`prompt` as a user's turn in the model's chat template, as token ids."""
+        if not self.chat_template or not isinstance(self.codec, HubCodec):
+            raise ModelError("This model has no chat template; send the prompt as plain text.")
+        turn = [{"role": "user", "content": prompt}]
+        text = self.codec.tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
+        ids: list[int] = self.codec.tokenizer.encode(text, add_special_tokens=False)
+        return ids
+
+    def why_not(self, kind: type[Proposer]) -> str | None:
+        """Why these models cannot serve a proposer, as a sentence; None if they can."""
+        if "draft" in kind.needs and self.draft is None:
+            return (
+                f"The proposer '{kind.name}' needs a draft model and none is loaded with '{self.target.info.name}'. "
+                "Load one (draft=…), or choose a proposer without one, such as 'prompt-lookup'."
+            )
+        return None
+
+    def available(self) -> dict[str, str | None]:
+        """For each proposer None if it can run with these models, else the reason why not."""
+        return {name: self.why_not(kind) for name, kind in PROPOSERS.items()}
+
+    def window(self, with_draft: bool) -> int:
+        """The longest text, in tokens, that all models taking part can read."""
+        return (
+            min(self.target.positions, self.draft.positions)
+            if with_draft and self.draft
+            else self.target.positions
+        )
+
+
+def load_models(
+    target: str | Path | None = None,
+    draft: str | Path | None = None,
+    *,
+    device: str = "auto",
+    dtype: str = "auto",
+) -> Models:
+    """Load models for decoding.
+
+    Args:
+        target: None for the bundled family, a name of the catalogue, a hub id, or a folder in the transformers layout.
+        draft: likewise; None takes the catalogue's partner of the target, and none for an unknown target.
+        device: auto (cuda, mps, cpu), or one of these.
+        dtype: auto (bfloat16 on cuda, else float32), float32, bfloat16 or float16.
+
+    Raises:
+        ModelError: with one sentence, if something is missing, unsafe (pickle weights, remote code), unsuited
+            (sliding window, recurrent state), or does not fit together (different tokenizers).
+    """
+    chosen_device = choose_device(device)
+    chosen_dtype = choose_dtype(dtype, chosen_device)
+    target = catalogue.BUNDLED if target is None else target
+    entry = catalogue.find(str(target))
+    target_source = resolve(str(entry.target if entry else target))
+    draft_source = resolve(str(draft)) if draft else resolve(entry.draft) if entry and entry.draft else None
+
+    tokenizer = load_tokenizer(target_source)
+    if draft_source is not None:
+        same_tokenizer(tokenizer, load_tokenizer(draft_source), target_source, draft_source)
+    model = load_model(target_source, chosen_device, chosen_dtype)
+    small = load_model(draft_source, chosen_device, chosen_dtype) if draft_source is not None else None
+    return assemble(tokenizer, model, small, names=(_name(target_source), _name(draft_source or "")))
+
+
+def assemble(
+    tokenizer: PreTrainedTokenizerBase,
+    target: PreTrainedModel,
+    draft: PreTrainedModel | None = None,
+    names: tuple[str, str] = ("target", "draft"),
+) -> Models:
+    """Models from objects already loaded, e.g. in a notebook or a test; each is checked on a small tree first.
+
+    Raises:
+        ModelError: if a model's tree pass does not equal its path-by-path passes.
+    """
+    for name, model in zip(names, (target, draft), strict=True):
+        if model is not None:
+            model.eval()
+            self_check(CausalReader(model, 16), name)
+    device = target.device
+    generation = target.generation_config
+    ends = generation.eos_token_id if generation is not None else None
+    eos = {tokenizer.eos_token_id} if ends is None else {ends} if isinstance(ends, int) else set(ends)
+    return Models(
+        codec=HubCodec(tokenizer),
+        target=HubModel(names[0], target),
+        draft=HubModel(names[1], draft) if draft is not None else None,
+        eos=frozenset(token for token in eos if token is not None),
+        bos=tokenizer.bos_token_id,
+        device=str(device.type),
+        dtype=str(target.dtype).removeprefix("torch."),
+        machine=describe(device),
+    )
+
+
+def resolve(name: str) -> str:
+    """A bundled model's name as its folder; anything else as it is."""
+    folder = catalogue.bundled_folder() / name
+    return str(folder) if name.startswith("specdec-") and "/" not in name else name
+
+
+def same_tokenizer(
+    target: PreTrainedTokenizerBase, draft: PreTrainedTokenizerBase, target_name: str, draft_name: str
+) -> None:
+    """Refuse a draft that names tokens differently; widths that differ only by padding are fine.
+
+    Raises:
+        ModelError: naming the first difference.
+    """
+    ours, theirs = target.get_vocab(), draft.get_vocab()
+    if ours == theirs:
+        return
+    different = next((text for text, token in ours.items() if theirs.get(text) != token), None)
+    different = different or next(text for text in theirs if text not in ours)
+    raise ModelError(
+        f"'{_name(draft_name)}' cannot draft for '{_name(target_name)}': their tokenizers differ (the target has "
+        f"{len(ours):,} tokens, the draft {len(theirs):,}; {different!r} is one that differs). "
+        "Choose a draft of the same family."
+    )
+
+
+def _name(source: str) -> str:
+    """What a model is called in a trace: a hub id as it is, a folder by its last part, never a path."""
+    return Path(source).name if Path(source).is_absolute() or Path(source).exists() else source

@@ -1,0 +1,146 @@
+"""Before the first round: everything that can be refused is refused here, and the parts of the loop are put together."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Self
+
+from .errors import PromptError, SettingsError
+from .machine import packages
+from .models import Models
+from .proposers import Context, Proposer, proposer_class
+from .proposers.base import Resources
+from .rules import Rule, rule_class
+from .sampling import Warp
+from .settings import Settings
+from .target import Reader
+from .trace import Header, Round
+from .tree import TokenTree
+
+MAX_PROMPT_CHARACTERS = 1_000_000
+
+
+@dataclass(slots=True)
+class Plan:
+    """A decode that can begin: nothing a user said can fail after this."""
+
+    models: Models
+    settings: Settings
+    prompt: str
+    prompt_ids: list[int]
+    target: Reader
+    proposer: Proposer
+    rule: Rule
+    context: Context
+
+    @classmethod
+    def make(cls, models: Models, prompt: str | Sequence[int], settings: Settings) -> Self:
+        """Check prompt, settings and models against each other and build the lane's parts.
+
+        Raises:
+            SpecdecError: one sentence.
+        """
+        kind, rule_kind = proposer_class(settings.proposer), rule_class(settings.rule)
+        kind.check(settings)
+        rule_kind.check(settings)
+        why_not = models.why_not(kind)
+        if why_not is not None:
+            raise SettingsError(why_not)
+        text, ids = _read_prompt(models, prompt)
+        needs_draft = "draft" in kind.needs
+        window = models.window(needs_draft)
+        if len(ids) + settings.max_new_tokens > window:
+            raise PromptError(
+                f"The prompt has {len(ids):,} tokens and {settings.max_new_tokens:,} more are asked for, but the models "
+                f"read at most {window:,} in all. Shorten the prompt or ask for fewer tokens."
+            )
+        capacity = len(ids) + settings.max_new_tokens + kind.max_nodes(settings) + 1
+        draft = models.draft.reader(capacity) if needs_draft and models.draft else None
+        warp = Warp(settings.temperature, settings.top_k, settings.top_p)
+        context = Context(settings, warp, models.target.vocabulary, len(ids), list(ids))
+        return cls(
+            models=models,
+            settings=settings,
+            prompt=text,
+            prompt_ids=ids,
+            target=models.target.reader(capacity),
+            proposer=kind(Resources(draft=draft), settings.options),
+            rule=rule_kind(),
+            context=context,
+        )
+
+    def check(self, tree: TokenTree) -> None:
+        """Hold a proposer to its promises; a break is a bug in the proposer, not the user's doing."""
+        if len(tree) > self.proposer.max_nodes(self.settings):
+            raise ValueError(f"'{self.settings.proposer}' proposed {len(tree)} nodes, more than it announced")
+        if tree.tokens and not 0 <= min(tree.tokens) <= max(tree.tokens) < self.context.vocabulary:
+            raise ValueError(f"'{self.settings.proposer}' proposed a token id outside the vocabulary")
+
+    def header(self) -> Header:
+        """The trace's header."""
+        models = self.models
+        uses_draft = "draft" in type(self.proposer).needs
+        return Header(
+            id=secrets.token_urlsafe(12),
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            packages=packages(),
+            device=models.device,
+            dtype=models.dtype,
+            machine=models.machine,
+            target=models.target.info,
+            draft=models.draft.info if uses_draft and models.draft else None,
+            settings=self.settings.model_dump(mode="json"),
+            prompt=self.prompt,
+            prompt_ids=self.prompt_ids,
+            prompt_texts=models.codec.names(self.prompt_ids),
+            vocabulary=models.target.vocabulary,
+        )
+
+    def names(self, rounds: Iterable[Round], output: Iterable[int]) -> dict[str, str]:
+        """The display texts of every token id that the record mentions."""
+        ids = set(output)
+        for row in rounds:
+            ids.update(row.nodes.token)
+            for position in row.positions:
+                for head in (position.p, position.model_p, position.q, position.model_q, position.residual):
+                    if head is not None:
+                        ids.update(head.id)
+        ordered = sorted(ids)
+        return {
+            str(token): name for token, name in zip(ordered, self.models.codec.names(ordered), strict=True)
+        }
+
+
+def _read_prompt(models: Models, prompt: str | Sequence[int]) -> tuple[str, list[int]]:
+    """Text and token ids of a prompt given as either."""
+    if isinstance(prompt, str):
+        if len(prompt) > MAX_PROMPT_CHARACTERS:
+            raise PromptError(
+                f"The prompt has {len(prompt):,} characters; at most {MAX_PROMPT_CHARACTERS:,} are read. Shorten it."
+            )
+        try:
+            prompt.encode()
+        except UnicodeEncodeError:
+            raise PromptError(
+                "The prompt holds half of a character (a lone surrogate). Paste it again as text."
+            ) from None
+        text, ids = prompt, models.codec.encode(prompt)
+    else:
+        ids = [int(token) for token in prompt]
+        width = models.target.vocabulary
+        bad = next((token for token in ids if not 0 <= token < width), None)
+        if bad is not None:
+            raise PromptError(
+                f"The prompt holds the token id {bad}; the target model knows ids 0 to {width - 1}."
+            )
+        text = models.codec.decode(ids)
+    if not ids:
+        if models.bos is None:
+            raise PromptError(
+                "The prompt is empty and this model has no beginning-of-sequence token to start from. Type a few words."
+            )
+        ids = [models.bos]
+    return text, ids

@@ -1,0 +1,25 @@
+"""Plain decoding: propose nothing, so that each target pass gives exactly one token. The measured baseline."""
+
+from __future__ import annotations
+
+from ..settings import Settings
+from ..tree import TokenTree
+from .base import Context, Proposal, Proposer
+
+
+class NoProposer(Proposer):
+    """Autoregressive decoding as a special case of the same loop (τ = 1)."""
+
+    name = "none"
+    title = "Plain decoding"
+    summary = (
+        "Proposes nothing: the target model writes one token per pass. It is the baseline that every speedup is "
+        "measured against."
+    )
+
+    @classmethod
+    def max_nodes(cls, settings: Settings) -> int:
+        return 0
+
+    def propose(self, context: Context) -> Proposal:
+        return Proposal(TokenTree())

@@ -1,0 +1,269 @@
+"""Writing down what happened, cheaply: tensors are kept as they come and described in batches, off the lane's clock.
+
+Describing a round (softmax, top candidates, ranks, entropies) costs some twenty tensor operations whatever its size, so
+the recorder waits for a handful of rounds and describes them at once. What that cost is reported as `record_s`.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from .proposers.base import Note
+from .rules.base import Judgement
+from .settings import Record
+from .trace import TOP, Candidates, Committed, Nodes, Position, Round, Source, Verdict
+from .tree import TokenTree
+
+FLUSH_ROUNDS = 24
+FLUSH_NUMBERS = 8_000_000  # logits held at most before they are described: 32 MB in float32
+
+
+@dataclass(slots=True)
+class RawRound:
+    """One round as the loop saw it. Shapes: n nodes, V logits; `logits`, `p` (n + 1, V), `q` None or (≤ n + 1, V)."""
+
+    row: Round
+    tree: TokenTree
+    judgement: Judgement
+    verdicts: list[Verdict]
+    coins: list[float]
+    logits: Tensor
+    p: Tensor | None  # None: greedy, p is one-hot at the argmax
+    q: Tensor | None  # None: the children were deterministic
+    draft_logits: Tensor | None
+    draw: float | None
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Collects raw rounds and turns them into `Round`s of the trace."""
+
+    mode: Record
+    rounds: list[Round] = field(default_factory=list)
+    seconds: float = 0.0
+    _waiting: list[RawRound] = field(default_factory=list)
+    _numbers: int = 0
+
+    def add(self, raw: RawRound) -> None:
+        """Take one round; it is described now or with the next few."""
+        if self.mode == "off":
+            return
+        began = time.perf_counter()
+        self.rounds.append(raw.row)
+        if self.mode == "full":
+            self._waiting.append(raw)
+            self._numbers += raw.logits.numel() * (2 if raw.p is None else 4)
+            if len(self._waiting) >= FLUSH_ROUNDS or self._numbers > FLUSH_NUMBERS:
+                self._describe()
+        self.seconds += time.perf_counter() - began
+
+    def finish(self) -> list[Round]:
+        """Describe what is still waiting and give all rounds."""
+        began = time.perf_counter()
+        if self._waiting:
+            self._describe()
+        self.seconds += time.perf_counter() - began
+        return self.rounds
+
+    @torch.inference_mode()
+    def _describe(self) -> None:
+        batch, self._waiting, self._numbers = self._waiting, [], 0
+        target = _Described(torch.cat([raw.logits for raw in batch]))
+        drafted = [raw for raw in batch if raw.draft_logits is not None]
+        draft = _Described(torch.cat([raw.draft_logits for raw in drafted])) if drafted else None  # type: ignore[misc]
+        heads = _Heads(batch, target, draft)
+        row = draft_row = 0
+        for raw in batch:
+            has_draft = raw.draft_logits is not None
+            _nodes(raw, target, row, draft if has_draft else None, draft_row)
+            raw.row.positions = heads.positions(raw, row, draft_row if has_draft else None)
+            raw.row.block_mass = _block_mass(raw)
+            row += len(raw.logits)
+            if raw.draft_logits is not None:
+                draft_row += len(raw.draft_logits)
+
+
+class _Described:
+    """A stack of logits (N, V) with the models' own probabilities (temperature 1) and their entropies."""
+
+    def __init__(self, logits: Tensor) -> None:
+        self.logits = logits
+        self.probs = logits.softmax(-1)
+        self.entropy: list[float] = torch.special.entr(self.probs).sum(-1).tolist()
+
+
+def _nodes(raw: RawRound, target: _Described, row: int, draft: _Described | None, draft_row: int) -> None:
+    """Fill the columns of the round's nodes."""
+    nodes, tree = raw.row.nodes, raw.tree
+    nodes.coin, nodes.threshold = raw.coins, raw.judgement.thresholds
+    if not len(tree):
+        nodes.p, nodes.q, nodes.model_p, nodes.model_q, nodes.rank, nodes.entropy = [], [], [], [], [], []
+        return
+    device = target.logits.device
+    parents = torch.tensor(tree.parents, device=device) + 1
+    tokens = torch.tensor(tree.tokens, device=device)
+    rows = parents + row
+    nodes.model_p = target.probs[rows, tokens].tolist()
+    if raw.p is None:
+        best = target.logits[rows].argmax(-1)
+        nodes.p = (best == tokens).float().tolist()
+    else:
+        nodes.p = raw.p[parents, tokens].tolist()
+    nodes.q = [1.0] * len(tree) if raw.q is None else raw.q[parents, tokens].tolist()
+    if draft is None:
+        nodes.model_q = [None] * len(tree)
+    else:
+        nodes.model_q = draft.probs[parents + draft_row, tokens].tolist()
+    own = target.logits[rows, tokens].unsqueeze(-1)
+    nodes.rank = ((target.logits[rows] > own).sum(-1) + 1).tolist()
+    nodes.entropy = [target.entropy[row + parent + 1] for parent in tree.parents]
+
+
+class _Heads:
+    """The leading candidates of every distribution at every committed position of a batch."""
+
+    def __init__(self, batch: list[RawRound], target: _Described, draft: _Described | None) -> None:
+        self.target, self.draft = target, draft
+        target_rows, draft_rows, warped, drafted = [], [], [], []
+        row = draft_row = 0
+        for raw in batch:
+            for at in _places(raw):
+                target_rows.append(row + at + 1)
+                if raw.draft_logits is not None and at + 1 < len(raw.draft_logits):
+                    draft_rows.append(draft_row + at + 1)
+                if raw.p is not None:
+                    warped.append(raw.p[at + 1])
+                    if raw.q is not None and at + 1 < len(raw.q):
+                        drafted.append(raw.q[at + 1])
+            row += len(raw.logits)
+            draft_row += 0 if raw.draft_logits is None else len(raw.draft_logits)
+        corrected = [raw.judgement.final for raw in batch if _has_residual(raw)]
+        self.model_p = iter(_candidates(target.probs[target_rows]))
+        self.model_q = iter(_candidates(draft.probs[draft_rows]) if draft is not None and draft_rows else [])
+        self.p = iter(_candidates(torch.stack(warped)) if warped else [])
+        self.q = iter(_candidates(torch.stack(drafted)) if drafted else [])
+        self.residual = iter(_candidates(torch.stack(corrected)) if corrected else [])
+
+    def positions(self, raw: RawRound, row: int, draft_row: int | None) -> list[Position]:
+        """The committed positions of one round, in order; rounds must be asked for in the batch's order."""
+        committed, positions = raw.row.committed, []
+        places = _places(raw)
+        for place, at in enumerate(places):
+            model_p = next(self.model_p)
+            p = next(self.p) if raw.p is not None else _point(model_p.id[0])
+            has_draft = (
+                draft_row is not None and raw.draft_logits is not None and at + 1 < len(raw.draft_logits)
+            )
+            model_q = next(self.model_q) if has_draft else None
+            children = [raw.tree.tokens[child] for child in raw.tree.children[at + 1]]
+            q: Candidates | None = None
+            overlap: float | None = None
+            if raw.q is not None and raw.p is not None and at + 1 < len(raw.q):
+                q = next(self.q)
+                overlap = float(torch.minimum(raw.p[at + 1], raw.q[at + 1]).sum())
+            elif children:
+                q = _point(children[0]) if len(set(children)) == 1 else None
+                overlap = _mass(raw, at, set(children), p)
+            last = place == len(places) - 1 and committed.source[place] != "accepted"
+            positions.append(
+                Position(
+                    at=at,
+                    token=committed.token[place],
+                    source=committed.source[place],
+                    p=p,
+                    model_p=model_p,
+                    q=q,
+                    model_q=model_q,
+                    residual=next(self.residual) if last and _has_residual(raw) else None,
+                    entropy_p=self.target.entropy[row + at + 1],
+                    entropy_q=self.draft.entropy[draft_row + at + 1] if has_draft and self.draft else None,  # type: ignore[operator]
+                    overlap=overlap,
+                    draw=raw.draw if last else None,
+                )
+            )
+        return positions
+
+
+def _places(raw: RawRound) -> list[int]:
+    """The node after which each committed token of the round stands; −1 is the root."""
+    return [-1, *raw.judgement.path][: len(raw.row.committed.token)]
+
+
+def _has_residual(raw: RawRound) -> bool:
+    return raw.row.committed.source[-1] == "corrected"
+
+
+def _mass(raw: RawRound, at: int, tokens: set[int], p: Candidates) -> float:
+    """Σ p over deterministic children: the probability that one of them passes."""
+    if raw.p is None:
+        return 1.0 if p.id[0] in tokens else 0.0
+    return min(1.0, float(raw.p[at + 1, list(tokens)].sum()))
+
+
+def _point(token: int) -> Candidates:
+    return Candidates([token], [1.0], 0.0)
+
+
+def _candidates(probs: Tensor) -> list[Candidates]:
+    """The leading `TOP` of each row of (N, V), zeros left out, and the mass of the rest."""
+    top = probs.topk(min(TOP, probs.shape[-1]), dim=-1)
+    tails = (probs.sum(-1) - top.values.sum(-1)).clamp(0.0, 1.0).tolist()
+    heads = []
+    for ids, values, tail in zip(top.indices.tolist(), top.values.tolist(), tails, strict=True):
+        count = sum(value > 0.0 for value in values)
+        heads.append(Candidates(ids[:count], values[:count], tail))
+    return heads
+
+
+def _block_mass(raw: RawRound) -> list[float] | None:
+    """What block verification needs of a chain (Sun et al. 2024): S_i = Σ max(0, π_i p − q) at positions 0 … n − 1.
+
+    π_i is the running product of min(1, π p/q) over the drafted tokens. For a deterministic child x, q is a point
+    mass and S_i = π_i (1 − p(x)). None for trees that are no chain.
+    """
+    if not raw.tree.is_chain:
+        return None
+    masses: list[float] = []
+    running = 1.0
+    p_at, q_at = raw.row.nodes.p, raw.row.nodes.q
+    assert p_at is not None and q_at is not None
+    for node in range(len(raw.tree)):
+        if raw.q is None or raw.p is None:
+            masses.append(running * (1.0 - min(1.0, p_at[node])))
+        else:
+            masses.append(float((running * raw.p[node] - raw.q[node]).clamp_min(0.0).sum()))
+        running = min(1.0, running * p_at[node] / q_at[node]) if q_at[node] > 0.0 else 0.0
+    return masses
+
+
+def new_round(
+    index: int,
+    start_s: float,
+    seconds: list[float],
+    cache: tuple[int, int],
+    draft_passes: int,
+    tree: TokenTree,
+    verdicts: list[Verdict],
+    committed: tuple[list[int], list[Source]],
+    note: Note,
+) -> Round:
+    """A round with what every recording mode keeps; `seconds` are its draft, verify, judge and commit times."""
+    draft_s, verify_s, judge_s, commit_s = seconds
+    return Round(
+        index=index,
+        start_s=start_s,
+        draft_s=draft_s,
+        verify_s=verify_s,
+        judge_s=judge_s,
+        commit_s=commit_s,
+        cache_before=cache[0],
+        cache_after=cache[1],
+        draft_passes=draft_passes,
+        nodes=Nodes(parent=tree.parents, depth=tree.depths, token=tree.tokens, verdict=verdicts),
+        committed=Committed(*committed),
+        note=note,
+    )

@@ -1,0 +1,37 @@
+"""Exact match: a proposed token stays if it is the target's most likely one. For temperature 0 only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from ..errors import SettingsError
+from ..settings import Settings
+from ..tree import TokenTree
+from .base import Judgement, Rule
+from .recursive_rejection import walk
+
+
+class ExactMatch(Rule):
+    """Greedy verification (Stern et al. 2018, blockwise parallel decoding)."""
+
+    name = "exact-match"
+    title = "Exact match"
+    summary = (
+        "Keeps a proposed token only if it is the target's single most likely one, which is what greedy decoding would "
+        "have written. It works at temperature 0 alone: above it, always taking the most likely token would change "
+        "the text's law."
+    )
+
+    @classmethod
+    def check(cls, settings: Settings) -> None:
+        super().check(settings)
+        if settings.temperature > 0.0:
+            raise SettingsError(
+                f"The rule 'exact-match' keeps only the target's most likely token, which is sampling at temperature 0; "
+                f"the temperature is {settings.temperature:g}. Set it to 0 or choose 'speculative-sampling'."
+            )
+
+    def judge(self, tree: TokenTree, p: Tensor, q: Tensor | None, coins: Sequence[float]) -> Judgement:
+        return walk(tree, p, None, coins)  # p is one-hot: the threshold is 1 at the argmax and 0 elsewhere

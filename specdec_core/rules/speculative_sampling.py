@@ -1,0 +1,26 @@
+"""Speculative sampling: accept with probability min(1, p/q), correct from the residual. Exact at every temperature."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from ..tree import TokenTree
+from .base import Judgement, Rule
+from .recursive_rejection import walk
+
+
+class SpeculativeSampling(Rule):
+    """Leviathan et al. 2023, Algorithm 1; on trees the recursive rejection of SpecInfer."""
+
+    name = "speculative-sampling"
+    title = "Speculative sampling"
+    summary = (
+        "Keeps a proposed token with probability min(1, p/q) and otherwise draws from what q left of p, so the text "
+        "follows the target's law exactly. It accepts the most of all token-by-token rules; it needs the draft's "
+        "probabilities, and a draft that is sure of the wrong token still costs a rejection."
+    )
+
+    def judge(self, tree: TokenTree, p: Tensor, q: Tensor | None, coins: Sequence[float]) -> Judgement:
+        return walk(tree, p, q, coins)

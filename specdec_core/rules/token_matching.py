@@ -1,0 +1,31 @@
+"""Token matching: draw the target's own token and see whether it was proposed. Exact, but it ignores q."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from ..tree import TokenTree
+from .base import Judgement, Rule
+from .recursive_rejection import walk
+
+
+class TokenMatching(Rule):
+    """Sample-and-match: y ~ p is the output; drafting was right if y was proposed.
+
+    Drawing y and comparing is the same, in law, as letting each proposed x pass with probability p(x) and removing x
+    from p when it fails: recursive rejection with a point mass for q. Written so, it has a coin and a threshold for
+    every node like the other rules, and the token that did not match is still the token that is emitted.
+    """
+
+    name = "token-matching"
+    title = "Token matching"
+    summary = (
+        "Draws the target's own next token and keeps the proposal only if it is the same one, so the text follows the "
+        "target's law exactly. Above temperature 0 it accepts less than speculative sampling, because a likely "
+        "proposal fails whenever the target happens to draw another token."
+    )
+
+    def judge(self, tree: TokenTree, p: Tensor, q: Tensor | None, coins: Sequence[float]) -> Judgement:
+        return walk(tree, p, None, coins)

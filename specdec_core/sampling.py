@@ -1,0 +1,70 @@
+"""From logits to the distribution that is sampled: temperature, top-k, top-p, applied alike to p and q."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Warp:
+    """Temperature, then top-k, then top-p, in the order of transformers' `generate`.
+
+    `temperature` 0 is greedy: the distribution is one-hot at the argmax (the first one, if several are equal).
+    `top_k` 0 and `top_p` 1 switch these off. Tokens that tie with the k-th stay, as in `generate`.
+    """
+
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+
+    @property
+    def greedy(self) -> bool:
+        """Whether every distribution is one-hot."""
+        return self.temperature == 0.0
+
+    def __call__(self, logits: Tensor) -> Tensor:
+        """The sampled distribution: float32 (…, V) → float32 (…, V), each row summing to 1."""
+        if self.greedy:
+            return torch.zeros_like(logits).scatter_(-1, logits.argmax(-1, keepdim=True), 1.0)
+        logits = logits / self.temperature
+        if 0 < self.top_k < logits.shape[-1]:
+            kth = logits.topk(self.top_k, dim=-1).values[..., -1:]
+            logits = logits.masked_fill(logits < kth, -torch.inf)
+        probs = logits.softmax(-1)
+        if self.top_p < 1.0:
+            probs = _nucleus(probs, self.top_p)
+        return probs
+
+
+def _nucleus(probs: Tensor, top_p: float) -> Tensor:
+    """Keep the smallest set of most likely tokens whose mass reaches `top_p` (Holtzman et al. 2020), renormalised."""
+    ordered, order = probs.sort(dim=-1, descending=True)
+    before = ordered.cumsum(-1) - ordered
+    ordered = ordered.masked_fill(before >= top_p, 0.0)
+    kept = torch.zeros_like(probs).scatter_(-1, order, ordered)
+    return kept / kept.sum(-1, keepdim=True)
+
+
+def draw(probs: Tensor, uniform: float | Tensor) -> Tensor:
+    """The token at which the cumulative distribution passes `uniform`: probs (V,) → int64 scalar tensor.
+
+    `probs` need not be normalised; a token of probability 0 is never drawn. Sums run in float64.
+    """
+    cumulative = probs.double().cumsum(-1)
+    target = cumulative[-1] * uniform
+    index = torch.searchsorted(cumulative, target.reshape(1), right=True)
+    last = torch.searchsorted(cumulative, cumulative[-1:], right=False)  # where all mass has been passed
+    return torch.minimum(index, last).squeeze(0)
+
+
+def residual(p: Tensor, q: Tensor) -> Tensor:
+    """norm(max(0, p − q)), from which the corrected token is drawn (Leviathan et al. 2023, Algorithm 1).
+
+    Where rounding leaves no mass (p equals q), a rejection has probability 0; p is returned, so that no NaN arises.
+    """
+    rest = (p - q).clamp_min(0.0)
+    mass = rest.sum()
+    return rest / mass if float(mass) > 0.0 else p

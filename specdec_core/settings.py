@@ -1,0 +1,64 @@
+"""What a decode is asked to do: one immutable, validated object."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from .errors import SettingsError, sentence
+
+MAX_NEW_TOKENS = 4096
+MAX_DRAFT_LENGTH = 64
+MAX_STOP_STRINGS = 8
+
+Record = Literal["full", "tokens", "off"]
+Options = dict[Annotated[str, Field(max_length=64)], str | int | float | bool | list[int] | list[list[int]]]
+
+
+def _number(value: object) -> object:
+    """Refuse booleans where a number is meant; pydantic would read True as 1."""
+    if isinstance(value, bool):
+        raise ValueError("a number is expected")
+    return value
+
+
+Number = BeforeValidator(_number)
+
+
+class Settings(BaseModel):
+    """All choices of one decode. The defaults are greedy decoding with a draft model of γ = 4.
+
+    Raises:
+        SettingsError: (a ValueError) with one sentence, if any value is unknown or out of range.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    proposer: str = Field("draft-model", max_length=64)
+    rule: str = Field("speculative-sampling", max_length=64)
+    draft_length: Annotated[int, Number] = Field(4, ge=1, le=MAX_DRAFT_LENGTH)
+    max_new_tokens: Annotated[int, Number] = Field(128, ge=1, le=MAX_NEW_TOKENS)
+    temperature: Annotated[float, Number] = Field(0.0, ge=0.0, le=10.0)
+    top_k: Annotated[int, Number] = Field(0, ge=0, le=1_000_000)
+    top_p: Annotated[float, Number] = Field(1.0, gt=0.0, le=1.0)
+    seed: Annotated[int, Number] = Field(0, ge=0, lt=2**63)
+    stop: tuple[Annotated[str, Field(min_length=1, max_length=64)], ...] = Field(
+        (), max_length=MAX_STOP_STRINGS
+    )
+    options: Options = Field(default_factory=dict)
+    rule_options: Options = Field(default_factory=dict)
+    length_policy: Literal["fixed"] = "fixed"
+    length_options: Options = Field(default_factory=dict)
+    overlap: Literal[False] = False
+    record: Record = "full"
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise SettingsError(sentence(error)) from None
+
+    def but(self, **changes: Any) -> Self:
+        """A validated copy with `changes` applied."""
+        return type(self)(**{**self.model_dump(), **changes})

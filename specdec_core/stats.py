@@ -1,0 +1,72 @@
+"""The numbers of a run and their definitions (design: Words).
+
+- acceptance rate α = accepted / (accepted + rejected). Unreached and cut nodes were not judged and do not count.
+- tokens per target pass τ = committed tokens / target passes after prefill; bonus and corrected tokens count, so
+  plain decoding has τ = 1 exactly.
+- tokens per second = committed tokens / (draft + verify + judge + commit time); prefill and recording are apart.
+- `other_s` is judge and commit time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from .trace import Stats, Verdict
+
+
+@dataclass(slots=True)
+class Tally:
+    """Sums over the rounds, kept in every recording mode."""
+
+    passes: int = 0
+    tokens: int = 0
+    draft_passes: int = 0
+    draft_s: float = 0.0
+    verify_s: float = 0.0
+    other_s: float = 0.0
+    verdicts: Counter[Verdict] = field(default_factory=Counter)
+
+    @property
+    def clock(self) -> float:
+        """The lane's clock: seconds spent in its rounds."""
+        return self.draft_s + self.verify_s + self.other_s
+
+    def add(
+        self, verdicts: Sequence[Verdict], tokens: int, draft_passes: int, seconds: Sequence[float]
+    ) -> None:
+        """Count one round; `seconds` are its draft, verify, judge and commit times."""
+        draft, verify, judge, commit = seconds
+        self.passes += 1
+        self.tokens += tokens
+        self.draft_passes += draft_passes
+        self.draft_s += draft
+        self.verify_s += verify
+        self.other_s += judge + commit
+        self.verdicts.update(verdicts)
+
+    def stats(self, prefill_s: float, record_s: float) -> Stats:
+        """The numbers by their definitions."""
+        counts = self.verdicts
+        judged = counts["accepted"] + counts["rejected"]
+        return Stats(
+            tokens=self.tokens,
+            target_passes=self.passes,
+            proposed=counts.total(),
+            accepted=counts["accepted"],
+            rejected=counts["rejected"],
+            unreached=counts["unreached"],
+            cut=counts["cut"],
+            pruned=counts["pruned"],
+            discarded=counts["discarded"],
+            acceptance_rate=counts["accepted"] / judged if judged else None,
+            tokens_per_pass=self.tokens / self.passes if self.passes else None,
+            tokens_per_second=self.tokens / self.clock if self.clock > 0 else None,
+            prefill_s=prefill_s,
+            draft_s=self.draft_s,
+            verify_s=self.verify_s,
+            other_s=self.other_s,
+            record_s=record_s,
+            draft_passes=self.draft_passes,
+        )

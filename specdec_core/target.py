@@ -1,0 +1,170 @@
+"""One model with its KV memory: reads a prompt, and a whole token tree in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+from torch import Tensor
+
+from .cache import KVMemory
+from .errors import ModelError
+from .tree import TokenTree
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+PREFILL_CHUNK = 512  # bounds the mask of a long prompt and lets a cancelled run stop early
+
+
+class Reader(Protocol):
+    """What the decoder needs of a model; `CausalReader` is the real one, `testing.ScriptedReader` the scripted one."""
+
+    vocabulary: int
+    device: torch.device
+
+    @property
+    def length(self) -> int:
+        """Rows in the KV memory: tokens read and kept."""
+        ...
+
+    def prefill(self, tokens: Sequence[int]) -> None:
+        """Read `tokens` and keep them."""
+        ...
+
+    def read(self, root: int, tree: TokenTree) -> Tensor:
+        """Read the root and a tree behind the kept tokens in one pass; float32 logits (n + 1, V), position by position."""
+        ...
+
+    def step(self, tokens: Tensor) -> Tensor:
+        """Read and keep a short chain of tokens int64 (n,) on the device; float32 logits (V,) after the last."""
+        ...
+
+    def keep(self, positions: Sequence[int]) -> None:
+        """Keep these positions of the last `read` (0 = its root) and forget its others."""
+        ...
+
+    def rewind(self, length: int) -> None:
+        """Forget all but the first `length` kept tokens."""
+        ...
+
+    def synchronise(self) -> None:
+        """Wait until the device has done what was asked of it."""
+        ...
+
+
+class CausalReader:
+    """A Hugging Face causal LM behind the `Reader` protocol, batch size 1.
+
+    Args:
+        model: loaded in eval mode; its attention must accept an additive float mask (1, 1, n, length + n).
+        capacity: the most tokens that will ever stand in the cache at once, trees included.
+    """
+
+    def __init__(self, model: PreTrainedModel, capacity: int) -> None:
+        self.model = model
+        self.device = model.device
+        self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
+        self._memory = KVMemory(int(model.config.num_hidden_layers), capacity)
+        self._blocked = torch.finfo(model.dtype).min
+        # A growing slice of zeros serves as the mask's prefix part, so that a plain step builds nothing.
+        self._open = torch.zeros(1, 1, 1, capacity, dtype=model.dtype, device=self.device)
+        self._steps = torch.arange(capacity, device=self.device).unsqueeze(0)
+
+    @property
+    def length(self) -> int:
+        return self._memory.length
+
+    @torch.inference_mode()
+    def prefill(self, tokens: Sequence[int]) -> None:
+        for start in range(0, len(tokens), PREFILL_CHUNK):
+            chunk = tokens[start : start + PREFILL_CHUNK]
+            self._forward(chunk, TokenTree.chain(chunk[1:]), logits_to_keep=1)
+            self._memory.extend(len(chunk))
+
+    @torch.inference_mode()
+    def read(self, root: int, tree: TokenTree) -> Tensor:
+        return self._forward([root, *tree.tokens], tree, logits_to_keep=0)[0].float()
+
+    @torch.inference_mode()
+    def step(self, tokens: Tensor) -> Tensor:
+        """Read and keep a short chain of device tokens int64 (n,); float32 logits (V,) after the last. No sync."""
+        count = tokens.shape[0]
+        mask = self._mask(TokenTree.chain([0] * (count - 1)), count)
+        logits = self._call(tokens.unsqueeze(0), mask, self._steps[:, self.length : self.length + count], 1)
+        self._memory.extend(count)
+        return logits[0, -1].float()
+
+    @torch.inference_mode()
+    def keep(self, positions: Sequence[int]) -> None:
+        self._memory.keep(positions)
+
+    def rewind(self, length: int) -> None:
+        self._memory.rewind(length)
+
+    def synchronise(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        elif self.device.type == "mps":
+            torch.mps.synchronize()
+
+    def _forward(self, tokens: Sequence[int], tree: TokenTree, logits_to_keep: int) -> Tensor:
+        count, length = len(tokens), self.length
+        if tree.is_chain:
+            positions = self._steps[:, length : length + count]
+        else:
+            positions = torch.tensor(
+                [[length, *(length + depth for depth in tree.depths)]], device=self.device
+            )
+        return self._call(
+            torch.tensor([tokens], device=self.device), self._mask(tree, count), positions, logits_to_keep
+        )
+
+    def _mask(self, tree: TokenTree, count: int) -> Tensor:
+        """Additive float mask (1, 1, count, length + count): 0 where a position may look, the dtype's minimum elsewhere."""
+        total = self.length + count
+        if count == 1:
+            return self._open[..., :total]
+        mask = self._open.new_zeros(1, 1, count, total)
+        mask[0, 0, :, self.length :].masked_fill_(~tree.visible().to(self.device), self._blocked)
+        return mask
+
+    def _call(self, ids: Tensor, mask: Tensor, positions: Tensor, logits_to_keep: int) -> Tensor:
+        output = self.model(
+            input_ids=ids,
+            attention_mask=mask,
+            position_ids=positions,
+            past_key_values=self._memory,
+            use_cache=True,
+            logits_to_keep=logits_to_keep,
+        )
+        logits: Tensor = output.logits
+        return logits
+
+
+def self_check(reader: Reader, name: str) -> None:
+    """Hold a model to the premise of this program: a tree read in one pass equals its paths read one by one.
+
+    Raises:
+        ModelError: if the logits differ by more than rounding, as with attention that ignores a given mask.
+    """
+    prefix, root = [1, 2, 3], 4
+    tree = TokenTree([5, 6, 7, 8], [-1, -1, 0, 1])
+    reader.prefill(prefix)
+    together = reader.read(root, tree)
+    exact = next(iter(_weights(reader)), torch.float32) == torch.float32
+    tolerance = (1e-3 if exact else 0.1) * max(1.0, float(together.abs().max()))
+    for leaf in (2, 3):
+        path = tree.path(leaf)
+        alone = reader.read(root, TokenTree.chain([tree.tokens[node] for node in path]))
+        difference = float((together[[0, *(node + 1 for node in path)]] - alone).abs().max())
+        if not difference <= tolerance:
+            raise ModelError(
+                f"'{name}' reads a token tree differently from its branches (logits differ by {difference:.2g}), so its "
+                "attention does not follow the mask it is given. Choose another architecture."
+            )
+
+
+def _weights(reader: Reader) -> list[torch.dtype]:
+    return [reader.model.dtype] if isinstance(reader, CausalReader) else []

@@ -1,0 +1,114 @@
+"""Between token ids and text: whole texts, the piece each committed token adds, and a token's own name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+BROKEN = "\N{REPLACEMENT CHARACTER}"  # what a decoder writes for bytes that are not yet a whole character
+CONTEXT = 6  # tokens before a piece that its decoding may depend on (leading spaces, split characters)
+
+
+class Codec(Protocol):
+    """What the decoder needs of a tokenizer."""
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of `text`, special tokens added as the model expects them."""
+        ...
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of `ids`, special tokens left out."""
+        ...
+
+    def names(self, ids: Iterable[int]) -> list[str]:
+        """Each token on its own, for display: its text, its bytes as ⟨0xE2⟩ where they are no whole character,
+        its name if it is special, ⟨id⟩ if it has no text at all."""
+        ...
+
+
+class HubCodec:
+    """A Hugging Face fast tokenizer behind the `Codec` protocol."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        self.tokenizer = tokenizer
+        self._rust = tokenizer.backend_tokenizer
+        self._known = len(tokenizer)
+        self._special = set(tokenizer.all_special_ids)
+        self._anchor = next(iter(tokenizer.encode("a", add_special_tokens=False)), 0)
+        self._prefix = len(self._rust.decode([self._anchor], skip_special_tokens=False))
+        self._names: dict[int, str] = {}
+
+    def encode(self, text: str) -> list[int]:
+        ids: list[int] = self.tokenizer.encode(text)
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        text: str = self._rust.decode(list(ids), skip_special_tokens=True)
+        return text
+
+    def names(self, ids: Iterable[int]) -> list[str]:
+        ids = list(ids)
+        new = [token for token in dict.fromkeys(ids) if token not in self._names]
+        plain = [token for token in new if token < self._known and token not in self._special]
+        # A token's leading space shows only behind another token, so each is decoded behind an anchor.
+        texts = self._rust.decode_batch([[self._anchor, token] for token in plain], skip_special_tokens=False)
+        for token, text in zip(plain, texts, strict=True):
+            self._names[token] = self._bytes(token) if BROKEN in text else text[self._prefix :]
+        for token in new:
+            if token not in self._names:
+                name = self.tokenizer.convert_ids_to_tokens(token) if token < self._known else None
+                self._names[token] = name or f"⟨{token}⟩"
+        return [self._names[token] for token in ids]
+
+    def _bytes(self, token: int) -> str:
+        name = self.tokenizer.convert_ids_to_tokens(token)
+        if name.startswith("<0x"):
+            return f"⟨{name[1:-1]}⟩"
+        table = _byte_table()
+        if all(character in table for character in name):
+            return "".join(f"⟨0x{table[character]:02X}⟩" for character in name)
+        return f"⟨{token}⟩"
+
+
+class Pieces:
+    """The text each committed token adds, so that all pieces join to the text; bytes of a split character wait.
+
+    Args:
+        codec: the tokenizer.
+        prompt: the prompt's ids, of which the last few are context.
+    """
+
+    def __init__(self, codec: Codec, prompt: Sequence[int]) -> None:
+        self._codec = codec
+        self._ids = list(prompt[-CONTEXT:])
+        self._start = 0
+        self._read = len(self._ids)
+        self._before = codec.decode(self._ids)
+
+    def push(self, token: int) -> str:
+        """The text that `token` completes; empty while a character is still incomplete."""
+        self._ids.append(token)
+        text = self._codec.decode(self._ids[self._start :])
+        if text.endswith(BROKEN) and len(self._ids) - self._read < CONTEXT:
+            return ""
+        piece = text[len(self._before) :]
+        self._start, self._read = self._read, len(self._ids)
+        self._before = self._codec.decode(self._ids[self._start :])
+        return piece
+
+    def rest(self) -> str:
+        """What is left at the end: the marks for bytes that never became a character."""
+        text = self._codec.decode(self._ids[self._start :])
+        return text[len(self._before) :]
+
+
+@cache
+def _byte_table() -> dict[str, int]:
+    """The printable stand-ins of byte-level BPE (Radford et al. 2019): visible bytes are themselves, others shifted."""
+    visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    hidden = [byte for byte in range(256) if byte not in visible]
+    return {chr(byte): byte for byte in visible} | {chr(256 + rank): byte for rank, byte in enumerate(hidden)}

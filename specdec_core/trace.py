@@ -1,0 +1,301 @@
+"""The versioned record of one decode: what it holds, how it is written, read and checked.
+
+A trace can be replayed, judged again and exported without any model. Columns of equal length stand for the nodes of
+a round's proposal tree; `Position` describes the distributions at one committed token. All probabilities are float32
+values, all entropies are in nats, all times in seconds on the lane's own clock (prefill excluded, recording excluded).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import from_json
+
+from .errors import TraceError, sentence
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMAT = "specdec-trace"
+VERSION = 1
+MAX_JSON_BYTES = 32_000_000
+MAX_NODES = 4_096
+TOP = 10  # how many candidates of a distribution are kept by name; the rest is the tail's mass
+
+Verdict = Literal["accepted", "rejected", "unreached", "pruned", "cut", "discarded"]
+Source = Literal["accepted", "corrected", "bonus", "plain"]
+EndReason = Literal["length", "eos", "stop", "cancelled"]
+
+Probability = Annotated[float, Field(ge=0.0, le=1.0 + 1e-5)]
+Seconds = Annotated[float, Field(ge=0.0, le=1e7)]
+Count = Annotated[int, Field(ge=0, le=10**9)]
+Token = Annotated[int, Field(ge=0, le=10**7)]
+Short = Annotated[str, Field(max_length=500)]
+Column = Field(max_length=MAX_NODES)
+
+
+@dataclass(slots=True)
+class ModelInfo:
+    """Which model took part: its name as given (never a path), and its number of parameters."""
+
+    name: Short
+    parameters: Annotated[int, Field(ge=0, le=10**14)]
+    architecture: Short = ""
+
+
+@dataclass(slots=True)
+class Header:
+    """Everything that was known before the first round."""
+
+    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+    created: Short  # ISO 8601, UTC
+    packages: Annotated[dict[Short, Short], Field(max_length=32)]
+    device: Short
+    dtype: Short
+    machine: Short
+    target: ModelInfo
+    draft: ModelInfo | None
+    settings: Annotated[dict[str, Any], Field(max_length=64)]
+    prompt: Annotated[str, Field(max_length=1_000_000)]
+    prompt_ids: Annotated[list[Token], Field(max_length=1_000_000)]
+    prompt_texts: Annotated[list[str], Field(max_length=1_000_000)]
+    vocabulary: Count  # the target's number of logits
+
+
+@dataclass(slots=True)
+class Nodes:
+    """The proposal tree of a round as columns, in topological order; parent −1 is the root (the last committed token).
+
+    `p` and `q` are what the judge saw (after temperature, top-k, top-p; one-hot at temperature 0; q = 1 where the
+    proposal was deterministic); `model_p` and `model_q` are the models' own probabilities at temperature 1. `rank` is
+    the token's rank in the target's distribution (1 = most likely), `entropy` that distribution's entropy. `threshold`
+    is the probability with which the coin let this node pass, given that it was judged.
+    """
+
+    parent: Annotated[list[Annotated[int, Field(ge=-1)]], Column]
+    depth: Annotated[list[Count], Column]
+    token: Annotated[list[Token], Column]
+    verdict: Annotated[list[Verdict], Column]
+    coin: Annotated[list[Annotated[float, Field(ge=0.0, lt=1.0)]] | None, Column] = None
+    threshold: Annotated[list[Probability | None] | None, Column] = None
+    p: Annotated[list[Probability] | None, Column] = None
+    q: Annotated[list[Probability] | None, Column] = None
+    model_p: Annotated[list[Probability] | None, Column] = None
+    model_q: Annotated[list[Probability | None] | None, Column] = None
+    rank: Annotated[list[Count] | None, Column] = None
+    entropy: Annotated[list[Annotated[float, Field(ge=-1e-4, le=30)]] | None, Column] = None
+
+
+@dataclass(slots=True)
+class Candidates:
+    """The head of a distribution: token ids and probabilities in falling order, and the mass of everything else."""
+
+    id: Annotated[list[Token], Field(max_length=64)]
+    prob: Annotated[list[Probability], Field(max_length=64)]
+    tail: Probability
+
+
+@dataclass(slots=True)
+class Position:
+    """The distributions at one judged position, i.e. where exactly one token was committed.
+
+    `at` is the node after which the token stands (−1: the root). `q` is None where nothing was drafted there,
+    `residual` None where nothing was rejected; `draw` is the uniform number that drew a corrected or bonus token.
+    `overlap` is Σ min(p, q), the probability that a token drafted from q passes speculative sampling.
+    """
+
+    at: Annotated[int, Field(ge=-1)]
+    token: Token
+    source: Source
+    p: Candidates
+    model_p: Candidates
+    q: Candidates | None
+    model_q: Candidates | None
+    residual: Candidates | None
+    entropy_p: Annotated[float, Field(ge=-1e-4, le=30)]
+    entropy_q: Annotated[float, Field(ge=-1e-4, le=30)] | None
+    overlap: Probability | None
+    draw: Annotated[float, Field(ge=0.0, lt=1.0)] | None
+
+
+@dataclass(slots=True)
+class Committed:
+    """The tokens a round added to the text, and how each came to be."""
+
+    token: Annotated[list[Token], Column]
+    source: Annotated[list[Source], Column]
+
+
+@dataclass(slots=True)
+class Round:
+    """One round: propose → verify → judge → commit. `start_s` is the lane's clock when it began."""
+
+    index: Count
+    start_s: Seconds
+    draft_s: Seconds
+    verify_s: Seconds
+    judge_s: Seconds
+    commit_s: Seconds
+    cache_before: Count
+    cache_after: Count
+    draft_passes: Count
+    nodes: Nodes
+    committed: Committed
+    positions: Annotated[list[Position], Column] = field(default_factory=list)
+    block_mass: Annotated[list[Annotated[float, Field(ge=0)]] | None, Column] = None
+    note: Annotated[dict[Short, int | float | str | bool | None], Field(max_length=16)] = field(
+        default_factory=dict
+    )
+
+    @property
+    def end_s(self) -> float:
+        """The lane's clock when the round was committed."""
+        return self.start_s + self.draft_s + self.verify_s + self.judge_s + self.commit_s
+
+
+@dataclass(slots=True)
+class Stats:
+    """The numbers of a run, with the definitions of the field (see `specdec_core.stats`)."""
+
+    tokens: Count
+    target_passes: Count
+    proposed: Count
+    accepted: Count
+    rejected: Count
+    unreached: Count
+    cut: Count
+    pruned: Count
+    discarded: Count
+    acceptance_rate: Annotated[float, Field(ge=0, le=1)] | None
+    tokens_per_pass: Annotated[float, Field(ge=0)] | None
+    tokens_per_second: Annotated[float, Field(ge=0)] | None
+    prefill_s: Seconds
+    draft_s: Seconds
+    verify_s: Seconds
+    other_s: Seconds
+    record_s: Seconds
+    draft_passes: Count
+
+    @property
+    def decode_s(self) -> float:
+        """Seconds from the end of prefill to the last committed token; recording is not part of it."""
+        return self.draft_s + self.verify_s + self.other_s
+
+
+@dataclass(slots=True)
+class Output:
+    """The committed tokens; `texts` are their pieces, which join to `text`; `offsets` are where each piece begins."""
+
+    ids: Annotated[list[Token], Field(max_length=100_000)]
+    texts: Annotated[list[str], Field(max_length=100_000)]
+    offsets: Annotated[list[Count], Field(max_length=100_000)]
+    text: Annotated[str, Field(max_length=4_000_000)]
+
+
+@dataclass(slots=True)
+class Trace:
+    """One finished (or cancelled) decode. See design: the record is the product."""
+
+    header: Header
+    rounds: Annotated[list[Round], Field(max_length=100_000)]
+    output: Output
+    end: EndReason
+    stats: Stats
+    texts: Annotated[dict[Annotated[str, Field(pattern=r"^[0-9]{1,8}$")], str], Field(max_length=1_000_000)]
+    format: Literal["specdec-trace"] = FORMAT
+    version: Literal[1] = VERSION
+
+    @property
+    def token_ids(self) -> list[int]:
+        """The committed token ids, prompt excluded."""
+        return self.output.ids
+
+    @property
+    def text(self) -> str:
+        """The committed text, prompt excluded."""
+        return self.output.text
+
+    def audit(self) -> list[str]:
+        """Check the conservation laws; one sentence for each that is broken, so an empty list is a clean trace."""
+        from .audit import audit
+
+        return audit(self)
+
+    def frames(self) -> dict[str, pd.DataFrame]:
+        """The record as data frames: `rounds`, `nodes`, `positions`, `tokens`."""
+        from .frames import frames
+
+        return frames(self)
+
+    def to_json(self) -> str:
+        """The trace as compact JSON; `Trace.from_json` gives back an equal trace."""
+        return _adapter().dump_json(self).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Trace:
+        """Read and validate a trace.
+
+        Raises:
+            TraceError: one sentence, if the text is too large, is not a trace of this version, or breaks its schema.
+        """
+        data = text.encode() if isinstance(text, str) else text
+        if len(data) > MAX_JSON_BYTES:
+            raise TraceError(
+                f"The trace has {len(data):,} bytes; at most {MAX_JSON_BYTES:,} are read. "
+                "Record it with record='tokens' or with fewer tokens."
+            )
+        content = _content(data)
+        try:
+            trace = _adapter().validate_python(content)
+        except ValidationError as error:
+            raise TraceError(f"This is not a valid trace: {sentence(error)}") from None
+        _check_shape(trace)
+        return trace
+
+
+@cache
+def _adapter() -> TypeAdapter[Trace]:
+    for kind in (ModelInfo, Header, Nodes, Candidates, Position, Committed, Round, Stats, Output, Trace):
+        kind.__pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[attr-defined]
+    return TypeAdapter(Trace)
+
+
+def _content(data: bytes) -> object:
+    """The parsed JSON; names the common mistakes (not JSON, another version) before the schema's many messages."""
+    try:
+        content = from_json(data, allow_inf_nan=False)
+    except ValueError as error:
+        raise TraceError(f"This is not a trace: the file is not complete JSON ({error}).") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise TraceError(f"This is not a trace: its 'format' is not '{FORMAT}'.")
+    if content.get("version") != VERSION:
+        given = str(content.get("version"))[:20]
+        raise TraceError(f"This trace has version {given}; this program reads version {VERSION}.")
+    return content
+
+
+def _check_shape(trace: Trace) -> None:
+    """What a schema cannot say: columns of one round have one length, parents stand before their children."""
+    for row in trace.rounds:
+        nodes, size = row.nodes, len(row.nodes.token)
+        for name in nodes.__slots__:
+            column = getattr(nodes, name)
+            if column is not None and len(column) != size:
+                raise TraceError(
+                    f"This is not a valid trace: in round {row.index}, '{name}' has {len(column)} entries for {size} nodes."
+                )
+        if any(parent >= child for child, parent in enumerate(nodes.parent)):
+            raise TraceError(
+                f"This is not a valid trace: in round {row.index}, a node stands before its parent."
+            )
+        if any(not -1 <= position.at < size for position in row.positions):
+            raise TraceError(
+                f"This is not a valid trace: round {row.index} has a position at a node that is not there."
+            )
+        if len(row.committed.token) != len(row.committed.source):
+            raise TraceError(f"This is not a valid trace: round {row.index} has tokens without a source.")
+    if not len(trace.output.ids) == len(trace.output.texts) == len(trace.output.offsets):
+        raise TraceError("This is not a valid trace: the output's ids, texts and offsets differ in length.")
