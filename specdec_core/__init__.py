@@ -39,7 +39,27 @@ _HOMES = {
     "stream": "loop",
 }
 
-__all__ = sorted(_HOMES)
+__all__ = [  # noqa: RUF022 (plain alphabetical order)
+    "Finished",
+    "ModelError",
+    "Models",
+    "PROPOSERS",
+    "PromptError",
+    "RULES",
+    "Settings",
+    "SettingsError",
+    "SpecdecError",
+    "Started",
+    "Step",
+    "TokenTree",
+    "Trace",
+    "TraceError",
+    "assemble",
+    "decode",
+    "load_models",
+    "race",
+    "stream",
+]
 
 if TYPE_CHECKING:
     from .errors import ModelError, PromptError, SettingsError, SpecdecError, TraceError

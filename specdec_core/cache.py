@@ -21,7 +21,7 @@ class KVLayer(CacheLayerMixin):
     is_sliding = False
 
     def __init__(self, memory: KVMemory) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.memory = memory
         self.block_keys: Tensor | None = None
         self.block_values: Tensor | None = None
@@ -37,7 +37,7 @@ class KVLayer(CacheLayerMixin):
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
-        """Write the pass's rows behind the prefix; returns views of prefix and pass, (1, heads, length + n, head_dim)."""
+        """Write the pass's rows behind the prefix; views of both, (1, heads, length + n, head_dim)."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         assert self.block_keys is not None and self.block_values is not None

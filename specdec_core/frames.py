@@ -8,7 +8,7 @@ from .trace import Nodes, Trace
 
 
 def frames(trace: Trace) -> dict[str, pd.DataFrame]:
-    """Four tables: `rounds` (one row per round), `nodes` (per proposed token), `positions` and `tokens` (per committed).
+    """Four tables: `rounds`, `nodes` (one row per proposed token), `positions` and `tokens` (per committed one).
 
     Times are in seconds on the lane's clock, entropies in nats. Columns that were not recorded are missing.
     """

@@ -26,7 +26,7 @@ def fetch(repository: str, report: Report = lambda done, total: None) -> None:
         ModelError: if the hub cannot be reached, or has no such model, or it has no safetensors.
     """
     from huggingface_hub import HfApi, hf_hub_download
-    from huggingface_hub.utils import filter_repo_objects
+    from huggingface_hub.utils import filter_repo_objects  # type: ignore[attr-defined]
 
     with _sentences(repository):
         siblings = HfApi().model_info(repository, files_metadata=True).siblings or []
@@ -138,8 +138,8 @@ def _check_memory(config: PreTrainedConfig, name: str, device: torch.device, dty
     needed, free = int(count * dtype.itemsize * 1.1), available_bytes(device)
     if needed > free:
         raise ModelError(
-            f"'{name}' needs about {needed / 1e9:.1f} GB for its {count / 1e6:,.0f} M parameters, and {device.type} has "
-            f"{free / 1e9:.1f} GB free. Choose a smaller model or a 16-bit dtype."
+            f"'{name}' needs about {needed / 1e9:.1f} GB for its {count / 1e6:,.0f} M parameters, and {device.type} "
+            f"has {free / 1e9:.1f} GB free. Choose a smaller model or a 16-bit dtype."
         )
 
 
@@ -162,7 +162,10 @@ def _explain(source: str, error: Exception) -> str:
     name, text = _short(source), str(error)
     kind = type(error).__name__
     if "trust_remote_code" in text or "custom code" in text:
-        return f"'{name}' needs code from its own repository, which is never run here. Choose a model that transformers knows."
+        return (
+            f"'{name}' needs code from its own repository, which is never run here. "
+            "Choose a model that transformers knows."
+        )
     if "safetensors" in text and "no file named" in text.lower():
         return _no_safetensors(source)
     if kind == "GatedRepoError" or "gated repo" in text:

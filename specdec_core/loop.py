@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from .events import Event, Finished, Started, Step
+from .machine import threads
 from .models import Models
 from .plan import Plan
 from .proposers import Outcome
@@ -83,12 +84,14 @@ class _Loop:
         self.tokens = plan.context.tokens
 
     def run(self) -> Iterator[Event]:
-        prefill_s = self._prefill()
+        with threads(self.plan.models.threads):
+            prefill_s = self._prefill()
         plan, settings = self.plan, self.settings
         yield Started(self.lane, settings.proposer, settings.rule, len(plan.prompt_ids), prefill_s)
         reason: EndReason | None = None
         while reason is None and not self.cancelled():
-            step, reason = self._round()
+            with threads(plan.models.threads):
+                step, reason = self._round()
             yield step
         rounds = self.recorder.finish()
         rest = self.pieces.rest()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -68,6 +70,25 @@ def available_bytes(device: torch.device) -> int:
     import psutil
 
     return int(psutil.virtual_memory().available)
+
+
+SMALL_MODEL = 50_000_000  # parameters below which a pass is too short to be worth sharing between CPU threads
+
+
+def fitting_threads(device: torch.device, parameters: int) -> int:
+    """How many CPU threads a model of that size decodes best on; a small one on one, whatever else the machine does."""
+    return 1 if device.type == "cpu" and parameters < SMALL_MODEL else torch.get_num_threads()
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Compute on `count` CPU threads, and leave torch's setting as it was found."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @cache

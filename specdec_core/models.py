@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 from . import catalogue
 from .errors import ModelError
 from .hub import load_model, load_tokenizer
-from .machine import choose_device, choose_dtype, describe
+from .machine import choose_device, choose_dtype, describe, fitting_threads
+from .packed import pack
 from .proposers import PROPOSERS, Proposer
 from .target import CausalReader, Reader, self_check
 from .texts import Codec, HubCodec
@@ -52,6 +53,7 @@ class Models:
         eos: token ids that end the text.
         bos: the token an empty prompt starts from, if there is one.
         machine: the device in words, for the record.
+        threads: CPU threads to compute on.
     """
 
     codec: Codec
@@ -62,6 +64,7 @@ class Models:
     device: str = "cpu"
     dtype: str = "float32"
     machine: str = "unknown"
+    threads: int = 1
 
     @property
     def target_info(self) -> ModelInfo:
@@ -139,6 +142,7 @@ def load_models(
     if draft_source is not None:
         same_tokenizer(tokenizer, load_tokenizer(draft_source), target_source, draft_source)
     model = load_model(target_source, chosen_device, chosen_dtype)
+    pack(model)  # the draft reads one token at a time and has nothing to win from it
     small = load_model(draft_source, chosen_device, chosen_dtype) if draft_source is not None else None
     return assemble(tokenizer, model, small, names=(_name(target_source), _name(draft_source or "")))
 
@@ -171,6 +175,7 @@ def assemble(
         device=str(device.type),
         dtype=str(target.dtype).removeprefix("torch."),
         machine=describe(device),
+        threads=fitting_threads(device, int(target.num_parameters())),
     )
 
 

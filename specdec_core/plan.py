@@ -1,4 +1,4 @@
-"""Before the first round: everything that can be refused is refused here, and the parts of the loop are put together."""
+"""Before the first round: all that can be refused is refused here, and the parts of the loop are put together."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class Plan:
         window = models.window(needs_draft)
         if len(ids) + settings.max_new_tokens > window:
             raise PromptError(
-                f"The prompt has {len(ids):,} tokens and {settings.max_new_tokens:,} more are asked for, but the models "
-                f"read at most {window:,} in all. Shorten the prompt or ask for fewer tokens."
+                f"The prompt has {len(ids):,} tokens and {settings.max_new_tokens:,} more are asked for, but the "
+                f"models read at most {window:,} in all. Shorten the prompt or ask for fewer tokens."
             )
         capacity = len(ids) + settings.max_new_tokens + kind.max_nodes(settings) + 1
         draft = models.draft.reader(capacity) if needs_draft and models.draft else None

@@ -34,7 +34,7 @@ class Reader(Protocol):
         ...
 
     def read(self, root: int, tree: TokenTree) -> Tensor:
-        """Read the root and a tree behind the kept tokens in one pass; float32 logits (n + 1, V), position by position."""
+        """Read the root and a tree behind the kept tokens in one pass; float32 logits (n + 1, V) by position."""
         ...
 
     def step(self, tokens: Tensor) -> Tensor:
@@ -122,7 +122,7 @@ class CausalReader:
         )
 
     def _mask(self, tree: TokenTree, count: int) -> Tensor:
-        """Additive float mask (1, 1, count, length + count): 0 where a position may look, the dtype's minimum elsewhere."""
+        """Additive mask (1, 1, count, length + count): 0 where a position may look, the dtype's minimum elsewhere."""
         total = self.length + count
         if count == 1:
             return self._open[..., :total]
@@ -161,8 +161,8 @@ def self_check(reader: Reader, name: str) -> None:
         difference = float((together[[0, *(node + 1 for node in path)]] - alone).abs().max())
         if not difference <= tolerance:
             raise ModelError(
-                f"'{name}' reads a token tree differently from its branches (logits differ by {difference:.2g}), so its "
-                "attention does not follow the mask it is given. Choose another architecture."
+                f"'{name}' reads a token tree differently from its branches (logits differ by {difference:.2g}), so "
+                "its attention does not follow the mask it is given. Choose another architecture."
             )
 
 

@@ -61,11 +61,11 @@ class HubCodec:
         for token in new:
             if token not in self._names:
                 name = self.tokenizer.convert_ids_to_tokens(token) if token < self._known else None
-                self._names[token] = name or f"⟨{token}⟩"
+                self._names[token] = str(name) if name else f"⟨{token}⟩"
         return [self._names[token] for token in ids]
 
     def _bytes(self, token: int) -> str:
-        name = self.tokenizer.convert_ids_to_tokens(token)
+        name = str(self.tokenizer.convert_ids_to_tokens(token))
         if name.startswith("<0x"):
             return f"⟨{name[1:-1]}⟩"
         table = _byte_table()

@@ -19,8 +19,8 @@ from .errors import TraceError, sentence
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = "specdec-trace"
-VERSION = 1
+FORMAT: Literal["specdec-trace"] = "specdec-trace"
+VERSION: Literal[1] = 1
 MAX_JSON_BYTES = 32_000_000
 MAX_NODES = 4_096
 TOP = 10  # how many candidates of a distribution are kept by name; the rest is the tail's mass
@@ -259,7 +259,7 @@ class Trace:
 @cache
 def _adapter() -> TypeAdapter[Trace]:
     for kind in (ModelInfo, Header, Nodes, Candidates, Position, Committed, Round, Stats, Output, Trace):
-        kind.__pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[attr-defined]
+        setattr(kind, "__pydantic_config__", ConfigDict(extra="forbid"))  # noqa: B010 (mypy knows no such field)
     return TypeAdapter(Trace)
 
 
@@ -285,7 +285,8 @@ def _check_shape(trace: Trace) -> None:
             column = getattr(nodes, name)
             if column is not None and len(column) != size:
                 raise TraceError(
-                    f"This is not a valid trace: in round {row.index}, '{name}' has {len(column)} entries for {size} nodes."
+                    f"This is not a valid trace: in round {row.index}, '{name}' has {len(column)} entries "
+                    f"for {size} nodes."
                 )
         if any(parent >= child for child, parent in enumerate(nodes.parent)):
             raise TraceError(

@@ -1,4 +1,4 @@
-"""A small model of the same family drafts a chain of γ tokens, one pass each (Leviathan et al. 2023, Chen et al. 2023)."""
+"""A small model of the same family drafts a chain of γ tokens, one pass each (Leviathan et al. 2023)."""
 
 from __future__ import annotations
 

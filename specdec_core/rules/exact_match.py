@@ -29,8 +29,8 @@ class ExactMatch(Rule):
         super().check(settings)
         if settings.temperature > 0.0:
             raise SettingsError(
-                f"The rule 'exact-match' keeps only the target's most likely token, which is sampling at temperature 0; "
-                f"the temperature is {settings.temperature:g}. Set it to 0 or choose 'speculative-sampling'."
+                "The rule 'exact-match' keeps only the target's most likely token, which is sampling at temperature "
+                f"0; the temperature is {settings.temperature:g}. Set it to 0 or choose 'speculative-sampling'."
             )
 
     def judge(self, tree: TokenTree, p: Tensor, q: Tensor | None, coins: Sequence[float]) -> Judgement:
