@@ -6,7 +6,7 @@ import contextlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -18,6 +18,9 @@ from .errors import SpecdecError
 from .events import Finished, Step
 from .settings import Settings
 from .trace import Source, Stats, Trace
+
+if TYPE_CHECKING:
+    from .models import Models
 
 app = typer.Typer(
     help="Speculative decoding, recorded: see every proposal, acceptance and rejection.",
@@ -245,7 +248,7 @@ def _sentences() -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-def _load(model: str | None, draft: str | None, device: str, dtype: str):  # type: ignore[no-untyped-def] # noqa: ANN202
+def _load(model: str | None, draft: str | None, device: str, dtype: str) -> Models:
     from .models import load_models
 
     with err.status("loading models …"):
@@ -273,7 +276,8 @@ def _verdicts(step: Step) -> Text:
 
 def _legend() -> Text:
     return Text.assemble(
-        ("accepted", "green"), "  ", ("✗rejected", "red strike"), "  ", ("↻corrected", "yellow"), "  ", ("★bonus", "cyan"),
+        ("accepted", "green"), "  ", ("✗rejected", "red strike"), "  ", ("↻corrected", "yellow"), "  ",
+        ("★bonus", "cyan"),
     )  # fmt: skip
 
 
@@ -293,8 +297,8 @@ def _numbers(rows: list[tuple[str, Stats]], baseline: Stats | None) -> Table:
             _figure(stats.tokens_per_second, ".1f"),
         ]
         if baseline is not None:
-            known = stats.tokens_per_second and baseline.tokens_per_second
-            cells.append(f"{stats.tokens_per_second / baseline.tokens_per_second:.2f}×" if known else "–")  # type: ignore[operator]
+            ours, plain = stats.tokens_per_second, baseline.tokens_per_second
+            cells.append(f"{ours / plain:.2f}×" if ours and plain else "–")
         table.add_row(*cells)
     return table
 
@@ -320,7 +324,8 @@ def _write_text(text: str, json: str) -> None:
     try:
         Path(json).write_text(text)
     except OSError as error:
+        reason = error.strerror or "unknown error"
         raise SpecdecError(
-            f"The trace could not be written to '{json}': {error.strerror}. Choose another file."
+            f"The trace could not be written to '{json}': {reason}. Choose another file."
         ) from None
     err.print(f"wrote {json} ({len(text):,} bytes)")

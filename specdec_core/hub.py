@@ -42,6 +42,28 @@ def fetch(repository: str, report: Report = lambda done, total: None) -> None:
         report(total, total)
 
 
+def check_present(source: str) -> None:
+    """See that a model is there before loading it; asks the hub once, briefly, where loading would retry for minutes.
+
+    Raises:
+        ModelError: if it is neither a model's folder, nor in the cache, nor on the hub.
+    """
+    from huggingface_hub import HfApi, try_to_load_from_cache
+
+    folder = Path(source)
+    if folder.is_dir():
+        if not (folder / "config.json").is_file():
+            raise ModelError(
+                f"The folder '{folder.name}' holds no model: it has no config.json. Choose another folder."
+            )
+        return
+    if folder.is_absolute():
+        raise ModelError(f"There is no folder '{folder.name}'. Check the path, or give a hub id.")
+    with _sentences(source):
+        if not isinstance(try_to_load_from_cache(source, "config.json"), str):
+            HfApi().model_info(source, timeout=10)
+
+
 def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
     """The fast tokenizer of a folder or hub id.
 

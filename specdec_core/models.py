@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from . import catalogue
 from .errors import ModelError
-from .hub import load_model, load_tokenizer
+from .hub import check_present, load_model, load_tokenizer
 from .machine import choose_device, choose_dtype, describe, fitting_threads
 from .packed import pack
 from .proposers import PROPOSERS, Proposer
@@ -138,6 +138,8 @@ def load_models(
     target_source = resolve(str(entry.target if entry else target))
     draft_source = resolve(str(draft)) if draft else resolve(entry.draft) if entry and entry.draft else None
 
+    for source in filter(None, (target_source, draft_source)):
+        check_present(source)
     tokenizer = load_tokenizer(target_source)
     if draft_source is not None:
         same_tokenizer(tokenizer, load_tokenizer(draft_source), target_source, draft_source)
@@ -181,8 +183,7 @@ def assemble(
 
 def resolve(name: str) -> str:
     """A bundled model's name as its folder; anything else as it is."""
-    folder = catalogue.bundled_folder() / name
-    return str(folder) if name.startswith("specdec-") and "/" not in name else name
+    return str(catalogue.bundled_folder() / name) if name.startswith("specdec-") and "/" not in name else name
 
 
 def same_tokenizer(

@@ -1,8 +1,8 @@
 """Linear layers on a CPU: weights packed once, so that a pass over a few tokens costs little more than over one.
 
 A matrix product with 2 to 64 rows spends most of its time rearranging the weights for the processor, anew in every
-call. oneDNN can keep the rearranged copy. Speculative decoding lives from cheap passes over several tokens, so models on
-a CPU are loaded with such copies where memory allows. Results differ from the plain product by rounding only.
+call. oneDNN can keep the rearranged copy. Speculative decoding lives from cheap passes over several tokens, so targets
+on a CPU are loaded with such copies where memory allows. Results differ from the plain product by rounding only.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def pack(model: nn.Module) -> int:
     if not fit or not _works() or size > LARGEST_SHARE * available_bytes(torch.device("cpu")):
         return 0
     for module in fit:
-        module.forward = _Packed(module)  # type: ignore[method-assign]
+        module.forward = _Packed(module)  # type: ignore[method-assign, assignment]
     return len(fit)
 
 
@@ -58,7 +58,7 @@ def _ops() -> Any:
 @cache
 def _works() -> bool:
     """Whether this build of torch has the packed product, and it is right."""
-    if not torch.backends.mkldnn.is_available():
+    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return False
     layer = nn.Linear(16, 8)
     rows = torch.linspace(-1, 1, 32).reshape(1, 2, 16)
