@@ -53,11 +53,12 @@ def draw(probs: Tensor, uniform: float | Tensor) -> Tensor:
 
     `probs` need not be normalised; a token of probability 0 is never drawn. Sums run in float64.
     """
-    cumulative = probs.double().cumsum(-1)
+    # MPS has no float64
+    cumulative = (probs.cpu() if probs.device.type == "mps" else probs).double().cumsum(-1)
     target = cumulative[-1] * uniform
     index = torch.searchsorted(cumulative, target.reshape(1), right=True)
     last = torch.searchsorted(cumulative, cumulative[-1:], right=False)  # where all mass has been passed
-    return torch.minimum(index, last).squeeze(0)
+    return torch.minimum(index, last).squeeze(0).to(probs.device)
 
 
 def residual(p: Tensor, q: Tensor) -> Tensor:
