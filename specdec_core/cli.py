@@ -96,6 +96,7 @@ def decode(
             seed=seed,
             stop=tuple(stop or ()),
         )
+        _check(settings)
         from .loop import stream
 
         models = _load(model, draft, device, dtype)
@@ -151,6 +152,8 @@ def race(
             )
             for name in names
         ]
+        for lane in lanes:
+            _check(lane)
         from .lanes import race as run
 
         models = _load(model, draft, device, dtype)
@@ -248,9 +251,21 @@ def _sentences() -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
+def _check(settings: Settings) -> None:
+    """Refuse what is wrong whatever the models are, before the wait for them."""
+    from .proposers import proposer_class
+    from .rules import rule_class
+
+    proposer_class(settings.proposer).check(settings)
+    rule_class(settings.rule).check(settings)
+
+
 def _load(model: str | None, draft: str | None, device: str, dtype: str) -> Models:
+    from transformers.utils.logging import disable_progress_bar
+
     from .models import load_models
 
+    disable_progress_bar()
     with err.status("loading models …"):
         return load_models(model, draft, device=device, dtype=dtype)
 
@@ -283,9 +298,10 @@ def _legend() -> Text:
 
 def _numbers(rows: list[tuple[str, Stats]], baseline: Stats | None) -> Table:
     """One row per lane; a speedup only where a baseline was measured in the same run."""
-    table = Table("proposer", "tokens", "passes", "tokens/pass", "accepted", "α", "tokens/s")
-    if baseline is not None:
-        table.add_column("speedup (measured)")
+    table = Table()
+    titles = ["proposer", "tokens", "passes", "tokens/pass", "accepted", "α", "tokens/s"]
+    for title in titles if baseline is None else [*titles, "speedup, measured"]:
+        table.add_column(title, overflow="fold")
     for name, stats in rows:
         cells = [
             name,
