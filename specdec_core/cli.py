@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -298,10 +299,11 @@ def _legend() -> Text:
 
 def _numbers(rows: list[tuple[str, Stats]], baseline: Stats | None) -> Table:
     """One row per lane; a speedup only where a baseline was measured in the same run."""
-    table = Table()
+    caption = "speedup: measured in this run, against plain decoding" if baseline is not None else None
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False, caption=caption, caption_justify="left")
     titles = ["proposer", "tokens", "passes", "tokens/pass", "accepted", "α", "tokens/s"]
-    for title in titles if baseline is None else [*titles, "speedup, measured"]:
-        table.add_column(title, overflow="fold")
+    for title in titles if baseline is None else [*titles, "speedup"]:
+        table.add_column(title, justify="left" if title == "proposer" else "right", no_wrap=True)
     for name, stats in rows:
         cells = [
             name,
