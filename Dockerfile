@@ -1,0 +1,37 @@
+FROM python:3.11-slim
+
+# Which build of PyTorch: its label, as in torch 2.13.0+cpu or 2.13.0+cu130. The builds with a label lie in PyTorch's
+# own package indexes, whose addresses are on its installation page; name one with TORCH_INDEX_URL. Where the label is
+# not to be had, the default index's build is taken (on x86-64 a CUDA build: larger, and it runs on CPUs too).
+#     docker build --build-arg TORCH_INDEX_URL=… .                          CPU
+#     docker build --build-arg TORCH=cu130 --build-arg TORCH_INDEX_URL=… .  CUDA
+ARG TORCH=cpu
+ARG TORCH_INDEX_URL=
+
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore PYTHONUNBUFFERED=1
+
+RUN useradd --create-home --uid 1000 lab
+WORKDIR /opt/specdec-lab
+
+# The requirements change seldom and are nearly all of the image: a layer of their own, before the code.
+COPY requirements.txt constraints.txt ./
+RUN set -e; \
+    index=${TORCH_INDEX_URL:+--extra-index-url $TORCH_INDEX_URL}; \
+    torch=$(sed -n 's/^\(torch==[0-9.]*\).*/\1/p' requirements.txt); \
+    pip install $index "$torch+$TORCH" || { echo "No $torch+$TORCH in the index: taking its default build."; pip install "$torch"; }; \
+    pip install $index -r requirements.txt
+
+COPY .streamlit ./.streamlit
+COPY assets ./assets
+COPY specdec_core ./specdec_core
+COPY app ./app
+
+USER lab
+ENV HOST=0.0.0.0 PORT=8501
+EXPOSE 8501
+
+# Unknown paths answer 200 with the app's page, so the check reads the body.
+HEALTHCHECK --interval=30s --timeout=5s --start-period=60s --retries=3 \
+    CMD ["python", "-c", "import json, os, urllib.request as r; url = 'http://127.0.0.1:%s/healthz' % os.environ['PORT']; assert json.load(r.urlopen(url, timeout=4))['status'] == 'ok'"]
+
+CMD ["python", "-m", "app"]

@@ -1,0 +1,58 @@
+# Everything here starts from nothing: a virtual environment in .venv, the pinned requirements in it.
+# They are installed again only after a requirements file has changed.
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint bench image browser
+
+PORT ?= 8501
+IMAGE ?= specdec-lab
+ARGS ?=
+export PORT
+
+venv := .venv
+python := $(venv)/bin/python
+# --disable-pip-version-check: what pip says about itself is of no use here.
+pip := $(python) -m pip install --quiet --disable-pip-version-check
+
+help:  ## this list
+	@echo "Specdec Lab: see speculative decoding happen."
+	@echo
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: $(venv)/.app  ## start the web app on PORT (8501)
+	@echo "Starting Specdec Lab on http://localhost:$(PORT) (Ctrl+C stops it)."
+	@exec $(python) -m app
+
+test: $(venv)/.dev browser  ## run all tests; ARGS="-k tree" chooses some
+	@echo "Running the tests."
+	@$(python) -m pytest $(ARGS)
+
+lint: $(venv)/.dev  ## ruff's rules and format, mypy on the core
+	@echo "Checking rules, format and types."
+	@$(python) -m ruff check .
+	@$(python) -m ruff format --check .
+	@$(python) -m mypy
+
+bench: $(venv)/.dev  ## measure against transformers on this machine
+	@echo "Measuring; leave the machine alone meanwhile."
+	@$(python) -m benchmarks $(ARGS)
+
+image:  ## build the container image with docker, podman or buildah
+	@scripts/image.sh $(IMAGE)
+
+browser: $(venv)/.dev
+	@scripts/browser.sh $(python)
+
+$(venv)/.made:
+	@scripts/venv.sh $(venv)
+	@touch $@
+
+$(venv)/.app: requirements.txt constraints.txt $(venv)/.made
+	@echo "Installing the app's requirements into $(venv) (some minutes the first time: PyTorch is large)."
+	@$(pip) --requirement requirements.txt
+	@touch $@
+
+$(venv)/.dev: requirements-dev.txt $(venv)/.app
+	@echo "Installing what tests and checks need into $(venv)."
+	@$(pip) --requirement requirements-dev.txt
+	@touch $@

@@ -1,0 +1,1 @@
+"""The web app of Specdec Lab. It knows traces and events, never tensors."""

@@ -1,0 +1,62 @@
+"""`python -m app`: one process serves the pages, the event streams, the traces and the health check."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import streamlit as st
+from starlette.middleware import Middleware
+
+from app import policy, services
+from app.headers import SecurityHeaders
+from app.routes import routes
+
+
+@asynccontextmanager
+async def lifespan(_app: st.App) -> AsyncIterator[None]:
+    """Warm the bundled models up beside the server, so that the first page does not wait for them."""
+    services.shelf().warm()
+    yield
+    services.runs().close()
+
+
+app = st.App(
+    Path(__file__).with_name("main.py"),
+    routes=routes(),
+    middleware=[Middleware(SecurityHeaders)],
+    lifespan=lifespan,
+)
+
+
+def main() -> None:
+    """Serve until interrupted."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    try:
+        allowed = policy.read()
+    except ValueError as error:
+        sys.exit(str(error))
+    app.run(
+        config={
+            "server.address": allowed.host,
+            "server.port": allowed.port,
+            "server.headless": True,
+            "server.fileWatcherType": "none",
+            "server.allowedHosts": list(allowed.hosts),
+            "server.maxUploadSize": 40,
+            "server.maxWidgetStateSize": 4,
+            "browser.gatherUsageStats": False,
+            "client.toolbarMode": "minimal",
+            "client.showErrorDetails": "none",
+            # Streamlit's full collection after each script run holds the interpreter for 0.2 s once torch is
+            # imported, several times a second while a run is on screen: the decoder would stand still meanwhile.
+            "runner.postScriptGC": False,
+        }
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+"""The lab: type a prompt, race plain decoding against a proposer, then walk through what happened."""
+
+from __future__ import annotations
+
+import streamlit as st
+from specdec_core.errors import SpecdecError
+
+from app import controls, headline, links, results, services
+from app.glossary import TERMS
+from app.models import Choice
+from app.player import player
+from app.routes import recorded
+from app.runs import Busy, Desk
+from app.text import plain
+
+WELCOME = {"welcome-plain": "Plain decoding", "welcome-draft-model": "Draft model"}
+
+
+@st.cache_resource(scope="session", on_release=Desk.close, show_spinner=False)
+def the_desk() -> Desk:
+    """This session's run; closing the tab ends it."""
+    return Desk(services.runs())
+
+
+desk = the_desk()
+controls.start_from_address()
+
+head, words = st.columns([6, 1], vertical_alignment="center")
+with head:
+    st.title("Specdec Lab", anchor=False)
+    st.markdown(
+        "A small model **guesses** the next tokens, the large one **checks** them all in one pass. "
+        "Same text, fewer passes: watch it happen, token by token."
+    )
+with words, st.popover("Glossary", icon=":material/menu_book:", width="stretch"):
+    for term, meaning in TERMS.items():
+        st.markdown(f"**{term}**  \n{meaning}")
+
+if complaints := st.session_state.complaints:
+    st.warning("  \n".join(plain(complaint) for complaint in complaints), icon=":material/link_off:")
+
+loaded = services.shelf().ready(controls.choice())
+with st.container(border=True, key="desk"):
+    writing, choosing = st.columns([3, 2], gap="medium")
+    with writing:
+        controls.prompt_box()
+    with choosing:
+        controls.essentials(loaded.available() if loaded else {})
+        with st.container(horizontal=True, vertical_alignment="center"):
+            asked = st.button(
+                "Run",
+                type="primary",
+                icon=":material/play_arrow:",
+                shortcut="Ctrl+Enter",
+                key="go",
+                help="Race plain decoding against the proposer on this prompt.",
+            )
+            stop_slot = st.container()
+    with st.expander("More settings", icon=":material/tune:", key="more"):
+        controls.more_settings(bool(loaded and loaded.chat_template))
+
+if asked:
+    st.session_state.refusal = None
+    try:
+        run = desk.start(controls.request())
+        st.query_params["run"] = run.id
+        for stale in ("round", "node"):
+            st.query_params.pop(stale, None)
+        st.session_state.complaints = []
+    except (SpecdecError, Busy) as error:
+        st.session_state.refusal = str(error)
+if refusal := st.session_state.get("refusal"):
+    st.error(plain(refusal), icon=":material/error:")
+
+shown = services.runs().get(st.query_params.get("run"))
+active = shown is not None and not shown.finished
+stop_slot.button(
+    "Stop",
+    icon=":material/stop:",
+    shortcut="Escape",
+    key="stop_run",
+    on_click=desk.stop,
+    disabled=not (active and shown is desk.run),
+    help="End the run within one round; what was decoded until then stays.",
+)
+if shown is None and "run" in st.query_params:
+    st.info(
+        "The run of this link is no longer kept on this server. Its settings are here: press Run to repeat it.",
+        icon=":material/history:",
+    )
+
+warming = shown is None and services.shelf().status(Choice()).state == "loading"
+
+
+@st.fragment(run_every=0.5 if active or warming else None)
+def waiting() -> None:
+    """What stands before the first token: the models' download or warm-up, the line. Notices when it is over."""
+    if shown is not None and active:
+        if shown.finished:
+            st.rerun()
+        if shown.state == "loading":
+            status = services.shelf().status(shown.request.choice)
+            st.progress(status.fraction or 0.0, text=plain(status.text or "Waiting for the models") + "…")
+        elif shown.state == "queued" and shown.place:
+            ahead = "one run is" if shown.place == 1 else f"{shown.place} runs are"
+            st.info(f"Waiting in line: {ahead} ahead of yours.", icon=":material/hourglass_top:")
+    elif warming:
+        if services.shelf().status(Choice()).state != "loading":
+            st.rerun()
+        st.caption(":material/hourglass_top: The models are warming up. Run is ready to be pressed and will wait for them.")
+
+
+waiting()
+if shown is None and (status := services.shelf().status(Choice())).state == "failed":
+    st.error(plain(status.text), icon=":material/error:")
+if shown is not None and shown.error:
+    st.error(plain(shown.error), icon=":material/error:")
+
+
+@st.fragment
+def stage() -> None:
+    """The player: live while a run goes on, then its whole record; before the first run a recorded one."""
+    cursor = {key: links.whole(st.query_params.get(key)) for key in ("round", "node")}
+    if active and shown is not None:
+        seen = player(
+            mode="live",
+            events=f"/runs/{shown.id}/events",
+            provenance="measured",
+            provenance_note="this machine, this run",
+            prompt=shown.request.prompt,
+        )
+        if seen.done == shown.id:
+            shown.wait(1.0)
+            st.rerun()
+    elif shown is not None and shown.traces:
+        lanes = sorted(shown.traces)
+        seen = player(
+            mode="replay",
+            traces=[{"label": shown.request.labels[lane], "url": shown.trace_path(lane)} for lane in lanes],
+            provenance="measured",
+            provenance_note="this machine, this run",
+            cursor=cursor,
+        )
+    elif shown is None and recorded().keys() >= WELCOME.keys():
+        seen = player(
+            mode="replay",
+            traces=[{"label": label, "url": f"/traces/{name}.json"} for name, label in WELCOME.items()],
+            provenance="recorded",
+            provenance_note=results.origin("welcome-draft-model"),
+            cursor=cursor,
+            autoplay=True,
+        )
+    else:
+        return
+    for key, value in (seen.cursor or {}).items():
+        if key in ("round", "node"):
+            if value is None:
+                st.query_params.pop(key, None)
+            elif st.query_params.get(key) != str(int(value)):
+                st.query_params[key] = str(int(value))
+
+
+stage()
+if shown is not None and shown.finished and shown.traces:
+    headline.show(shown)
+    results.show(shown)

@@ -1,0 +1,69 @@
+"""Where the time of each lane goes: every phase of every round, drawn on the lanes' common clock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+import plotly.graph_objects as go
+from specdec_core.trace import Trace
+
+from .chart import Chart
+from .palette import PHASES
+
+
+def round_timeline(traces: Sequence[Trace], labels: Sequence[str], provenance: str) -> Chart:
+    """One bar per lane, cut into the phases of its rounds; position and width are seconds on the lane's clock."""
+    spans: dict[str, dict[str, list[float | str | int]]] = {
+        phase: {"lane": [], "start": [], "length": [], "round": []} for phase in PHASES
+    }
+    for trace, label in zip(traces, labels, strict=True):
+        for row in trace.rounds:
+            lengths = [row.draft_s, row.verify_s, row.judge_s, row.commit_s]
+            starts = list(accumulate(lengths[:-1], initial=row.start_s))
+            for phase, start, length in zip(PHASES, starts, lengths, strict=True):
+                if length > 0:
+                    columns = spans[phase]
+                    columns["lane"].append(label)
+                    columns["start"].append(start)
+                    columns["length"].append(length)
+                    columns["round"].append(row.index + 1)
+    figure = go.Figure(
+        [
+            go.Bar(
+                name=phase,
+                orientation="h",
+                y=columns["lane"],
+                base=columns["start"],
+                x=columns["length"],
+                customdata=columns["round"],
+                marker={"color": colour, "pattern": {"shape": pattern, "size": 5, "solidity": 0.35}, "line": {"width": 0}},
+                hovertemplate=f"{phase}, round %{{customdata}}<br>%{{x:.4f}} s from %{{base:.4f}} s<extra>%{{y}}</extra>",
+            )
+            for (phase, (colour, pattern)), columns in zip(PHASES.items(), spans.values(), strict=True)
+        ]
+    )
+    figure.update_layout(
+        barmode="overlay",
+        bargap=0.45,
+        height=320,
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "title": ""},
+        xaxis={"title": "seconds of decoding (prefill excluded)", "rangemode": "tozero", "zeroline": False},
+        yaxis={"title": "", "categoryorder": "array", "categoryarray": list(reversed(labels)), "automargin": True},
+        hovermode="closest",
+    )
+    return Chart(
+        figure=figure,
+        title="How many target passes does each lane need, and what does drafting cost?",
+        provenance=provenance,
+        alt="Timeline of rounds. " + " ".join(_told(trace, label) for trace, label in zip(traces, labels, strict=True)),
+    )
+
+
+def _told(trace: Trace, label: str) -> str:
+    stats = trace.stats
+    return (
+        f"{label}: {stats.target_passes} target passes in {stats.decode_s:.2f} s, of which drafting {stats.draft_s:.2f} s, "
+        f"verifying {stats.verify_s:.2f} s."
+    )

@@ -1,0 +1,52 @@
+"""Tokens against time: the race as a picture, the slope is the speed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+import plotly.graph_objects as go
+from specdec_core.trace import Trace
+
+from .chart import Chart
+from .palette import LANES
+
+
+def tokens_against_time(traces: Sequence[Trace], labels: Sequence[str], provenance: str) -> Chart:
+    """A stair for each lane: at the end of each round its committed tokens are added at once."""
+    figure = go.Figure()
+    for trace, label, (colour, dash) in zip(traces, labels, LANES, strict=False):
+        clock = [0.0, *(row.end_s for row in trace.rounds)]
+        tokens = list(accumulate((len(row.committed.token) for row in trace.rounds), initial=0))
+        figure.add_scatter(
+            name=_named(trace, label),
+            x=clock,
+            y=tokens,
+            mode="lines",
+            line={"shape": "hv", "color": colour, "dash": dash, "width": 2.5},
+            hovertemplate="%{y} tokens after %{x:.3f} s<extra>" + label + "</extra>",
+        )
+    figure.update_layout(
+        height=320,
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "title": ""},
+        xaxis={"title": "seconds of decoding (prefill excluded)", "rangemode": "tozero"},
+        yaxis={"title": "committed tokens", "rangemode": "tozero"},
+        hovermode="closest",
+    )
+    told = " ".join(
+        f"{label}: {trace.stats.tokens} tokens in {trace.stats.decode_s:.2f} s"
+        + (f", {trace.stats.tokens_per_second:.0f} per second." if trace.stats.tokens_per_second else ".")
+        for trace, label in zip(traces, labels, strict=True)
+    )
+    return Chart(
+        figure=figure,
+        title="Which line is steeper? The slope is the speed",
+        provenance=provenance,
+        alt=f"Committed tokens against decoding time. {told}",
+    )
+
+
+def _named(trace: Trace, label: str) -> str:
+    speed = trace.stats.tokens_per_second
+    return f"{label}: {speed:.0f} tokens/s" if speed else label

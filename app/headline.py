@@ -1,0 +1,110 @@
+"""The headline numbers on the page: each with its definition and where it comes from."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from . import numbers
+from .glossary import define
+from .runs import Run
+from .text import plain
+
+MEASURED = "measured · this machine, this run"
+FORMULA = (
+    "Theorem 3.8 of Leviathan et al. (2023): (1 − α^(γ+1)) / ((1 − α)(γc + 1)). "
+    "It assumes that every guess is accepted with the same probability α, whatever came before, that each round drafts "
+    "exactly γ tokens, and that a target pass over γ + 1 tokens costs as much as one over a single token. "
+    "Where the measurement differs, one of these does not hold."
+)
+
+
+def show(run: Run) -> None:
+    """The numbers of a finished run, and whether the lanes wrote the same text."""
+    if 0 not in run.traces:
+        return
+    first = run.traces[0]
+    if 1 not in run.traces:
+        speed = first.stats.tokens_per_second
+        _metrics(
+            [
+                ("Tokens per second", f"{speed:.0f}" if speed else "—", "Committed tokens by decoding time; prefill excluded.", MEASURED),
+                ("Tokens", f"{first.stats.tokens}", "How many tokens were committed.", _end(first.end)),
+            ]
+        )
+        st.caption("Plain decoding alone: choose a proposer to race against it.")
+        return
+    other = run.traces[1]
+    stats, base = other.stats, first.stats
+    gamma = run.request.lanes[1].draft_length
+    modelled = numbers.modelled_speedup(base, stats, gamma)
+    judged = stats.accepted + stats.rejected
+    sampled = run.request.lanes[1].temperature > 0
+    _metrics(
+        [
+            (
+                "Measured speedup",
+                _times(numbers.measured_speedup(base, stats)),
+                define("Measured speedup")
+                + f"\n\nHere {_speed(stats.tokens_per_second)} against {_speed(base.tokens_per_second)}. Recording is not timed."
+                + ("\n\nThe two lanes wrote different texts." if sampled else ""),
+                "measured · texts differ" if sampled else MEASURED,
+            ),
+            (
+                "Modelled speedup",
+                _times(modelled.speedup if modelled else None),
+                define("Modelled speedup")
+                + f"\n\n{FORMULA}"
+                + (
+                    f"\n\nHere α = {modelled.alpha:.3f}, γ = {modelled.gamma}, c = {modelled.cost:.3f}; "
+                    f"{modelled.proposed_per_round:.1f} tokens were proposed per round."
+                    if modelled
+                    else "\n\nNothing was judged, so α is undefined."
+                ),
+                "modelled · Theorem 3.8" if modelled else "undefined: nothing was judged",
+            ),
+            (
+                "Acceptance rate α",
+                _share(stats.acceptance_rate),
+                define("Acceptance rate α", "Unreached"),
+                f"measured · {stats.accepted} of {judged} judged",
+            ),
+            (
+                "Tokens per target pass τ",
+                f"{stats.tokens_per_pass:.2f}" if stats.tokens_per_pass else "—",
+                define("Tokens per target pass τ"),
+                f"measured · {stats.tokens} tokens, {stats.target_passes} passes",
+            ),
+            (
+                "Target passes saved",
+                f"{numbers.passes_saved(stats)} of {stats.tokens}",
+                "Plain decoding needs one target pass for every token; this is how many of them the lane did without. "
+                + define("Target pass"),
+                "measured · vs one per token",
+            ),
+        ]
+    )
+    same, sentence = numbers.verdict_on_texts(first, other)
+    icon = {True: ":material/check_circle:", False: ":material/warning:", None: ":material/casino:"}[same]
+    st.markdown(f"{icon} {plain(sentence)}")
+
+
+def _metrics(rows: list[tuple[str, str, str, str]]) -> None:
+    with st.grid(len(rows), min_column_width=150, gap="small"):
+        for label, value, words, source in rows:
+            st.metric(label, value, help=words, delta=source, delta_color="off", delta_arrow="off", border=True, height="stretch")
+
+
+def _times(value: float | None) -> str:
+    return f"{value:.2f}×" if value is not None else "—"
+
+
+def _share(value: float | None) -> str:
+    return f"{value:.0%}" if value is not None else "—"
+
+
+def _speed(value: float | None) -> str:
+    return f"{value:.0f} tokens/s" if value else "nothing"
+
+
+def _end(reason: str) -> str:
+    return {"length": "length reached", "eos": "the model ended the text", "stop": "stop text reached", "cancelled": "stopped"}[reason]

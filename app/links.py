@@ -1,0 +1,84 @@
+"""The page's state in its address: what a link may say, and a sentence for everything it says wrongly.
+
+Streamlit keeps widgets and address in step by itself and drops what does not fit without a word; this says the word.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+MAX_PROMPT = 20_000
+MAX_PROMPT_IN_LINK = 2_000
+DEVICES = ("auto", "cpu", "cuda", "mps")
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A numeric setting: its address key, what it is called, its range and its default."""
+
+    key: str
+    title: str
+    low: float
+    high: float
+    default: float
+    whole: bool = True
+
+    def problem(self, text: str) -> str | None:
+        """What is wrong with `text` as a value, if anything."""
+        wanted = f"{self.title} has to be {'a whole number' if self.whole else 'a number'} from {self.low:g} to {self.high:g}"
+        try:
+            value = float(text)
+        except ValueError:
+            return f"{wanted}; the link says “{_short(text)}”, so {self.default:g} is used."
+        fits = math.isfinite(value) and self.low <= value <= self.high and not (self.whole and value != int(value))
+        return None if fits else f"{wanted}; the link says {_short(text)}, so {self.default:g} is used."
+
+
+GAMMA = Number("gamma", "The draft length γ", 1, 16, 4)
+TEMPERATURE = Number("temperature", "The temperature", 0, 2, 0, whole=False)
+TOP_K = Number("top_k", "Top-k", 0, 1000, 0)
+TOP_P = Number("top_p", "Top-p", 0.05, 1, 1, whole=False)
+SEED = Number("seed", "The seed", 0, 2**31 - 1, 0)
+TOKENS = Number("tokens", "The length", 1, 1024, 128)
+NUMBERS = (GAMMA, TEMPERATURE, TOP_K, TOP_P, SEED, TOKENS)
+
+
+def problems(params: Mapping[str, str], choices: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """A sentence for every value of a link that cannot be used. `choices` are the options of the named settings."""
+    found = []
+    for number in NUMBERS:
+        if number.key in params and (problem := number.problem(params[number.key])):
+            found.append(problem)
+    for key, options in choices.items():
+        if key in params and params[key] not in options:
+            found.append(f"The link asks for the {key} “{_short(params[key])}”, which does not exist here; {options[0]} is used.")
+    if len(params.get("prompt", "")) > MAX_PROMPT:
+        found.append(f"The link's prompt is longer than {MAX_PROMPT:,} characters and was cut there.")
+    known = {number.key for number in NUMBERS} | set(choices) | OTHERS
+    strange = [key for key in params if key not in known]
+    if strange:
+        named = ", ".join(f"“{_short(key)}”" for key in strange[:3])
+        found.append(f"The link has settings this page does not know ({named}); they are left out.")
+    return found
+
+
+OTHERS = {"prompt", "preset", "run", "round", "node", "stop", "chat", "target", "draft"}
+
+
+def address_of_prompt(prompt: str, preset: str | None, default: str | None) -> dict[str, str]:
+    """What the address says about the prompt: nothing for the first preset, a preset's name, or the text if it is short."""
+    if preset is not None:
+        return {} if preset == default else {"preset": preset}
+    return {"prompt": prompt} if 0 < len(prompt) <= MAX_PROMPT_IN_LINK else {}
+
+
+def whole(text: str | None) -> int | None:
+    """A small whole number from an address, or None."""
+    return int(text) if text and text.isdecimal() and len(text) < 7 else None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else text[:37] + "…"

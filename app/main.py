@@ -1,0 +1,14 @@
+"""The router: page configuration and navigation; each page is a script of its own in app_pages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+st.set_page_config(page_title="Specdec Lab", page_icon=Path(__file__).with_name("icon.png"), layout="wide")
+
+st.navigation(
+    [st.Page("app_pages/lab.py", title="Lab", icon=":material/science:", url_path="lab", default=True)],
+    position="top",
+).run()

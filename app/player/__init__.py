@@ -1,0 +1,114 @@
+"""The player: the one component that draws a run while it happens and walks through it afterwards.
+
+Its code is plain ES modules under `static/`, which the app serves at `/player/`; no build step. Streamlit gets a small
+bootstrap that imports them, because its components take inline code only. The style sheet goes inline as well, into
+the component's shadow root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import streamlit as st
+from streamlit.components.v2.bidi_component import BidiComponentResult
+
+STATIC = Path(__file__).parent / "static"
+
+_HTML = '<div class="specdec-player"></div>\n<div hidden></div>'
+
+# Streamlit calls the default export again on every change of data or theme, and the last returned function at unmount.
+_JS = """
+const players = new WeakMap();
+
+async function code() {
+  // Pages live one level below the app's root; an address with a closing slash looks one level deeper.
+  try {
+    return await import(new URL("player/player.js", document.baseURI).href);
+  } catch {
+    return await import(new URL("../player/player.js", document.baseURI).href);
+  }
+}
+
+export default function ({ data, parentElement, setStateValue, setTriggerValue }) {
+  let own = players.get(parentElement);
+  if (!own) {
+    own = { data, player: null, gone: false, api: {} };
+    players.set(parentElement, own);
+    const root = parentElement.querySelector(".specdec-player");
+    code().then(({ mount }) => {
+      if (own.gone) return;
+      own.player = mount(root, own.data, {
+        setStateValue: (...told) => own.api.setStateValue(...told),
+        setTriggerValue: (...told) => own.api.setTriggerValue(...told),
+      });
+    }, () => {
+      root.textContent = "The player could not be loaded. Reload the page.";
+    });
+  }
+  own.data = data;
+  own.api = { setStateValue, setTriggerValue };
+  own.player?.update(data);
+  return () => {
+    own.gone = true;
+    own.player?.destroy();
+    players.delete(parentElement);
+  };
+}
+"""
+
+_component = st.components.v2.component(
+    "specdec_player",
+    html=_HTML,
+    css=(STATIC / "player.css").read_text(encoding="utf-8"),
+    js=_JS,
+)
+
+
+def player(
+    *,
+    mode: Literal["live", "replay"],
+    traces: Sequence[Mapping[str, Any]] = (),
+    events: str | None = None,
+    provenance: Literal["measured", "recorded"] = "measured",
+    provenance_note: str = "",
+    cursor: Mapping[str, int | None] | None = None,
+    autoplay: bool = False,
+    prompt: str | None = None,
+    key: str = "player",
+) -> BidiComponentResult:
+    """Draw a run: live from its event stream, or from finished traces.
+
+    Args:
+        mode: "live" follows `events` and turns into a replay by itself when the run is done.
+        traces: one mapping per lane, plain decoding first: `label`, and `url` (relative to the app's root) or `trace`
+            (a trace as parsed JSON). The cursor walks through the rounds of the last one.
+        events: the address of the run's event stream; with mode "live".
+        provenance: where the figures come from, in one word; `provenance_note` names machine and date.
+        cursor: `round` (0 is the prompt; None, or more than there are, is the end) and `node` (a proposal's number in
+            that round; −1 is the token the target wrote itself; None selects nothing).
+        autoplay: play a replay from its beginning, unless the cursor names a round or motion is unwanted.
+        prompt: the prompt's text, shown while a live run has no trace yet.
+        key: the component's identity; with the same key, new data goes to the same player.
+
+    Returns:
+        The component's state: `cursor` ({"round", "node"} after the viewer moved, None before) and `done` (the run's id
+        in the one script run after a live run has ended, otherwise None).
+    """
+    where = cursor or {}
+    return _component(
+        key=key,
+        data={
+            "mode": mode,
+            "events": events,
+            "traces": [dict(trace) for trace in traces],
+            "provenance": provenance,
+            "provenance_note": provenance_note,
+            "cursor": {"round": where.get("round"), "node": where.get("node")},
+            "autoplay": autoplay,
+            "prompt": prompt,
+        },
+        on_cursor_change=lambda: None,
+        on_done_change=lambda: None,
+    )

@@ -1,0 +1,78 @@
+/**
+ * Building elements. Text from models and visitors enters the page here and nowhere else, and only as text nodes.
+ */
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/**
+ * Make an element. `attributes` take strings and numbers; `null`, `undefined` and `false` leave an attribute out.
+ * @param {string} tag
+ * @param {Record<string, string|number|boolean|null|undefined>} [attributes]
+ * @param {...(Node|string|null|undefined)} children strings become text nodes
+ * @returns {HTMLElement}
+ */
+export function el(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    node.setAttribute(name, value === true ? "" : String(value));
+  }
+  for (const child of children) if (child !== null && child !== undefined) node.append(child);
+  return node;
+}
+
+/**
+ * A small drawn icon; text symbols differ too much between fonts.
+ * @param {string} path the `d` of one path in a 16 × 16 box
+ * @returns {SVGElement}
+ */
+export function icon(path) {
+  const svg = document.createElementNS(SVG, "svg");
+  for (const [name, value] of [["viewBox", "0 0 16 16"], ["class", "icon"], ["aria-hidden", "true"]]) svg.setAttribute(name, value);
+  const shape = document.createElementNS(SVG, "path");
+  shape.setAttribute("d", path);
+  svg.append(shape);
+  return svg;
+}
+
+/** Put `text` into `node` unless it is there already: an unchanged live region stays silent. */
+export function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+const SPECIAL = /[\n\t\u0000-\u0008\u000b-\u001f\u007f]/;
+const PIECES = /\n|\t|[\u0000-\u0008\u000b-\u001f\u007f]|[^\n\t\u0000-\u0008\u000b-\u001f\u007f]+/g;
+
+/**
+ * Append a token's text so that `textContent` stays exactly the text; the marks for line breaks, tabs and control
+ * characters are drawn by the style sheet.
+ * @param {HTMLElement} into
+ * @param {string} text
+ */
+export function appendToken(into, text) {
+  if (/^ +$/.test(text)) into.classList.add("blank");
+  if (!SPECIAL.test(text)) {
+    into.append(text);
+    return;
+  }
+  for (const piece of text.match(PIECES) ?? []) {
+    if (!SPECIAL.test(piece)) into.append(piece);
+    else if (piece === "\n") into.append(el("span", { class: "nl" }, piece));
+    else if (piece === "\t") into.append(el("span", { class: "tabstop" }, piece));
+    else into.append(el("span", { class: "ctl" }, piece));
+  }
+}
+
+/** Whether the page behind `node` is dark, judged from the theme's background or, without one, the page's own. */
+export function isDark(node) {
+  const host = node.getRootNode().host ?? node;
+  const themed = getComputedStyle(host).getPropertyValue("--st-background-color").trim();
+  const probe = el("span", { hidden: true });
+  node.append(probe);
+  if (themed) probe.style.color = themed;
+  const found = themed ? getComputedStyle(probe).color : getComputedStyle(document.body).backgroundColor;
+  probe.remove();
+  const [red, green, blue, alpha = 1] = (found.match(/[\d.]+/g) ?? [255, 255, 255]).map(Number);
+  if (alpha === 0) return matchMedia("(prefers-color-scheme: dark)").matches;
+  return 0.299 * red + 0.587 * green + 0.114 * blue < 128;
+}

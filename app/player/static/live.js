@@ -1,0 +1,61 @@
+/** A run as it happens: server-sent events, gathered and handed over once per frame. */
+
+const LATE_MS = 200; // a hidden tab gets no frames; its lanes are kept up to date all the same
+
+/**
+ * Listen to a run. Messages that come twice, because the connection broke, are passed on once.
+ * @param {string} url
+ * @param {{batch: (messages: object[]) => void, connection: (state: "open"|"reconnecting"|"lost") => void}} on
+ * @returns {{close: () => void}}
+ */
+export function listen(url, on) {
+  const source = new EventSource(url);
+  let seen = -1;
+  let waiting = [];
+  let frame = 0;
+  let timer = 0;
+
+  function flush() {
+    cancelAnimationFrame(frame);
+    clearTimeout(timer);
+    frame = timer = 0;
+    const messages = waiting;
+    waiting = [];
+    if (messages.length) on.batch(messages);
+  }
+
+  source.onopen = () => on.connection("open");
+  source.onmessage = (event) => {
+    const id = /^\d+$/.test(event.lastEventId) ? Number(event.lastEventId) : null;
+    if (id !== null) {
+      if (id <= seen) return;
+      seen = id;
+    }
+    let message = null;
+    try {
+      message = JSON.parse(event.data);
+    } catch {
+      return; // half a message of a broken connection; it comes again
+    }
+    if (message === null || typeof message !== "object") return;
+    if (message.type === "done") source.close(); // otherwise the browser would ask for more
+    waiting.push(message);
+    if (!frame) {
+      frame = requestAnimationFrame(flush);
+      timer = setTimeout(flush, LATE_MS);
+    }
+  };
+  source.onerror = () => {
+    if (source.readyState === EventSource.CONNECTING) on.connection("reconnecting");
+    else on.connection("lost");
+  };
+
+  return {
+    close() {
+      source.close();
+      cancelAnimationFrame(frame);
+      clearTimeout(timer);
+      waiting = [];
+    },
+  };
+}

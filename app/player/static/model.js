@@ -1,0 +1,128 @@
+/**
+ * From the record to what is drawn: one lane model for finished traces and for rounds as they arrive.
+ *
+ * Everything here tolerates a damaged record: missing columns read as null, odd values as absent.
+ */
+
+/**
+ * @typedef {{node: number, text: string, verdict: string, depth: number, parent: number}} Proposal
+ * @typedef {{text: string, name: string, source: string, node: number}} Token a committed token: its piece of the text, its
+ *   name where that piece is empty; `node` is −1 where the target wrote it
+ * @typedef {{at: number, nodes: Proposal[]}} Hang proposals that died where committed token `at` stands
+ * @typedef {{index: number, end: number, total: number, tokens: Token[], proposals: Proposal[], hangs: Hang[]}} Round
+ * @typedef {{label: string, prompt: string, rounds: Round[], rest: string, total: number, temperature: number,
+ *   end: string|null, proposer: string, trace: object|null}} Lane
+ */
+
+export const VERDICTS = ["accepted", "rejected", "unreached", "pruned", "cut", "discarded"];
+const SOURCES = ["accepted", "corrected", "bonus", "plain"];
+
+/** @returns {any[]} `value` where it is an array, otherwise an empty one */
+export function list(value) {
+  return Array.isArray(value) ? value : [];
+}
+
+/** @returns {number|null} `value` where it is a finite number */
+export function number(value) {
+  return typeof value === "number" && Number.isFinite(value) ? value : null;
+}
+
+function known(value, words, otherwise) {
+  return words.includes(value) ? value : otherwise;
+}
+
+/**
+ * The text of a token id, as the trace names it.
+ * @param {object} trace
+ * @param {number} id
+ */
+export function tokenText(trace, id) {
+  const text = trace?.texts?.[String(id)];
+  return typeof text === "string" ? text : `⟨${id}⟩`;
+}
+
+/** One round from plain columns; shared by traces and by `step` messages. */
+function makeRound(index, end, total, texts, names, sources, parents, nodeTexts, verdicts) {
+  const proposals = nodeTexts.map((text, node) => {
+    const given = number(parents[node]) ?? node - 1;
+    const parent = given >= -1 && given < node ? given : -1;
+    return { node, text: String(text), verdict: known(verdicts[node], VERDICTS, "unreached"), depth: 1, parent };
+  });
+  for (const item of proposals) if (item.parent >= 0) item.depth = proposals[item.parent].depth + 1;
+  const path = proposals.filter((item) => item.verdict === "accepted");
+  const tokens = texts.map((text, at) => {
+    const source = known(sources[at], SOURCES, "plain");
+    return { text: String(text ?? ""), name: String(text || names[at] || ""), source, node: source === "accepted" && path[at] ? path[at].node : -1 };
+  });
+  const hangs = new Map();
+  for (const item of proposals) {
+    if (item.verdict === "accepted") continue;
+    let above = item.parent;
+    while (above >= 0 && proposals[above].verdict !== "accepted") above = proposals[above].parent;
+    const at = above < 0 ? 0 : proposals[above].depth;
+    if (!hangs.has(at)) hangs.set(at, { at, nodes: [] });
+    hangs.get(at).nodes.push(item);
+  }
+  return { index, end, total, tokens, proposals, hangs: [...hangs.values()] };
+}
+
+/**
+ * A lane from a whole trace.
+ * @param {object} trace a trace of version 1, as parsed JSON
+ * @param {string} label
+ * @returns {Lane}
+ */
+export function laneOf(trace, label) {
+  const pieces = list(trace?.output?.texts);
+  const settings = trace?.header?.settings ?? {};
+  let total = 0;
+  let clock = 0;
+  const rounds = list(trace?.rounds).map((row, index) => {
+    const nodes = row?.nodes ?? {};
+    const ids = list(row?.committed?.token);
+    const texts = ids.map((id, at) => (typeof pieces[total + at] === "string" ? pieces[total + at] : tokenText(trace, id)));
+    total += ids.length;
+    const parts = ["start_s", "draft_s", "verify_s", "judge_s", "commit_s"].map((name) => number(row?.[name]) ?? 0);
+    clock = Math.max(clock, parts.reduce((sum, part) => sum + part, 0));
+    const nodeTexts = list(nodes.token).map((id) => tokenText(trace, id));
+    const names = ids.map((id) => tokenText(trace, id));
+    return makeRound(index, clock, total, texts, names, list(row?.committed?.source), list(nodes.parent), nodeTexts, list(nodes.verdict));
+  });
+  const proposer = String(settings.proposer ?? "none");
+  return {
+    label: label || proposer,
+    prompt: String(trace?.header?.prompt ?? ""),
+    rounds,
+    rest: pieces.slice(total).join(""), // a run recorded without rounds has only its text
+    total: Math.max(total, pieces.length),
+    temperature: number(settings.temperature) ?? 0,
+    end: typeof trace?.end === "string" ? trace.end : null,
+    proposer,
+    trace,
+  };
+}
+
+/**
+ * An empty lane, to be filled with steps.
+ * @param {string} label
+ * @param {string} prompt
+ * @param {string} proposer
+ * @returns {Lane}
+ */
+export function emptyLane(label, prompt, proposer) {
+  return { label, prompt, rounds: [], rest: "", total: 0, temperature: 0, end: null, proposer, trace: null };
+}
+
+/**
+ * Take one `step` message into its lane.
+ * @param {Lane} lane
+ * @param {object} step
+ */
+export function addStep(lane, step) {
+  const texts = list(step.texts);
+  lane.total += texts.length;
+  const clock = Math.max(number(step.clock_s) ?? 0, lane.rounds.at(-1)?.end ?? 0);
+  lane.rounds.push(
+    makeRound(lane.rounds.length, clock, lane.total, texts, [], list(step.sources), list(step.parent), list(step.node_texts), list(step.verdict)),
+  );
+}

@@ -1,0 +1,177 @@
+/**
+ * One lane: its numbers, and its ribbon, i.e. the committed text with the rejected proposals hanging where they died.
+ *
+ * Rounds are only ever added or removed at the end, so stepping costs what changed. The text content of the committed
+ * tokens, in order, is exactly the committed text: marks are drawn by the style sheet.
+ */
+
+import { appendToken, el, setText } from "./dom.js";
+import { count, flat, MARK, T, VERDICT } from "./text.js";
+
+const PROMPT_SHOWN = 160; // characters of a long prompt's end
+const HANGING_SHOWN = 3; // rejected proposals named under one position; trees may have dozens
+const DOTS_SHOWN = 3; // other proposals drawn one by one; the current round names them all
+const NEAR_END = 32; // pixels; closer to the end than this the pane follows the text
+
+/**
+ * @param {number} at the lane's number
+ * @returns a lane's view: `root`, `show(view, top, focus, chosen)`, `follow()`
+ */
+export function createLane(at) {
+  const label = el("h3", { class: "lane-label" });
+  const ended = el("span", { class: "ended" });
+  const numbers = {
+    rate: el("b"), tokens: el("b"), clock: el("b"),
+  };
+  const bar = el("span", { class: "bar" });
+  const head = el(
+    "div", { class: "lane-head" },
+    el("div", { class: "lane-name" }, label, ended),
+    el(
+      "div", { class: "numbers" },
+      el("span", { class: "number" }, numbers.rate, ` ${T.rate}`),
+      el("span", { class: "number" }, numbers.tokens, ` ${T.tokens}`),
+      el("span", { class: "number", title: T.clock }, numbers.clock, " s"),
+    ),
+    el("div", { class: "track", "aria-hidden": "true" }, bar),
+  );
+  const prompt = el("span", { class: "prompt" });
+  const body = el("span", { class: "committed" });
+  const rest = el("span", { class: "rest" });
+  const pane = el("div", { class: "pane", tabindex: 0, role: "group" }, prompt, body, rest);
+  const root = el("section", { class: "lane", "data-lane": at }, head, pane);
+
+  let shown = []; // the drawn rounds' models, in step with body's children
+  let following = true;
+  let lit = null;
+  let now = null;
+  pane.addEventListener("scroll", () => {
+    following = pane.scrollHeight - pane.scrollTop - pane.clientHeight < NEAR_END;
+  }, { passive: true });
+
+  function setRounds(rounds) {
+    let same = Math.min(shown.length, rounds.length);
+    // Nearly always the drawn rounds are a prefix of the new ones; other objects (a finished record) are compared.
+    while (same > 0 && shown[same - 1] !== rounds[same - 1] && !alike(shown, rounds, same)) same -= 1;
+    while (body.children.length > same) body.lastChild.remove();
+    if (rounds.length > same) {
+      const added = document.createDocumentFragment();
+      for (let index = same; index < rounds.length; index += 1) added.append(drawRound(at, rounds[index]));
+      body.append(added);
+    }
+    const changed = shown.length !== rounds.length || same < rounds.length;
+    shown = rounds.slice();
+    return changed;
+  }
+
+  function light(selection, chosen, current) {
+    lit?.classList.remove("selected", "focused");
+    now?.classList.remove("now");
+    now = current === null ? null : (body.children[current] ?? null);
+    now?.classList.add("now");
+    lit = selection && selection.lane === at
+      ? (body.children[selection.round]?.querySelector(`[data-node="${selection.node}"]`) ?? null)
+      : null;
+    lit?.classList.add(chosen ? "selected" : "focused");
+  }
+
+  return {
+    root,
+    /**
+     * @param {import("./state.js").LaneView} view
+     * @param {number} top the highest rate of all lanes: its bar is full
+     * @param {{focus: object|null, chosen: boolean, current: number|null}} [marks]
+     */
+    show(view, top, marks = { focus: null, chosen: false, current: null }) {
+      setText(label, view.lane.label);
+      pane.setAttribute("aria-label", T.lane(view.lane.label));
+      setText(ended, view.end ? (T.ends[view.end] ?? "") : "");
+      setText(numbers.rate, view.rate === null ? T.none : view.rate.toFixed(1));
+      setText(numbers.tokens, String(view.tokens));
+      setText(numbers.clock, view.clock.toFixed(view.clock < 10 ? 3 : 2));
+      bar.style.inlineSize = `${top && view.rate ? (100 * view.rate) / top : 0}%`;
+      const text = view.lane.prompt;
+      setText(prompt, text.length > PROMPT_SHOWN ? `…${text.slice(-PROMPT_SHOWN)}` : text);
+      const changed = setRounds(view.rounds);
+      setText(rest, view.rest);
+      light(marks.focus, marks.chosen, marks.current);
+      if (changed && following) pane.scrollTop = pane.scrollHeight;
+    },
+    /** Follow the end of the text again, e.g. because the viewer stepped. */
+    follow() {
+      following = true;
+      pane.scrollTop = pane.scrollHeight;
+    },
+    /** Bring the lit token into the pane, without moving the page. */
+    reveal() {
+      if (!lit) return;
+      const token = lit.getBoundingClientRect();
+      const frame = pane.getBoundingClientRect();
+      if (token.top < frame.top) pane.scrollTop -= frame.top - token.top + 8;
+      else if (token.bottom > frame.bottom) pane.scrollTop += token.bottom - frame.bottom + 8;
+    },
+  };
+}
+
+function alike(shown, rounds, length) {
+  for (let index = 0; index < length; index += 1) {
+    if (shown[index] !== rounds[index] && signature(shown[index]) !== signature(rounds[index])) return false;
+  }
+  return true;
+}
+
+function signature(round) {
+  return JSON.stringify([round.tokens, round.proposals]);
+}
+
+/** @param {import("./model.js").Round} round */
+function drawRound(lane, round) {
+  const box = el("span", { class: "round", "data-round": round.index, "data-lane": lane });
+  const hangs = new Map(round.hangs.map((hang) => [hang.at, hang]));
+  round.tokens.forEach((token, at) => {
+    // One mark stands for a run of equal verdicts. It follows the text, so that no line begins or ends between them.
+    const last = round.tokens[at + 1]?.source !== token.source;
+    const chip = el("span", {
+      class: `tok ${token.source}${last ? (token.text.endsWith("\n") ? " mark-before" : " mark-after") : ""}`,
+      "data-node": token.node,
+      role: "button",
+      tabindex: -1,
+      "aria-label": T.chip(token.name, VERDICT[token.source], round.index + 1),
+    });
+    // A piece is empty for a part of a character, whose last part holds the text, and for the end of the text.
+    if (token.text === "") chip.dataset.sign = token.name === "" || token.name.includes("0x") ? "◌" : "∎";
+    appendToken(chip, token.text);
+    const hang = hangs.get(at);
+    if (!hang) box.append(chip);
+    else if (token.text.includes("\n")) box.append(spot(hang, round, null), chip);
+    else box.append(spot(hang, round, chip));
+  });
+  for (const hang of round.hangs) {
+    if (hang.at >= round.tokens.length) box.append(spot(hang, round, null));
+  }
+  return box;
+}
+
+/** A token with what died in its place below it. A line break cannot stand in the upper row; it follows instead. */
+function spot(hang, round, upper) {
+  const below = el("span", { class: "hang", role: "group", "aria-label": T.proposals });
+  const named = hang.nodes.filter((item) => item.verdict === "rejected").slice(0, HANGING_SHOWN);
+  const others = hang.nodes.filter((item) => !named.includes(item));
+  const behind = el("span", { class: "behind" });
+  for (const item of [...named, ...others.slice(0, DOTS_SHOWN)]) {
+    const chip = el("span", {
+      class: `prop ${item.verdict}`,
+      "data-node": item.node,
+      role: "button",
+      tabindex: -1,
+      "aria-label": T.chip(item.text, VERDICT[item.verdict], round.index + 1),
+      title: T.chip(item.text, VERDICT[item.verdict], round.index + 1),
+    });
+    if (named.includes(item)) chip.append(el("span", { class: "gone" }, flat(item.text).trim() || "◌"));
+    else chip.append(MARK[item.verdict]);
+    (named.includes(item) ? below : behind).append(chip);
+  }
+  if (others.length > DOTS_SHOWN) behind.append(el("span", { class: "more", title: count(others.length - DOTS_SHOWN, "proposal") }, T.more(others.length - DOTS_SHOWN)));
+  if (others.length) below.append(behind);
+  return el("span", { class: upper ? "spot" : "spot bare" }, upper ?? el("span", { class: "post" }), below);
+}

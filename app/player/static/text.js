@@ -1,0 +1,178 @@
+/** Every sentence and word the viewer sees. Functions where a text depends on something. */
+
+const ORDINALS = ["th", "st", "nd", "rd"];
+
+/** 1 → "1st". */
+function ordinal(n) {
+  const tens = n % 100;
+  return `${n}${tens > 10 && tens < 14 ? "th" : (ORDINALS[n % 10] ?? "th")}`;
+}
+
+/** "1 token", "2 tokens". */
+export function count(n, word) {
+  return `${n} ${word}${n === 1 ? "" : /(s|x|ch|sh)$/.test(word) ? "es" : "s"}`;
+}
+
+/** Text on one line: line breaks, tabs, and spaces that would not be seen, as signs. */
+export function flat(text) {
+  const spaces = (run) => (run.length > 4 ? `␣×${run.length}` : "␣".repeat(run.length));
+  return text.replace(/\r?\n|\r/g, "⏎").replace(/\t/g, "⇥").replace(/ {2,}| $/g, spaces);
+}
+
+/** A token's text in quotation marks, with its line breaks and tabs named; long ones are shortened. */
+export function quote(text) {
+  if (text === "") return "a part of a character";
+  const named = flat(text);
+  const short = (named.length > 40 ? `${named.slice(0, 38)}…` : named).replace(/^ /, "\u00a0");
+  return `‘${short}’`;
+}
+
+/** A probability with three decimals; what rounds to nothing says so. */
+export function prob(value) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "—";
+  if (value > 0 && value < 0.0005) return "< 0.001";
+  if (value < 1 && value >= 0.9995) return "> 0.999";
+  return value.toFixed(3);
+}
+
+/** Seconds or milliseconds, at a readable length. */
+export function seconds(value) {
+  return value < 0.0995 ? `${(value * 1000).toFixed(1)} ms` : `${value.toFixed(2)} s`;
+}
+
+export const MARK = {
+  accepted: "✓", corrected: "↻", bonus: "★", plain: "", rejected: "✗", unreached: "·", pruned: "–", cut: "┤", discarded: "∅",
+};
+
+export const VERDICT = {
+  accepted: "accepted",
+  rejected: "rejected",
+  unreached: "not reached",
+  pruned: "pruned before the check",
+  cut: "cut off by the end of the text",
+  discarded: "discarded with an overlapped guess",
+  corrected: "corrected by the target",
+  bonus: "bonus token of the target",
+  plain: "written by the target",
+};
+
+export const LEGEND = [
+  ["accepted", "accepted: proposed, and kept"],
+  ["rejected", "rejected: proposed, and thrown away"],
+  ["unreached", "not reached: behind a rejection"],
+  ["corrected", "corrected: written by the target in place of a rejected one"],
+  ["bonus", "bonus: added by the target when all were accepted"],
+];
+
+/** The odds panel. */
+export const O = {
+  title: "Odds",
+  judged: (text, verdict) => `Proposed ${text} — ${verdict}`,
+  own: (text, source) => ({
+    corrected: `The target wrote ${text} instead`,
+    bonus: `The target added ${text} as a bonus`,
+  })[source] ?? `The target wrote ${text}`,
+  where: (round, label) => `Round ${round} · ${label}`,
+  empty: "Step forward, or select a token, to see its odds.",
+  sure: "How sure the models were",
+  judge: "What the judge saw",
+  views: "Which probabilities",
+  target: "target p",
+  draft: "draft q",
+  overlap: "both, min(p, q)",
+  overlapIs: (value) => `Overlap Σ min(p, q) = ${prob(value)}: how likely a proposal passes here.`,
+  oneHot: "At temperature 0 the judge sees all of p on the target's most likely token. How sure the models were is in the other view.",
+  modelsOnly: "These are the models' own probabilities (temperature 1). The judge compared the distributions of the other view.",
+  pointMass: "Nothing was drawn from a distribution here: the proposal was fixed, so q is 1 on it.",
+  modelless: "This proposal came without a model, so there is no q to show.",
+  undrafted: "Nothing was proposed at this place, so there is no q.",
+  everything: "all others",
+  among: "among the others",
+  showAll: (n) => `Show all ${n} tokens`,
+  showFewer: "Show fewer",
+  residual: "After a rejection: where p exceeds q",
+  residualIs: "The target draws from norm(max(0, p − q)).",
+  residualRest: "all others",
+  drawn: (u) => `The number that drew it was ${prob(u)}.`,
+  coin: "The coin",
+  axis: "from 0 to 1",
+  passes: (u, threshold) => `u = ${prob(u)} is below the threshold ${prob(threshold)}: accepted.`,
+  fails: (u, threshold) => `u = ${prob(u)} is not below the threshold ${prob(threshold)}: rejected.`,
+  ratio: "The threshold is min(1, p/q).",
+  greedy: "At temperature 0 the threshold is 1 for the target's first choice and 0 for every other token, whatever the coin says.",
+  pPart: "pass", failPart: "fail",
+  unreached: "It was never judged: a proposal before it was rejected.",
+  pruned: "It was never judged: it was taken out of the tree before the check.",
+  cut: "It was never judged: the text ended before it.",
+  discarded: "It was never judged: it belonged to a guess that came to nothing.",
+  recorded: "What was recorded of it",
+  nothing: "This record holds only the tokens, without probabilities. Run it again with full recording to see the odds.",
+  sibling: "The distributions of this place were not recorded, because no token was committed here.",
+  facts: { p: "p, as judged", q: "q, as judged", model_p: "target's own p", model_q: "draft's own q", rank: "rank in p", entropy: "entropy of p (nats)" },
+};
+
+export const T = {
+  player: "Player: speculative decoding, round by round. Press ? for its keys.",
+  lane: (label) => `Text of ${label}`,
+  clock: "lane clock",
+  tokens: "tokens",
+  rate: "tokens/s",
+  prompt: "Prompt",
+  proposals: "Proposals that were not kept",
+  chip: (text, verdict, round) => `${quote(text)}, ${verdict}, round ${round}`,
+  more: (n) => `+${n}`,
+  ends: { length: "length limit", eos: "end of text", stop: "stop text", cancelled: "stopped" },
+  waiting: "waiting for the first token",
+
+  speedup: "Measured speedup",
+  none: "—",
+  times: (value) => `${value < 10 ? value.toFixed(2) : value.toFixed(1)}×`,
+  faster: (value, label) => (value > 1.005 ? `faster than ${label}` : value < 0.995 ? `slower than ${label}` : `as fast as ${label}`),
+  notyet: "needs one round in both lanes",
+  how: "What is this number?",
+  definition:
+    "Tokens per second of the lower lane divided by tokens per second of the upper lane, up to the moment shown. Each lane has its own clock, "
+    + "which runs only while that lane computes; reading the prompt and writing the record are left out. "
+    + "Early values jump about, because a few rounds say little.",
+  random: (temperature) =>
+    `Temperature ${temperature}: tokens are drawn at random, so the two lanes need not write the same text.`,
+
+  slider: "Round",
+  roundOf: (n, last) => `Round ${n} of ${last}`,
+  atPrompt: "The prompt, before round 1",
+  atEnd: "The end: every lane has finished",
+  first: "To the prompt (Home)",
+  previous: "Previous round (↑)",
+  play: "Play (space)",
+  pause: "Pause (space)",
+  next: "Next round (↓)",
+  last: "To the end (End)",
+  speed: "Playback speed",
+  help: "Keys and marks (?)",
+  close: "Close",
+  keysTitle: "Keys",
+  marksTitle: "Marks",
+  keys: [
+    ["→ ←", "next, previous round; with a token selected, next, previous token"],
+    ["↓ ↑", "next, previous round"],
+    ["Space", "play, pause"],
+    ["Home End", "to the prompt, to the end"],
+    ["Esc", "drop the selection"],
+    ["?", "this help"],
+  ],
+  slow: (factor) => (factor >= 1.5 ? `slow motion, ${factor < 10 ? factor.toFixed(1) : Math.round(factor)} × slower than it ran` : "about as fast as it ran"),
+
+  roundTitle: (n) => `Round ${n}`,
+  proposed: "proposed",
+  wrote: "target wrote",
+  nothing: "nothing was proposed",
+  phases: (draft, verify, other) => `draft ${seconds(draft)} · verify ${seconds(verify)} · other ${seconds(other)}`,
+
+  queued: (place) => `You are ${ordinal(place)} in the queue. The run starts by itself.`,
+  connecting: "Waiting for the run to start.",
+  reconnecting: "The connection was lost; trying again.",
+  lost: "The run can no longer be reached. Start it again.",
+  loading: "Reading the record of the run.",
+  noRecord: "The record of this run could not be read.",
+  empty: "Nothing to show yet. A run appears here as soon as it starts.",
+};

@@ -1,0 +1,67 @@
+/** One sentence per round, in a live region for screen readers. */
+
+import { list, number } from "./model.js";
+import { el, setText } from "./dom.js";
+import { count, quote } from "./text.js";
+
+/**
+ * What happened in a round, in one sentence.
+ * @param {import("./model.js").Lane} lane
+ * @param {import("./model.js").Round} round
+ * @returns {string}
+ */
+export function sentenceOf(lane, round) {
+  const head = `Round ${round.index + 1}: `;
+  const own = round.tokens.find((token) => token.node < 0);
+  const tail = `: ${count(round.tokens.length, "token")} from one target pass.`;
+  const source = copiedFrom(lane, round);
+  if (!round.proposals.length) {
+    const why = lane.proposer === "none" ? "" : "nothing was proposed; ";
+    return `${head}${why}the target wrote ${own ? quote(own.name) : "nothing"}${tail}`;
+  }
+  const of = (verdict) => round.proposals.filter((item) => item.verdict === verdict);
+  const accepted = of("accepted").length;
+  const rejected = of("rejected");
+  const proposed = round.proposals.length;
+  const who = lane.proposer === "draft-model" ? "the draft" : "the proposer";
+  const kept = accepted === 0 ? "the target accepted none" : accepted === proposed ? `the target accepted ${proposed === 1 ? "it" : "all"}` : `the target accepted ${accepted}`;
+  const parts = [`${who} proposed ${count(proposed, "token")}${source}; ${kept}`];
+  if (rejected.length === 1) parts.push(`rejected ${quote(rejected[0].text)}`);
+  else if (rejected.length) parts.push(`rejected ${rejected.length}`);
+  const cut = of("cut").length;
+  if (cut) parts.push(`${cut === 1 ? "one fell" : `${cut} fell`} beyond the end of the text`);
+  if (own) parts.push(own.source === "bonus" ? `added ${quote(own.name)}` : `wrote ${quote(own.name)}${rejected.length ? " instead" : ""}`);
+  const last = parts.pop();
+  return `${head}${parts.length ? `${parts.join(", ")} and ${last}` : last}${tail}`;
+}
+
+/** Where a lookup proposer found its copy: the note gives token positions over prompt and output together. */
+function copiedFrom(lane, round) {
+  const note = list(lane.trace?.rounds)[round.index]?.note ?? {};
+  const start = number(note.match_start);
+  const length = number(note.match_length);
+  if (start === null || length === null || length < 1 || length > 64) return "";
+  const prompt = list(lane.trace?.header?.prompt_texts);
+  const output = list(lane.trace?.output?.texts);
+  let matched = "";
+  for (let at = start; at < start + length; at += 1) matched += String((at < prompt.length ? prompt[at] : output[at - prompt.length]) ?? "");
+  if (!matched.trim()) return ", copied from earlier text";
+  return `, copied from what followed ${quote(matched)} ${start < prompt.length ? "in the prompt" : "in its own text"}`;
+}
+
+/** @returns the line's view: `root`, `show(text, quiet)` */
+export function createTranscript() {
+  const root = el("p", { class: "transcript", "aria-live": "polite" });
+  return {
+    root,
+    /**
+     * @param {string} text
+     * @param {boolean} quiet whether screen readers should not read it out, as during fast playback
+     */
+    show(text, quiet) {
+      const live = quiet ? "off" : "polite";
+      if (root.getAttribute("aria-live") !== live) root.setAttribute("aria-live", live);
+      setText(root, text);
+    },
+  };
+}

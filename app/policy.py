@@ -1,0 +1,65 @@
+"""What the operator allows, read once from the environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Literal, cast, get_args
+
+Allowed = Literal["bundled", "catalogue", "any"]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Where the server listens and which models its visitors may load."""
+
+    host: str = "127.0.0.1"
+    port: int = 8501
+    models: Allowed = "any"
+    models_root: Path | None = None
+    hosts: tuple[str, ...] = ()
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach the server."""
+        return _is_loopback(self.host)
+
+
+def read(environment: Mapping[str, str] = os.environ) -> Policy:
+    """The policy the environment asks for.
+
+    Raises:
+        ValueError: one sentence naming the variable that makes no sense.
+    """
+    host = environment.get("HOST", "").strip() or "127.0.0.1"
+    port = environment.get("PORT", "").strip() or "8501"
+    if not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ValueError(f"PORT has to be a number from 1 to 65535, got {port!r}.")
+    # A server that others can reach does not download what they name, unless its operator says so.
+    models = environment.get("SPECDEC_ALLOW_MODELS", "").strip() or ("any" if _is_loopback(host) else "bundled")
+    if models not in get_args(Allowed):
+        raise ValueError(f"SPECDEC_ALLOW_MODELS has to be one of {', '.join(get_args(Allowed))}, got {models!r}.")
+    root = environment.get("SPECDEC_MODELS_ROOT", "").strip()
+    if root and not Path(root).is_dir():
+        raise ValueError(f"SPECDEC_MODELS_ROOT has to be a folder, got {root!r}.")
+    named = tuple(part.strip() for part in environment.get("SPECDEC_ALLOWED_HOSTS", "").split(",") if part.strip())
+    return Policy(
+        host=host,
+        port=int(port),
+        models=cast(Allowed, models),
+        models_root=Path(root).resolve() if root else None,
+        # On loopback, other names in the Host header mean DNS rebinding (or a proxy that should be named).
+        hosts=named or (("localhost", "127.0.0.1", "[::1]") if _is_loopback(host) else ()),
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,102 @@
+"""The routes beside the pages: health, event streams of runs, traces, and the player's files."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from functools import cache
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from app.player import STATIC
+
+from . import services
+from .models import Choice
+from .runs import Run
+
+TRACES = Path(__file__).resolve().parent.parent / "assets" / "traces"
+PACE_S = 0.025  # how often a stream looks for news: 40 times a second is more than a screen shows
+HEARTBEAT_S = 15.0
+TRACE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def routes() -> list[BaseRoute]:
+    """All routes of the app beside Streamlit's own."""
+    return [
+        Route("/healthz", healthz),
+        Route("/runs/{run_id}/events", events),
+        Route("/traces/{name}", trace),
+        Mount("/player", StaticFiles(directory=STATIC)),
+    ]
+
+
+async def healthz(_request: Request) -> Response:
+    """The state of the process; `models` says whether a run can start at once."""
+    status = services.shelf().status(Choice())
+    words = {"ready": "ready", "failed": "failed"}
+    body = {"status": "ok", "models": words.get(status.state, "warming"), "runs": services.runs().counts()}
+    return JSONResponse(body, headers={"Cache-Control": "no-store"})
+
+
+async def events(request: Request) -> Response:
+    """A run's messages as server-sent events, from the beginning or from where the browser left off."""
+    run = services.runs().get(request.path_params["run_id"])
+    if run is None:
+        return _missing("This run does not exist, or is no longer kept.")
+    last = request.headers.get("last-event-id", "")
+    start = int(last) + 1 if last.isdecimal() and len(last) < 10 else 0
+    if run.finished and start >= len(run.messages):
+        return Response(status_code=204)  # tells an EventSource not to come back
+    return StreamingResponse(
+        _stream(run, start),
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
+
+
+async def _stream(run: Run, sent: int) -> AsyncIterator[str]:
+    quiet = 0.0
+    while True:
+        ended = run.finished  # asked before the messages, so that none told in between is missed
+        news = run.messages[sent:]
+        if news:
+            yield "".join(f"id: {sent + at}\ndata: {message}\n\n" for at, message in enumerate(news))
+            sent, quiet = sent + len(news), 0.0
+        if ended:
+            return
+        await asyncio.sleep(PACE_S)
+        quiet += PACE_S
+        if quiet >= HEARTBEAT_S:
+            yield ": still here\n\n"
+            quiet = 0.0
+
+
+def trace(request: Request) -> Response:
+    """A trace as JSON: one that ships with the app, or a lane of a kept run."""
+    name = str(request.path_params["name"])
+    trace_id = name.removesuffix(".json")
+    if not name.endswith(".json") or not TRACE_ID.fullmatch(trace_id):
+        return _missing("A trace's address is /traces/, its name of letters, digits, - and _, and .json.")
+    shipped = recorded().get(trace_id)
+    body = shipped.read_bytes() if shipped else services.runs().trace(trace_id)
+    if body is None:
+        return _missing("This trace does not exist, or is no longer kept.")
+    headers = {"Cache-Control": "no-cache" if shipped else "no-store"}
+    if request.query_params.get("download") == "1":
+        headers["Content-Disposition"] = f'attachment; filename="specdec-{trace_id}.json"'
+    return Response(body, media_type="application/json", headers=headers)
+
+
+@cache
+def recorded() -> dict[str, Path]:
+    """The traces that ship with the app, by name: the only files this server reads for a visitor."""
+    return {path.stem: path for path in sorted(TRACES.glob("*.json")) if TRACE_ID.fullmatch(path.stem)}
+
+
+def _missing(sentence: str) -> Response:
+    return JSONResponse({"error": sentence}, status_code=404)

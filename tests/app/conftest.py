@@ -1,0 +1,97 @@
+"""What the app's tests share: scripted models instead of real ones, and fresh services for every test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from app import controls, policy, presets, services
+from app.models import Choice, Shelf
+from app.runs import Runs
+from specdec_core.events import Finished
+from specdec_core.settings import Settings
+from specdec_core.trace import Trace
+
+PROMPTS = {
+    "story": '''title = "Stories"
+description = "Small tales."
+[[prompt]]
+name = "The fox"
+text = "a fox"
+look_for = "Names come back: the second time they are guessed."
+[[prompt]]
+name = "The hen"
+text = "a hen"
+look_for = "Look at the bonus tokens."
+''',
+    "code": '''title = "Code"
+description = "Short functions."
+[[prompt]]
+name = "Add"
+text = "def add(a, b):"
+look_for = "Brackets are easy."
+''',
+}
+
+
+def law(tokens: tuple[int, ...]) -> list[float]:
+    """A target over eight letters that prefers the next letter of the alphabet."""
+    last = tokens[-1] if tokens else 0
+    return [0.65 if token == (last + 1) % 8 else 0.05 for token in range(8)]
+
+
+def guess(tokens: tuple[int, ...]) -> list[float]:
+    """A draft that is right except after the fourth letter."""
+    last = tokens[-1] if tokens else 0
+    right = (last + (2 if last % 8 == 3 else 1)) % 8
+    return [0.65 if token == right else 0.05 for token in range(8)]
+
+
+def scripted_models() -> object:
+    """A target and a draft that need no weights."""
+    from specdec_core import testing
+
+    return testing.scripted(law, guess)
+
+
+@pytest.fixture
+def prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Two families of prompts in a folder of their own."""
+    folder = tmp_path / "prompts"
+    folder.mkdir()
+    for name, text in PROMPTS.items():
+        (folder / f"{name}.toml").write_text(text, encoding="utf-8")
+    families = presets.families
+    monkeypatch.setattr(presets, "families", lambda: families(folder))
+    yield folder
+    families.cache_clear()
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
+    """Services of this test alone, with the scripted models on the shelf."""
+    import streamlit as st
+    from specdec_core import race
+
+    shelf = Shelf(lambda choice: scripted_models(), lambda name, told: None)
+    shelf.get(Choice())
+    runs = Runs(lambda choice, gone: shelf.get(choice, gone), race)
+    monkeypatch.setattr(services, "shelf", lambda: shelf)
+    monkeypatch.setattr(services, "runs", lambda: runs)
+    monkeypatch.setattr(services, "operator", lambda: policy.read({}))
+    st.cache_resource.clear()
+    controls.catalogue.clear()
+    yield runs
+    runs.close()
+    st.cache_resource.clear()
+
+
+@pytest.fixture(scope="session")
+def race_traces() -> list[Trace]:
+    """A finished race of the scripted models: plain decoding and a draft model."""
+    from specdec_core import race
+
+    lanes = [Settings(proposer="none", max_new_tokens=24), Settings(max_new_tokens=24)]
+    found = {event.lane: event.trace for event in race(scripted_models(), "abc", lanes) if isinstance(event, Finished)}
+    return [found[0], found[1]]

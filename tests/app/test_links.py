@@ -1,0 +1,112 @@
+"""What an address may say, the prompts that ship, the words, and escaping."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from app import glossary, links, offers, presets
+from app.text import plain
+
+CHOICES = {"proposer": ("draft-model", "none"), "model": ("bundled",)}
+
+
+def test_a_clean_address_has_no_problems() -> None:
+    params = {"gamma": "7", "temperature": "0.8", "proposer": "none", "prompt": "hello", "run": "x", "round": "3", "stop": "a"}
+    assert links.problems(params, CHOICES) == []
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"gamma": "-3"}, "draft length γ has to be a whole number from 1 to 16; the link says -3, so 4 is used"),
+        ({"gamma": "2.5"}, "whole number"),
+        ({"temperature": "nan"}, "temperature has to be a number from 0 to 2"),
+        ({"temperature": "inf"}, "temperature"),
+        ({"temperature": "hot"}, "“hot”"),
+        ({"top_p": "0"}, "Top-p"),
+        ({"seed": "1e99"}, "seed"),
+        ({"tokens": "9" * 400}, "length"),
+        ({"proposer": "magic"}, "proposer “magic”, which does not exist here; draft-model is used"),
+        ({"model": "someone/else"}, "model"),
+        ({"colour": "red"}, "does not know (“colour”)"),
+        ({"prompt": "x" * 20_001}, "longer than 20,000"),
+    ],
+)
+def test_what_an_address_says_wrongly_is_said_in_a_sentence(params: dict[str, str], words: str) -> None:
+    (problem,) = links.problems(params, CHOICES)
+    assert words in problem
+    assert len(problem) < 300
+
+
+def test_the_address_names_a_preset_or_holds_a_short_prompt() -> None:
+    assert links.address_of_prompt("a fox", "story/fox", "story/fox") == {}
+    assert links.address_of_prompt("a hen", "story/hen", "story/fox") == {"preset": "story/hen"}
+    assert links.address_of_prompt("mine", None, "story/fox") == {"prompt": "mine"}
+    assert links.address_of_prompt("x" * 2_001, None, "story/fox") == {}
+    assert links.address_of_prompt("", None, "story/fox") == {}
+
+
+@pytest.mark.parametrize(("text", "value"), [("3", 3), ("0", 0), ("-1", None), ("x", None), ("", None), (None, None), ("9" * 9, None)])
+def test_cursors_are_small_whole_numbers(text: str | None, value: int | None) -> None:
+    assert links.whole(text) == value
+
+
+def test_prompts_are_read_in_teaching_order(prompts: Path) -> None:
+    assert [family.name for family in presets.families()] == ["story", "code"]
+    preset = presets.find("story/the-hen")
+    assert preset is not None
+    assert preset.text == "a hen"
+    assert presets.matching("a hen") == preset
+    assert presets.matching("a hen ") is None
+    assert presets.find("story/nope") is None
+
+
+@pytest.mark.parametrize("content", ["not toml [", 'title = "x"', 'title = "x"\ndescription = "y"\nprompt = []', "title = 3"])
+def test_a_prompt_file_that_breaks_the_format_is_left_out_and_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, content: str
+) -> None:
+    (tmp_path / "broken.toml").write_text(content, encoding="utf-8")
+    assert presets.families(tmp_path) == ()
+    assert "broken.toml is left out" in caplog.text
+
+
+def test_the_prompts_that_ship_are_seven_families_without_twins() -> None:
+    families = presets.families()
+    assert {family.name for family in families} == set(presets.ORDER)
+    texts = [preset.text for family in families for preset in family.presets]
+    assert len(texts) == len(set(texts))
+    ids = [preset.id for family in families for preset in family.presets]
+    assert len(ids) == len(set(ids))
+
+
+def test_the_page_offers_what_the_core_has_under_the_core_s_titles() -> None:
+    from specdec_core import PROPOSERS, RULES
+
+    assert {name: kind.title for name, kind in PROPOSERS.items()} == offers.PROPOSERS
+    assert {name: kind.title for name, kind in RULES.items()} == offers.RULES
+    assert all(offers.summary("proposers", name) for name in offers.PROPOSERS)
+    assert all(offers.summary("rules", name) for name in offers.RULES)
+
+
+def test_every_word_of_the_design_is_explained() -> None:
+    words = (
+        "Target model|Draft model|Proposer|Proposal tree|Draft length γ|Acceptance rule|Round|Accepted|Rejected|Unreached"
+        "|Corrected token|Bonus token|Committed token|Residual|Acceptance rate α|Tokens per target pass τ|Prefill"
+        "|Cost ratio c|Width curve T(n)|Provenance"
+    ).split("|")
+    assert set(words) <= glossary.TERMS.keys()
+    assert "block efficiency" in glossary.TERMS["Tokens per target pass τ"]
+
+
+@pytest.mark.parametrize("text", ["$x$ and <b>", ":red[a] :material/bolt:", "[a](http://b) `c` *d* _e_ # f", "a\n# b", "~~x~~ | &amp;"])
+def test_escaped_text_reads_as_it_was_typed(text: str) -> None:
+    from markdown_it import MarkdownIt
+
+    html = MarkdownIt().render(plain(text))
+    inline = html.removeprefix("<p>").rstrip().removesuffix("</p>")
+    import html as entities
+
+    assert entities.unescape(inline) == text.replace("\n", " ")
+    assert ":material/" not in plain(text)
+    assert ":red[" not in plain(text)

@@ -1,0 +1,130 @@
+"""The headline numbers and the charts say what the traces say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from app import charts, numbers
+from specdec_core import theory
+from specdec_core.trace import Stats, Trace
+
+
+def stats(**values: float | int | None) -> Stats:
+    base = dict(
+        tokens=100, target_passes=100, proposed=0, accepted=0, rejected=0, unreached=0, pruned=0, cut=0, discarded=0, acceptance_rate=None,
+        tokens_per_pass=1.0, tokens_per_second=50.0, prefill_s=0.1, draft_s=0.0, verify_s=2.0, other_s=0.0, record_s=0.0,
+        draft_passes=0,
+    )  # fmt: skip
+    return Stats(**{**base, **values})  # type: ignore[arg-type]
+
+
+FAST = stats(
+    target_passes=40, proposed=160, accepted=60, rejected=20, unreached=80, acceptance_rate=0.75, tokens_per_pass=2.5,
+    tokens_per_second=90.0, draft_s=0.32, draft_passes=160,
+)  # fmt: skip
+
+
+def test_the_measured_speedup_is_time_per_token_over_time_per_token() -> None:
+    assert numbers.measured_speedup(stats(), FAST) == pytest.approx(1.8)
+    assert numbers.measured_speedup(stats(tokens_per_second=None), FAST) is None
+
+
+def test_the_modelled_speedup_is_the_theorem_with_this_run_s_alpha_and_c() -> None:
+    modelled = numbers.modelled_speedup(stats(), FAST, gamma=4)
+    assert modelled is not None
+    assert modelled.cost == pytest.approx((0.32 / 160) / (2.0 / 100))
+    assert modelled.speedup == pytest.approx(theory.speedup(0.75, 4, 0.1))
+    assert modelled.proposed_per_round == 4.0
+
+
+def test_without_a_judged_guess_there_is_no_modelled_speedup() -> None:
+    assert numbers.modelled_speedup(stats(), stats(), gamma=4) is None
+
+
+def test_a_proposer_without_a_model_is_charged_per_proposed_token() -> None:
+    modelled = numbers.modelled_speedup(stats(), replace(FAST, draft_passes=0), gamma=4)
+    assert modelled is not None
+    assert modelled.cost == pytest.approx(0.1)
+
+
+def test_passes_saved_are_tokens_less_passes() -> None:
+    assert numbers.passes_saved(FAST) == 60
+    assert numbers.passes_saved(stats()) == 0
+
+
+def test_equal_texts_are_said_to_be_equal(race_traces: list[Trace]) -> None:
+    same, sentence = numbers.verdict_on_texts(*race_traces)
+    assert same is True
+    assert "the same 24 tokens" in sentence
+
+
+def test_texts_that_part_at_temperature_0_are_called_out(race_traces: list[Trace]) -> None:
+    plain, other = race_traces
+    ids = [*other.output.ids]
+    ids[5] += 1
+    same, sentence = numbers.verdict_on_texts(plain, replace(other, output=replace(other.output, ids=ids)))
+    assert same is False
+    assert "from token 6 on" in sentence
+
+
+def test_a_stopped_lane_agrees_as_far_as_it_went(race_traces: list[Trace]) -> None:
+    plain, other = race_traces
+    short = replace(plain, output=replace(plain.output, ids=plain.output.ids[:7]))
+    assert numbers.verdict_on_texts(short, other) == (True, "Both lanes wrote the same text as far as both went (7 tokens).")
+
+
+def test_above_temperature_0_different_texts_are_no_fault(race_traces: list[Trace]) -> None:
+    plain, other = race_traces
+    warm = replace(other, header=replace(other.header, settings={**other.header.settings, "temperature": 0.8}))
+    same, sentence = numbers.verdict_on_texts(plain, warm)
+    assert same is None
+    assert "two different texts" in sentence
+
+
+def test_the_timeline_draws_every_phase_where_the_trace_has_it(race_traces: list[Trace]) -> None:
+    chart = charts.round_timeline(race_traces, ["Plain decoding", "Draft model"], "measured")
+    drawn = {
+        (bar.name, lane, number): (start, length)
+        for bar in chart.figure.data
+        for lane, number, start, length in zip(bar.y, bar.customdata, bar.base, bar.x, strict=True)
+    }
+    for trace, label in zip(race_traces, ("Plain decoding", "Draft model"), strict=True):
+        for row in trace.rounds:
+            assert drawn["verify", label, row.index + 1] == (row.start_s + row.draft_s, row.verify_s)
+            start, length = drawn["commit", label, row.index + 1]
+            assert start + length == pytest.approx(row.end_s)
+            if row.draft_s:
+                assert drawn["draft", label, row.index + 1] == (row.start_s, row.draft_s)
+    assert {bar.name for bar in chart.figure.data} == {"draft", "verify", "judge", "commit"}
+    assert len({bar.marker.pattern.shape for bar in chart.figure.data}) == 4  # told apart without colour
+    assert "target passes" in chart.alt
+
+
+def test_tokens_against_time_ends_at_the_trace_s_last_token(race_traces: list[Trace]) -> None:
+    chart = charts.tokens_against_time(race_traces, ["Plain decoding", "Draft model"], "measured")
+    for line, trace in zip(chart.figure.data, race_traces, strict=True):
+        assert line.x[0] == line.y[0] == 0
+        assert line.y[-1] == trace.stats.tokens
+        assert line.x[-1] == trace.rounds[-1].end_s
+        assert list(line.y) == [0, *_running(len(row.committed.token) for row in trace.rounds)]
+        assert line.line.shape == "hv"
+    assert len({line.line.dash for line in chart.figure.data}) == 2
+    assert chart.provenance == "measured"
+
+
+def test_charts_of_a_run_that_was_stopped_at_once_are_drawn_empty(race_traces: list[Trace]) -> None:
+    empty = [
+        replace(trace, rounds=[], stats=replace(trace.stats, tokens=0, tokens_per_second=None, target_passes=0))
+        for trace in race_traces
+    ]
+    for draw in (charts.round_timeline, charts.tokens_against_time):
+        assert draw(empty, ["a", "b"], "measured").figure.to_json()
+
+
+def _running(values: object) -> list[int]:
+    total, found = 0, []
+    for value in values:  # type: ignore[attr-defined]
+        total += value
+        found.append(total)
+    return found

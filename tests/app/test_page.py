@@ -1,0 +1,265 @@
+"""The lab page, run in process: both themes, a whole run, bad input, and what a link carries."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from app import links, services
+from app.models import Choice, Shelf
+from app.runs import Runs
+from streamlit.testing.v1 import AppTest
+
+MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
+
+pytestmark = pytest.mark.usefixtures("prompts")
+
+
+def page(**params: str) -> AppTest:
+    """The page after its first run."""
+    at = AppTest.from_file(MAIN, default_timeout=30)
+    for key, value in params.items():
+        at.query_params[key] = value
+    at.run()
+    assert not at.exception
+    return at
+
+
+def param(at: AppTest, key: str) -> str | None:
+    """A parameter of the page's address."""
+    value = at.query_params.get(key)
+    return value[-1] if isinstance(value, list) else value
+
+
+def press(at: AppTest, key: str) -> AppTest:
+    at.button(key=key).click().run()
+    assert not at.exception
+    return at
+
+
+def finish(at: AppTest, runs: Runs) -> AppTest:
+    """Wait for the page's run, then let the page see that it ended."""
+    run = runs.get(param(at, "run"))
+    assert run is not None
+    assert run.wait(20)
+    at.run()
+    assert not at.exception
+    return at
+
+
+def words(at: AppTest) -> str:
+    return "\n".join(element.value for kind in (at.error, at.warning, at.caption, at.markdown, at.info) for element in kind)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_page_renders_in_both_themes(fresh: Runs, theme: str) -> None:
+    at = AppTest.from_file(MAIN, default_timeout=30)
+    at.session_state["theme"] = theme
+    at.run()
+    assert not at.exception
+    assert at.title[0].value == "Specdec Lab"
+    assert at.text_area(key="prompt").value == "a fox"
+    assert at.button(key="stop_run").disabled
+
+
+def test_a_run_ends_in_headline_numbers_and_charts(fresh: Runs) -> None:
+    at = page(tokens="24")
+    press(at, "go")
+    finish(at, fresh)
+    labels = [metric.label for metric in at.metric]
+    assert labels == [
+        "Measured speedup",
+        "Modelled speedup",
+        "Acceptance rate α",
+        "Tokens per target pass τ",
+        "Target passes saved",
+    ]
+    assert all(metric.help for metric in at.metric)
+    run = fresh.get(param(at, "run"))
+    assert run is not None
+    stats = run.traces[1].stats
+    shown = {metric.label: metric.value for metric in at.metric}
+    assert shown["Acceptance rate α"] == f"{stats.acceptance_rate:.0%}"
+    assert shown["Tokens per target pass τ"] == f"{stats.tokens_per_pass:.2f}"
+    assert shown["Target passes saved"] == f"{stats.tokens - stats.target_passes} of {stats.tokens}"
+    assert "speculation changed the time, not the text" in words(at).replace("\\", "")
+    assert len(at.get("plotly_chart")) == 2
+    assert at.button(key="stop_run").disabled
+
+
+def test_above_temperature_0_the_page_says_that_the_texts_differ(fresh: Runs) -> None:
+    at = page(tokens="16", temperature="0.8")
+    press(at, "go")
+    finish(at, fresh)
+    assert "two different texts" in words(at).replace("\\", "")
+    assert "texts differ" in at.metric[0].delta
+
+
+def test_plain_decoding_alone_shows_no_speedup(fresh: Runs) -> None:
+    at = page(tokens="8", proposer="none")
+    press(at, "go")
+    finish(at, fresh)
+    assert "speedup" not in " ".join(metric.label for metric in at.metric)
+
+
+def test_settings_come_from_the_address_and_go_back_to_it(fresh: Runs) -> None:
+    at = page(gamma="7", temperature="0.5", proposer="prompt-lookup", rule="token-matching", seed="9", tokens="12", prompt="abc")
+    assert at.slider(key="gamma").value == 7
+    assert at.selectbox(key="proposer").value == "prompt-lookup"
+    assert at.text_area(key="prompt").value == "abc"
+    at.text_area(key="prompt").set_value("abcd")
+    at.slider(key="gamma").set_value(2).run()
+    assert param(at, "prompt") == "abcd"
+    press(at, "go")
+    run = fresh.get(param(at, "run"))
+    assert run is not None
+    plain, lane = run.request.lanes
+    assert run.request.prompt == "abcd"
+    assert (plain.proposer, lane.proposer, lane.rule) == ("none", "prompt-lookup", "token-matching")
+    assert (lane.draft_length, lane.temperature, lane.seed, lane.max_new_tokens) == (2, 0.5, 9, 12)
+    assert plain.but(proposer=lane.proposer, rule=lane.rule) == lane
+
+
+def test_an_example_fills_the_prompt_and_the_own_text_comes_back(fresh: Runs) -> None:
+    at = page(prompt="my own words")
+    assert at.button_group(key="family").value == "own"
+    at.button_group(key="family").set_value("code").run()
+    assert at.text_area(key="prompt").value == "def add(a, b):"
+    assert param(at, "preset") == "code/add"
+    assert "prompt" not in at.query_params
+    assert "Brackets are easy" in words(at)
+    at.button_group(key="family").set_value("own").run()
+    assert at.text_area(key="prompt").value == "my own words"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "sentence"),
+    [
+        ("", "The prompt is empty"),
+        ("  \n\t ", "The prompt is empty"),
+        ("x" * 100_000, "The prompt has 100,000 characters; at most 20,000 are taken"),
+    ],
+)
+def test_a_prompt_that_cannot_be_run_is_a_sentence_and_stays(fresh: Runs, prompt: str, sentence: str) -> None:
+    at = page()
+    at.text_area(key="prompt").set_value(prompt)
+    press(at, "go")
+    assert sentence in words(at).replace("\\", "")
+    assert at.text_area(key="prompt").value == prompt
+    assert fresh.counts() == {"loading": 0, "queued": 0, "running": 0, "done": 0}
+
+
+@pytest.mark.parametrize("prompt", ["🦊 abc 👩‍👩‍👧", "مرحبا abc بالعالم", "abc<script>alert(1)</script>", "$abc$ :red[a]"])
+def test_any_text_is_taken_as_text(fresh: Runs, prompt: str) -> None:
+    at = page(tokens="4", prompt=prompt)
+    press(at, "go")
+    finish(at, fresh)
+    assert not at.error
+    assert at.text_area(key="prompt").value == prompt
+    run = fresh.get(param(at, "run"))
+    assert run is not None
+    assert run.request.prompt == prompt
+
+
+def test_a_refusal_of_the_core_is_shown_and_nothing_is_lost(fresh: Runs) -> None:
+    at = page(prompt="XYZ", tokens="4")  # no letter of the scripted alphabet: an empty prompt without a BOS token
+    press(at, "go")
+    finish(at, fresh)
+    assert len(at.error) == 1
+    assert at.text_area(key="prompt").value == "XYZ"
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"gamma": "-3"},
+        {"temperature": "nan"},
+        {"temperature": "inf"},
+        {"top_p": "-inf"},
+        {"seed": "99999999999999999999"},
+        {"tokens": "0"},
+        {"proposer": "magic"},
+        {"rule": "<script>"},
+        {"model": "../../etc"},
+        {"device": "toaster"},
+        {"colour": "red"},
+        {"preset": "story/nope"},
+        {"prompt": "x" * 30_000},
+    ],
+)
+def test_an_address_that_makes_no_sense_is_a_sentence_and_the_rest_of_it_holds(fresh: Runs, params: dict[str, str]) -> None:
+    at = page(**{"top_k": "5", **params})
+    assert len(at.warning) >= 1
+    assert at.number_input(key="top_k").value == 5
+    assert len(at.text_area(key="prompt").value) <= links.MAX_PROMPT
+    press(at, "go")
+
+
+@pytest.mark.parametrize("run_id", ["nope", "../../x", "<b>", "x" * 3_000])
+def test_a_link_to_a_run_that_is_no_longer_kept_says_so(fresh: Runs, run_id: str) -> None:
+    assert "no longer kept" in words(page(run=run_id)).replace("\\", "")
+
+
+def test_a_model_that_does_not_exist_is_a_sentence(monkeypatch: pytest.MonkeyPatch, fresh: Runs) -> None:
+    from specdec_core import race
+    from specdec_core.errors import ModelError
+
+    def load(choice: Choice) -> object:
+        raise ModelError("There is no model 'no/such': neither a folder here nor an id on the hub.")
+
+    shelf = Shelf(load, lambda name, told: None)
+    runs = Runs(lambda choice, gone: shelf.get(choice, gone), race)
+    monkeypatch.setattr(services, "shelf", lambda: shelf)
+    monkeypatch.setattr(services, "runs", lambda: runs)
+    at = page(model="other", target="no/such")
+    assert at.text_input(key="target").value == "no/such"
+    press(at, "go")
+    finish(at, runs)
+    assert "There is no model" in words(at).replace("\\", "")
+    at.text_input(key="target").set_value("../../etc/passwd")
+    press(at, "go")
+    assert "is not a model's name" in words(at).replace("\\", "")
+
+
+def test_only_the_bundled_models_are_offered_where_the_operator_wants_it(monkeypatch: pytest.MonkeyPatch, fresh: Runs) -> None:
+    from app.policy import Policy
+
+    monkeypatch.setattr(services, "operator", lambda: Policy(models="bundled"))
+    at = page(model="other", target="someone/else")
+    assert at.selectbox(key="model").options == ["Bundled pair"]
+    assert "does not exist here" in words(at).replace("\\", "")
+
+
+def test_while_the_models_warm_up_the_page_says_so_and_run_waits(monkeypatch: pytest.MonkeyPatch, fresh: Runs) -> None:
+    import threading
+
+    from specdec_core import race
+
+    from .conftest import scripted_models
+
+    gate = threading.Event()
+    shelf = Shelf(lambda choice: gate.wait(20) and scripted_models(), lambda name, told: None)
+    runs = Runs(lambda choice, gone: shelf.get(choice, gone), race)
+    monkeypatch.setattr(services, "shelf", lambda: shelf)
+    monkeypatch.setattr(services, "runs", lambda: runs)
+    shelf.warm()
+    at = page(tokens="4")
+    assert "warming up" in words(at)
+    press(at, "go")
+    assert not at.button(key="stop_run").disabled
+    gate.set()
+    finish(at, runs)
+    assert at.metric[0].label == "Measured speedup"
+
+
+def test_importing_the_app_does_not_import_torch() -> None:
+    """The first paint must not wait for torch, so nothing that a page or a route imports may bring it."""
+    program = (
+        "import sys, app.routes, app.services, app.controls, app.headline, app.charts, app.headers, app.policy, app.player\n"
+        "app.controls.choices(); app.services.runs(); app.services.shelf()\n"
+        "assert not {'torch', 'transformers'} & set(sys.modules), 'a heavy package was imported'"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=MAIN.parents[1], check=False)
+    assert done.returncode == 0, done.stderr[-2000:]

@@ -1,0 +1,143 @@
+"""The routes beside the pages: health, event streams, traces, headers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from app import routes
+from app.headers import SecurityHeaders
+from app.runs import Request, Run, Runs
+from specdec_core.settings import Settings
+from specdec_core.trace import Trace
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.testclient import TestClient
+
+
+@pytest.fixture
+def client(fresh: Runs) -> Iterator[TestClient]:
+    app = Starlette(routes=routes.routes(), middleware=[Middleware(SecurityHeaders)])
+    with TestClient(app, raise_server_exceptions=False) as client:
+        yield client
+
+
+@pytest.fixture
+def run(fresh: Runs) -> Run:
+    lanes = (Settings(proposer="none", max_new_tokens=8), Settings(max_new_tokens=8))
+    run = fresh.start(Request("abc", lanes, ("Plain decoding", "Draft model"), choice=_bundled()))
+    assert run.wait(10)
+    assert run.error is None
+    return run
+
+
+def _bundled() -> object:
+    from app.models import Choice
+
+    return Choice()
+
+
+def events_of(text: str) -> list[tuple[int, dict[str, object]]]:
+    found = []
+    for block in text.strip().split("\n\n"):
+        lines = dict(line.split(": ", 1) for line in block.splitlines())
+        found.append((int(lines["id"]), json.loads(lines["data"])))
+    return found
+
+
+def test_health_is_json_and_tells_whether_the_models_are_ready(client: TestClient) -> None:
+    answer = client.get("/healthz")
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json() == {
+        "status": "ok",
+        "models": "ready",
+        "runs": {"loading": 0, "queued": 0, "running": 0, "done": 0},
+    }
+
+
+def test_every_response_has_the_security_headers(client: TestClient) -> None:
+    for path in ("/healthz", "/traces/nope.json", "/no/such/route"):
+        headers = client.get(path).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["x-frame-options"] == "SAMEORIGIN"
+        assert headers["referrer-policy"] == "no-referrer"
+        policy = headers["content-security-policy"]
+        assert "default-src 'self'" in policy
+        assert "frame-ancestors 'self'" in policy
+        assert "'unsafe-inline'" not in policy.split("script-src")[1].split(";")[0]
+
+
+def test_a_stream_has_numbered_events_from_started_to_done(client: TestClient, run: Run) -> None:
+    answer = client.get(f"/runs/{run.id}/events")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    events = events_of(answer.text)
+    assert [number for number, _ in events] == list(range(len(events)))
+    kinds = [event["type"] for _, event in events]
+    assert kinds[:2] == ["started", "started"]
+    assert kinds[-3:] == ["finished", "finished", "done"] or kinds[-1] == "done"
+    written = [text for _, event in events if event["type"] == "step" and event["lane"] == 1 for text in event["texts"]]  # type: ignore[attr-defined]
+    assert "".join(written) == run.traces[1].text
+
+
+def test_a_stream_goes_on_after_the_last_event_the_browser_has_seen(client: TestClient, run: Run) -> None:
+    whole = events_of(client.get(f"/runs/{run.id}/events").text)
+    rest = events_of(client.get(f"/runs/{run.id}/events", headers={"Last-Event-ID": "4"}).text)
+    assert rest == whole[5:]
+    last = str(whole[-1][0])
+    assert client.get(f"/runs/{run.id}/events", headers={"Last-Event-ID": last}).status_code == 204
+
+
+@pytest.mark.parametrize("value", ["-1", "abc", "9" * 40])
+def test_a_strange_last_event_id_begins_at_the_beginning(client: TestClient, run: Run, value: str) -> None:
+    first = events_of(client.get(f"/runs/{run.id}/events", headers={"Last-Event-ID": value}).text)[0]
+    assert first[0] == 0
+
+
+@pytest.mark.parametrize("run_id", ["nope", "..", "%2e%2e", "a" * 500, "<script>"])
+def test_a_run_that_does_not_exist_is_a_sentence(client: TestClient, run_id: str) -> None:
+    answer = client.get(f"/runs/{run_id}/events")
+    assert answer.status_code == 404
+    assert run_id == ".." or run_id == "%2e%2e" or answer.json()["error"].endswith("no longer kept.")
+
+
+def test_a_finished_lane_s_trace_is_served_and_downloaded(client: TestClient, run: Run) -> None:
+    answer = client.get(run.trace_path(1))
+    assert answer.status_code == 200
+    assert Trace.from_json(answer.content) == run.traces[1]
+    assert "content-disposition" not in answer.headers
+    download = client.get(f"{run.trace_path(1)}?download=1").headers["content-disposition"]
+    assert download == f'attachment; filename="specdec-{run.id}-1.json"'
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nope.json",
+        "welcome-plain",
+        "..%2f..%2fpyproject.toml",
+        "..%2f..%2fassets%2ftraces%2fwelcome-plain.json",
+        "%2e%2e%2fREADME.json",
+        "a" * 100 + ".json",
+        "a%00.json",
+        "é.json",
+        "x%22%0d%0aSet-Cookie:a.json",
+    ],
+)
+def test_hostile_trace_names_are_a_sentence_and_read_no_file(client: TestClient, name: str) -> None:
+    answer = client.get(f"/traces/{name}?download=1")
+    assert answer.status_code == 404
+    assert "content-disposition" not in answer.headers
+
+
+def test_traces_that_ship_are_served_by_name(client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "welcome-plain.json").write_text('{"format": "specdec-trace"}', encoding="utf-8")
+    (tmp_path / "no good name.json").write_text("{}", encoding="utf-8")
+    monkeypatch.setattr(routes, "TRACES", tmp_path)
+    routes.recorded.cache_clear()
+    try:
+        assert set(routes.recorded()) == {"welcome-plain"}
+        assert client.get("/traces/welcome-plain.json").json() == {"format": "specdec-trace"}
+    finally:
+        routes.recorded.cache_clear()

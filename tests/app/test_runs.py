@@ -1,0 +1,219 @@
+"""Runs: one at a time per device, the others in a bounded line, cancelled within a round, errors as sentences."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from app.runs import Busy, Desk, Request, Run, Runs
+from specdec_core.errors import PromptError
+from specdec_core.events import Event, Finished, Started, Step
+from specdec_core.settings import Settings
+from specdec_core.trace import Trace
+
+WAIT = 5.0
+
+
+class Gate:
+    """A race whose rounds happen when the test says so, and that notes who computes."""
+
+    def __init__(self, trace: Trace | None = None) -> None:
+        self.go = threading.Semaphore(0)
+        self.order: list[str] = []
+        self.computing = 0
+        self.most = 0
+        self.rounds = 0
+        self.trace = trace
+
+    def __call__(self, models: Any, prompt: str, lanes: list[Settings], *, cancelled: Callable[[], bool]) -> Iterator[Event]:
+        self.order.append(prompt)
+        self.computing += 1
+        self.most = max(self.most, self.computing)
+        try:
+            yield Started(0, "none", "speculative-sampling", 3, 0.01)
+            while not cancelled():
+                if self.go.acquire(timeout=0.01):
+                    self.rounds += 1
+                    yield Step(0, 0, 0.1, [1], ["a"], ["plain"], [-1, 0], ["a", "b"], ["accepted", "rejected"], 1)
+                    if self.trace:
+                        yield Finished(0, "length", self.trace.stats, self.trace)
+                    return
+        finally:
+            self.computing -= 1
+
+
+def request(prompt: str = "p") -> Request:
+    return Request(prompt, (Settings(proposer="none"),), ("Plain decoding",))
+
+
+def make(race: Any, **limits: int) -> Runs:
+    return Runs(lambda choice, gone: SimpleNamespace(device="cpu"), race, **limits)
+
+
+def told(run: Run) -> list[dict[str, Any]]:
+    return [json.loads(message) for message in run.messages]
+
+
+def until(fact: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT
+    while not fact():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.005)
+
+
+def test_runs_compute_one_at_a_time_in_the_order_they_came_and_hear_their_place() -> None:
+    race = Gate()
+    runs = make(race)
+    started = []
+    for name in "abc":
+        started.append(runs.start(request(name)))
+        until(lambda: started[-1].state in ("queued", "running") and (len(started) == 1 or started[-1].place > 0))
+    assert [run.place for run in started] == [0, 1, 2]
+    for run in started:
+        until(lambda run=run: run.state == "running")
+        if run is started[1]:
+            until(lambda: started[2].place == 1)
+        race.go.release()
+        assert run.wait(WAIT)
+    assert race.order == ["a", "b", "c"]
+    assert race.most == 1
+    assert [message["place"] for message in told(started[2]) if message["type"] == "queued"] == [2, 1]
+
+
+def test_two_devices_compute_side_by_side() -> None:
+    race = Gate()
+    runs = Runs(lambda choice, gone: SimpleNamespace(device=choice), race)
+    pair = [runs.start(Request("p", (Settings(),), ("x",), choice=device)) for device in ("cpu", "cuda")]
+    until(lambda: race.computing == 2)
+    runs.close()
+    assert all(run.wait(WAIT) for run in pair)
+
+
+def test_a_full_line_refuses_with_a_sentence_and_takes_in_again_later() -> None:
+    race = Gate()
+    runs = make(race, waiting=2)
+    taken = [runs.start(request()) for _ in range(3)]
+    with pytest.raises(Busy, match="2 runs are waiting already"):
+        runs.start(request())
+    taken[1].cancel()
+    assert taken[1].wait(WAIT)
+    runs.start(request())
+    runs.close()
+
+
+def test_a_cancelled_run_ends_within_a_round() -> None:
+    race = Gate()
+    runs = make(race)
+    run = runs.start(request())
+    until(lambda: race.computing == 1)
+    run.cancel()
+    assert run.wait(WAIT)
+    assert race.rounds == 0
+    assert race.computing == 0
+    assert told(run)[-1] == {"type": "done"}
+
+
+def test_a_run_cancelled_in_line_leaves_it_and_never_computes() -> None:
+    race = Gate()
+    runs = make(race)
+    first, second = runs.start(request("first")), runs.start(request("second"))
+    until(lambda: second.place == 1)
+    second.cancel()
+    assert second.wait(WAIT)
+    assert race.order == ["first"]
+    first.cancel()
+    assert first.wait(WAIT)
+
+
+def test_a_desk_has_one_run_and_ends_it_when_it_is_closed() -> None:
+    race = Gate()
+    desk = Desk(make(race))
+    first = desk.start(request())
+    second = desk.start(request())
+    assert first.wait(WAIT)
+    until(lambda: race.computing == 1)
+    desk.close()
+    assert second.wait(WAIT)
+    with pytest.raises(Busy, match="lost its connection"):
+        desk.start(request())
+
+
+def test_an_error_of_the_core_is_told_as_its_own_sentence() -> None:
+    def refuse(*_: Any, **__: Any) -> Iterator[Event]:
+        raise PromptError("The prompt cannot be read.")
+
+    run = make(refuse).start(request())
+    assert run.wait(WAIT)
+    assert told(run) == [{"type": "error", "message": "The prompt cannot be read."}, {"type": "done"}]
+
+
+def test_an_unforeseen_error_is_told_without_its_details_and_logged_with_them(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(*_: Any, **__: Any) -> Iterator[Event]:
+        yield Started(0, "none", "x", 1, 0.0)
+        raise RuntimeError("tensor 0x7f at /home/somebody/secret.py")
+
+    run = make(fail).start(request())
+    assert run.wait(WAIT)
+    assert "secret" not in (run.error or "")
+    assert "error in the program" in (run.error or "")
+    assert "secret.py" in caplog.text
+
+
+def test_a_full_memory_is_told_as_such() -> None:
+    def fail(*_: Any, **__: Any) -> Iterator[Event]:
+        raise MemoryError
+
+    run = make(fail).start(request())
+    assert run.wait(WAIT)
+    assert "memory was not enough" in (run.error or "")
+
+
+def test_messages_carry_every_field_of_a_step_and_the_trace_s_address(race_traces: list[Trace]) -> None:
+    race = Gate(race_traces[0])
+    runs = make(race)
+    race.go.release()
+    run = runs.start(request())
+    assert run.wait(WAIT)
+    started, step, finished, done = told(run)
+    assert started["type"] == "started"
+    assert started["label"] == "Plain decoding"
+    assert {"lane", "round", "clock_s", "tokens", "texts", "sources", "parent", "node_texts", "verdict", "total"} < step.keys()
+    assert finished["trace"] == f"/traces/{run.id}-0.json"
+    assert finished["stats"]["tokens"] == race_traces[0].stats.tokens
+    assert done == {"type": "done"}
+    assert Trace.from_json(runs.trace(f"{run.id}-0") or b"") == race_traces[0]
+
+
+def test_only_the_last_runs_are_kept_and_never_a_running_one_is_dropped() -> None:
+    race = Gate()
+    runs = make(race, keep=2)
+    running = runs.start(request("running"))
+    until(lambda: race.computing == 1)
+    gone = []
+    for _ in range(4):
+        run = runs.start(request())
+        run.cancel()
+        assert run.wait(WAIT)
+        gone.append(run)
+    runs.start(request()).cancel()
+    assert runs.get(running.id) is running
+    assert [runs.get(run.id) is not None for run in gone] == [False, False, True, True]
+    runs.close()
+
+
+@pytest.mark.parametrize("name", ["", "-", "-0", "nope-0", "../../etc/passwd-0", "x-99999999999999"])
+def test_a_trace_that_does_not_exist_is_none(name: str) -> None:
+    assert make(Gate()).trace(name) is None
+
+
+def test_run_ids_cannot_be_guessed() -> None:
+    runs = make(Gate())
+    ids = {runs.start(request()).id for _ in range(8)}
+    runs.close()
+    assert len(ids) == 8
+    assert all(len(run_id) >= 16 for run_id in ids)

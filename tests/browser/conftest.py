@@ -1,0 +1,136 @@
+"""The real app in a process of its own, and Chromium to look at it; each once per session."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[2]
+START_S = 120
+expect.set_options(timeout=20_000)
+ARGUMENTS = ["--no-sandbox", "--disable-background-networking"]  # root in a container has no sandbox
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.browser)
+
+
+class Server:
+    """The running app."""
+
+    def __init__(self, process: subprocess.Popen[bytes], url: str, log: Path) -> None:
+        self.process, self.url, self._log = process, url, log
+
+    def health(self) -> dict[str, Any]:
+        with urllib.request.urlopen(f"{self.url}/healthz", timeout=10) as answer:
+            body: dict[str, Any] = json.load(answer)
+        return body
+
+    def busy(self) -> int:
+        runs = self.health()["runs"]
+        return int(runs["loading"] + runs["queued"] + runs["running"])
+
+    def log(self) -> str:
+        return self._log.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """`python -m app` on a free port, with the models warm."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    log = tmp_path_factory.mktemp("server") / "log.txt"
+    environment = {**os.environ, "PORT": str(port), "HOST": "127.0.0.1", "PYTHONUNBUFFERED": "1"}
+    with log.open("wb") as output:  # a file: a pipe that nobody reads would block the server
+        process = subprocess.Popen([sys.executable, "-m", "app"], cwd=ROOT, env=environment, stdout=output, stderr=output)
+    server = Server(process, f"http://127.0.0.1:{port}", log)
+    try:
+        until(lambda: process.poll() is not None or _ready(server), START_S, lambda: server.log()[-3000:])
+        assert process.poll() is None, server.log()[-3000:]
+        yield server
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def _ready(server: Server) -> bool:
+    try:
+        return bool(server.health()["models"] == "ready")
+    except OSError:
+        return False
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium of the system, or Playwright's own."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    with sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        except Error as error:
+            sentence = "No Chromium was found: install one (on Debian: apt-get install chromium), or run `make browser`."
+            if os.environ.get("CI"):
+                raise RuntimeError(sentence) from error
+            pytest.skip(sentence)
+        yield browser
+        browser.close()
+
+
+class Sight(list[str]):
+    """What the browser complained about on the pages of one test."""
+
+    def watch(self, page: Page) -> None:
+        page.on("console", lambda said: self.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: self.append(str(error)))
+
+
+@pytest.fixture
+def complaints() -> Iterator[Sight]:
+    """Fails the test if the browser's console had an error or a warning."""
+    sight = Sight()
+    yield sight
+    assert sight == []
+
+
+@pytest.fixture
+def open_page(server: Server, browser: Browser, complaints: Sight) -> Iterator[Callable[..., Page]]:
+    """Open the app in a fresh session; everything is closed and every run over at the end."""
+    contexts = []
+
+    def open_one(address: str = "/", **options: Any) -> Page:
+        context = browser.new_context(**{"viewport": {"width": 1440, "height": 900}, "reduced_motion": "reduce", **options})
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        complaints.watch(page)
+        page.goto(server.url + address)
+        page.get_by_role("button", name="Run").wait_for()
+        return page
+
+    yield open_one
+    for context in contexts:
+        context.close()
+    until(lambda: server.busy() == 0, 10)
+
+
+def until(fact: Callable[[], bool], seconds: float, why: Callable[[], str] = lambda: "it did not come to pass") -> None:
+    """Wait for a fact."""
+    deadline = time.monotonic() + seconds
+    while not fact():
+        assert time.monotonic() < deadline, why()
+        time.sleep(0.02)

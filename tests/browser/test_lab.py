@@ -1,0 +1,169 @@
+"""The lab in a real browser: boot, run, stop, keys, links, text that looks like code, leaving."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable
+from urllib.parse import quote, urljoin
+
+from playwright.sync_api import Page, expect
+
+from .conftest import Server, until
+
+log = logging.getLogger(__name__)
+
+Open = Callable[..., Page]
+LONG = "/?tokens=900&temperature=1&prompt=" + quote("Once upon a time, there was a little fox.")
+
+
+def run_to_the_end(page: Page) -> None:
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_text("Target passes saved")).to_be_visible(timeout=60_000)
+
+
+def begin(page: Page, server: Server) -> None:
+    """Press Run and wait for the first tokens."""
+    page.get_by_role("button", name="Run").click()
+    expect(page.locator(".lane").nth(1).locator(".round").first).to_be_visible()
+
+
+def test_it_boots_without_a_complaint(open_page: Open) -> None:
+    began = time.monotonic()
+    page = open_page()
+    log.info("interactive after %.2f s", time.monotonic() - began)
+    expect(page).to_have_title(re.compile("Specdec Lab|Lab"))
+    expect(page.get_by_role("heading", name="Specdec Lab")).to_be_visible()
+    expect(page.get_by_role("button", name="Stop")).to_be_disabled()
+
+
+def test_a_run_shows_both_lanes_then_numbers_charts_and_a_replay(open_page: Open) -> None:
+    page = open_page("/?tokens=32")
+    run_to_the_end(page)
+    expect(page.locator(".lane")).to_have_count(2)
+    for label in ("Measured speedup", "Modelled speedup", "Acceptance rate α", "Tokens per target pass τ"):
+        expect(page.locator("[data-testid=stMetric]").filter(has_text=label)).to_be_visible()
+    expect(page.get_by_text("measured · this machine, this run").first).to_be_visible()
+    expect(page.locator(".js-plotly-plot")).to_have_count(2)
+    expect(page.get_by_role("slider", name="Round", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Download", exact=True).click()
+    link = page.get_by_role("link", name="Trace (JSON)").last
+    answer = page.request.get(urljoin(page.url, link.get_attribute("href") or ""))
+    assert answer.headers["content-disposition"].startswith("attachment")
+    assert answer.json()["format"] == "specdec-trace"
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Rounds (CSV)").last.click()
+    assert download.value.suggested_filename.endswith("-1-rounds.csv")
+
+
+def test_escape_stops_a_run_and_what_was_decoded_stays(open_page: Open, server: Server) -> None:
+    page = open_page(LONG)
+    begin(page, server)
+    page.keyboard.press("Escape")
+    until(lambda: server.busy() == 0, 5)
+    expect(page.get_by_text("Target passes saved")).to_be_visible()
+    expect(page.get_by_role("button", name="Stop")).to_be_disabled()
+    assert page.locator(".lane").nth(1).locator(".tok").count() > 0
+    assert server.log().rstrip().endswith("stopped")
+
+
+def test_control_and_enter_in_the_prompt_box_run_what_was_just_typed(open_page: Open) -> None:
+    page = open_page("/?tokens=8")
+    box = page.get_by_role("textbox", name="Prompt")
+    box.fill("The hen and the horse ")
+    box.press("Control+Enter")
+    expect(page.get_by_text("Target passes saved")).to_be_visible(timeout=60_000)
+    expect(page.locator(".lane .prompt").first).to_contain_text("The hen and the horse")
+    expect(box).to_have_value("The hen and the horse ")
+
+
+def test_the_keyboard_steps_through_the_rounds_and_a_reload_comes_back_to_the_same_place(open_page: Open) -> None:
+    page = open_page("/?tokens=32")
+    run_to_the_end(page)
+    page.locator(".player").focus()
+    page.keyboard.press("Home")
+    for _ in range(3):
+        page.keyboard.press("ArrowDown")
+    expect(page.locator(".transcript")).to_contain_text("Round 3")
+    page.wait_for_url(re.compile(r"[?&]round=3"), wait_until="commit")
+    told = page.locator(".transcript").inner_text()
+    page.reload()
+    expect(page.locator(".transcript")).to_have_text(told)
+    page.locator(".player").focus()
+    page.keyboard.press("ArrowUp")
+    expect(page.locator(".transcript")).to_contain_text("Round 2")
+
+
+def test_settings_go_to_the_address_and_come_back_from_it(open_page: Open) -> None:
+    page = open_page("/?proposer=prompt-lookup&seed=11")
+    page.get_by_role("slider", name="Guesses per round").press("ArrowRight")
+    box = page.get_by_role("textbox", name="Prompt")
+    box.fill("A pig, a dog")
+    box.blur()
+    page.wait_for_url(lambda url: "gamma=5" in url and "prompt=A+pig%2C+a+dog" in url, wait_until="commit")
+    page.reload()
+    expect(page.get_by_role("textbox", name="Prompt")).to_have_value("A pig, a dog")
+    expect(page.get_by_role("slider", name="Guesses per round")).to_have_value("5")
+    expect(page.get_by_text("Prompt lookup")).to_be_visible()
+    page.get_by_text("More settings").click()
+    expect(page.get_by_role("spinbutton", name="Seed")).to_have_value("11")
+
+
+def test_a_prompt_that_looks_like_code_or_mathematics_is_shown_as_text(open_page: Open) -> None:
+    prompt = 'Say <script>document.title="hacked"</script> <img src=x onerror=alert(1)> and $math$ **bold** :red[x]'
+    page = open_page(f"/?tokens=8&prompt={quote(prompt)}")
+    page.on("dialog", lambda dialog: (_ for _ in ()).throw(AssertionError("a script of the prompt ran")))
+    run_to_the_end(page)
+    expect(page.get_by_role("textbox", name="Prompt")).to_have_value(prompt)
+    expect(page.locator(".lane .prompt").first).to_contain_text("<script>")
+    expect(page.locator(".lane .prompt").first).to_contain_text("$math$")
+    assert "hacked" not in page.title()
+    assert page.locator(".katex, .player script, .player img").count() == 0
+
+
+def test_bad_input_is_a_sentence_and_nothing_is_lost(open_page: Open, server: Server) -> None:
+    page = open_page("/?gamma=-3&temperature=nan&proposer=magic&model=..%2f..%2fetc&top_k=7")
+    warning = page.get_by_role("alert").filter(has_text="draft length")
+    for words in ("from 1 to 16", "temperature", "“magic”", "../../etc"):
+        expect(warning).to_contain_text(words)
+    box = page.get_by_role("textbox", name="Prompt")
+    box.fill("x" * 100_000)
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("alert").filter(has_text="100,000 characters").first).to_be_visible()
+    assert len(box.input_value()) == 100_000
+    box.fill("   ")
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("alert").filter(has_text="The prompt is empty")).to_be_visible()
+    assert server.busy() == 0
+
+
+def test_closing_the_tab_ends_the_run(open_page: Open, server: Server) -> None:
+    page = open_page(LONG)
+    begin(page, server)
+    assert server.busy() == 1
+    page.close()
+    until(lambda: server.busy() == 0, 5)
+
+
+def test_a_second_session_waits_in_line_and_sees_its_place(open_page: Open, server: Server) -> None:
+    first, second = open_page(LONG), open_page("/?tokens=8")
+    begin(first, server)
+    second.get_by_role("button", name="Run").click()
+    expect(second.get_by_text("one run is ahead of yours")).to_be_visible()
+    first.keyboard.press("Escape")
+    expect(second.get_by_text("Target passes saved")).to_be_visible(timeout=30_000)
+
+
+def test_a_phone_in_the_dark_has_everything_and_scrolls_in_one_direction_only(open_page: Open) -> None:
+    page = open_page("/?tokens=16", viewport={"width": 390, "height": 844}, color_scheme="dark")
+    run_to_the_end(page)
+    wide = page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
+    assert wide <= 390
+    assert page.evaluate("getComputedStyle(document.querySelector('.stApp')).backgroundColor") == "rgb(20, 24, 31)"
+
+
+def test_the_server_s_log_has_no_warning_and_no_traceback(open_page: Open, server: Server) -> None:
+    """Last in the file: it reads what the tests before it have left."""
+    open_page()
+    assert not re.search(r"WARNING|ERROR|Traceback|[Dd]eprecat", server.log()), server.log()[-3000:]

@@ -1,0 +1,139 @@
+"""The exact law of a text, the frequencies of sampled ones, and whether the two agree; and rules that are wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from scipy.stats import chi2
+
+import specdec_core as sd
+from specdec_core.models import HubModel
+from specdec_core.rules import Judgement
+from specdec_core.rules.speculative_sampling import SpeculativeSampling
+from specdec_core.sampling import Warp
+from specdec_core.testing import Law
+from specdec_core.tree import TokenTree
+
+Text = tuple[int, ...]
+SMALLEST = (
+    5.0  # texts expected less often than this are counted together, as chi-square's approximation wants
+)
+
+
+def exact_law(law: Law, prompt: Sequence[int], length: int, warp: Warp) -> dict[Text, float]:
+    """Probability of every text of `length` tokens: the product of the target's warped conditionals."""
+    width = len(law(tuple(prompt)))
+    chances: dict[Text, float] = {(): 1.0}
+    for _ in range(length):
+        longer: dict[Text, float] = {}
+        for text, chance in chances.items():
+            probs = warp(torch.tensor(law((*prompt, *text)), dtype=torch.float64).log().float()).double()
+            for token in range(width):
+                longer[(*text, token)] = chance * float(probs[token])
+        chances = longer
+    return chances
+
+
+def model_law(model: HubModel) -> Law:
+    """A real model's conditionals by a plain transformers pass over the whole text, without any memory."""
+    known: dict[Text, list[float]] = {}
+
+    def law(text: Text) -> Sequence[float]:
+        if text not in known:
+            with torch.inference_mode():
+                ids = torch.tensor([text], device=model.model.device)
+                known[text] = model.model(ids).logits[0, -1].double().softmax(-1).tolist()
+        return known[text]
+
+    return law
+
+
+def sample(
+    models: sd.Models, prompt: Sequence[int], settings: sd.Settings, count: int, seed: int = 0
+) -> Counter[Text]:
+    """How often each text was written, one decode per seed."""
+    base = settings.model_dump()
+    return Counter(
+        tuple(sd.decode(models, prompt, sd.Settings(**{**base, "seed": seed + number})).token_ids)
+        for number in range(count)
+    )
+
+
+def chance_of(frequencies: Counter[Text], law: dict[Text, float]) -> float:
+    """Pearson's chi-square: how likely frequencies at least this far off are, if `law` holds (the p-value)."""
+    total = frequencies.total()
+    if any(law.get(text, 0.0) == 0.0 for text in frequencies):
+        return 0.0  # an impossible text was written
+    ordered = sorted(law, key=law.__getitem__)
+    seen, expected = [0.0], [0.0]
+    for text in ordered:
+        if expected[-1] >= SMALLEST:
+            seen.append(0.0)
+            expected.append(0.0)
+        seen[-1] += frequencies[text]
+        expected[-1] += law[text] * total
+    statistic = sum((one - other) ** 2 / other for one, other in zip(seen, expected, strict=True) if other)
+    return float(chi2.sf(statistic, len(expected) - 1))
+
+
+def wavering(width: int, seed: int, sharpness: float = 1.5) -> Law:
+    """A law that depends on the whole text so far, so that a forgotten or doubled token shows at once."""
+    known: dict[Text, list[float]] = {}
+
+    def law(text: Text) -> Sequence[float]:
+        if text not in known:
+            key = np.random.SeedSequence([seed, len(text), *text])
+            logits = np.random.default_rng(key).normal(size=width) * sharpness
+            known[text] = (np.exp(logits) / np.exp(logits).sum()).tolist()
+        return known[text]
+
+    return law
+
+
+def mixture(one: Law, other: Law, share: float) -> Law:
+    """A draft that knows the target in part."""
+    return lambda text: [(1 - share) * a + share * b for a, b in zip(one(text), other(text), strict=True)]
+
+
+class ResamplesFromP(SpeculativeSampling):
+    """Wrong: after a rejection it draws from p itself, not from what q left of it."""
+
+    name = "test-resamples-from-p"
+
+    def judge(
+        self, tree: TokenTree, p: torch.Tensor, q: torch.Tensor | None, coins: Sequence[float]
+    ) -> Judgement:
+        judgement = super().judge(tree, p, q, coins)
+        judgement.final = p[judgement.path[-1] + 1 if judgement.path else 0]
+        return judgement
+
+
+class OneCoin(SpeculativeSampling):
+    """Wrong: all nodes of a round share one coin, so that a lucky token is followed by lucky ones."""
+
+    name = "test-one-coin"
+
+    def judge(
+        self, tree: TokenTree, p: torch.Tensor, q: torch.Tensor | None, coins: Sequence[float]
+    ) -> Judgement:
+        return super().judge(tree, p, q, [coins[0]] * len(tree) if len(tree) else coins)
+
+
+class NoBonus(SpeculativeSampling):
+    """Wrong: the token after the accepted path is drawn from the distribution at the root."""
+
+    name = "test-stale-bonus"
+
+    def judge(
+        self, tree: TokenTree, p: torch.Tensor, q: torch.Tensor | None, coins: Sequence[float]
+    ) -> Judgement:
+        judgement = super().judge(tree, p, q, coins)
+        if judgement.source == "bonus":
+            judgement.final = p[0]
+        return judgement
+
+
+BROKEN = (ResamplesFromP, OneCoin, NoBonus)

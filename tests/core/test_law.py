@@ -1,0 +1,110 @@
+"""Above temperature 0 the text follows the target's law, whatever is proposed; and this meter finds rules for which
+it does not.
+
+Each test compares the frequencies of whole texts of five tokens (three to five rounds with their rollbacks) with the
+product of the target's conditionals by Pearson's chi-square. False alarms: 1e-4 per test over the choice of seeds;
+the seeds are fixed, so a test that passed keeps passing until the decoder draws differently.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+import specdec_core as sd
+from specdec_core.models import HubModel
+from specdec_core.sampling import Warp
+from specdec_core.testing import Letters, scripted
+
+from .laws import BROKEN, chance_of, exact_law, mixture, model_law, sample, wavering
+from .tiny import build, like
+
+FALSE_ALARM = 1e-4
+COUNT = 3_000
+LENGTH = 5
+PROMPT = [0, 1, 2, 0, 1, 0]  # repeats itself, so that prompt lookup finds something
+PROPOSERS = ["none", "draft-model", "prompt-lookup", "test-drawn", "test-ranked"]
+LOSSLESS = ["speculative-sampling", "token-matching"]
+
+target = wavering(3, seed=1)
+draft = mixture(target, wavering(3, seed=2), 0.7)
+
+
+@pytest.mark.usefixtures("proposers")
+@pytest.mark.parametrize("rule", LOSSLESS)
+@pytest.mark.parametrize("proposer", PROPOSERS)
+def test_sampled_texts_follow_the_targets_law(proposer: str, rule: str) -> None:
+    """Scripted models whose laws depend on the whole text. Catches: a residual, coin, cache or bonus that is off for
+    any proposer, chain or tree. False alarm 1e-4."""
+    models = scripted(target, draft)
+    settings = sd.Settings(
+        proposer=proposer, rule=rule, draft_length=3, temperature=1.0, max_new_tokens=LENGTH, record="off"
+    )
+    law = exact_law(target, PROMPT, LENGTH, Warp(1.0))
+    assert chance_of(sample(models, PROMPT, settings, COUNT), law) > FALSE_ALARM
+
+
+@pytest.mark.usefixtures("proposers")
+@pytest.mark.parametrize("warp", [Warp(0.6), Warp(1.7, top_k=2), Warp(1.3, top_p=0.7), Warp(2.0, 3, 0.8)])
+@pytest.mark.parametrize("proposer", ["draft-model", "prompt-lookup", "test-drawn"])
+def test_sampled_texts_follow_the_warped_law(proposer: str, warp: Warp) -> None:
+    """Temperature, top-k and top-p change the target's law, not who wins. Catches: p and q warped differently in a
+    way that the rule does not see. Vocabulary of four; false alarm 1e-4."""
+    law = wavering(4, seed=3)
+    models = scripted(law, mixture(law, wavering(4, seed=4), 0.6))
+    settings = sd.Settings(
+        proposer=proposer,
+        draft_length=3,
+        temperature=warp.temperature,
+        top_k=warp.top_k,
+        top_p=warp.top_p,
+        max_new_tokens=4,
+        record="off",
+    )
+    assert chance_of(sample(models, PROMPT, settings, COUNT), exact_law(law, PROMPT, 4, warp)) > FALSE_ALARM
+
+
+@pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.name)
+def test_the_meter_rejects_a_rule_that_is_wrong(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The power of the tests above: the same laws, proposer and count, and a rule that is known to be broken. If this
+    fails, passing the others means little."""
+    monkeypatch.setitem(sd.RULES, kind.name, kind)
+    settings = sd.Settings(
+        rule=kind.name, draft_length=3, temperature=1.0, max_new_tokens=LENGTH, record="off"
+    )
+    law = exact_law(target, PROMPT, LENGTH, Warp(1.0))
+    assert chance_of(sample(scripted(target, draft), PROMPT, settings, COUNT), law) < FALSE_ALARM
+
+
+@pytest.mark.usefixtures("proposers")
+@pytest.mark.parametrize(
+    ("proposer", "rule"),
+    [
+        ("draft-model", "speculative-sampling"),
+        ("draft-model", "token-matching"),
+        ("test-drawn", "speculative-sampling"),
+    ],
+)
+def test_a_real_models_texts_follow_its_law(proposer: str, rule: str, device: str) -> None:
+    """A Llama of two layers and six tokens, its law taken from plain transformers passes over whole texts. Catches:
+    KV rows of a rejected draft that stay in sight. 1,000 texts of four tokens; false alarm 1e-4."""
+    big = build("llama", vocab_size=6)
+    models = sd.Models(
+        Letters(6),
+        HubModel("tiny target", big.to(device)),
+        HubModel("tiny draft", like(big, "llama", 0.3, vocab_size=6).to(device)),
+    )
+    assert isinstance(models.target, HubModel)
+    settings = sd.Settings(
+        proposer=proposer, rule=rule, draft_length=2, temperature=1.5, max_new_tokens=4, record="off"
+    )
+    law = exact_law(model_law(models.target), [1, 2, 3], 4, Warp(1.5))
+    assert max(law.values()) < 0.2, "the law is too sharp to test a sampler"
+    assert chance_of(sample(models, [1, 2, 3], settings, 1_000), law) > FALSE_ALARM
+
+
+def test_two_samplers_of_one_seed_write_the_same_text_and_of_two_seeds_different_ones() -> None:
+    """Catches: randomness that is not the seed's, or not used."""
+    models = scripted(wavering(20, 1), wavering(20, 2))
+    settings = sd.Settings(temperature=1.0, max_new_tokens=20)
+    texts = [sd.decode(models, PROMPT, settings.but(seed=seed)).token_ids for seed in (1, 1, 2)]
+    assert texts[0] == texts[1] != texts[2]

@@ -1,0 +1,216 @@
+"""Loading: what can be decoded is loaded, everything else is refused with a sentence that says why."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import (
+    BertConfig,
+    Gemma2Config,
+    MambaConfig,
+    MistralConfig,
+    PreTrainedConfig,
+    Qwen2Config,
+    T5Config,
+)
+
+import specdec_core as sd
+from specdec_core.hub import check_architecture
+
+from .tiny import ARCHITECTURES, build, generate, like, tokenizer
+
+SIZE = len(tokenizer())
+
+
+def _save(
+    folder: Path, architecture: str = "llama", words: object = None, width: int = SIZE, draft: bool = False
+) -> Path:
+    """A model folder in the transformers layout, as a user would bring it."""
+    model = build(architecture, vocab_size=width)
+    if draft:
+        model = like(model, architecture, vocab_size=width)
+    model.save_pretrained(folder)
+    (words or tokenizer()).save_pretrained(folder)  # type: ignore[attr-defined]
+    return folder
+
+
+def _refused(*arguments: object, **options: object) -> str:
+    with pytest.raises(sd.ModelError) as caught:
+        sd.load_models(*arguments, **options)  # type: ignore[arg-type]
+    sentence = str(caught.value)
+    assert sentence.endswith(".") and "\n" not in sentence and "Traceback" not in sentence
+    assert len(sentence) < 400
+    return sentence
+
+
+def _edit(folder: Path, name: str, **changes: object) -> None:
+    path = folder / name
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_folder_of_each_architecture_is_loaded_and_decodes(architecture: str, tmp_path: Path) -> None:
+    """From safetensors on disk to greedy text equal to `generate`. Catches: a layer count or vocabulary read from the
+    wrong field, an architecture that the self-check refuses by mistake."""
+    folder = _save(tmp_path / "target", architecture)
+    models = sd.load_models(folder, _save(tmp_path / "draft", architecture, draft=True), device="cpu")
+    trace = sd.decode(models, "the cat sat", sd.Settings(max_new_tokens=12))
+    model = models.target.model  # type: ignore[attr-defined]
+    ids = tokenizer().encode("the cat sat")
+    assert trace.token_ids == generate(model, ids, 12, pad_token_id=0)
+    assert trace.audit() == []
+    assert (trace.header.dtype, trace.header.device) == ("float32", "cpu")
+    assert trace.header.target.name == "target", "a folder's path says who works here; its name is enough"
+    assert trace.header.draft is not None and trace.header.draft.name == "draft"
+    assert str(tmp_path) not in trace.to_json()
+
+
+def test_an_unknown_target_comes_without_a_draft(tmp_path: Path) -> None:
+    """And says so when a draft is asked for."""
+    models = sd.load_models(_save(tmp_path / "model"), device="cpu")
+    assert models.draft_info is None
+    assert models.available()["draft-model"] is not None
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_the_dtype_is_what_was_asked_for(dtype: str, tmp_path: Path) -> None:
+    """Catches: a dtype that the checkpoint decides."""
+    models = sd.load_models(_save(tmp_path / "model"), device="cpu", dtype=dtype)
+    assert models.target.model.dtype == getattr(torch, dtype)  # type: ignore[attr-defined]
+    assert sd.decode(models, "the", sd.Settings(proposer="none", max_new_tokens=4)).header.dtype == dtype
+
+
+def test_a_draft_padded_to_another_width_is_taken(tmp_path: Path) -> None:
+    """Both sides hold the same tokenizer; one output matrix is wider."""
+    models = sd.load_models(
+        _save(tmp_path / "target"), _save(tmp_path / "draft", width=SIZE + 28, draft=True), device="cpu"
+    )
+    assert sd.decode(models, "the cat", sd.Settings(max_new_tokens=8)).audit() == []
+
+
+def test_a_draft_with_another_tokenizer_is_refused(tmp_path: Path) -> None:
+    """The sentence names both models, never their paths."""
+    draft = _save(tmp_path / "other", words=tokenizer(265), width=300)
+    sentence = _refused(_save(tmp_path / "mine"), draft)
+    assert "tokenizers differ" in sentence and "'other'" in sentence and str(tmp_path) not in sentence
+
+
+def test_pickled_weights_are_refused_unread(tmp_path: Path) -> None:
+    """The pickle here would raise if it were opened. Catches: reading it anyway."""
+    folder = _save(tmp_path / "model")
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").write_bytes(b"cos\nsystem\n(S'exit 1'\ntR.")
+    assert "safetensors" in _refused(folder)
+
+
+def test_code_from_a_models_repository_is_refused_unrun(tmp_path: Path) -> None:
+    """An unknown type with an `auto_map` to a file that would leave a mark. Catches: running it, or asking on stdin."""
+    folder = _save(tmp_path / "model")
+    (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    remote = {
+        "AutoConfig": "evil.Config",
+        "AutoModelForCausalLM": "evil.Model",
+        "AutoTokenizer": "evil.Words",
+    }
+    _edit(folder, "config.json", model_type="evil", architectures=["Evil"], auto_map=remote)
+    _edit(
+        folder,
+        "tokenizer_config.json",
+        tokenizer_class="Evil",
+        auto_map={"AutoTokenizer": ["evil.Words", None]},
+    )
+    _refused(folder)
+    assert not (tmp_path / "ran").exists()
+
+
+SIZES = {"vocab_size": SIZE, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+UNSUITED: dict[str, tuple[PreTrainedConfig, str]] = {
+    "mistral": (MistralConfig(sliding_window=64, **SIZES), "sliding-window"),
+    "qwen2": (
+        Qwen2Config(use_sliding_window=True, sliding_window=16, max_window_layers=0, **SIZES),
+        "sliding-window",
+    ),
+    "gemma2": (Gemma2Config(**SIZES), "sliding-window"),
+    "mamba": (MambaConfig(vocab_size=SIZE, hidden_size=32, num_hidden_layers=2), "recurrent"),
+    "t5": (T5Config(vocab_size=SIZE), "encoder–decoder"),
+    "bert": (BertConfig(intermediate_size=64, **SIZES), "'model'"),
+}
+
+
+@pytest.mark.parametrize("kind", UNSUITED)
+def test_an_unsuited_architecture_is_refused_before_its_weights_are_read(kind: str, tmp_path: Path) -> None:
+    """The folder holds a configuration and no weights at all, so only the configuration can have been judged."""
+    config, word = UNSUITED[kind]
+    tokenizer().save_pretrained(tmp_path / "model")
+    config.save_pretrained(tmp_path / "model")
+    sentence = _refused(tmp_path / "model")
+    assert word in sentence
+    assert "safetensors" not in sentence
+
+
+def test_qwens_window_that_is_switched_off_is_no_window() -> None:
+    """Qwen2 configurations carry a sliding_window that is not in use; refusing them would refuse the family."""
+    check_architecture(Qwen2Config(use_sliding_window=False, sliding_window=4096, **SIZES), "qwen2")
+
+
+def test_a_model_that_ignores_its_mask_is_refused() -> None:
+    """An attention that looks everywhere passes for causal on chains it reads alone, and breaks trees."""
+    model = build("llama", vocab_size=SIZE)
+    forward = model.forward
+
+    def blind(*args: object, attention_mask: torch.Tensor, **kwargs: object) -> object:
+        return forward(*args, attention_mask=torch.zeros_like(attention_mask), **kwargs)
+
+    model.forward = blind  # type: ignore[method-assign]
+    with pytest.raises(sd.ModelError, match="differently from its branches"):
+        sd.assemble(tokenizer(), model)
+
+
+def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
+    """A hub id without a network, a missing folder, an empty one. Catches: a wait for the network, a long traceback."""
+    (tmp_path / "empty").mkdir()
+    assert "nobody/nothing" in _refused("nobody/nothing", device="cpu")
+    for name in (str(tmp_path / "missing"), str(tmp_path / "empty"), "no such model!", "../../etc", ""):
+        sentence = _refused(name, device="cpu")
+        assert str(tmp_path) not in sentence, "a page must not tell the server's paths"
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
+@pytest.mark.parametrize("damage", [b"", b"{", b"\xff\x00\xff\x00" * 8], ids=["empty", "cut", "bytes"])
+def test_a_damaged_folder_is_refused(name: str, damage: bytes, tmp_path: Path) -> None:
+    """Catches: another exception than ModelError from any of the readers."""
+    folder = _save(tmp_path / "model")
+    (folder / name).write_bytes(damage)
+    assert str(tmp_path) not in _refused(folder)
+
+
+@pytest.mark.parametrize("device", ["tpu", "cuda:99", "", "cpu:x", "meta"])
+def test_an_unknown_or_absent_device_is_refused(device: str, tmp_path: Path) -> None:
+    """Before anything is read."""
+    _refused(tmp_path, device=device)
+
+
+def test_an_absent_gpu_is_refused(tmp_path: Path) -> None:
+    """Catches: torch's own error, twenty lines long."""
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a CUDA device")
+    assert "choose cpu" in _refused(tmp_path, device="cuda")
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float64", "", "float"])
+def test_an_unknown_dtype_is_refused(dtype: str, tmp_path: Path) -> None:
+    """The sentence lists the known ones."""
+    assert "bfloat16" in _refused(tmp_path, dtype=dtype)
+
+
+def test_the_catalogue_can_be_read_without_loading_anything() -> None:
+    """The bundled family first; names and target ids both find their entry."""
+    entries = sd.catalogue.entries()
+    assert entries[0].bundled
+    assert len({entry.name for entry in entries}) == len(entries)
+    for entry in entries:
+        assert sd.catalogue.find(entry.name) == entry
+    assert sd.catalogue.find("nothing") is None

@@ -1,0 +1,254 @@
+"""The record: clean on any settings, equal to itself after JSON, small, and strict about its own laws."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import specdec_core as sd
+from specdec_core.models import HubModel
+from specdec_core.testing import Letters, scripted
+from specdec_core.trace import Round
+
+from .laws import mixture, wavering
+from .tiny import PROMPTS, build, like, pair
+from .trees import BRANCHING, Oracle
+
+_target = wavering(7, seed=5)
+_draft = mixture(_target, wavering(7, seed=6), 0.5)
+
+CHOICES = st.fixed_dictionaries(
+    {
+        "proposer": st.sampled_from(
+            ["none", "draft-model", "prompt-lookup", *(kind.name for kind in BRANCHING)]
+        ),
+        "rule": st.sampled_from(["speculative-sampling", "token-matching", "exact-match"]),
+        "draft_length": st.integers(1, 9),
+        "max_new_tokens": st.integers(1, 30),
+        "temperature": st.one_of(st.just(0.0), st.floats(1e-3, 10.0)),
+        "top_k": st.integers(0, 9),
+        "top_p": st.floats(1e-6, 1.0),
+        "seed": st.integers(0, 2**63 - 1),
+        "stop": st.lists(st.text("abcdefg", min_size=1, max_size=3), max_size=2).map(tuple),
+        "record": st.sampled_from(["full", "tokens", "off"]),
+    }
+)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _branching() -> object:
+    """The branching proposers for the whole module: hypothesis wants no fixture per example."""
+    with pytest.MonkeyPatch.context() as patch:
+        for kind in BRANCHING:
+            patch.setitem(sd.PROPOSERS, kind.name, kind)
+        patch.setattr(Oracle, "truth", [0] * 200)
+        yield
+
+
+@settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    choices=CHOICES,
+    prompt=st.lists(st.integers(0, 6), min_size=1, max_size=12),
+    eos=st.sets(st.integers(0, 6), max_size=1),
+)
+def test_any_decode_gives_a_clean_trace_that_survives_json(
+    choices: dict[str, object], prompt: list[int], eos: set[int]
+) -> None:
+    """Catches: counts that do not add up, a cache length that is off, a number JSON changes, a column of the wrong
+    length, a text offset that is wrong. Equality is exact."""
+    if choices["rule"] == "exact-match":
+        choices = choices | {"temperature": 0.0}
+    trace = sd.decode(scripted(_target, _draft, eos=eos), prompt, sd.Settings(**choices))
+    assert trace.audit() == []
+    assert sd.Trace.from_json(trace.to_json()) == trace
+    output = trace.output
+    assert 1 <= len(output.ids) <= choices["max_new_tokens"]  # type: ignore[operator]
+    assert output.offsets == [len("".join(output.texts[:place])) for place in range(len(output.texts))]
+    if trace.end == "eos":
+        assert output.ids[-1] in eos
+    if trace.end == "stop":
+        assert any(stop in output.text for stop in choices["stop"])  # type: ignore[attr-defined]
+    assert not eos & set(output.ids[:-1])
+    frames = trace.frames()
+    assert len(frames["tokens"]) == len(output.ids)
+    assert (
+        len(frames["rounds"])
+        == len(trace.rounds)
+        == (0 if choices["record"] == "off" else trace.stats.target_passes)
+    )
+
+
+@pytest.mark.parametrize(
+    ("proposer", "most_bytes"),
+    [("draft-model", 1_500_000), ("test-oracle", 5_000_000)],
+    ids=["chains", "trees"],
+)
+def test_a_long_full_trace_is_small(proposer: str, most_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """256 tokens, vocabulary 4,096, temperature 1, full record: chains of 8 in 1.5 MB of JSON, trees of 64 nodes in
+    5 MB (design, section 6)."""
+    changes = {"vocab_size": 4096, "max_position_embeddings": 512}
+    big = build("llama", **changes)
+    models = sd.Models(
+        Letters(4096), HubModel("target", big), HubModel("draft", like(big, "llama", 1.0, **changes))
+    )
+    choices = sd.Settings(proposer=proposer, draft_length=8, max_new_tokens=256, temperature=1.0)
+    monkeypatch.setattr(Oracle, "least", 64)
+    trace = sd.decode(models, [1, 2, 3], choices)
+    assert trace.stats.rejected > 50, "a record without rejections proves nothing about the size"
+    assert len(trace.to_json().encode()) <= most_bytes
+    assert sd.Trace.from_json(trace.to_json()) == trace
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.9])
+def test_the_modes_of_recording_change_the_record_alone(temperature: float) -> None:
+    """Catches: a recorder that disturbs the decode, or a mode that keeps what it should not."""
+    base = sd.Settings(temperature=temperature, max_new_tokens=30, seed=4)
+    full, tokens, off = (
+        sd.decode(pair("gpt2"), PROMPTS[0], base.but(record=mode)) for mode in ("full", "tokens", "off")
+    )
+    assert full.token_ids == tokens.token_ids == off.token_ids
+    counts = [
+        (trace.stats.proposed, trace.stats.accepted, trace.stats.target_passes)
+        for trace in (full, tokens, off)
+    ]
+    assert counts[0] == counts[1] == counts[2]
+    assert off.rounds == []
+    assert [row.nodes.verdict for row in tokens.rounds] == [row.nodes.verdict for row in full.rounds]
+    assert all(row.nodes.p is None and not row.positions for row in tokens.rounds)
+    assert all(row.nodes.p is not None and row.positions for row in full.rounds)
+
+
+def test_recorded_numbers_are_those_of_the_models() -> None:
+    """Every node's own probability, rank and entropy against plain transformers passes; tolerance 1e-5. Catches: a row
+    described with its neighbour's distribution, batched rounds mixed up."""
+    models = pair("llama")
+    trace = sd.decode(
+        models, PROMPTS[0], sd.Settings(temperature=1.0, max_new_tokens=60, draft_length=3, seed=2)
+    )
+    assert isinstance(models.target, HubModel) and isinstance(models.draft, HubModel)
+    text = list(PROMPTS[0])
+    for row in trace.rounds:
+        nodes = row.nodes
+        whole = torch.tensor([[*text, *nodes.token]])
+        with torch.inference_mode():
+            p = models.target.model(whole).logits[0, len(text) - 1 :].softmax(-1)
+            q = models.draft.model(whole).logits[0, len(text) - 1 :].softmax(-1)
+        assert (
+            nodes.p is not None
+            and nodes.q is not None
+            and nodes.rank is not None
+            and nodes.entropy is not None
+        )
+        for node, token in enumerate(nodes.token):
+            assert nodes.p[node] == pytest.approx(float(p[node, token]), abs=1e-5)
+            assert nodes.q[node] == pytest.approx(float(q[node, token]), abs=1e-5)
+            assert nodes.rank[node] == int((p[node] > p[node, token]).sum()) + 1
+            assert nodes.entropy[node] == pytest.approx(float(torch.special.entr(p[node]).sum()), abs=1e-4)
+        for place, position in enumerate(row.positions):
+            assert position.p.prob[0] == pytest.approx(float(p[place].max()), abs=1e-5)
+            assert position.p.id[0] == int(p[place].argmax())
+            if position.overlap is not None:
+                assert position.overlap == pytest.approx(
+                    float(torch.minimum(p[place], q[place]).sum()), abs=1e-5
+                )
+        text += row.committed.token
+
+
+def _row(trace: sd.Trace, verdict: str) -> Round:
+    return next(row for row in trace.rounds if verdict in row.nodes.verdict)
+
+
+def _drop_a_token(trace: sd.Trace) -> None:
+    trace.rounds[2].committed.token.pop()
+    trace.rounds[2].committed.source.pop()
+
+
+def _flip_a_verdict(trace: sd.Trace) -> None:
+    verdicts = _row(trace, "rejected").nodes.verdict
+    verdicts[verdicts.index("rejected")] = "accepted"
+
+
+def _judge_an_unreached_node(trace: sd.Trace) -> None:
+    verdicts = _row(trace, "unreached").nodes.verdict
+    verdicts[verdicts.index("unreached")] = "rejected"
+
+
+def _swap_a_token(trace: sd.Trace) -> None:
+    row = _row(trace, "accepted")
+    row.committed.token[0] = (row.committed.token[0] + 1) % 7
+
+
+def _miscount(trace: sd.Trace) -> None:
+    trace.stats.accepted += 1
+
+
+def _forget_to_roll_back(trace: sd.Trace) -> None:
+    trace.rounds[1].cache_after += 1
+
+
+def _start_with_a_stale_cache(trace: sd.Trace) -> None:
+    trace.rounds[1].cache_before -= 1
+
+
+def _lose_a_round(trace: sd.Trace) -> None:
+    del trace.rounds[1]
+
+
+def _run_two_rounds_at_once(trace: sd.Trace) -> None:
+    trace.rounds[1].start_s = 0.0
+    trace.rounds[0].verify_s = 1.0
+
+
+def _change_the_text(trace: sd.Trace) -> None:
+    trace.output.text += "!"
+
+
+def _change_a_coin(trace: sd.Trace) -> None:
+    row = _row(trace, "rejected")
+    assert row.nodes.coin is not None
+    row.nodes.coin[row.nodes.verdict.index("rejected")] = 0.0
+    threshold = row.nodes.threshold
+    assert threshold is not None
+    threshold[row.nodes.verdict.index("rejected")] = 0.5
+
+
+def _lose_mass(trace: sd.Trace) -> None:
+    trace.rounds[0].positions[0].p.prob[0] *= 0.5
+
+
+def _deepen_a_node(trace: sd.Trace) -> None:
+    trace.rounds[0].nodes.depth[-1] += 1
+
+
+def _overcount_passes(trace: sd.Trace) -> None:
+    trace.stats.target_passes += 1
+
+
+def _outrun_the_limit(trace: sd.Trace) -> None:
+    trace.output.ids.append(0)
+
+
+MUTATIONS = [
+    _drop_a_token, _flip_a_verdict, _judge_an_unreached_node, _swap_a_token, _miscount, _forget_to_roll_back,
+    _start_with_a_stale_cache, _lose_a_round, _run_two_rounds_at_once, _change_the_text, _change_a_coin, _lose_mass,
+    _deepen_a_node, _overcount_passes, _outrun_the_limit,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("mutate", MUTATIONS, ids=lambda mutate: mutate.__name__.strip("_"))
+def test_the_audit_catches(mutate: Callable[[sd.Trace], None]) -> None:
+    """Each mutation breaks one law of a clean trace; the audit must say so in a sentence."""
+    clean = sd.decode(
+        scripted(_target, _draft), [0, 1, 2], sd.Settings(temperature=1.0, max_new_tokens=30, seed=1)
+    )
+    assert clean.audit() == []
+    trace = copy.deepcopy(clean)
+    mutate(trace)
+    problems = trace.audit()
+    assert problems
+    assert all(problem.endswith(".") and "\n" not in problem for problem in problems)

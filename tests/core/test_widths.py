@@ -1,0 +1,71 @@
+"""Vocabularies padded to different widths: a draft that is wider or narrower than the target still serves it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+import specdec_core as sd
+from specdec_core.models import HubModel
+from specdec_core.sampling import Warp
+from specdec_core.testing import Law, Letters, ScriptedModel
+
+from .laws import chance_of, exact_law, sample, wavering
+from .tiny import PROMPTS, build, generate
+
+TARGET = 5
+
+
+def _padded(law: Law, width: int) -> Law:
+    """The law's first `width` entries, normalised; entries that it lacks get a probability of their own."""
+
+    def wider(text: tuple[int, ...]) -> Sequence[float]:
+        known = [*law(text), *([0.15] * max(width - TARGET, 0))][:width]
+        return [chance / sum(known) for chance in known]
+
+    return wider
+
+
+@pytest.mark.parametrize("width", [3, 9])
+@pytest.mark.parametrize("rule", ["speculative-sampling", "token-matching"])
+def test_a_draft_of_another_width_changes_nothing_about_the_law(width: int, rule: str) -> None:
+    """Narrower: the missing columns have q = 0. Wider: ids the target lacks are never proposed. Chi-square on texts of
+    four tokens, false alarm 1e-4."""
+    law = wavering(TARGET, seed=1)
+    models = sd.Models(
+        Letters(TARGET),
+        ScriptedModel(law, TARGET),
+        ScriptedModel(_padded(wavering(TARGET, seed=2), width), width),
+    )
+    settings = sd.Settings(rule=rule, draft_length=3, temperature=1.0, max_new_tokens=4, record="off")
+    frequencies = sample(models, [0, 1], settings, 1_500)
+    assert chance_of(frequencies, exact_law(law, [0, 1], 4, Warp(1.0))) > 1e-4
+
+
+@pytest.mark.parametrize("width", [60, 96, 98, 128])
+@pytest.mark.parametrize("temperature", [0.0, 1.5])
+def test_a_real_draft_of_another_width_works(width: int, temperature: float) -> None:
+    """The target may write, and a prompt may hold, ids the draft has no embedding for. Catches: an index error in the
+    draft. Greedy text equals `generate`."""
+    target = build("llama")
+    models = sd.Models(
+        Letters(97), HubModel("target", target), HubModel("draft", build("llama", 1, vocab_size=width))
+    )
+    settings = sd.Settings(max_new_tokens=40, temperature=temperature)
+    for prompt in PROMPTS:
+        trace = sd.decode(models, prompt, settings)
+        assert trace.audit() == []
+        assert sd.Trace.from_json(trace.to_json()) == trace
+        if not temperature:
+            assert trace.token_ids == generate(target, prompt, 40)
+
+
+def test_a_draft_that_prefers_ids_the_target_lacks_proposes_others() -> None:
+    """Catches: an id outside the target's vocabulary in the tree."""
+    sure: Callable[[tuple[int, ...]], Sequence[float]] = lambda text: [0.01, 0.01, 0.01, 0.97]  # noqa: E731
+    models = sd.Models(Letters(3), ScriptedModel(wavering(3, 1), 3), ScriptedModel(sure, 4))
+    for temperature in (0.0, 1.0):
+        trace = sd.decode(models, [0], sd.Settings(temperature=temperature, max_new_tokens=20))
+        assert all(token < 3 for row in trace.rounds for token in row.nodes.token)
+        assert trace.audit() == []

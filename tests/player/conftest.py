@@ -1,0 +1,149 @@
+"""A browser, and a small server that stands in for the app: the player's files, traces, and an event stream."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.player.samples import plain_trace, spec_trace
+
+HERE = Path(__file__).parent
+STATIC = HERE.parent.parent / "app" / "player" / "static"
+TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".json": "application/json"}
+
+
+@dataclass(slots=True)
+class Server:
+    """What is served, and what was asked for."""
+
+    url: str = ""
+    files: dict[str, str] = field(default_factory=dict)
+    streams: dict[str, Callable[[int], list[tuple[int | None, dict[str, Any]]]]] = field(default_factory=dict)
+    resumed: list[int] = field(default_factory=list)  # the last event ids that reconnecting browsers named
+
+
+class _Handler(BaseHTTPRequestHandler):
+    state: Server
+
+    def log_message(self, *_: object) -> None:
+        return
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        if path in self.state.streams:
+            self._stream(path)
+            return
+        if path in self.state.files:
+            body, kind = self.state.files[path].encode(), ".json"
+        elif path == "/":
+            body, kind = (HERE / "page.html").read_bytes(), ".html"
+        elif path.startswith("/player/") and (file := STATIC / Path(path).name).is_file():
+            body, kind = file.read_bytes(), file.suffix
+        else:
+            self.send_error(404)
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", f"{TYPES[kind]}; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _stream(self, path: str) -> None:
+        last = int(self.headers.get("Last-Event-ID", "-1"))
+        if last >= 0:
+            self.state.resumed.append(last)
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        self.wfile.write(b"retry: 30\n\n")
+        for id, message in self.state.streams[path](last):
+            name = "" if id is None else f"id: {id}\n"
+            self.wfile.write(f"{name}data: {json.dumps(message)}\n\n".encode())
+            self.wfile.flush()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A server with the two sample traces."""
+    state = Server(
+        files={
+            "/traces/plain.json": plain_trace().to_json(),
+            "/traces/spec.json": spec_trace().to_json(),
+        }
+    )
+    handler = type("Handler", (_Handler,), {"state": state})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as http:
+        state.url = f"http://127.0.0.1:{http.server_address[1]}/"
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        thread.start()
+        yield state
+        http.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium; where there is none, the tests are skipped, except in CI, where that is a failure."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if path is None:
+        if os.environ.get("CI"):
+            pytest.fail("CI is set, but no Chromium was found: the player would go untested.")
+        pytest.skip("no Chromium was found")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def page(browser: Browser, server: Server) -> Iterator[Page]:
+    """The test page, ready to open a player; any error in the browser fails the test."""
+    opened = browser.new_page(viewport={"width": 1024, "height": 768})
+    opened.set_default_timeout(5_000)
+    complaints: list[str] = []
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    opened.on(
+        "console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None
+    )
+    opened.on("dialog", lambda dialog: (complaints.append("a dialog opened"), dialog.dismiss()))
+    opened.goto(server.url)
+    opened.wait_for_function("window.ready")
+    yield opened
+    opened.close()
+    assert complaints == []
+
+
+def data(**changes: Any) -> dict[str, Any]:
+    """What the page hands to the player."""
+    return {
+        "mode": "replay",
+        "events": None,
+        "traces": [
+            {"label": "Plain", "url": "/traces/plain.json"},
+            {"label": "Draft model", "url": "/traces/spec.json"},
+        ],
+        "provenance": "measured",
+        "provenance_note": "this machine, this run",
+        "cursor": {"round": None, "node": None},
+        "autoplay": False,
+        "prompt": None,
+        **changes,
+    }
+
+
+def open_player(page: Page, **changes: Any) -> None:
+    """Mount a player and wait until it shows something."""
+    wanted = data(**changes)
+    page.evaluate("data => open_player(data)", wanted)
+    ready = ".stage:not([hidden]) .lane" if wanted["traces"] else ".notice:not([hidden]), .lane"
+    page.wait_for_function("ready => shadow.querySelector(ready)", arg=ready)

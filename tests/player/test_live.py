@@ -1,0 +1,153 @@
+"""Following a run while it happens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from specdec_core.trace import Trace
+from tests.player.conftest import Server, data, open_player
+from tests.player.samples import WORDS, plain_trace, spec_trace
+from tests.player.test_replay import COMMITTED
+
+pytestmark = pytest.mark.browser
+
+
+def messages() -> list[dict[str, Any]]:
+    """A race of the two sample traces, as the app's event stream tells it."""
+    lanes = [plain_trace(), spec_trace()]
+    said: list[dict[str, Any]] = [{"type": "queued", "place": 2}]
+    for lane, trace in enumerate(lanes):
+        settings = trace.header.settings
+        said.append(
+            {"type": "started", "lane": lane, "proposer": settings["proposer"], "rule": settings["rule"],
+             "prompt_tokens": 3, "prefill_s": 0.01, "label": ["Plain", "Draft model"][lane]}
+        )  # fmt: skip
+    steps = sorted(
+        (step for lane, trace in enumerate(lanes) for step in _steps(lane, trace)),
+        key=lambda step: step["clock_s"],
+    )
+    said += steps
+    for lane, name in enumerate(("plain", "spec")):
+        said.append(
+            {"type": "finished", "lane": lane, "end": "length", "stats": {}, "trace": f"/traces/{name}.json"}
+        )
+    return [*said, {"type": "done"}]
+
+
+def _steps(lane: int, trace: Trace) -> list[dict[str, Any]]:
+    steps, total = [], 0
+    for row in trace.rounds:
+        tokens = row.committed.token
+        total += len(tokens)
+        steps.append(
+            {"type": "step", "lane": lane, "round": row.index, "clock_s": row.end_s, "tokens": tokens,
+             "texts": [WORDS[id] for id in tokens], "sources": row.committed.source, "parent": row.nodes.parent,
+             "node_texts": [trace.texts[str(id)] for id in row.nodes.token], "verdict": row.nodes.verdict,
+             "total": total}
+        )  # fmt: skip
+    return steps
+
+
+def live(page: Page, run: str = "a") -> None:
+    open_player(page, mode="live", events=f"/runs/{run}/events", traces=[], prompt=None)
+
+
+def test_a_run_becomes_a_replay(page: Page, server: Server) -> None:
+    said = messages()
+    server.streams["/runs/a/events"] = lambda last: [
+        (id, said[id]) for id in range(max(0, last + 1), len(said))
+    ]
+    live(page)
+    expect(page.locator(".where")).to_have_text("The end: every lane has finished")
+    assert page.evaluate(COMMITTED, 0) == plain_trace().text
+    assert page.evaluate(COMMITTED, 1) == spec_trace().text
+    expect(page.locator(".notice")).to_be_hidden()
+    page.wait_for_function("told.length")
+    assert page.evaluate("told") == [["trigger", "done", "a"]]
+    # The page then calls the same run a replay: nothing is built anew, nothing is told again.
+    page.evaluate("shadow.querySelector('.tok').id = 'kept'")
+    page.evaluate("data => player.update(data)", data(mode="live", events="/runs/a/events", traces=[]))
+    page.evaluate("data => player.update(data)", data())
+    page.wait_for_timeout(100)
+    expect(page.locator("#kept")).to_have_count(1)
+    assert page.evaluate("told.length") == 1
+
+
+def test_lanes_fill_while_the_run_goes_on(page: Page, server: Server) -> None:
+    said = messages()
+    half = len(said) // 2
+    server.streams["/runs/a/events"] = lambda last: [(id, said[id]) for id in range(half)] if last < 0 else []
+    live(page)
+    expect(page.locator(".lane")).to_have_count(2)
+    expect(page.locator(".leads .round").first).to_be_visible()
+    written = [message for message in said[:half] if message["type"] == "step"]
+    for lane in (0, 1):
+        texts = [text for message in written if message["lane"] == lane for text in message["texts"]]
+        page.wait_for_function(f"wanted => ({COMMITTED})({lane}) === wanted", arg="".join(texts))
+    expect(page.locator(".speedup-value")).to_contain_text("×")
+    expect(page.locator(".controls")).to_be_hidden()
+    expect(page.locator(".leads .tok.accepted").first).to_be_visible()
+
+
+def test_a_broken_connection_loses_and_doubles_nothing(page: Page, server: Server) -> None:
+    said = messages()
+
+    def broken(last: int) -> list[tuple[int | None, dict[str, Any]]]:
+        if last < 0:
+            return [(id, said[id]) for id in range(9)]
+        # After a reconnect some messages come twice, and one older than all.
+        return [(0, said[0]), *((id, said[id]) for id in range(max(0, last - 3), min(len(said), last + 12)))]
+
+    server.streams["/runs/a/events"] = broken
+    live(page)
+    expect(page.locator(".where")).to_have_text("The end: every lane has finished")
+    assert page.evaluate(COMMITTED, 1) == spec_trace().text
+    assert page.evaluate(COMMITTED, 0) == plain_trace().text
+    assert server.resumed[0] == 8
+
+
+def test_the_queue_is_told(page: Page, server: Server) -> None:
+    server.streams["/runs/a/events"] = lambda last: [(0, {"type": "queued", "place": 2})] if last < 0 else []
+    live(page)
+    page.wait_for_function("shadow.querySelector('.notice').textContent.includes('2nd in the queue')")
+
+
+def test_an_error_is_one_sentence(page: Page, server: Server) -> None:
+    server.streams["/runs/a/events"] = lambda last: [
+        (0, {"type": "error", "message": "The memory was not enough. <b>Really</b>"}),
+        (1, {"type": "done"}),
+    ]
+    live(page)
+    expect(page.locator(".notice")).to_have_text("The memory was not enough. <b>Really</b>")
+    page.wait_for_function("told.length")
+    assert page.evaluate("told") == [["trigger", "done", "a"]]
+
+
+def test_a_new_run_replaces_the_old_one(page: Page, server: Server) -> None:
+    said = messages()
+    server.streams["/runs/b/events"] = lambda last: [
+        (id, said[id]) for id in range(max(0, last + 1), len(said))
+    ]
+    open_player(page, cursor={"round": 4, "node": 0})
+    page.evaluate("data => player.update(data)", data(mode="live", events="/runs/b/events", traces=[]))
+    expect(page.locator(".where")).to_have_text("The end: every lane has finished")
+    assert page.evaluate(COMMITTED, 1) == spec_trace().text
+
+
+def test_closing_ends_the_connection(page: Page, server: Server) -> None:
+    server.streams["/runs/a/events"] = lambda last: []
+    live(page)
+    page.evaluate("player.destroy()")
+    page.wait_for_timeout(150)
+    before = len(server.resumed)
+    page.wait_for_timeout(150)
+    assert len(server.resumed) == before
+    assert page.evaluate("shadow.querySelector('.player')") is None
+
+
+def test_nothing_to_show_is_said(page: Page) -> None:
+    open_player(page, traces=[])
+    expect(page.locator(".notice")).to_contain_text("Nothing to show yet")

@@ -1,0 +1,334 @@
+"""Walking through a finished run."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.player.conftest import Server, open_player
+from tests.player.samples import WORDS, long_trace, plain_trace, spec_trace
+
+pytestmark = pytest.mark.browser
+
+COMMITTED = """at => [...shadow.querySelectorAll(`.lane[data-lane="${at}"] .committed .tok`)]
+  .map(token => token.textContent).join("")"""
+# The elements with the attributes a reader or a program could see; the slider's position and inline widths included.
+SERIALISED = "() => shadow.querySelector('.player').outerHTML"
+
+
+def stop_at(page: Page, stop: int) -> None:
+    """Scrub to a stop."""
+    page.evaluate(
+        "stop => { const s = shadow.querySelector('.slider'); s.value = stop; s.dispatchEvent(new Event('input')) }",
+        stop,
+    )
+
+
+def test_shows_exactly_the_committed_text(page: Page) -> None:
+    open_player(page)
+    expect(page.locator(".lane")).to_have_count(2)
+    assert page.evaluate(COMMITTED, 0) == plain_trace().text
+    assert page.evaluate(COMMITTED, 1) == spec_trace().text
+    assert "Write a story." in page.locator(".lane .prompt").first.inner_text()
+
+
+def test_marks_tell_each_verdict(page: Page) -> None:
+    trace = spec_trace()
+    open_player(page)
+    for source in ("accepted", "corrected", "bonus", "plain"):
+        expected = sum(row.committed.source.count(source) for row in trace.rounds)
+        expect(page.locator(f".leads .tok.{source}")).to_have_count(expected)
+    rejected = sum(row.nodes.verdict.count("rejected") for row in trace.rounds)
+    expect(page.locator(".leads .prop.rejected")).to_have_count(rejected)
+
+
+def test_back_is_the_same_as_forth(page: Page) -> None:
+    open_player(page, cursor={"round": 0, "node": None})
+    last = int(page.locator(".slider").get_attribute("max") or 0)
+    assert last >= len(spec_trace().rounds)
+    seen = []
+    for stop in range(last + 1):
+        stop_at(page, stop)
+        seen.append(page.evaluate(SERIALISED))
+    assert len(set(seen)) == last + 1
+    for stop in reversed(range(last + 1)):
+        stop_at(page, stop)
+        assert page.evaluate(SERIALISED) == seen[stop], f"stop {stop}"
+
+
+def test_nothing_later_than_the_cursor_is_in_the_page(page: Page, server: Server) -> None:
+    """Every token gets a name of its own, so that a leak cannot hide behind a repeated word."""
+    for name, trace in (("plain", plain_trace()), ("spec", spec_trace())):
+        record = json.loads(trace.to_json())
+        record["texts"] = {}
+        at = 0
+        for number, row in enumerate(record["rounds"]):
+            for column in (row["nodes"]["token"], row["committed"]["token"]):
+                for place, _ in enumerate(column):
+                    column[place] = 1000 + at
+                    record["texts"][str(1000 + at)] = f"{name}#{number}."
+                    at += 1
+            row["positions"] = []
+        done = [record["texts"][str(id)] for row in record["rounds"] for id in row["committed"]["token"]]
+        record["output"]["texts"] = done
+        server.files[f"/traces/{name}.json"] = json.dumps(record)
+    open_player(page, cursor={"round": 0, "node": None})
+    rounds = [row.end_s for row in spec_trace().rounds]
+    plain = [row.end_s for row in plain_trace().rounds]
+    for stop in range(len(rounds) + 1):
+        stop_at(page, stop)
+        html = page.evaluate(SERIALISED)
+        clock = rounds[stop - 1] if stop else 0.0
+        for number in range(len(rounds)):
+            assert (f"spec#{number}." in html) == (number < stop), f"round {number} at stop {stop}"
+        for number, end in enumerate(plain):
+            assert (f"plain#{number}." in html) == (end <= clock + 1e-12), (
+                f"plain token {number} at stop {stop}"
+            )
+
+
+def test_plain_lane_finishes_at_the_end(page: Page) -> None:
+    open_player(page)
+    expect(page.locator(".where")).to_have_text("The end: every lane has finished")
+    page.locator(".control.previous").click()
+    expect(page.locator(".where")).to_have_text("Round 12 of 12")
+    assert plain_trace().text.startswith(page.evaluate(COMMITTED, 0))
+    assert page.evaluate(COMMITTED, 0) != plain_trace().text
+
+
+def test_speedup_is_the_ratio_of_the_lanes_rates(page: Page) -> None:
+    open_player(page)
+    ratio = spec_trace().stats.tokens_per_second / plain_trace().stats.tokens_per_second
+    expect(page.locator(".speedup-value")).to_have_text(f"{ratio:.2f}×")
+    expect(page.locator(".provenance")).to_have_text("measured · this machine, this run")
+    stop_at(page, 0)
+    expect(page.locator(".speedup-value")).to_have_text("—")
+
+
+def test_slower_is_said_as_plainly(page: Page, server: Server) -> None:
+    server.files["/traces/spec.json"] = spec_trace(ms=60).to_json()
+    open_player(page)
+    expect(page.locator(".speedup-words")).to_have_text("slower than Plain")
+    assert float(page.locator(".speedup-value").inner_text().rstrip("×")) < 1
+
+
+def test_keys(page: Page) -> None:
+    open_player(page, cursor={"round": 2, "node": None})
+    where = page.locator(".where")
+    page.locator(".player").focus()
+    for key, expected in (
+        ("ArrowRight", "Round 3 of 12"),
+        ("ArrowDown", "Round 4 of 12"),
+        ("ArrowUp", "Round 3 of 12"),
+        ("ArrowLeft", "Round 2 of 12"),
+        ("Home", "The prompt, before round 1"),
+        ("End", "The end: every lane has finished"),
+    ):
+        page.keyboard.press(key)
+        expect(where).to_have_text(expected)
+    page.keyboard.press("Home")
+    page.keyboard.press("Space")
+    expect(page.locator(".control.play")).to_have_attribute("aria-label", "Pause (space)")
+    expect(where).to_have_text("Round 1 of 12")
+    page.keyboard.press("Space")
+    expect(page.locator(".control.play")).to_have_attribute("aria-label", "Play (space)")
+    page.keyboard.press("?")
+    expect(page.locator("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("dialog")).to_be_hidden()
+
+
+def test_keys_elsewhere_are_left_alone(page: Page) -> None:
+    open_player(page, cursor={"round": 2, "node": None})
+    page.evaluate("document.body.insertAdjacentHTML('beforeend', '<input id=other>')")
+    page.locator("#other").focus()
+    page.keyboard.type("a ?")
+    page.keyboard.press("ArrowDown")
+    assert page.locator("#other").input_value() == "a ?"
+    expect(page.locator(".where")).to_have_text("Round 2 of 12")
+
+
+def test_arrows_walk_through_the_tokens_once_one_is_selected(page: Page) -> None:
+    open_player(page, cursor={"round": 1, "node": 0})
+    page.locator(".chips [data-node='0']").focus()
+    titles = []
+    for _ in range(5):
+        titles.append(page.locator(".odds-title").inner_text().strip())
+        page.keyboard.press("ArrowRight")
+    assert titles == [
+        "✓Proposed ‘\u00a0The’ — accepted",
+        "✓Proposed ‘\u00a0quick’ — accepted",
+        "✗Proposed ‘\u00a0fox’ — rejected",
+        "↻The target wrote ‘⏎’ instead",
+        "✗Proposed ‘\u00a0cat’ — rejected",
+    ]
+    expect(page.locator(".where")).to_have_text("Round 2 of 12")
+    page.keyboard.press("Escape")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".where")).to_have_text("Round 3 of 12")
+
+
+def test_odds_are_those_of_the_trace(page: Page) -> None:
+    trace = spec_trace()
+    open_player(page)
+    for row in trace.rounds:
+        stop_at(page, row.index + 1)
+        for node, verdict in enumerate(row.nodes.verdict):
+            page.locator(f".chips [data-node='{node}']").click()
+            position = next((item for item in row.positions if item.at == row.nodes.parent[node]), None)
+            if verdict == "unreached":
+                assert position is None or position.token != row.nodes.token[node]
+                expect(page.locator(".facts dd[data-name=p]")).to_have_attribute(
+                    "data-value", str(row.nodes.p[node])
+                )
+                continue
+            assert position is not None
+            for name, head in (("p", position.p), ("q", position.q)):
+                for id, value in zip(head.id, head.prob, strict=True):
+                    cell = page.locator(f".odds > .bars .bar-row[data-token='{id}'] [data-name={name}]")
+                    assert float(cell.first.get_attribute("data-value") or "nan") == pytest.approx(
+                        value, abs=1e-7
+                    )
+            coin = page.locator(".coin")
+            assert float(coin.get_attribute("data-coin") or "nan") == row.nodes.coin[node]
+            assert float(coin.get_attribute("data-threshold") or "nan") == row.nodes.threshold[node]
+            expect(coin).to_contain_text("accepted." if verdict == "accepted" else "rejected.")
+        if "rejected" in row.nodes.verdict:
+            page.locator(".chips [data-node='-1']").click()
+            residual = row.positions[-1].residual
+            assert residual is not None
+            for id, value in zip(residual.id, residual.prob, strict=True):
+                cell = page.locator(f".residual .bar-row[data-token='{id}'] [data-name=residual]")
+                assert float(cell.get_attribute("data-value") or "nan") == pytest.approx(value, abs=1e-7)
+
+
+def test_temperature_zero_shows_the_models_own_odds_first(page: Page, server: Server) -> None:
+    server.files["/traces/spec.json"] = spec_trace(temperature=0.0).to_json()
+    open_player(page, cursor={"round": 1, "node": 0})
+    expect(page.locator(".tab[aria-pressed=true]")).to_have_text("How sure the models were")
+    page.get_by_role("button", name="What the judge saw").click()
+    expect(page.locator(".odds")).to_contain_text("At temperature 0 the judge sees")
+
+
+def test_a_record_without_probabilities_says_so(page: Page, server: Server) -> None:
+    server.files["/traces/spec.json"] = spec_trace(full=False).to_json()
+    open_player(page, cursor={"round": 1, "node": 1})
+    expect(page.locator(".odds")).to_contain_text("holds only the tokens")
+    assert page.evaluate(COMMITTED, 1) != ""
+
+
+def test_a_record_without_rounds_shows_its_text(page: Page, server: Server) -> None:
+    record = json.loads(spec_trace().to_json())
+    record["rounds"] = []
+    server.files["/traces/spec.json"] = json.dumps(record)
+    open_player(page)
+    assert page.locator(".leads .rest").text_content() == spec_trace().text
+
+
+def test_markup_in_tokens_is_text(page: Page) -> None:
+    open_player(page)
+    assert page.evaluate("shadow.querySelectorAll('script, img').length") == 0
+    text = page.evaluate(COMMITTED, 1)
+    for word in WORDS[12:14]:
+        assert word in text
+    stop_at(page, 8)
+    page.locator(".chips [data-node='0']").click()
+    expect(page.locator(".odds-title")).to_contain_text("<img src=x onerror=alert(2)>")
+
+
+@pytest.mark.parametrize(
+    "hurt",
+    [
+        {"rounds": None},
+        {"rounds": [None, {"nodes": {"token": [1, 2], "parent": [7, "x"], "verdict": ["__proto__", None]}}]},
+        {"output": None, "texts": None, "header": None, "stats": None},
+        {
+            "rounds": [
+                {
+                    "start_s": "NaN",
+                    "committed": {"token": [1], "source": ["constructor"]},
+                    "positions": [None, 3],
+                }
+            ]
+        },
+    ],
+)
+def test_a_damaged_trace_does_not_break_the_page(page: Page, server: Server, hurt: dict[str, object]) -> None:
+    server.files["/traces/spec.json"] = json.dumps({**json.loads(spec_trace().to_json()), **hurt})
+    open_player(page)
+    for stop in (0, 1, 2, 3):
+        stop_at(page, stop)
+    page.locator(".player").focus()
+    for key in ("Home", "ArrowRight", "ArrowRight", "End"):
+        page.keyboard.press(key)
+    expect(page.locator(".lane")).to_have_count(2)
+
+
+def test_the_page_learns_where_the_cursor_rests(page: Page) -> None:
+    open_player(page, cursor={"round": 3, "node": None})
+    page.locator(".player").focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowDown")
+    page.wait_for_function("told.length")
+    assert page.evaluate("told") == [["state", "cursor", {"round": 6, "node": None}]]
+    page.locator(".chips [data-node='0']").click()
+    page.wait_for_function("told.length > 1")
+    assert page.evaluate("told[1]") == ["state", "cursor", {"round": 6, "node": 0}]
+
+
+def test_a_cursor_that_comes_back_from_the_page_moves_nothing(page: Page) -> None:
+    from tests.player.conftest import data
+
+    open_player(page, cursor={"round": 3, "node": None})
+    page.locator(".player").focus()
+    page.keyboard.press("ArrowDown")
+    page.wait_for_function("told.length")
+    page.keyboard.press("ArrowDown")
+    page.evaluate("data => player.update(data)", data(cursor={"round": 4, "node": None}))
+    expect(page.locator(".where")).to_have_text("Round 5 of 12")
+    page.evaluate("data => player.update(data)", data(cursor={"round": 9, "node": 0}))
+    expect(page.locator(".where")).to_have_text("Round 9 of 12")
+
+
+def test_stepping_a_long_trace_is_quick(page: Page, server: Server) -> None:
+    trace = long_trace()
+    assert len(trace.token_ids) > 170
+    server.files["/traces/spec.json"] = trace.to_json()
+    open_player(page)
+    times = page.evaluate(
+        """() => {
+          const slider = shadow.querySelector('.slider'), times = [];
+          for (let stop = Number(slider.max); stop >= 0; stop--) {
+            const began = performance.now();
+            slider.value = stop; slider.dispatchEvent(new Event('input'));
+            shadow.host.getBoundingClientRect();
+            times.push(performance.now() - began);
+          }
+          return times.sort((a, b) => a - b);
+        }"""
+    )
+    assert times[len(times) // 2] < 16, f"median step {times[len(times) // 2]:.1f} ms"
+
+
+@pytest.mark.parametrize("width", [320, 390, 1024, 1920])
+def test_no_sideways_scrolling(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    open_player(page, cursor={"round": 8, "node": 0})
+    for stop in (0, 5, 11, 13):
+        stop_at(page, stop)
+        assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth"), f"stop {stop}"
+
+
+def test_reduced_motion_does_not_play_by_itself(page: Page) -> None:
+    page.emulate_media(reduced_motion="reduce")
+    open_player(page, autoplay=True)
+    expect(page.locator(".control.play")).to_have_attribute("aria-label", "Play (space)")
+
+
+def test_autoplay_runs_from_the_prompt(page: Page) -> None:
+    open_player(page, autoplay=True)
+    expect(page.locator(".control.play")).to_have_attribute("aria-label", "Pause (space)")
+    expect(page.locator(".where")).to_have_text("Round 1 of 12")
+    assert page.evaluate("told") == []

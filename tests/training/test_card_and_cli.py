@@ -1,0 +1,64 @@
+"""Do plot, tables and command line say what they should?"""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from training import cli
+from training.card import looping, table
+from training.evaluate import bits_per_byte
+from training.plot import loss_plot, read_losses, smooth
+
+
+def test_plot_is_valid_svg_with_every_curve() -> None:
+    curve = [(step * 8192, 8 / (1 + step / 50)) for step in range(10, 2000, 10)]
+    root = ET.fromstring(loss_plot({"target": curve, "draft": curve[:90]}))
+    assert len(root.findall("{http://www.w3.org/2000/svg}polyline")) == 2
+    assert len(smooth(curve)) <= 300
+
+
+def test_plot_without_a_log_is_one_clear_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="train this model first"):
+        read_losses(tmp_path / "log.jsonl")
+    with pytest.raises(ValueError, match="nothing to plot"):
+        loss_plot({"target": []})
+
+
+def test_loops_are_recognised() -> None:
+    assert looping([1, 2, 3] * 20)
+    assert looping([9] * 50)
+    assert not looping(list(range(60)))
+    assert not looping([1, 2] * 5)
+
+
+def test_numbers_and_tables() -> None:
+    assert bits_per_byte(math.log(2) * 4, 4.0) == pytest.approx(1.0)
+    assert table(["a", "b"], [["1", "2"]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["pretrain", "giant", "--minutes", "1"], "Unknown model 'giant': expected one of target, draft."),
+        (["export", "draft"], "train this model first"),
+        (["prepare"], "run the `tokenizer` stage first"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    arguments: list[str],
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("sys.argv", ["training", *arguments, "--runs", str(tmp_path)])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    error = capsys.readouterr().err
+    assert stopped.value.code == 1
+    assert told in error
+    assert "Traceback" not in error

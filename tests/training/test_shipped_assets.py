@@ -1,0 +1,80 @@
+"""Are the shipped models and prompts what the app relies on?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+
+from training.mix import FAMILIES
+from training.reading import load_pair, load_prompts
+from training.shapes import DRAFT, EOS_ID, MAX_POSITIONS, SHAPES, TARGET
+from training.tokenizer import load_tokenizer
+
+ASSETS = Path(__file__).resolve().parents[2] / "assets"
+MODELS = ASSETS / "models"
+
+
+def weights_of(name: str) -> int:
+    total = 0
+    with safe_open(MODELS / f"specdec-{name}" / "model.safetensors", framework="pt") as file:
+        for key in file.keys():  # noqa: SIM118 (a safetensors handle is no dict)
+            tensor = file.get_tensor(key)
+            assert tensor.dtype == torch.float16
+            total += tensor.numel()
+    return total
+
+
+def test_sizes_and_ratio() -> None:
+    target, draft = weights_of("target"), weights_of("draft")
+    assert target == TARGET.parameter_count()
+    assert draft == DRAFT.parameter_count()
+    assert 6_000_000 <= target <= 16_000_000
+    assert draft * 8 <= target
+    assert sum(path.stat().st_size for path in MODELS.rglob("*") if path.is_file()) <= 64_000_000
+
+
+def test_only_data_files_are_shipped() -> None:
+    suffixes = {path.suffix for path in MODELS.rglob("*") if path.is_file()}
+    assert suffixes <= {".json", ".safetensors", ".md", ".svg", ".png"}
+
+
+def test_both_models_share_one_tokenizer() -> None:
+    for file in ("tokenizer.json", "tokenizer_config.json"):
+        one, two = ((MODELS / f"specdec-{name}" / file).read_bytes() for name in SHAPES)
+        assert one == two
+
+
+def test_the_pair_opens_and_computes() -> None:
+    target, draft, tokenizer = load_pair(MODELS)
+    ids = tokenizer("Once upon a time", return_tensors="pt")["input_ids"]
+    for model in (target, draft):
+        assert model.config.eos_token_id == model.generation_config.eos_token_id == EOS_ID
+        assert model.config.max_position_embeddings == MAX_POSITIONS
+        with torch.no_grad():
+            logits = model(ids).logits
+        assert logits.shape == (1, ids.shape[1], 4096)
+        assert torch.isfinite(logits).all()
+
+
+def test_prompts_are_complete_and_fit() -> None:
+    prompts = load_prompts(ASSETS / "prompts")
+    assert set(prompts) == set(FAMILIES)
+    tokenizer = load_tokenizer(MODELS / "specdec-target")
+    for content in prompts.values():
+        assert len(content["prompt"]) >= 6
+        assert len({prompt["name"] for prompt in content["prompt"]}) == len(content["prompt"])
+        for prompt in content["prompt"]:
+            # A trailing space or newline would split a token the model knows only whole.
+            assert prompt["text"] == prompt["text"].rstrip()
+            assert len(tokenizer.encode(prompt["text"]).ids) + 256 <= MAX_POSITIONS
+
+
+def test_an_incomplete_prompt_file_is_one_clear_sentence(tmp_path: Path) -> None:
+    (tmp_path / "story.toml").write_text(
+        'title = "x"\ndescription = "y"\n[[prompt]]\nname = "a"\n', encoding="utf-8"
+    )
+    with pytest.raises(ValueError, match=r"story.toml lacks prompt 1: text, prompt 1: look_for"):
+        load_prompts(tmp_path)

@@ -1,0 +1,1 @@
+"""Training pipeline of Specdec Lab: from openly licensed text to the target and draft models."""

@@ -1,0 +1,238 @@
+"""Which commands are there? One per stage; errors of the user become one sentence."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Train the models of Specdec Lab.")
+
+Corpus = Annotated[Path, typer.Option(help="Folder with the corpus files.")]
+Runs = Annotated[Path, typer.Option(help="Folder for data, checkpoints and logs (git-ignored).")]
+Models = Annotated[Path, typer.Option(help="Folder of the exported models.")]
+CORPUS, RUNS, MODELS = Path("training/corpus"), Path("training/runs"), Path("assets/models")
+
+
+@app.command()
+def fetch(
+    corpus: Corpus = CORPUS,
+    only: Annotated[list[str] | None, typer.Option(help="Corpus file to fetch.")] = None,
+) -> None:
+    """Download the pinned sources (sources.toml) and rebuild the corpus files."""
+    from training.fetch import fetch as fetch_all
+
+    for row in fetch_all(corpus, only):
+        told = (
+            row["note"]
+            if row["kind"] == "manual"
+            else f"{row['bytes']} bytes, as trained: {row['as_trained']}"
+        )
+        typer.echo(f"{row['output']}: {told}")
+
+
+@app.command()
+def tokenizer(corpus: Corpus = CORPUS, runs: Runs = RUNS) -> None:
+    """Train the shared tokenizer on a sample of the training side of the mix."""
+    from training.prepare import tokenizer_sample
+    from training.tokenizer import save_tokenizer, train_tokenizer
+
+    save_tokenizer(train_tokenizer(tokenizer_sample(corpus)), runs / "tokenizer")
+    remember_command(runs)
+    typer.echo(f"Tokenizer written to {runs / 'tokenizer'}.")
+
+
+@app.command()
+def prepare(corpus: Corpus = CORPUS, runs: Runs = RUNS) -> None:
+    """Tokenise the corpus into arrays, train and held-out side."""
+    from training.prepare import prepare as prepare_all
+    from training.tokenizer import load_tokenizer
+
+    rows = prepare_all(corpus, load_tokenizer(runs / "tokenizer"), runs / "data")
+    remember_command(runs)
+    typer.echo(f"{len(rows)} sources prepared in {runs / 'data'}.")
+
+
+@app.command()
+def pretrain(
+    model: Annotated[str, typer.Argument(help="target or draft")],
+    runs: Runs = RUNS,
+    minutes: Annotated[float | None, typer.Option(help="Budget in active minutes.")] = None,
+    tokens: Annotated[int | None, typer.Option(help="Budget in tokens.")] = None,
+    name: Annotated[str | None, typer.Option(help="Run name; default: the model's.")] = None,
+    batch: Annotated[int, typer.Option(help="Rows per step.")] = 8,
+    context: Annotated[int, typer.Option(help="Tokens per row.")] = 1024,
+    seed: int = 0,
+    decay_share: Annotated[
+        float, typer.Option(help="Share of the budget over which the rate falls to 0.")
+    ] = 0.3,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
+    compiled: Annotated[
+        bool, typer.Option("--compile", help="Use torch.compile (needs a C++ compiler).")
+    ] = False,
+) -> None:
+    """Train a model on text; continues the run if it has a checkpoint."""
+    from training.loop import Plan
+    from training.pretrain import pick_device
+    from training.pretrain import pretrain as run_pretraining
+    from training.shapes import shape_named
+
+    plan = Plan(minutes, tokens, context, batch, seed, decay_share=decay_share)
+    run = runs / (name or model)
+    state = run_pretraining(run, shape_named(model), runs / "data", plan, pick_device(device), compiled)
+    typer.echo(
+        f"{state['step']} steps, {state['tokens']} tokens, {state['seconds'] / 60:.1f} minutes in {run}."
+    )
+
+
+@app.command()
+def export(
+    model: Annotated[str, typer.Argument(help="target or draft")],
+    runs: Runs = RUNS,
+    models: Models = MODELS,
+    name: Annotated[str | None, typer.Option(help="Run to export; default: the model's.")] = None,
+) -> None:
+    """Write the newest checkpoint of a run as a folder that transformers opens."""
+    from training.checkpoints import require_checkpoint
+    from training.export import export as export_checkpoint
+    from training.shapes import shape_named
+
+    shape_named(model)
+    folder = models / f"specdec-{model}"
+    export_checkpoint(require_checkpoint(runs / (name or model)), runs / "tokenizer", folder)
+    remember_command(runs)
+    typer.echo(f"Model written to {folder}.")
+
+
+@app.command()
+def distill(
+    runs: Runs = RUNS,
+    draft: Annotated[str, typer.Option(help="Run that the draft starts from.")] = "draft",
+    target: Annotated[str, typer.Option(help="Run of the target.")] = "target",
+    name: Annotated[str, typer.Option(help="Name of the new run.")] = "draft-distilled",
+    minutes: Annotated[float | None, typer.Option(help="Budget in active minutes.")] = None,
+    tokens: Annotated[int | None, typer.Option(help="Budget in tokens.")] = None,
+    batch: Annotated[int, typer.Option(help="Rows per step.")] = 8,
+    context: Annotated[int, typer.Option(help="Tokens per row.")] = 1024,
+    seed: int = 1,
+    decay_share: Annotated[
+        float, typer.Option(help="Share of the budget over which the rate falls to 0.")
+    ] = 0.7,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
+    compiled: Annotated[
+        bool, typer.Option("--compile", help="Use torch.compile (needs a C++ compiler).")
+    ] = False,
+) -> None:
+    """Teach the draft to guess like the target (KL divergence on the training mix)."""
+    from training.checkpoints import require_checkpoint
+    from training.distill import distill as run_distillation
+    from training.loop import Plan
+    from training.pretrain import pick_device
+
+    plan = Plan(minutes, tokens, context, batch, seed, warmup_steps=50, decay_share=decay_share)
+    start, teacher = require_checkpoint(runs / draft), require_checkpoint(runs / target)
+    state = run_distillation(runs / name, start, teacher, runs / "data", plan, pick_device(device), compiled)
+    remember_command(runs)
+    typer.echo(f"{state['step']} steps, {state['tokens']} tokens, {state['seconds'] / 60:.1f} minutes.")
+
+
+@app.command()
+def read(
+    models: Models = MODELS,
+    prompts: Annotated[Path, typer.Option(help="Folder of the prompt files.")] = Path("assets/prompts"),
+    tokens: Annotated[int, typer.Option(help="New tokens per prompt.")] = 128,
+    first: Annotated[int, typer.Option(help="Prompts per family.")] = 99,
+) -> None:
+    """Print greedy continuations of the shipped prompts, with the draft's agreement."""
+    from training.reading import agreement, continuation, load_pair, load_prompts
+
+    target, draft, tokenizer_ = load_pair(models)
+    for family, content in load_prompts(prompts).items():
+        for prompt in content["prompt"][:first]:
+            ids = tokenizer_(prompt["text"], return_tensors="pt")["input_ids"][0]
+            written = continuation(target, tokenizer_, prompt["text"], tokens)
+            same, overlap = agreement(target, draft, ids, written)
+            head = f"{family} / {prompt['name']}: {len(ids)}+{len(written)} tokens, same {same:.2f}"
+            typer.echo(
+                f"\n=== {head}, overlap {overlap:.2f}\n{prompt['text']}\u27e6{tokenizer_.decode(written)}\u27e7"
+            )
+
+
+@app.command()
+def latency(models: Models = MODELS) -> None:
+    """Measure the forward latency of both exported models, one token per call."""
+    from training.latency import latency_ratio
+    from training.reading import load_pair
+
+    target, draft, _ = load_pair(models)
+    target_time, draft_time, ratio = latency_ratio(target, draft)
+    typer.echo(f"target {target_time * 1e3:.2f} ms, draft {draft_time * 1e3:.2f} ms, ratio {ratio:.3f}")
+
+
+@app.command()
+def card(
+    runs: Runs = RUNS,
+    models: Models = MODELS,
+    prompts: Annotated[Path, typer.Option(help="Folder of the prompt files.")] = Path("assets/prompts"),
+    date: Annotated[str, typer.Option(help="Date of the training.")] = "2026-11-21",
+) -> None:
+    """Measure the exported pair and write the model card with its loss plot."""
+    from training.card import measure, write_card
+
+    names = {"target": "target", "draft": "draft", "draft, distilled": "draft-distilled"}
+    folders = {name: runs / folder for name, folder in names.items()}
+    measured = measure(models, runs / "data", prompts, folders)
+    write_card(models, measured, runs / "data", folders, recorded_commands(runs), date)
+    typer.echo(f"Model card written to {models / 'README.md'}.")
+
+
+def recorded_commands(runs: Path) -> list[str]:
+    """The training commands that were run, in order, each once, as `remember_command` noted them."""
+    path = runs / "commands.log"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    return list(dict.fromkeys(lines))
+
+
+def remember_command(runs: Path) -> None:
+    """Note the command that has just succeeded for the model card; the corpus folder's place is left out."""
+    arguments = sys.argv[1:]
+    if not arguments or runs != RUNS:
+        return
+    pairs = zip(["", *arguments[:-1]], arguments, strict=True)
+    kept = ["training/corpus" if before == "--corpus" else word for before, word in pairs]
+    with (runs / "commands.log").open("a", encoding="utf-8") as file:
+        file.write("python -m training " + " ".join(kept) + "\n")
+
+
+@app.command(name="all")
+def everything(
+    corpus: Corpus = CORPUS,
+    runs: Runs = RUNS,
+    models: Models = MODELS,
+    target_minutes: Annotated[float, typer.Option(help="Budget of the target.")] = 68,
+    draft_minutes: Annotated[float, typer.Option(help="Budget of the draft's pretraining.")] = 7,
+    distill_minutes: Annotated[float, typer.Option(help="Budget of the distillation.")] = 9,
+    compiled: Annotated[
+        bool, typer.Option("--compile", help="Use torch.compile (needs a C++ compiler).")
+    ] = False,
+) -> None:
+    """All stages after `fetch`, one after the other."""
+    tokenizer(corpus, runs)
+    prepare(corpus, runs)
+    pretrain("target", runs, target_minutes, compiled=compiled)
+    pretrain("draft", runs, draft_minutes, decay_share=0.0, compiled=compiled)
+    distill(runs, minutes=distill_minutes, compiled=compiled)
+    export("target", runs, models)
+    export("draft", runs, models, name="draft-distilled")
+    card(runs, models)
+
+
+def main() -> None:
+    """Run the command line; expected errors are printed as one sentence, without a traceback."""
+    try:
+        app()
+    except (ValueError, OSError) as error:
+        typer.echo(f"Error: {error}", err=True)
+        sys.exit(1)

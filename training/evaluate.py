@@ -1,0 +1,60 @@
+"""How well is held-out text predicted? Loss per token and bits per byte, for each family."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from training.batches import pack
+
+
+def heldout_rows(data: Path, length: int, per_source: int) -> dict[str, Tensor]:
+    """Held-out rows by family: int64 [rows, length], at most `per_source` rows of each source."""
+    manifest = json.loads((data / "manifest.json").read_text(encoding="utf-8"))
+    rows: dict[str, list[np.ndarray]] = defaultdict(list)
+    for source in manifest:
+        ids = np.load(data / f"{source['name']}.heldout.npy")
+        starts = np.load(data / f"{source['name']}.heldout.starts.npy")
+        if len(ids):
+            rows[source["family"]].append(pack(ids, starts, np.arange(len(starts) - 1), length)[:per_source])
+    return {
+        family: torch.from_numpy(np.concatenate(parts).astype(np.int64)) for family, parts in rows.items()
+    }
+
+
+@torch.no_grad()
+def family_losses(
+    logits_of: Callable[[Tensor], Tensor], rows: dict[str, Tensor], batch: int = 8
+) -> dict[str, float]:
+    """Mean loss per token (nats) by family; `logits_of` maps int64 [b, t] to logits [b, t, vocab]."""
+    losses = {}
+    for family, ids in rows.items():
+        total = 0.0
+        for part in torch.split(ids, batch):
+            logits = logits_of(part[:, :-1]).float()
+            total += F.cross_entropy(logits.flatten(0, 1), part[:, 1:].flatten(), reduction="sum").item()
+        losses[family] = total / ids[:, 1:].numel()
+    return losses
+
+
+def bytes_per_token(data: Path) -> dict[str, float]:
+    """UTF-8 bytes per token of the held-out text, by family (end marks count as tokens)."""
+    manifest = json.loads((data / "manifest.json").read_text(encoding="utf-8"))
+    sizes: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for source in manifest:
+        sizes[source["family"]][0] += source["heldout_bytes"]
+        sizes[source["family"]][1] += source["heldout_tokens"]
+    return {family: size / max(1, tokens) for family, (size, tokens) in sizes.items()}
+
+
+def bits_per_byte(loss: float, bytes_a_token: float) -> float:
+    """Bits per byte of text from a loss in nats per token."""
+    return loss / math.log(2) / bytes_a_token

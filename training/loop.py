@@ -1,0 +1,161 @@
+"""How does one training run go? The loop shared by pretraining and distillation: budget, log, checkpoints."""
+
+from __future__ import annotations
+
+import json
+import signal
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import Tensor
+from tqdm import tqdm  # type: ignore[import-untyped]
+
+from training.batches import Batches
+from training.checkpoints import latest_checkpoint, load_optimisers, load_state, load_weights, save_checkpoint
+from training.evaluate import family_losses, heldout_rows
+from training.model import SmallLlama
+from training.optimisers import Optimisers, Rates, relative_rate
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one run may spend and how it is watched. Budgets: active minutes, tokens, or the sooner of both."""
+
+    minutes: float | None = None
+    tokens: int | None = None
+    context: int = 1024
+    batch: int = 8
+    seed: int = 0
+    warmup_steps: int = 100
+    decay_share: float = 0.3
+    checkpoint_every: int = 100
+    evaluate_every: int = 400
+    heldout_per_source: int = 4
+    rates: Rates = field(default_factory=Rates)
+    stop_after_steps: int | None = None
+
+    def progress(self, seconds: float, tokens: int) -> float:
+        """Spent share of the budget, 0 to 1 and over."""
+        shares = [seconds / 60 / self.minutes] if self.minutes else []
+        shares += [tokens / self.tokens] if self.tokens else []
+        if not shares:
+            raise ValueError("A run needs a budget: give --minutes or --tokens.")
+        return max(shares)
+
+
+class ActiveClock:
+    """Seconds spent in steps; a pause of the process (SIGSTOP) counts as no more than three usual steps."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.seconds = seconds
+        self.recent: list[float] = []
+
+    def add(self, elapsed: float) -> None:
+        """Count one step of `elapsed` seconds."""
+        usual = statistics.median(self.recent) if len(self.recent) >= 5 else float("inf")
+        self.recent = [*self.recent[-20:], elapsed]
+        self.seconds += min(elapsed, 3 * usual)
+
+
+class StopRequest:
+    """Turns SIGTERM and SIGINT into a clean stop after the current step (with a checkpoint)."""
+
+    def __init__(self) -> None:
+        self.wanted = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.wanted = True
+
+
+def append_log(run: Path, row: dict[str, Any]) -> None:
+    """Append one JSON line to the run's loss log."""
+    with (run / "log.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def train(
+    run: Path,
+    model: SmallLlama,
+    objective: Callable[[Tensor], Tensor],
+    data: Path,
+    plan: Plan,
+    start_weights: dict[str, Tensor] | None = None,
+    device: str = "cpu",
+) -> dict[str, Any]:
+    """Train until the budget is spent, from the run's latest checkpoint if it has one; returns the counters.
+
+    `objective` maps int64 ids [batch, context + 1] to the loss (a scalar, nats per token).
+    """
+    run.mkdir(parents=True, exist_ok=True)
+    batches = Batches(data, plan.context, plan.batch, plan.seed)
+    optimisers = Optimisers(model, plan.rates)
+    state: dict[str, Any] = {"step": 0, "tokens": 0, "seconds": 0.0, "shape": model.shape.to_dict()}
+    checkpoint = latest_checkpoint(run)
+    if checkpoint is not None:
+        state = load_state(checkpoint)
+        model.load_state_dict(load_weights(checkpoint))
+        optimisers.load_state_dict(load_optimisers(checkpoint))
+        batches.restore(state["data"])
+    elif start_weights is not None:
+        model.load_state_dict(start_weights)
+    rows = heldout_rows(data, plan.context + 1, plan.heldout_per_source)
+    clock, stop = ActiveClock(state["seconds"]), StopRequest()
+    handlers = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    bar = tqdm(total=100.0, initial=min(100.0, 100 * plan.progress(clock.seconds, state["tokens"])), unit="%")
+    taken = 0
+
+    def store() -> None:
+        state.update(seconds=clock.seconds, data=batches.state())
+        save_checkpoint(run, model, optimisers.state_dict(), state)
+
+    def logits_of(ids: Tensor) -> Tensor:
+        with torch.autocast(device, torch.bfloat16):
+            out: Tensor = model(ids.to(device))
+        return out.cpu()
+
+    try:
+        while True:
+            progress = plan.progress(clock.seconds, state["tokens"])
+            if progress >= 1 or stop.wanted or taken == plan.stop_after_steps:
+                break
+            begun = time.perf_counter()
+            rate = relative_rate(state["step"], progress, plan.warmup_steps, plan.decay_share)
+            ids = batches.next().to(device)
+            loss = objective(ids)
+            loss.backward()  # type: ignore[no-untyped-call]
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimisers.step(rate)
+            value = loss.item()
+            if value != value:
+                raise ValueError(
+                    f"The loss became not-a-number at step {state['step']}: lower the learning rates."
+                )
+            state["step"] += 1
+            state["tokens"] += ids.shape[0] * (ids.shape[1] - 1)
+            taken += 1
+            clock.add(time.perf_counter() - begun)
+            if state["step"] % 10 == 0:
+                row = {"step": state["step"], "tokens": state["tokens"], "seconds": round(clock.seconds, 1)}
+                append_log(run, row | {"loss": round(value, 4), "rate": round(rate, 4)})
+                bar.set_postfix(
+                    loss=f"{value:.3f}", step=state["step"], tokens=f"{state['tokens'] / 1e6:.2f}M"
+                )
+                bar.n = min(100.0, round(100 * plan.progress(clock.seconds, state["tokens"]), 1))
+                bar.refresh()
+            if state["step"] % plan.evaluate_every == 0:
+                losses = {family: round(x, 4) for family, x in family_losses(logits_of, rows).items()}
+                append_log(run, {"step": state["step"], "tokens": state["tokens"], "heldout": losses})
+            if state["step"] % plan.checkpoint_every == 0:
+                store()
+    finally:
+        bar.close()
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    store()
+    return state

@@ -1,0 +1,57 @@
+"""How are weights updated, and how fast? Muon for the matrices, AdamW for the rest, one WSD schedule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Peak learning rates (per step, dimensionless)."""
+
+    matrices: float = 0.02
+    others: float = 0.003
+
+
+class Optimisers:
+    """The two optimisers of a model, driven by one relative learning rate."""
+
+    def __init__(self, model: nn.Module, rates: Rates) -> None:
+        named = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
+        matrices = [weight for name, weight in named if weight.ndim == 2 and "embed" not in name]
+        others = [weight for name, weight in named if weight.ndim != 2 or "embed" in name]
+        self.rates = rates
+        self.muon = torch.optim.Muon(matrices, lr=rates.matrices, weight_decay=0.05, momentum=0.95)
+        self.adamw = torch.optim.AdamW(others, lr=rates.others, betas=(0.9, 0.95), weight_decay=0.0)
+
+    def step(self, relative: float) -> None:
+        """One update at `relative` times the peak rates (0 to 1), then clear the gradients."""
+        for optimiser, peak in ((self.muon, self.rates.matrices), (self.adamw, self.rates.others)):
+            for group in optimiser.param_groups:
+                group["lr"] = peak * relative
+            optimiser.step()  # type: ignore[no-untyped-call]
+            optimiser.zero_grad(set_to_none=True)
+
+    def state_dict(self) -> dict[str, Any]:
+        """State of both, for `torch.save`."""
+        return {"muon": self.muon.state_dict(), "adamw": self.adamw.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore what `state_dict` returned."""
+        self.muon.load_state_dict(state["muon"])
+        self.adamw.load_state_dict(state["adamw"])
+
+
+def relative_rate(step: int, progress: float, warmup_steps: int, decay_share: float) -> float:
+    """Warmup–stable–decay: linear up over `warmup_steps`, flat, linear to 0 over the last `decay_share`.
+
+    `progress` is the spent share of the budget (0 to 1). With `decay_share` 0 the rate stays flat.
+    """
+    warm = min(1.0, (step + 1) / max(1, warmup_steps))
+    if decay_share <= 0:
+        return warm
+    return warm * min(1.0, max(0.0, (1.0 - progress) / decay_share))
