@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,7 +12,7 @@ from pathlib import Path
 import streamlit as st
 from starlette.middleware import Middleware
 
-from app import policy, services
+from app import services
 from app.headers import SecurityHeaders
 from app.routes import routes
 
@@ -36,9 +37,10 @@ def main() -> None:
     """Serve until interrupted."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
-        allowed = policy.read()
+        allowed = services.operator()
     except ValueError as error:
         sys.exit(str(error))
+    os.chdir(Path(__file__).resolve().parent.parent)  # where .streamlit/config.toml is looked for
     app.run(
         config={
             "server.address": allowed.host,

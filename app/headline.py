@@ -20,20 +20,26 @@ FORMULA = (
 
 def show(run: Run) -> None:
     """The numbers of a finished run, and whether the lanes wrote the same text."""
-    if 0 not in run.traces:
+    traces = run.traces
+    if 0 not in traces:
         return
-    first = run.traces[0]
-    if 1 not in run.traces:
+    first = traces[0]
+    if 1 not in traces:
         speed = first.stats.tokens_per_second
         _metrics(
             [
-                ("Tokens per second", f"{speed:.0f}" if speed else "—", "Committed tokens by decoding time; prefill excluded.", MEASURED),
+                (
+                    "Tokens per second",
+                    f"{speed:.0f}" if speed else "—",
+                    "Committed tokens by decoding time; prefill excluded.",
+                    MEASURED,
+                ),
                 ("Tokens", f"{first.stats.tokens}", "How many tokens were committed.", _end(first.end)),
             ]
         )
         st.caption("Plain decoding alone: choose a proposer to race against it.")
         return
-    other = run.traces[1]
+    other = traces[1]
     stats, base = other.stats, first.stats
     gamma = run.request.lanes[1].draft_length
     modelled = numbers.modelled_speedup(base, stats, gamma)
@@ -45,8 +51,8 @@ def show(run: Run) -> None:
                 "Measured speedup",
                 _times(numbers.measured_speedup(base, stats)),
                 define("Measured speedup")
-                + f"\n\nHere {_speed(stats.tokens_per_second)} against {_speed(base.tokens_per_second)}. Recording is not timed."
-                + ("\n\nThe two lanes wrote different texts." if sampled else ""),
+                + f"\n\nHere {_speed(stats.tokens_per_second)} against {_speed(base.tokens_per_second)}. "
+                "Recording is not timed." + ("\n\nThe two lanes wrote different texts." if sampled else ""),
                 "measured · texts differ" if sampled else MEASURED,
             ),
             (
@@ -69,7 +75,7 @@ def show(run: Run) -> None:
                 f"measured · {stats.accepted} of {judged} judged",
             ),
             (
-                "Tokens per target pass τ",
+                "Tokens per pass τ",
                 f"{stats.tokens_per_pass:.2f}" if stats.tokens_per_pass else "—",
                 define("Tokens per target pass τ"),
                 f"measured · {stats.tokens} tokens, {stats.target_passes} passes",
@@ -89,9 +95,11 @@ def show(run: Run) -> None:
 
 
 def _metrics(rows: list[tuple[str, str, str, str]]) -> None:
-    with st.grid(len(rows), min_column_width=150, gap="small"):
+    with st.grid(len(rows), min_column_width=185, gap="small"):
         for label, value, words, source in rows:
-            st.metric(label, value, help=words, delta=source, delta_color="off", delta_arrow="off", border=True, height="stretch")
+            with st.container(border=True, height="stretch", gap="xsmall"):
+                st.metric(label, value, help=words)
+                st.caption(source)
 
 
 def _times(value: float | None) -> str:
@@ -107,4 +115,9 @@ def _speed(value: float | None) -> str:
 
 
 def _end(reason: str) -> str:
-    return {"length": "length reached", "eos": "the model ended the text", "stop": "stop text reached", "cancelled": "stopped"}[reason]
+    return {
+        "length": "length reached",
+        "eos": "the model ended the text",
+        "stop": "stop text reached",
+        "cancelled": "stopped",
+    }[reason]

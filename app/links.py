@@ -28,12 +28,17 @@ class Number:
 
     def problem(self, text: str) -> str | None:
         """What is wrong with `text` as a value, if anything."""
-        wanted = f"{self.title} has to be {'a whole number' if self.whole else 'a number'} from {self.low:g} to {self.high:g}"
+        kind = "a whole number" if self.whole else "a number"
+        wanted = f"{self.title} has to be {kind} from {self.low:g} to {self.high:g}"
         try:
             value = float(text)
         except ValueError:
             return f"{wanted}; the link says “{_short(text)}”, so {self.default:g} is used."
-        fits = math.isfinite(value) and self.low <= value <= self.high and not (self.whole and value != int(value))
+        fits = (
+            math.isfinite(value)
+            and self.low <= value <= self.high
+            and not (self.whole and value != int(value))
+        )
         return None if fits else f"{wanted}; the link says {_short(text)}, so {self.default:g} is used."
 
 
@@ -54,7 +59,9 @@ def problems(params: Mapping[str, str], choices: Mapping[str, tuple[str, ...]]) 
             found.append(problem)
     for key, options in choices.items():
         if key in params and params[key] not in options:
-            found.append(f"The link asks for the {key} “{_short(params[key])}”, which does not exist here; {options[0]} is used.")
+            found.append(
+                f"The link asks for the {key} “{_short(params[key])}”, which does not exist here; {options[0]} is used."
+            )
     if len(params.get("prompt", "")) > MAX_PROMPT:
         found.append(f"The link's prompt is longer than {MAX_PROMPT:,} characters and was cut there.")
     known = {number.key for number in NUMBERS} | set(choices) | OTHERS
@@ -69,15 +76,16 @@ OTHERS = {"prompt", "preset", "run", "round", "node", "stop", "chat", "target", 
 
 
 def address_of_prompt(prompt: str, preset: str | None, default: str | None) -> dict[str, str]:
-    """What the address says about the prompt: nothing for the first preset, a preset's name, or the text if it is short."""
+    """What the address says about the prompt: nothing for the first preset, a preset's name, or a short text."""
     if preset is not None:
         return {} if preset == default else {"preset": preset}
     return {"prompt": prompt} if 0 < len(prompt) <= MAX_PROMPT_IN_LINK else {}
 
 
 def whole(text: str | None) -> int | None:
-    """A small whole number from an address, or None."""
-    return int(text) if text and text.isdecimal() and len(text) < 7 else None
+    """A small whole number from an address, or None. −1 is the node that the target wrote itself."""
+    digits = (text or "").removeprefix("-")
+    return int(text or "") if digits.isascii() and digits.isdecimal() and len(digits) < 7 else None
 
 
 def _short(text: str) -> str:

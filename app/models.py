@@ -56,7 +56,9 @@ def permitted(choice: Choice, policy: Policy, catalogue: Collection[str]) -> Cho
         raise ModelError("This server runs its bundled models only; start your own copy to use others.")
     names = {name for name in (choice.target, choice.draft) if name}
     if policy.models == "catalogue" and not names <= set(catalogue):
-        raise ModelError("This server runs the models of its catalogue only; start your own copy to use others.")
+        raise ModelError(
+            "This server runs the models of its catalogue only; start your own copy to use others."
+        )
     return replace(
         choice,
         target=_resolved(choice.target, policy),
@@ -153,7 +155,11 @@ class Shelf:
             self._set(choice, Status("loading", "Loading the models"))
             models = self._load(choice)
         except Exception as error:
-            told = str(error) if isinstance(error, SpecdecError) else "The models could not be loaded; the log has the details."
+            told = (
+                str(error)
+                if isinstance(error, SpecdecError)
+                else "The models could not be loaded; the log has the details."
+            )
             self._set(choice, Status("failed", told))
             if isinstance(error, SpecdecError):
                 raise
@@ -174,7 +180,9 @@ class Shelf:
     def _download(self, choice: Choice, name: str) -> None:
         def told(done: int, total: int) -> None:
             share = f"{done / 1e6:,.0f} of {total / 1e6:,.0f} MB"
-            self._set(choice, Status("loading", f"Downloading {name}: {share}", done / total if total else None))
+            self._set(
+                choice, Status("loading", f"Downloading {name}: {share}", done / total if total else None)
+            )
 
         try:
             self._fetch(name, told)
@@ -187,4 +195,3 @@ class Shelf:
             failed = [key for key, value in self._status.items() if value.state == "failed"]
             for old in failed[:-20]:
                 del self._status[old]
-

@@ -39,13 +39,19 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
     if not port.isdecimal() or not 0 < int(port) < 65536:
         raise ValueError(f"PORT has to be a number from 1 to 65535, got {port!r}.")
     # A server that others can reach does not download what they name, unless its operator says so.
-    models = environment.get("SPECDEC_ALLOW_MODELS", "").strip() or ("any" if _is_loopback(host) else "bundled")
+    models = environment.get("SPECDEC_ALLOW_MODELS", "").strip() or (
+        "any" if _is_loopback(host) else "bundled"
+    )
     if models not in get_args(Allowed):
-        raise ValueError(f"SPECDEC_ALLOW_MODELS has to be one of {', '.join(get_args(Allowed))}, got {models!r}.")
+        raise ValueError(
+            f"SPECDEC_ALLOW_MODELS has to be one of {', '.join(get_args(Allowed))}, got {models!r}."
+        )
     root = environment.get("SPECDEC_MODELS_ROOT", "").strip()
     if root and not Path(root).is_dir():
         raise ValueError(f"SPECDEC_MODELS_ROOT has to be a folder, got {root!r}.")
-    named = tuple(part.strip() for part in environment.get("SPECDEC_ALLOWED_HOSTS", "").split(",") if part.strip())
+    named = tuple(
+        part.strip() for part in environment.get("SPECDEC_ALLOWED_HOSTS", "").split(",") if part.strip()
+    )
     return Policy(
         host=host,
         port=int(port),

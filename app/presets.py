@@ -66,7 +66,8 @@ def families(folder: Path = FOLDER) -> tuple[Family, ...]:
             title=content.title,
             description=content.description,
             presets=tuple(
-                Preset(f"{path.stem}/{_slug(item.name)}", item.name, item.text, item.look_for) for item in content.prompt
+                Preset(f"{path.stem}/{_slug(item.name)}", item.name, item.text, item.look_for)
+                for item in content.prompt
             ),
         )
     order = [name for name in ORDER if name in found] + sorted(found.keys() - set(ORDER))

@@ -15,17 +15,20 @@ def show(run: Run) -> None:
     """The charts side by side, then the downloads."""
     from . import charts  # plotly takes a while to import and is needed here only
 
-    lanes = [run.traces[lane] for lane in sorted(run.traces)]
-    labels = [run.request.labels[lane] for lane in sorted(run.traces)]
+    traces = run.traces
+    lanes = list(traces.values())
+    labels = [run.request.labels[lane] for lane in traces]
     if any(trace.rounds for trace in lanes):
-        for column, draw in zip(st.columns(2, gap="medium"), (charts.round_timeline, charts.tokens_against_time), strict=True):
+        for column, draw in zip(
+            st.columns(2, gap="medium"), (charts.round_timeline, charts.tokens_against_time), strict=True
+        ):
             chart = draw(lanes, labels, headline.MEASURED)
             with column:
                 st.markdown(f"**{chart.title}**")
                 st.plotly_chart(chart.figure, alt=chart.alt, config={"displaylogo": False}, key=draw.__name__)
                 st.caption(chart.provenance)
     with st.popover("Download", icon=":material/download:"):
-        for lane, label in zip(sorted(run.traces), labels, strict=True):
+        for lane, label in zip(traces, labels, strict=True):
             st.markdown(f"**{label}**")
             with st.container(horizontal=True):
                 _downloads(run, lane)

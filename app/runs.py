@@ -11,16 +11,18 @@ import logging
 import secrets
 import threading
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from specdec_core.errors import SpecdecError
 from specdec_core.events import Event, Started, Step
 from specdec_core.settings import Settings
-from specdec_core.trace import Trace
+from specdec_core.trace import EndReason, Trace
+
+from .archive import Archive
+from .line import Left, Line
 
 log = logging.getLogger(__name__)
 
@@ -29,10 +31,6 @@ State = Literal["loading", "queued", "running", "done"]
 
 class Busy(RuntimeError):
     """No more runs are taken in; its text is fit to be shown."""
-
-
-class _Left(Exception):
-    """The run was cancelled while it stood in line."""
 
 
 class Race(Protocol):
@@ -54,34 +52,6 @@ class Request:
     chat: bool = False
 
 
-class Line:
-    """First come, first served: one holder at a time."""
-
-    def __init__(self) -> None:
-        self._tickets: deque[object] = deque()
-        self._moved = threading.Condition()
-
-    @contextmanager
-    def turn(self, left: Callable[[], bool], told: Callable[[int], None]) -> Iterator[None]:
-        """Hold the device. While others are ahead, `told` hears how many; `left` is asked whether to give up."""
-        ticket, place = object(), 0
-        try:
-            with self._moved:
-                self._tickets.append(ticket)
-                while ahead := self._tickets.index(ticket):
-                    if left():
-                        raise _Left
-                    if ahead != place:
-                        place = ahead
-                        told(place)
-                    self._moved.wait(timeout=0.1)
-            yield
-        finally:
-            with self._moved:
-                self._tickets.remove(ticket)
-                self._moved.notify_all()
-
-
 @dataclass(slots=True, eq=False)
 class Run:
     """One run as the page and the event stream see it. Only its worker writes to it."""
@@ -90,13 +60,14 @@ class Run:
     request: Request
     state: State = "loading"
     messages: list[str] = field(default_factory=list)
-    traces: dict[int, Trace] = field(default_factory=dict)
+    ends: dict[int, EndReason] = field(default_factory=dict)
     error: str | None = None
     place: int = 0
     device: str = ""
     _stop: threading.Event = field(default_factory=threading.Event)
     _done: threading.Event = field(default_factory=threading.Event)
-    _json: dict[int, bytes] = field(default_factory=dict)
+    _asked: float = 0.0
+    _archive: Archive = field(default_factory=Archive)
 
     @property
     def finished(self) -> bool:
@@ -110,23 +81,27 @@ class Run:
 
     def cancel(self) -> None:
         """Ask the run to end; it does within one round."""
-        self._stop.set()
+        if not self._stop.is_set():
+            self._asked = time.perf_counter()
+            self._stop.set()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for the end; whether it came."""
         return self._done.wait(timeout)
 
+    @property
+    def traces(self) -> dict[int, Trace]:
+        """The finished lanes' records."""
+        found = {lane: self._archive.trace(self.trace_name(lane)) for lane in sorted(self.ends)}
+        return {lane: trace for lane, trace in found.items() if trace is not None}
+
+    def trace_name(self, lane: int) -> str:
+        """What a lane's trace is called."""
+        return f"{self.id}-{lane}"
+
     def trace_path(self, lane: int) -> str:
         """Where the lane's trace is served once it is finished."""
-        return f"/traces/{self.id}-{lane}.json"
-
-    def trace_json(self, lane: int) -> bytes | None:
-        """The lane's trace as JSON, written once."""
-        if lane not in self._json:
-            if lane not in self.traces:
-                return None
-            self._json[lane] = self.traces[lane].to_json().encode()
-        return self._json[lane]
+        return f"/traces/{self.trace_name(lane)}.json"
 
     def tell(self, message: dict[str, Any]) -> None:
         """Append one message for the event stream."""
@@ -139,7 +114,8 @@ class Run:
         elif isinstance(event, Step):
             self.tell({"type": "step", **_fields(event)})
         else:
-            self.traces[event.lane] = event.trace
+            self._archive.put(self.trace_name(event.lane), event.trace)
+            self.ends[event.lane] = event.end
             stats = {**_fields(event.stats), "decode_s": event.stats.decode_s}
             self.tell(
                 {
@@ -172,6 +148,7 @@ class Runs:
         self._waiting, self._keep = waiting, keep
         self._lines: dict[str, Line] = {}
         self._runs: OrderedDict[str, Run] = OrderedDict()
+        self._archive = Archive()
         self._lock = threading.Lock()
 
     def start(self, request: Request) -> Run:
@@ -180,7 +157,7 @@ class Runs:
         Raises:
             Busy: if the line is full.
         """
-        run = Run(id=secrets.token_urlsafe(12), request=request)
+        run = Run(id=secrets.token_urlsafe(12), request=request, _archive=self._archive)
         with self._lock:
             if sum(not other.finished for other in self._runs.values()) > self._waiting:
                 raise Busy(
@@ -189,7 +166,8 @@ class Runs:
                 )
             self._runs[run.id] = run
             for old in [key for key, other in self._runs.items() if other.finished][: -self._keep]:
-                del self._runs[old]
+                for lane in self._runs.pop(old).ends:
+                    self._archive.drop(f"{old}-{lane}")
         threading.Thread(target=self._work, args=(run,), name=f"run-{run.id}", daemon=True).start()
         return run
 
@@ -198,11 +176,9 @@ class Runs:
         with self._lock:
             return self._runs.get(run_id or "")
 
-    def trace(self, trace_id: str) -> bytes | None:
-        """The JSON of a finished lane: `<run id>-<lane>`."""
-        run_id, _, lane = trace_id.rpartition("-")
-        run = self.get(run_id)
-        return run.trace_json(int(lane)) if run and lane.isdecimal() and len(lane) < 4 else None
+    def trace(self, trace_name: str) -> bytes | None:
+        """The JSON of a finished lane."""
+        return self._archive.json(trace_name)
 
     def counts(self) -> dict[str, int]:
         """How many runs there are in each state."""
@@ -223,10 +199,13 @@ class Runs:
             models = self._load(run.request.choice, lambda: run.stopped)
             run.device = str(models.device)
             self._compute(run, models)
-        except _Left:
+        except Left:
             pass
         except SpecdecError as error:
-            run.error = str(error)
+            if (
+                not run.stopped
+            ):  # a run that was stopped while its models were loading has nothing to complain about
+                run.error = str(error)
         except Exception as error:
             log.exception("run %s failed", run.id)
             run.error = _sentence(error)
@@ -261,15 +240,18 @@ class Runs:
 def _sentence(error: Exception) -> str:
     """An unforeseen failure in words; its details stay in the server's log."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        return "The memory was not enough for this run. Take a smaller model, fewer tokens or a shorter prompt."
+        return (
+            "The memory was not enough for this run. Take a smaller model, fewer tokens or a shorter prompt."
+        )
     return "The run ended because of an error in the program, not in what you typed. The server's log has the details."
 
 
 def _outcome(run: Run) -> str:
     if run.error:
         return f"error: {run.error}"
-    ends = [trace.end for trace in run.traces.values()]
-    return "stopped" if run.stopped else ", ".join(ends) or "nothing decoded"
+    if run.stopped:
+        return f"stopped, {time.perf_counter() - run._asked:.3f} s after it was asked to"
+    return ", ".join(run.ends.values()) or "nothing decoded"
 
 
 class Desk:
@@ -297,4 +279,3 @@ class Desk:
         """The browser has left."""
         self._closed = True
         self.stop()
-

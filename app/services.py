@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
+from specdec_core.errors import SpecdecError
 from specdec_core.events import Event
 from specdec_core.settings import Settings
 
@@ -33,13 +35,20 @@ def runs() -> Runs:
 
 
 def _load(choice: Choice) -> Any:
-    import specdec_core as sd  # here and not above: it brings torch
     from transformers.utils import logging
 
+    import specdec_core as sd  # here and not above: it brings torch
+
     logging.disable_progress_bar()  # the page shows progress; the log stays readable
-    if choice.target is None:
-        return sd.load_models(device=choice.device, dtype=choice.dtype)
-    return sd.load_models(choice.target, draft=choice.draft, device=choice.device, dtype=choice.dtype)
+    models = sd.load_models(choice.target, draft=choice.draft, device=choice.device, dtype=choice.dtype)
+    # The first pass of a process is slow and imports what is left; better here than in a visitor's first run.
+    lanes = [
+        Settings(proposer=name, max_new_tokens=4) for name, why in models.available().items() if why is None
+    ]
+    with suppress(SpecdecError):
+        for _ in sd.race(models, "Once upon a time", lanes[: sd.lanes.MAX_LANES]):
+            pass
+    return models
 
 
 def _fetch(name: str, told: Callable[[int, int], None]) -> None:
@@ -48,7 +57,9 @@ def _fetch(name: str, told: Callable[[int, int], None]) -> None:
     hub.fetch(name, told)
 
 
-def _race(models: Any, prompt: Any, lanes: list[Settings], *, cancelled: Callable[[], bool]) -> Iterator[Event]:
+def _race(
+    models: Any, prompt: Any, lanes: list[Settings], *, cancelled: Callable[[], bool]
+) -> Iterator[Event]:
     import specdec_core as sd
 
     return sd.race(models, prompt, lanes, cancelled=cancelled)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import streamlit as st
-from specdec_core.errors import SpecdecError
 
-from app import controls, headline, links, results, services
+from app import controls, headline, links, prompt, results, services
 from app.glossary import TERMS
 from app.models import Choice
 from app.player import player
 from app.routes import recorded
 from app.runs import Busy, Desk
 from app.text import plain
+from specdec_core.errors import SpecdecError
 
 WELCOME = {"welcome-plain": "Plain decoding", "welcome-draft-model": "Draft model"}
 
@@ -23,11 +23,25 @@ def the_desk() -> Desk:
 
 
 desk = the_desk()
-controls.start_from_address()
+prompt.start_from_address(controls.choices())
+
+warming = services.shelf().status(Choice()).state == "loading"
+
+
+@st.fragment(run_every=0.5 if warming else None)
+def warm_up() -> None:
+    """Say that the bundled models are still being loaded, beside the title, where nothing moves when they are."""
+    if warming:
+        if services.shelf().status(Choice()).state != "loading":
+            st.rerun()
+        st.badge("Models warming up; Run waits for them", icon=":material/hourglass_top:", color="gray")
+
 
 head, words = st.columns([6, 1], vertical_alignment="center")
 with head:
-    st.title("Specdec Lab", anchor=False)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.title("Specdec Lab", anchor=False, width="content")
+        warm_up()
     st.markdown(
         "A small model **guesses** the next tokens, the large one **checks** them all in one pass. "
         "Same text, fewer passes: watch it happen, token by token."
@@ -43,7 +57,7 @@ loaded = services.shelf().ready(controls.choice())
 with st.container(border=True, key="desk"):
     writing, choosing = st.columns([3, 2], gap="medium")
     with writing:
-        controls.prompt_box()
+        prompt.prompt_box()
     with choosing:
         controls.essentials(loaded.available() if loaded else {})
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -60,17 +74,14 @@ with st.container(border=True, key="desk"):
         controls.more_settings(bool(loaded and loaded.chat_template))
 
 if asked:
-    st.session_state.refusal = None
     try:
         run = desk.start(controls.request())
         st.query_params["run"] = run.id
         for stale in ("round", "node"):
             st.query_params.pop(stale, None)
         st.session_state.complaints = []
-    except (SpecdecError, Busy) as error:
-        st.session_state.refusal = str(error)
-if refusal := st.session_state.get("refusal"):
-    st.error(plain(refusal), icon=":material/error:")
+    except (SpecdecError, Busy) as refusal:
+        st.error(plain(str(refusal)), icon=":material/error:")
 
 shown = services.runs().get(st.query_params.get("run"))
 active = shown is not None and not shown.finished
@@ -89,12 +100,10 @@ if shown is None and "run" in st.query_params:
         icon=":material/history:",
     )
 
-warming = shown is None and services.shelf().status(Choice()).state == "loading"
 
-
-@st.fragment(run_every=0.5 if active or warming else None)
+@st.fragment(run_every=0.5 if active else None)
 def waiting() -> None:
-    """What stands before the first token: the models' download or warm-up, the line. Notices when it is over."""
+    """What stands before the first token: the models' download, the line. Notices when the run is over."""
     if shown is not None and active:
         if shown.finished:
             st.rerun()
@@ -104,10 +113,6 @@ def waiting() -> None:
         elif shown.state == "queued" and shown.place:
             ahead = "one run is" if shown.place == 1 else f"{shown.place} runs are"
             st.info(f"Waiting in line: {ahead} ahead of yours.", icon=":material/hourglass_top:")
-    elif warming:
-        if services.shelf().status(Choice()).state != "loading":
-            st.rerun()
-        st.caption(":material/hourglass_top: The models are warming up. Run is ready to be pressed and will wait for them.")
 
 
 waiting()
@@ -132,8 +137,8 @@ def stage() -> None:
         if seen.done == shown.id:
             shown.wait(1.0)
             st.rerun()
-    elif shown is not None and shown.traces:
-        lanes = sorted(shown.traces)
+    elif shown is not None and shown.ends:
+        lanes = sorted(shown.ends)
         seen = player(
             mode="replay",
             traces=[{"label": shown.request.labels[lane], "url": shown.trace_path(lane)} for lane in lanes],
@@ -161,6 +166,6 @@ def stage() -> None:
 
 
 stage()
-if shown is not None and shown.finished and shown.traces:
+if shown is not None and shown.finished and shown.ends:
     headline.show(shown)
     results.show(shown)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 import plotly.graph_objects as go
+
 from specdec_core.trace import Trace
 
 from .chart import Chart
@@ -37,8 +38,13 @@ def round_timeline(traces: Sequence[Trace], labels: Sequence[str], provenance: s
                 base=columns["start"],
                 x=columns["length"],
                 customdata=columns["round"],
-                marker={"color": colour, "pattern": {"shape": pattern, "size": 5, "solidity": 0.35}, "line": {"width": 0}},
-                hovertemplate=f"{phase}, round %{{customdata}}<br>%{{x:.4f}} s from %{{base:.4f}} s<extra>%{{y}}</extra>",
+                marker={
+                    "color": colour,
+                    "pattern": {"shape": pattern, "size": 5, "solidity": 0.35},
+                    "line": {"width": 0},
+                },
+                hovertemplate=phase
+                + ", round %{customdata}<br>%{x:.4f} s from %{base:.4f} s<extra>%{y}</extra>",
             )
             for (phase, (colour, pattern)), columns in zip(PHASES.items(), spans.values(), strict=True)
         ]
@@ -50,20 +56,26 @@ def round_timeline(traces: Sequence[Trace], labels: Sequence[str], provenance: s
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "title": ""},
         xaxis={"title": "seconds of decoding (prefill excluded)", "rangemode": "tozero", "zeroline": False},
-        yaxis={"title": "", "categoryorder": "array", "categoryarray": list(reversed(labels)), "automargin": True},
+        yaxis={
+            "title": "",
+            "categoryorder": "array",
+            "categoryarray": list(reversed(labels)),
+            "automargin": True,
+        },
         hovermode="closest",
     )
     return Chart(
         figure=figure,
         title="How many target passes does each lane need, and what does drafting cost?",
         provenance=provenance,
-        alt="Timeline of rounds. " + " ".join(_told(trace, label) for trace, label in zip(traces, labels, strict=True)),
+        alt="Timeline of rounds. "
+        + " ".join(_told(trace, label) for trace, label in zip(traces, labels, strict=True)),
     )
 
 
 def _told(trace: Trace, label: str) -> str:
     stats = trace.stats
     return (
-        f"{label}: {stats.target_passes} target passes in {stats.decode_s:.2f} s, of which drafting {stats.draft_s:.2f} s, "
-        f"verifying {stats.verify_s:.2f} s."
+        f"{label}: {stats.target_passes} target passes in {stats.decode_s:.2f} s, "
+        f"of which drafting {stats.draft_s:.2f} s, verifying {stats.verify_s:.2f} s."
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 import plotly.graph_objects as go
+
 from specdec_core.trace import Trace
 
 from .chart import Chart

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from app import controls, policy, presets, services
 from app.models import Choice, Shelf
 from app.runs import Runs
@@ -14,7 +15,7 @@ from specdec_core.settings import Settings
 from specdec_core.trace import Trace
 
 PROMPTS = {
-    "story": '''title = "Stories"
+    "story": """title = "Stories"
 description = "Small tales."
 [[prompt]]
 name = "The fox"
@@ -24,14 +25,14 @@ look_for = "Names come back: the second time they are guessed."
 name = "The hen"
 text = "a hen"
 look_for = "Look at the bonus tokens."
-''',
-    "code": '''title = "Code"
+""",
+    "code": """title = "Code"
 description = "Short functions."
 [[prompt]]
 name = "Add"
 text = "def add(a, b):"
 look_for = "Brackets are easy."
-''',
+""",
 }
 
 
@@ -72,6 +73,7 @@ def prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
     """Services of this test alone, with the scripted models on the shelf."""
     import streamlit as st
+
     from specdec_core import race
 
     shelf = Shelf(lambda choice: scripted_models(), lambda name, told: None)
@@ -93,5 +95,9 @@ def race_traces() -> list[Trace]:
     from specdec_core import race
 
     lanes = [Settings(proposer="none", max_new_tokens=24), Settings(max_new_tokens=24)]
-    found = {event.lane: event.trace for event in race(scripted_models(), "abc", lanes) if isinstance(event, Finished)}
+    found = {
+        event.lane: event.trace
+        for event in race(scripted_models(), "abc", lanes)
+        if isinstance(event, Finished)
+    }
     return [found[0], found[1]]

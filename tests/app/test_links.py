@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from app import glossary, links, offers, presets
 from app.text import plain
 
@@ -12,14 +13,25 @@ CHOICES = {"proposer": ("draft-model", "none"), "model": ("bundled",)}
 
 
 def test_a_clean_address_has_no_problems() -> None:
-    params = {"gamma": "7", "temperature": "0.8", "proposer": "none", "prompt": "hello", "run": "x", "round": "3", "stop": "a"}
+    params = {
+        "gamma": "7",
+        "temperature": "0.8",
+        "proposer": "none",
+        "prompt": "hello",
+        "run": "x",
+        "round": "3",
+        "stop": "a",
+    }
     assert links.problems(params, CHOICES) == []
 
 
 @pytest.mark.parametrize(
     ("params", "words"),
     [
-        ({"gamma": "-3"}, "draft length γ has to be a whole number from 1 to 16; the link says -3, so 4 is used"),
+        (
+            {"gamma": "-3"},
+            "draft length γ has to be a whole number from 1 to 16; the link says -3, so 4 is used",
+        ),
         ({"gamma": "2.5"}, "whole number"),
         ({"temperature": "nan"}, "temperature has to be a number from 0 to 2"),
         ({"temperature": "inf"}, "temperature"),
@@ -47,7 +59,20 @@ def test_the_address_names_a_preset_or_holds_a_short_prompt() -> None:
     assert links.address_of_prompt("", None, "story/fox") == {}
 
 
-@pytest.mark.parametrize(("text", "value"), [("3", 3), ("0", 0), ("-1", None), ("x", None), ("", None), (None, None), ("9" * 9, None)])
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3", 3),
+        ("0", 0),
+        ("-1", -1),
+        ("--1", None),
+        ("٣", None),
+        ("x", None),
+        ("", None),
+        (None, None),
+        ("9" * 9, None),
+    ],
+)
 def test_cursors_are_small_whole_numbers(text: str | None, value: int | None) -> None:
     assert links.whole(text) == value
 
@@ -62,7 +87,9 @@ def test_prompts_are_read_in_teaching_order(prompts: Path) -> None:
     assert presets.find("story/nope") is None
 
 
-@pytest.mark.parametrize("content", ["not toml [", 'title = "x"', 'title = "x"\ndescription = "y"\nprompt = []', "title = 3"])
+@pytest.mark.parametrize(
+    "content", ["not toml [", 'title = "x"', 'title = "x"\ndescription = "y"\nprompt = []', "title = 3"]
+)
 def test_a_prompt_file_that_breaks_the_format_is_left_out_and_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, content: str
 ) -> None:
@@ -91,15 +118,18 @@ def test_the_page_offers_what_the_core_has_under_the_core_s_titles() -> None:
 
 def test_every_word_of_the_design_is_explained() -> None:
     words = (
-        "Target model|Draft model|Proposer|Proposal tree|Draft length γ|Acceptance rule|Round|Accepted|Rejected|Unreached"
-        "|Corrected token|Bonus token|Committed token|Residual|Acceptance rate α|Tokens per target pass τ|Prefill"
-        "|Cost ratio c|Width curve T(n)|Provenance"
+        "Target model|Draft model|Proposer|Proposal tree|Draft length γ|Acceptance rule|Round|Accepted|Rejected"
+        "|Unreached|Corrected token|Bonus token|Committed token|Residual|Acceptance rate α|Prefill"
+        "|Tokens per target pass τ|Cost ratio c|Width curve T(n)|Provenance"
     ).split("|")
     assert set(words) <= glossary.TERMS.keys()
     assert "block efficiency" in glossary.TERMS["Tokens per target pass τ"]
 
 
-@pytest.mark.parametrize("text", ["$x$ and <b>", ":red[a] :material/bolt:", "[a](http://b) `c` *d* _e_ # f", "a\n# b", "~~x~~ | &amp;"])
+@pytest.mark.parametrize(
+    "text",
+    ["$x$ and <b>", ":red[a] :material/bolt:", "[a](http://b) `c` *d* _e_ # f", "a\n# b", "~~x~~ | &amp;"],
+)
 def test_escaped_text_reads_as_it_was_typed(text: str) -> None:
     from markdown_it import MarkdownIt
 

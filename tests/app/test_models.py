@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from app.models import Choice, Shelf, permitted
 from app.policy import Policy, read
 from specdec_core.errors import ModelError
@@ -32,7 +33,9 @@ def test_the_bundled_models_are_always_allowed() -> None:
         ("any", "someone/else", "another/one", True),
     ],
 )
-def test_the_operator_decides_which_models_may_be_loaded(allowed: str, target: str, draft: str | None, fits: bool) -> None:
+def test_the_operator_decides_which_models_may_be_loaded(
+    allowed: str, target: str, draft: str | None, fits: bool
+) -> None:
     choice, policy = Choice(target, draft), Policy(models=allowed)  # type: ignore[arg-type]
     if fits:
         assert permitted(choice, policy, CATALOGUE) == choice
@@ -43,7 +46,21 @@ def test_the_operator_decides_which_models_may_be_loaded(allowed: str, target: s
 
 @pytest.mark.parametrize(
     "name",
-    ["../secret", "/etc", "..", ".", "a/../../b", "a\\b", "a b", "http://x/y", "a/b/c", "\0", "x" * 300, "<script>", "assets/models"],
+    [
+        "../secret",
+        "/etc",
+        "..",
+        ".",
+        "a/../../b",
+        "a\\b",
+        "a b",
+        "http://x/y",
+        "a/b/c",
+        "\0",
+        "x" * 300,
+        "<script>",
+        "assets/models",
+    ],
 )
 def test_names_that_are_no_models_are_refused_with_a_sentence(name: str) -> None:
     with pytest.raises(ModelError, match="is not a model's name"):
@@ -71,11 +88,15 @@ def test_strangers_may_load_nothing_but_the_bundled_models_unless_told_otherwise
     assert read({"HOST": "::1"}).loopback
     assert "127.0.0.1" in read({}).hosts
     assert read({"HOST": "0.0.0.0"}).hosts == ()
-    assert read({"HOST": "0.0.0.0", "SPECDEC_ALLOWED_HOSTS": "a.example, b.example"}).hosts == ("a.example", "b.example")
+    assert read({"HOST": "0.0.0.0", "SPECDEC_ALLOWED_HOSTS": "a.example, b.example"}).hosts == (
+        "a.example",
+        "b.example",
+    )
 
 
 @pytest.mark.parametrize(
-    "variables", [{"PORT": "x"}, {"PORT": "70000"}, {"SPECDEC_ALLOW_MODELS": "all"}, {"SPECDEC_MODELS_ROOT": "/nowhere"}]
+    "variables",
+    [{"PORT": "x"}, {"PORT": "70000"}, {"SPECDEC_ALLOW_MODELS": "all"}, {"SPECDEC_MODELS_ROOT": "/nowhere"}],
 )
 def test_an_environment_that_makes_no_sense_is_named(variables: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=next(iter(variables))):

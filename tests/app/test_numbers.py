@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+
 from app import charts, numbers
 from specdec_core import theory
 from specdec_core.trace import Stats, Trace
 
 
 def stats(**values: float | int | None) -> Stats:
-    base = dict(
-        tokens=100, target_passes=100, proposed=0, accepted=0, rejected=0, unreached=0, pruned=0, cut=0, discarded=0, acceptance_rate=None,
-        tokens_per_pass=1.0, tokens_per_second=50.0, prefill_s=0.1, draft_s=0.0, verify_s=2.0, other_s=0.0, record_s=0.0,
-        draft_passes=0,
-    )  # fmt: skip
+    base = dict.fromkeys(Stats.__slots__, 0)
+    base |= {"tokens": 100, "target_passes": 100, "acceptance_rate": None, "tokens_per_pass": 1.0}
+    base |= {"tokens_per_second": 50.0, "prefill_s": 0.1, "verify_s": 2.0}
     return Stats(**{**base, **values})  # type: ignore[arg-type]
 
 
@@ -71,12 +70,17 @@ def test_texts_that_part_at_temperature_0_are_called_out(race_traces: list[Trace
 def test_a_stopped_lane_agrees_as_far_as_it_went(race_traces: list[Trace]) -> None:
     plain, other = race_traces
     short = replace(plain, output=replace(plain.output, ids=plain.output.ids[:7]))
-    assert numbers.verdict_on_texts(short, other) == (True, "Both lanes wrote the same text as far as both went (7 tokens).")
+    assert numbers.verdict_on_texts(short, other) == (
+        True,
+        "Both lanes wrote the same text as far as both went (7 tokens).",
+    )
 
 
 def test_above_temperature_0_different_texts_are_no_fault(race_traces: list[Trace]) -> None:
     plain, other = race_traces
-    warm = replace(other, header=replace(other.header, settings={**other.header.settings, "temperature": 0.8}))
+    warm = replace(
+        other, header=replace(other.header, settings={**other.header.settings, "temperature": 0.8})
+    )
     same, sentence = numbers.verdict_on_texts(plain, warm)
     assert same is None
     assert "two different texts" in sentence
@@ -115,7 +119,9 @@ def test_tokens_against_time_ends_at_the_trace_s_last_token(race_traces: list[Tr
 
 def test_charts_of_a_run_that_was_stopped_at_once_are_drawn_empty(race_traces: list[Trace]) -> None:
     empty = [
-        replace(trace, rounds=[], stats=replace(trace.stats, tokens=0, tokens_per_second=None, target_passes=0))
+        replace(
+            trace, rounds=[], stats=replace(trace.stats, tokens=0, tokens_per_second=None, target_passes=0)
+        )
         for trace in race_traces
     ]
     for draw in (charts.round_timeline, charts.tokens_against_time):

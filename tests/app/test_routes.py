@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.testclient import TestClient
+
 from app import routes
 from app.headers import SecurityHeaders
 from app.runs import Request, Run, Runs
 from specdec_core.settings import Settings
 from specdec_core.trace import Trace
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
-from starlette.testclient import TestClient
 
 
 @pytest.fixture
@@ -77,7 +78,12 @@ def test_a_stream_has_numbered_events_from_started_to_done(client: TestClient, r
     kinds = [event["type"] for _, event in events]
     assert kinds[:2] == ["started", "started"]
     assert kinds[-3:] == ["finished", "finished", "done"] or kinds[-1] == "done"
-    written = [text for _, event in events if event["type"] == "step" and event["lane"] == 1 for text in event["texts"]]  # type: ignore[attr-defined]
+    written = [
+        text
+        for _, event in events
+        if event["type"] == "step" and event["lane"] == 1
+        for text in event["texts"]
+    ]  # type: ignore[attr-defined]
     assert "".join(written) == run.traces[1].text
 
 
@@ -131,7 +137,9 @@ def test_hostile_trace_names_are_a_sentence_and_read_no_file(client: TestClient,
     assert "content-disposition" not in answer.headers
 
 
-def test_traces_that_ship_are_served_by_name(client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_traces_that_ship_are_served_by_name(
+    client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "welcome-plain.json").write_text('{"format": "specdec-trace"}', encoding="utf-8")
     (tmp_path / "no good name.json").write_text("{}", encoding="utf-8")
     monkeypatch.setattr(routes, "TRACES", tmp_path)

@@ -10,6 +10,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
+from app.archive import Archive
 from app.runs import Busy, Desk, Request, Run, Runs
 from specdec_core.errors import PromptError
 from specdec_core.events import Event, Finished, Started, Step
@@ -30,7 +32,9 @@ class Gate:
         self.rounds = 0
         self.trace = trace
 
-    def __call__(self, models: Any, prompt: str, lanes: list[Settings], *, cancelled: Callable[[], bool]) -> Iterator[Event]:
+    def __call__(
+        self, models: Any, prompt: str, lanes: list[Settings], *, cancelled: Callable[[], bool]
+    ) -> Iterator[Event]:
         self.order.append(prompt)
         self.computing += 1
         self.most = max(self.most, self.computing)
@@ -39,7 +43,9 @@ class Gate:
             while not cancelled():
                 if self.go.acquire(timeout=0.01):
                     self.rounds += 1
-                    yield Step(0, 0, 0.1, [1], ["a"], ["plain"], [-1, 0], ["a", "b"], ["accepted", "rejected"], 1)
+                    yield Step(
+                        0, 0, 0.1, [1], ["a"], ["plain"], [-1, 0], ["a", "b"], ["accepted", "rejected"], 1
+                    )
                     if self.trace:
                         yield Finished(0, "length", self.trace.stats, self.trace)
                     return
@@ -72,7 +78,11 @@ def test_runs_compute_one_at_a_time_in_the_order_they_came_and_hear_their_place(
     started = []
     for name in "abc":
         started.append(runs.start(request(name)))
-        until(lambda: started[-1].state in ("queued", "running") and (len(started) == 1 or started[-1].place > 0))
+        until(
+            lambda: (
+                started[-1].state in ("queued", "running") and (len(started) == 1 or started[-1].place > 0)
+            )
+        )
     assert [run.place for run in started] == [0, 1, 2]
     for run in started:
         until(lambda run=run: run.state == "running")
@@ -152,7 +162,9 @@ def test_an_error_of_the_core_is_told_as_its_own_sentence() -> None:
     assert told(run) == [{"type": "error", "message": "The prompt cannot be read."}, {"type": "done"}]
 
 
-def test_an_unforeseen_error_is_told_without_its_details_and_logged_with_them(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unforeseen_error_is_told_without_its_details_and_logged_with_them(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     def fail(*_: Any, **__: Any) -> Iterator[Event]:
         yield Started(0, "none", "x", 1, 0.0)
         raise RuntimeError("tensor 0x7f at /home/somebody/secret.py")
@@ -182,7 +194,18 @@ def test_messages_carry_every_field_of_a_step_and_the_trace_s_address(race_trace
     started, step, finished, done = told(run)
     assert started["type"] == "started"
     assert started["label"] == "Plain decoding"
-    assert {"lane", "round", "clock_s", "tokens", "texts", "sources", "parent", "node_texts", "verdict", "total"} < step.keys()
+    assert {
+        "lane",
+        "round",
+        "clock_s",
+        "tokens",
+        "texts",
+        "sources",
+        "parent",
+        "node_texts",
+        "verdict",
+        "total",
+    } < step.keys()
     assert finished["trace"] == f"/traces/{run.id}-0.json"
     assert finished["stats"]["tokens"] == race_traces[0].stats.tokens
     assert done == {"type": "done"}
@@ -204,6 +227,42 @@ def test_only_the_last_runs_are_kept_and_never_a_running_one_is_dropped() -> Non
     assert runs.get(running.id) is running
     assert [runs.get(run.id) is not None for run in gone] == [False, False, True, True]
     runs.close()
+
+
+def test_the_traces_of_a_run_that_is_no_longer_kept_are_gone(race_traces: list[Trace]) -> None:
+    race = Gate(race_traces[0])
+    runs = make(race, keep=1)
+    kept = []
+    for _ in range(3):
+        race.go.release()
+        kept.append(runs.start(request()))
+        assert kept[-1].wait(WAIT)
+    assert [runs.trace(run.trace_name(0)) is not None for run in kept] == [False, True, True]
+
+
+def test_the_archive_gives_back_what_it_was_given(race_traces: list[Trace]) -> None:
+    archive = Archive(unpacked=1)
+    for name, trace in zip("ab", race_traces, strict=True):
+        archive.put(name, trace)
+    assert archive.trace("a") == race_traces[0]
+    assert archive.trace("b") == race_traces[1]
+    assert Trace.from_json(archive.json("a") or b"") == race_traces[0]
+    archive.drop("a")
+    assert archive.trace("a") is None
+    assert archive.json("a") is None
+
+
+def test_a_run_stopped_while_its_models_load_ends_without_a_complaint() -> None:
+    from specdec_core.errors import ModelError
+
+    def load(choice: Any, gone: Callable[[], bool]) -> Any:
+        until(gone)
+        raise ModelError("The run was stopped before its models were loaded.")
+
+    run = Runs(load, Gate()).start(request())
+    run.cancel()
+    assert run.wait(WAIT)
+    assert run.error is None
 
 
 @pytest.mark.parametrize("name", ["", "-", "-0", "nope-0", "../../etc/passwd-0", "x-99999999999999"])

@@ -57,7 +57,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     log = tmp_path_factory.mktemp("server") / "log.txt"
     environment = {**os.environ, "PORT": str(port), "HOST": "127.0.0.1", "PYTHONUNBUFFERED": "1"}
     with log.open("wb") as output:  # a file: a pipe that nobody reads would block the server
-        process = subprocess.Popen([sys.executable, "-m", "app"], cwd=ROOT, env=environment, stdout=output, stderr=output)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "app"], cwd=ROOT, env=environment, stdout=output, stderr=output
+        )
     server = Server(process, f"http://127.0.0.1:{port}", log)
     try:
         until(lambda: process.poll() is not None or _ready(server), START_S, lambda: server.log()[-3000:])
@@ -83,7 +85,7 @@ def browser() -> Iterator[Browser]:
         try:
             browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
         except Error as error:
-            sentence = "No Chromium was found: install one (on Debian: apt-get install chromium), or run `make browser`."
+            sentence = "No Chromium was found: run `make browser`, or install one (Debian: apt-get install chromium)."
             if os.environ.get("CI"):
                 raise RuntimeError(sentence) from error
             pytest.skip(sentence)
@@ -113,7 +115,9 @@ def open_page(server: Server, browser: Browser, complaints: Sight) -> Iterator[C
     contexts = []
 
     def open_one(address: str = "/", **options: Any) -> Page:
-        context = browser.new_context(**{"viewport": {"width": 1440, "height": 900}, "reduced_motion": "reduce", **options})
+        context = browser.new_context(
+            **{"viewport": {"width": 1440, "height": 900}, "reduced_motion": "reduce", **options}
+        )
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(20_000)
@@ -128,7 +132,9 @@ def open_page(server: Server, browser: Browser, complaints: Sight) -> Iterator[C
     until(lambda: server.busy() == 0, 10)
 
 
-def until(fact: Callable[[], bool], seconds: float, why: Callable[[], str] = lambda: "it did not come to pass") -> None:
+def until(
+    fact: Callable[[], bool], seconds: float, why: Callable[[], str] = lambda: "it did not come to pass"
+) -> None:
     """Wait for a fact."""
     deadline = time.monotonic() + seconds
     while not fact():

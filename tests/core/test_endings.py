@@ -114,11 +114,11 @@ def test_the_end_of_sequence_is_generates(architecture: str) -> None:
 
 def test_cancelling_between_rounds_gives_a_clean_trace_of_what_is_there() -> None:
     """Catches: a cancelled run without its record, or one that goes on."""
-    stopped = False
+    steps: list[sd.Step] = []
     trace = None
-    for event in sd.stream(_models(), [0, 1], _settings("none"), cancelled=lambda: stopped):
-        if isinstance(event, sd.Step) and event.total == 3:
-            stopped = True
+    for event in sd.stream(_models(), [0, 1], _settings("none"), cancelled=lambda: len(steps) == 3):
+        if isinstance(event, sd.Step):
+            steps.append(event)
         if isinstance(event, sd.Finished):
             trace = event.trace
     assert trace is not None

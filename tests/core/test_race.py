@@ -71,13 +71,14 @@ def test_one_bad_lane_refuses_the_race_before_its_first_event() -> None:
 
 def test_cancelling_ends_every_lane_with_its_trace() -> None:
     """Catches: a lane left behind without a record."""
-    seen = 0
+    steps: list[sd.Step] = []
     traces = []
-    for event in sd.race(MODELS, [1, 2], LANES, cancelled=lambda: seen >= 5):
-        seen += isinstance(event, sd.Step)
+    for event in sd.race(MODELS, [1, 2], LANES, cancelled=lambda: len(steps) >= 5):
+        if isinstance(event, sd.Step):
+            steps.append(event)
         if isinstance(event, sd.Finished):
             traces.append(event.trace)
-    assert seen == 5
+    assert len(steps) == 5
     assert len(traces) == len(LANES)
     assert all(trace.end == "cancelled" and trace.audit() == [] for trace in traces)
 

@@ -126,6 +126,16 @@ def test_an_error_is_one_sentence(page: Page, server: Server) -> None:
     assert page.evaluate("told") == [["trigger", "done", "a"]]
 
 
+def test_a_lost_record_is_said_and_the_text_stays(page: Page, server: Server) -> None:
+    said = [*messages()[:-3], {"type": "finished", "lane": 0, "end": "length", "trace": "/traces/plain.json"}]
+    said += [{"type": "finished", "lane": 1, "end": "length", "trace": "/traces/spec.json"}, {"type": "done"}]
+    server.files["/traces/spec.json"] = "{ broken"
+    server.streams["/runs/a/events"] = lambda last: list(enumerate(said))
+    live(page)
+    expect(page.locator(".notice")).to_have_text("The record of this run could not be read.")
+    assert page.evaluate(COMMITTED, 1) == spec_trace().text
+
+
 def test_a_new_run_replaces_the_old_one(page: Page, server: Server) -> None:
     said = messages()
     server.streams["/runs/b/events"] = lambda last: [

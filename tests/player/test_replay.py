@@ -266,6 +266,25 @@ def test_a_damaged_trace_does_not_break_the_page(page: Page, server: Server, hur
     expect(page.locator(".lane")).to_have_count(2)
 
 
+def test_a_tree_hangs_each_branch_where_it_died(page: Page, server: Server) -> None:
+    record = json.loads(spec_trace(full=False).to_json())
+    record["rounds"][0]["nodes"].update(
+        parent=[-1, -1, 0, 0, 1, 2],
+        depth=[1, 1, 2, 2, 2, 3],
+        token=[0, 4, 1, 5, 6, 7],
+        verdict=["accepted", "rejected", "accepted", "pruned", "unreached", "rejected"],
+    )
+    record["rounds"][0]["committed"] = {"token": [0, 1, 3], "source": ["accepted", "accepted", "corrected"]}
+    server.files["/traces/spec.json"] = json.dumps(record)
+    open_player(page, cursor={"round": 1, "node": None})
+    hangs = page.locator(".leads .round").first.locator(".spot")
+    nodes = hangs.evaluate_all(
+        "all => all.map(s => [...s.querySelectorAll('.prop')].map(p => Number(p.dataset.node)))"
+    )
+    assert nodes == [[1, 4], [3], [5]]
+    expect(page.locator(".chips .chip")).to_have_count(7)
+
+
 def test_the_page_learns_where_the_cursor_rests(page: Page) -> None:
     open_player(page, cursor={"round": 3, "node": None})
     page.locator(".player").focus()

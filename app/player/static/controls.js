@@ -148,7 +148,7 @@ export function createHelp() {
   for (const [verdict, words] of LEGEND) {
     marks.append(el("li", {}, el("span", { class: `sample ${verdict}`, "aria-hidden": "true" }, MARK[verdict]), words));
   }
-  const root = el("dialog", { class: "help-box", "aria-label": T.help }, close, el("h3", {}, T.keysTitle), keys, el("h3", {}, T.marksTitle), marks);
+  const root = el("dialog", { class: "help-box", "aria-label": T.help }, close, el("h2", {}, T.keysTitle), keys, el("h2", {}, T.marksTitle), marks);
   close.onclick = () => root.close();
   root.onclick = (event) => {
     if (event.target === root) root.close();

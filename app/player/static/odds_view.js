@@ -21,7 +21,7 @@ export function createOdds() {
     const parts = [
       el(
         "div", { class: "odds-head" },
-        el("h3", { class: `odds-title ${verdict}` }, el("span", { class: "mark", "aria-hidden": "true" }, MARK[verdict]), title),
+        el("h2", { class: `odds-title ${verdict}` }, el("span", { class: "mark", "aria-hidden": "true" }, MARK[verdict]), title),
         el("p", { class: "odds-where" }, O.where(odds.round, odds.label)),
       ),
     ];
@@ -150,7 +150,7 @@ function coin(odds) {
   const words = u < threshold ? O.passes(u, threshold) : O.fails(u, threshold);
   return el(
     "div", { class: "coin", "data-coin": u, "data-threshold": threshold },
-    el("h4", {}, O.coin),
+    el("h3", {}, O.coin),
     el("div", { class: "axis", "aria-hidden": "true" }, pass, needle),
     el("div", { class: "axis-ends", "aria-hidden": "true" }, el("span", {}, "0"), el("span", {}, "1")),
     el("p", { class: "note" }, words, " ", odds.greedy ? O.greedy : ratio ? O.ratio : null),
@@ -170,7 +170,7 @@ function residual(odds) {
   rows.forEach(add);
   if (odds.residual.rest > 1e-6) add({ text: null, prob: odds.residual.rest, committed: false });
   const note = odds.draw === null || odds.greedy ? O.residualIs : `${O.residualIs} ${O.drawn(odds.draw)}`;
-  return el("div", { class: "residual" }, el("h4", {}, O.residual), table, el("p", { class: "note" }, note));
+  return el("div", { class: "residual" }, el("h3", {}, O.residual), table, el("p", { class: "note" }, note));
 }
 
 function facts(values) {
@@ -179,5 +179,5 @@ function facts(values) {
     if (value === null) continue;
     grid.append(el("div", {}, el("dt", {}, O.facts[name]), el("dd", { "data-name": name, "data-value": value }, name === "rank" ? String(value) : prob(value))));
   }
-  return el("div", {}, el("h4", {}, O.recorded), grid);
+  return el("div", {}, el("h3", {}, O.recorded), grid);
 }

@@ -7,34 +7,26 @@
 import { createControls, createHelp } from "./controls.js";
 import { el, isDark, setText } from "./dom.js";
 import { createKeys } from "./keys.js";
-import { listen } from "./live.js";
-import { addStep, emptyLane, laneOf } from "./model.js";
+import { laneOf } from "./model.js";
 import { createOdds } from "./odds_view.js";
 import { createLane } from "./ribbon.js";
 import { createRound } from "./round.js";
+import { followRun } from "./run.js";
 import { createScore } from "./score.js";
+import { address, fetchTraces, nameOf, runId } from "./source.js";
 import { lastStop, laneView, leader, neighbour, speedup, visible } from "./state.js";
 import { T } from "./text.js";
 import { createTranscript, sentenceOf } from "./transcript.js";
 
-const ROOT = new URL("../", import.meta.url); // addresses in the data are relative to the app's root
 const TELL_MS = 400; // how long the cursor rests before the page's address learns of it
 const TRIGGER_MS = 500; // triggers sent while a component is being mounted can be lost
 
 /**
- * @typedef {{label: string, url?: string, trace?: object}} TraceRef
- * @typedef {{mode: "live"|"replay", events: string|null, traces: TraceRef[], provenance: string, provenance_note: string,
- *   cursor: {round: number|null, node: number|null}, autoplay: boolean, prompt?: string|null}} Data
- */
-
-const address = (path) => new URL(String(path).replace(/^\/+/, ""), ROOT).href;
-
-/**
  * Draw the player into `root`.
  * @param {HTMLElement} root an empty element that belongs to the player
- * @param {Data} first
+ * @param {import("./source.js").Data} first
  * @param {{setStateValue: (name: string, value: object) => void, setTriggerValue: (name: string, value: string) => void}} api
- * @returns {{update: (data: Data) => void, destroy: () => void}}
+ * @returns {{update: (data: import("./source.js").Data) => void, destroy: () => void}}
  */
 export function mount(root, first, api) {
   const born = performance.now();
@@ -110,6 +102,12 @@ export function mount(root, first, api) {
     }
     laneViews.forEach((each, at) => each.root.classList.toggle("leads", at === leader(lanes) && lanes.length > 1));
     stage.hidden = !lanes.length;
+  }
+
+  /** A run starts below the form that started it: show it, without moving more than needed. */
+  function bringIntoView(part) {
+    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    requestAnimationFrame(() => part.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" }));
   }
 
   // --- replay ---------------------------------------------------------------------------------------------------
@@ -211,91 +209,58 @@ export function mount(root, first, api) {
   // --- live -----------------------------------------------------------------------------------------------------
 
   function follow(url) {
+    const mine = (job += 1);
+    const current = (action) => (...told) => mine === job && action(...told);
     replaying = false;
     controls.pause();
-    const mine = (job += 1);
-    const finished = new Map();
-    let failed = null;
     setLanes([]);
-    say(T.connecting);
     box.classList.add("is-live");
     score.show(null, [], data);
-
-    function take(message) {
-      const at = Number.isInteger(message.lane) && message.lane >= 0 && message.lane < 8 ? message.lane : null;
-      if (message.type === "queued") say(T.queued(Number(message.place) || 1));
-      else if (message.type === "error") say((failed = String(message.message ?? T.lost)));
-      else if (message.type === "started" && at !== null) {
-        const label = String(message.label ?? data.traces?.[at]?.label ?? message.proposer ?? "");
-        const next = lanes.slice();
-        while (next.length <= at) next.push(emptyLane("", String(data.prompt ?? ""), ""));
-        next[at] = { ...next[at], label, proposer: String(message.proposer ?? "") };
-        setLanes(next);
-        say(failed);
-      } else if (message.type === "step" && lanes[at]) addStep(lanes[at], message);
-      else if (message.type === "finished" && lanes[at]) {
-        lanes[at].end = typeof message.end === "string" ? message.end : null;
-        finished.set(at, message.trace);
-      } else if (message.type === "done") end();
-    }
-
-    function end() {
-      live?.close();
-      const refs = lanes.map((lane, at) => ({ label: lane.label, url: finished.get(at) ?? data.traces?.[at]?.url }));
-      const complete = refs.length > 0 && refs.every((ref) => ref.url);
-      const runId = /runs\/([^/]+)\//.exec(data.events ?? "")?.[1] ?? String(data.events ?? "");
-      const trigger = () => {
-        if (mine !== job) return;
-        const wait = Math.max(0, born + TRIGGER_MS - performance.now());
-        doneTimer = setTimeout(() => api.setTriggerValue("done", runId), wait);
-      };
-      if (!complete) {
-        if (!failed) say(lanes.length ? T.noRecord : T.lost);
-        trigger();
-        return;
-      }
-      load(refs, mine, (traces) => {
-        ended = source;
-        source = nameOf({ mode: "replay", traces: refs });
-        replay(traces, null, null, false);
-        if (failed) say(failed);
-      }).finally(trigger);
-    }
-
-    live = listen(address(url), {
-      batch(messages) {
-        if (mine !== job) return;
-        messages.forEach(take);
-        if (replaying || !lanes.length) return;
+    live = followRun(address(url), { prompt: String(data.prompt ?? ""), labels: (data.traces ?? []).map((ref) => ref.label) }, {
+      say: current(say),
+      lanes: current((told) => {
+        const first = !lanes.length;
+        setLanes(told);
+        if (first) bringIntoView(box);
+      }),
+      progress: current(() => {
         const views = lanes.map((lane) => laneView(lane, lane.rounds.length, lane.end !== null));
         const top = Math.max(0, ...views.map((each) => each.rate ?? 0));
         views.forEach((each, at) => laneViews[at].show(each, top));
         score.show(speedup(views), lanes, data);
-      },
-      connection(state) {
-        if (mine !== job || failed) return;
-        if (state === "open" && [T.reconnecting, T.connecting].includes(notice.textContent)) say(lanes.length ? null : T.connecting);
-        if (state === "reconnecting") say(T.reconnecting);
-        if (state === "lost") say(T.lost);
-      },
+      }),
+      done: current((refs, failed) => finish(refs, failed, mine, runId(url))),
     });
+  }
+
+  /** The run is over: turn into its replay, and tell the page once. */
+  async function finish(told, failed, mine, run) {
+    const refs = told.map(({ label, url }, at) => ({ label, url: url ?? data.traces?.[at]?.url }));
+    if (refs.length && refs.every((ref) => ref.url)) {
+      await load(refs, mine, (traces) => {
+        ended = source;
+        source = nameOf({ mode: "replay", traces: refs });
+        replay(traces, null, null, false);
+        bringIntoView(controls.root);
+        if (failed) say(failed);
+      });
+    } else if (!failed) {
+      say(lanes.length ? T.noRecord : T.lost);
+    }
+    if (mine !== job) return;
+    doneTimer = setTimeout(() => api.setTriggerValue("done", run), Math.max(0, born + TRIGGER_MS - performance.now()));
   }
 
   // --- what the page asks for -----------------------------------------------------------------------------------
 
   async function load(refs, mine, then) {
+    let traces = null;
     try {
-      const traces = await Promise.all(refs.map(async ({ label, url, trace }) => {
-        if (trace) return { label, trace };
-        const answer = await fetch(address(url));
-        if (!answer.ok) throw new Error(String(answer.status));
-        return { label, trace: await answer.json() };
-      }));
-      if (mine === job) then(traces);
-    } catch (error) {
+      traces = await fetchTraces(refs);
+    } catch {
       if (mine === job) say(T.noRecord);
-      if (!(error instanceof TypeError) && !/^\d+$/.test(error.message)) console.warn("player:", error.message);
     }
+    if (traces && mine === job) then(traces);
   }
 
   function open() {
@@ -351,10 +316,4 @@ export function mount(root, first, api) {
       root.replaceChildren();
     },
   };
-}
-
-/** What `data` shows, as one string: the same name means the same picture. */
-function nameOf(data) {
-  if (data.mode === "live" && data.events) return `live ${data.events}`;
-  return `replay ${(data.traces ?? []).map((ref) => `${ref.label}=${ref.url ?? `${ref.trace?.header?.id}/${ref.trace?.header?.created}`}`).join(" ")}`;
 }

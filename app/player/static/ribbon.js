@@ -18,7 +18,7 @@ const NEAR_END = 32; // pixels; closer to the end than this the pane follows the
  * @returns a lane's view: `root`, `show(view, top, focus, chosen)`, `follow()`
  */
 export function createLane(at) {
-  const label = el("h3", { class: "lane-label" });
+  const label = el("h2", { class: "lane-label" });
   const ended = el("span", { class: "ended" });
   const numbers = {
     rate: el("b"), tokens: el("b"), clock: el("b"),
@@ -50,9 +50,8 @@ export function createLane(at) {
   }, { passive: true });
 
   function setRounds(rounds) {
-    let same = Math.min(shown.length, rounds.length);
-    // Nearly always the drawn rounds are a prefix of the new ones; other objects (a finished record) are compared.
-    while (same > 0 && shown[same - 1] !== rounds[same - 1] && !alike(shown, rounds, same)) same -= 1;
+    let same = 0; // nearly always the same objects; those of a finished record are compared, so that none is drawn twice
+    while (same < shown.length && same < rounds.length && alike(shown[same], rounds[same])) same += 1;
     while (body.children.length > same) body.lastChild.remove();
     if (rounds.length > same) {
       const added = document.createDocumentFragment();
@@ -66,6 +65,7 @@ export function createLane(at) {
 
   function light(selection, chosen, current) {
     lit?.classList.remove("selected", "focused");
+    lit?.removeAttribute("aria-current");
     now?.classList.remove("now");
     now = current === null ? null : (body.children[current] ?? null);
     now?.classList.add("now");
@@ -73,6 +73,7 @@ export function createLane(at) {
       ? (body.children[selection.round]?.querySelector(`[data-node="${selection.node}"]`) ?? null)
       : null;
     lit?.classList.add(chosen ? "selected" : "focused");
+    if (chosen) lit?.setAttribute("aria-current", "true");
   }
 
   return {
@@ -113,11 +114,8 @@ export function createLane(at) {
   };
 }
 
-function alike(shown, rounds, length) {
-  for (let index = 0; index < length; index += 1) {
-    if (shown[index] !== rounds[index] && signature(shown[index]) !== signature(rounds[index])) return false;
-  }
-  return true;
+function alike(one, other) {
+  return one === other || signature(one) === signature(other);
 }
 
 function signature(round) {

@@ -6,7 +6,7 @@ import { flat, MARK, prob, T, VERDICT } from "./text.js";
 
 /** @returns the strip's view: `root`, `show(view)` */
 export function createRound() {
-  const title = el("h3", { class: "round-title" });
+  const title = el("h2", { class: "round-title" });
   const phases = el("span", { class: "phases" });
   const chips = el("div", { class: "chips", role: "group" });
   const root = el("section", { class: "strip" }, el("div", { class: "strip-head" }, title, phases), chips);

@@ -1,0 +1,40 @@
+"""The line in front of a device."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+class Left(Exception):
+    """Whoever stood in line has given up."""
+
+
+class Line:
+    """First come, first served: one holder at a time."""
+
+    def __init__(self) -> None:
+        self._tickets: deque[object] = deque()
+        self._moved = threading.Condition()
+
+    @contextmanager
+    def turn(self, left: Callable[[], bool], told: Callable[[int], None]) -> Iterator[None]:
+        """Hold the device. While others are ahead, `told` hears how many; `left` is asked whether to give up."""
+        ticket, place = object(), 0
+        try:
+            with self._moved:
+                self._tickets.append(ticket)
+                while ahead := self._tickets.index(ticket):
+                    if left():
+                        raise Left
+                    if ahead != place:
+                        place = ahead
+                        told(place)
+                    self._moved.wait(timeout=0.1)
+            yield
+        finally:
+            with self._moved:
+                self._tickets.remove(ticket)
+                self._moved.notify_all()

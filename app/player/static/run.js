@@ -1,0 +1,66 @@
+/** A run that is going on: what its messages mean, from the queue to the addresses of its traces. */
+
+import { listen } from "./live.js";
+import { addStep, emptyLane } from "./model.js";
+import { T } from "./text.js";
+
+const MAX_LANES = 8;
+
+/**
+ * Follow a run to its end.
+ * @param {string} url its event stream
+ * @param {{prompt: string, labels: string[]}} known what the page knows of it already
+ * @param {{lanes: (lanes: import("./model.js").Lane[]) => void, progress: () => void, say: (text: string|null) => void,
+ *   done: (refs: {label: string, url?: string}[], failed: string|null) => void}} on `lanes` tells of a new or renamed
+ *   lane, `progress` of rounds that were added to the lanes, `done` comes once and last
+ * @returns {{close: () => void}}
+ */
+export function followRun(url, known, on) {
+  let lanes = [];
+  let failed = null;
+  let over = false;
+  let said = T.connecting;
+  const finished = new Map();
+  const say = (text) => {
+    said = text;
+    on.say(text);
+  };
+
+  function start(at, message) {
+    const next = lanes.slice();
+    while (next.length <= at) next.push(emptyLane("", known.prompt, ""));
+    const proposer = String(message.proposer ?? "");
+    next[at] = { ...next[at], label: String(message.label ?? known.labels[at] ?? proposer), proposer };
+    lanes = next;
+    on.lanes(lanes);
+    say(failed);
+  }
+
+  function take(message) {
+    const at = Number.isInteger(message.lane) && message.lane >= 0 && message.lane < MAX_LANES ? message.lane : null;
+    if (message.type === "queued") say(T.queued(Number(message.place) || 1));
+    else if (message.type === "error") say((failed = String(message.message ?? T.lost)));
+    else if (message.type === "started" && at !== null) start(at, message);
+    else if (message.type === "step" && lanes[at]) addStep(lanes[at], message);
+    else if (message.type === "finished" && lanes[at]) {
+      lanes[at].end = typeof message.end === "string" ? message.end : null;
+      finished.set(at, message.trace);
+    } else if (message.type === "done") over = true;
+  }
+
+  const stream = listen(url, {
+    batch(messages) {
+      messages.forEach(take);
+      if (lanes.length) on.progress();
+      if (over) on.done(lanes.map((lane, at) => ({ label: lane.label, url: finished.get(at) })), failed);
+    },
+    connection(state) {
+      if (failed || over) return;
+      if (state === "open" && said === T.reconnecting) say(lanes.length ? null : T.connecting);
+      else if (state === "reconnecting") say(T.reconnecting);
+      else if (state === "lost") say(T.lost);
+    },
+  });
+  say(T.connecting);
+  return stream;
+}

@@ -1,0 +1,44 @@
+/** Where a picture comes from: addresses, fetching, and telling whether two requests mean the same. */
+
+const ROOT = new URL("../", import.meta.url); // addresses in the data are relative to the app's root
+
+/**
+ * @typedef {{label: string, url?: string, trace?: object}} TraceRef
+ * @typedef {{mode: "live"|"replay", events: string|null, traces: TraceRef[], provenance: string, provenance_note: string,
+ *   cursor: {round: number|null, node: number|null}, autoplay: boolean, prompt?: string|null}} Data
+ */
+
+/** @param {string} path an address below the app's root, with or without a leading slash */
+export function address(path) {
+  return new URL(String(path).replace(/^\/+/, ""), ROOT).href;
+}
+
+/**
+ * What `data` shows, as one string: the same name means the same picture.
+ * @param {Data} data
+ */
+export function nameOf(data) {
+  if (data.mode === "live" && data.events) return `live ${data.events}`;
+  const names = (data.traces ?? []).map(({ label, url, trace }) => `${label}=${url ?? `${trace?.header?.id}/${trace?.header?.created}`}`);
+  return `replay ${names.join(" ")}`;
+}
+
+/** The id of the run behind an event stream's address; the address itself where it has another form. */
+export function runId(events) {
+  return /runs\/([^/]+)\//.exec(events)?.[1] ?? events;
+}
+
+/**
+ * The traces that `refs` name.
+ * @param {TraceRef[]} refs
+ * @returns {Promise<{label: string, trace: object}[]>}
+ * @throws when one cannot be fetched or is not JSON
+ */
+export function fetchTraces(refs) {
+  return Promise.all(refs.map(async ({ label, url, trace }) => {
+    if (trace) return { label, trace };
+    const answer = await fetch(address(url));
+    if (!answer.ok) throw new Error(`the trace's address answered ${answer.status}`);
+    return { label, trace: await answer.json() };
+  }));
+}

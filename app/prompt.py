@@ -1,0 +1,112 @@
+"""The prompt: the examples to start from, the box, and its place in the page's address."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from . import links, presets
+from .text import plain
+
+OWN = "own"
+
+
+def start_from_address(choices: Mapping[str, tuple[str, ...]]) -> None:
+    """On the first run of a session: take the prompt from the address and remember what it says wrongly.
+
+    `choices` are the options of the settings that come from a list.
+    """
+    if "prompt" in st.session_state:
+        return
+    st.session_state.complaints = links.problems(st.query_params.to_dict(), choices)
+    families = presets.families()
+    first = families[0].presets[0].text if families else "Once upon a time"
+    asked = presets.find(st.query_params.get("preset"))
+    if asked is None and "preset" in st.query_params:
+        st.session_state.complaints.append("The link names an example prompt that does not exist here.")
+    given = st.query_params.get("prompt")
+    st.session_state.prompt = given[: links.MAX_PROMPT] if given else (asked.text if asked else first)
+
+
+def prompt_box() -> None:
+    """The prompt, and the examples to start from."""
+    state = st.session_state
+    preset = presets.matching(state.prompt)
+    if preset is None:
+        state.own_prompt = state.prompt
+    family_of = {item.id: family for family in presets.families() for item in family.presets}
+    state.family = family_of[preset.id].name if preset else OWN
+    titles = {family.name: family.title for family in presets.families()}
+    if "own_prompt" in state:
+        titles[OWN] = "Your own"
+    if presets.families():
+        with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+            _example_picker(titles, family_of.get(preset.id) if preset else None, preset)
+    st.text_area(
+        "Prompt",
+        key="prompt",
+        height=112,
+        help="The text the models continue. They add to it, they do not chat.",
+    )
+    if len(state.prompt) > links.MAX_PROMPT:
+        st.warning(too_long(state.prompt), icon=":material/content_cut:")
+    elif preset:
+        st.caption(f":material/visibility: {plain(preset.look_for)}")
+    _keep_prompt_in_address(preset.id if preset else None)
+
+
+def _example_picker(
+    titles: dict[str, str], family: presets.Family | None, preset: presets.Preset | None
+) -> None:
+    st.pills(
+        "Start from an example",
+        list(titles),
+        format_func=titles.__getitem__,
+        key="family",
+        required=True,
+        wrap=True,
+        on_change=_take_family,
+        help="Kinds of text differ in how well they can be guessed: code and copies are easy, poems are hard.",
+    )
+    if family and preset and len(family.presets) > 1:
+        options = {item.id: item.name for item in family.presets}
+        st.menu_button(
+            "More",
+            list(options),
+            format_func=options.__getitem__,
+            key="example",
+            on_click=_take_example,
+            type="tertiary",
+            help=f"Other prompts of this kind. Shown is “{plain(preset.name)}”.",
+        )
+
+
+def _take_family() -> None:
+    name = st.session_state.family
+    family = next((item for item in presets.families() if item.name == name), None)
+    st.session_state.prompt = family.presets[0].text if family else st.session_state.get("own_prompt", "")
+
+
+def _take_example() -> None:
+    if preset := presets.find(st.session_state.example):
+        st.session_state.prompt = preset.text
+
+
+def _keep_prompt_in_address(preset: str | None) -> None:
+    families = presets.families()
+    default = families[0].presets[0].id if families else None
+    wanted = links.address_of_prompt(st.session_state.prompt, preset, default)
+    for key in ("prompt", "preset"):
+        if key in wanted and st.query_params.get(key) != wanted[key]:
+            st.query_params[key] = wanted[key]
+        elif key not in wanted and key in st.query_params:
+            del st.query_params[key]
+
+
+def too_long(prompt: str) -> str:
+    """The sentence for a prompt that is not taken."""
+    return (
+        f"The prompt has {len(prompt):,} characters; at most {links.MAX_PROMPT:,} are taken. "
+        "Shorten it; nothing of it is lost until you do."
+    )
