@@ -18,16 +18,20 @@ COPY requirements.txt constraints.txt ./
 RUN set -e; \
     index=${TORCH_INDEX_URL:+--extra-index-url $TORCH_INDEX_URL}; \
     torch=$(sed -n 's/^\(torch==[0-9.]*\).*/\1/p' requirements.txt); \
-    pip install $index "$torch+$TORCH" || { echo "No $torch+$TORCH in the index: taking its default build."; pip install "$torch"; }; \
+    pip install $index -c constraints.txt "$torch+$TORCH" \
+        || echo "No $torch+$TORCH in the package index: taking its default build."; \
     pip install $index -r requirements.txt
 
 COPY .streamlit ./.streamlit
 COPY assets ./assets
 COPY specdec_core ./specdec_core
 COPY app ./app
+# Weights may have been written readable for their owner only.
+RUN chmod -R a+rX .
 
 USER lab
-ENV HOST=0.0.0.0 PORT=8501
+# The server's address is given so that Streamlit does not ask an outside service for it at the start.
+ENV HOST=0.0.0.0 PORT=8501 STREAMLIT_BROWSER_SERVER_ADDRESS=localhost
 EXPOSE 8501
 
 # Unknown paths answer 200 with the app's page, so the check reads the body.

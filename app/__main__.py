@@ -45,6 +45,8 @@ def main() -> None:
         config={
             "server.address": allowed.host,
             "server.port": allowed.port,
+            # Named, because Streamlit would otherwise ask a service on the internet for this machine's address.
+            "browser.serverAddress": allowed.host if allowed.host not in ("0.0.0.0", "::") else "localhost",
             "server.headless": True,
             "server.fileWatcherType": "none",
             "server.allowedHosts": list(allowed.hosts),

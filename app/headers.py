@@ -24,7 +24,7 @@ def content_security_policy() -> str:
     rules = {
         "default-src": ["'self'"],
         # Streamlit evaluates components' code from blob URLs; Vega and Plotly compile expressions.
-        "script-src": ["'self'", "blob:", "'unsafe-eval'", *_inline_scripts()],
+        "script-src": ["'self'", "blob:", *_inline_scripts()],
         "style-src": ["'self'", "'unsafe-inline'"],
         "img-src": ["'self'", "data:", "blob:"],
         "font-src": ["'self'", "data:"],
@@ -50,7 +50,6 @@ class SecurityHeaders:
             "X-Frame-Options": "SAMEORIGIN",
             "Referrer-Policy": "no-referrer",  # a page's address holds the prompt
             "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-            "Cross-Origin-Opener-Policy": "same-origin",
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

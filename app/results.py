@@ -44,7 +44,7 @@ def _downloads(run: Run, lane: int) -> None:
     for table, words in (("rounds", "One row per round."), ("tokens", "One row per committed token.")):
 
         def csv(table: str = table) -> str:
-            return run.traces[lane].frames()[table].to_csv(index=False)
+            return str(run.traces[lane].frames()[table].to_csv(index=False))
 
         st.download_button(
             f"{table.capitalize()} (CSV)",

@@ -216,6 +216,8 @@ class Runs:
             run.state = "done"
             run._done.set()
             log.info("run %s ended after %.2f s: %s", run.id, time.perf_counter() - started, _outcome(run))
+            for lane in run.ends:
+                self._archive.pack(run.trace_name(lane))
 
     def _compute(self, run: Run, models: Any) -> None:
         def told(place: int) -> None:

@@ -35,7 +35,7 @@ class Plan:
     warmup_steps: int = 100
     decay_share: float = 0.3
     checkpoint_every: int = 100
-    evaluate_every: int = 400
+    evaluate_every: int = 500
     heldout_per_source: int = 4
     rates: Rates = field(default_factory=Rates)
     stop_after_steps: int | None = None

@@ -59,7 +59,7 @@ def words(at: AppTest) -> str:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_page_renders_in_both_themes(fresh: Runs, theme: str) -> None:
     at = AppTest.from_file(MAIN, default_timeout=30)
-    at.session_state["theme"] = theme
+    at.context["theme"] = theme
     at.run()
     assert not at.exception
     assert at.title[0].value == "Specdec Lab"

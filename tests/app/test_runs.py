@@ -244,6 +244,9 @@ def test_the_archive_gives_back_what_it_was_given(race_traces: list[Trace]) -> N
     archive = Archive(unpacked=1)
     for name, trace in zip("ab", race_traces, strict=True):
         archive.put(name, trace)
+        assert archive.trace(name) is trace
+        assert Trace.from_json(archive.json(name) or b"") == trace
+        archive.pack(name)
     assert archive.trace("a") == race_traces[0]
     assert archive.trace("b") == race_traces[1]
     assert Trace.from_json(archive.json("a") or b"") == race_traces[0]

@@ -74,6 +74,13 @@ def test_any_decode_gives_a_clean_trace_that_survives_json(
     if trace.end == "stop":
         assert any(stop in output.text for stop in choices["stop"])  # type: ignore[attr-defined]
     assert not eos & set(output.ids[:-1])
+    written = 0
+    for row in trace.rounds:
+        room = sd.Settings(**choices).max_new_tokens - written  # type: ignore[arg-type]
+        assert all(depth < room for depth in row.nodes.depth), (
+            "a node that could never be committed was proposed"
+        )
+        written += len(row.committed.token)
     frames = trace.frames()
     assert len(frames["tokens"]) == len(output.ids)
     assert (

@@ -1,0 +1,202 @@
+"""`python -m benchmarks`: our decoder against transformers' own on this machine, as a table and as JSON.
+
+Every figure is measured now, on this machine; a ratio above 1 means that ours is faster. Greedy decoding throughout,
+and what each decoder writes is compared token for token, since a fast decoder of another text proves nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from specdec_core import theory
+
+from . import decoding, passes, subjects
+from .decoding import ASSISTED, DRAFT, DRAFT_OFF, GENERATE, PLAIN, PLAIN_OFF
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure with its bound, if one was promised."""
+
+    name: str
+    value: float
+    unit: str
+    bound: str = ""
+    held: bool | None = None
+
+
+def at_least(name: str, value: float, bound: float) -> Row:
+    """A ratio that must not be smaller."""
+    return Row(name, value, "×", f"≥ {bound:g}", value >= bound)
+
+
+def main(
+    quick: Annotated[bool, typer.Option(help="One prompt per family, few repetitions.")] = False,
+    file: Annotated[Path | None, typer.Option("--json", help="Write all figures to this file.")] = None,
+    gamma: Annotated[int, typer.Option(min=1, max=64, help="Draft length.")] = 4,
+    length: Annotated[int, typer.Option(min=8, max=512, help="New tokens per call.")] = 96,
+) -> None:
+    """Measure decoding speed, recording cost, loading and stopping on this machine."""
+    console, errors = Console(), Console(stderr=True)
+    subject = subjects.load()
+    where = subjects.surroundings(subject)
+    chosen = subjects.prompts(subject, per_family=1 if quick else 4)
+    with errors.status("Measuring; leave the machine alone meanwhile.") as status:
+        result = decoding.compare(
+            subject,
+            chosen,
+            length=48 if quick else length,
+            gamma=gamma,
+            repeats=2 if quick else 5,
+            tell=lambda text: status.update(f"Decoding, {text}"),
+        )
+        status.update("Passes of different widths")
+        widths, step = passes.width_curve(subject, 20 if quick else 60)
+        status.update("Loading and stopping")
+        other = passes.stopping(subject, chosen[0], 3 if quick else 9)
+        if subject.bundled:
+            other |= passes.loading(1 if quick else 3)
+
+    families = {
+        "plain / generate": result.ratio(GENERATE, PLAIN),
+        "draft / assisted": result.ratio(ASSISTED, DRAFT),
+        "draft / plain": result.ratio(PLAIN, DRAFT),
+        "draft / plain, lane clock": result.ratio(PLAIN, DRAFT, "clock"),
+        "acceptance rate": result.rate(0),
+        "tokens per pass": result.rate(1),
+    }
+    cost = step / widths[1]
+    rows = _rows(families, result, other)
+    _print(console, where, rows, families, widths, cost, gamma, result)
+    if file is not None:
+        content: dict[str, Any] = {
+            "where": where,
+            "rows": [asdict(row) for row in rows],
+            "families": families,
+            "by_cpu_time": _by_cpu_time(result),
+            "speeds_tokens_per_s": {name: result.speed(name) for name in next(iter(result.timings.values()))},
+            "width_curve_s": widths,
+            "draft_step_s": step,
+            "cost_ratio": cost,
+            "generate_threads": result.generate_threads,
+            "mismatches": result.mismatches,
+        }
+        file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        errors.print(f"Written: {file}")
+    raise typer.Exit(1 if result.mismatches else 0)
+
+
+def _rows(
+    families: dict[str, dict[str, float]], result: decoding.Comparison, other: dict[str, float]
+) -> list[Row]:
+    def over(name: str) -> float:
+        return median(families[name].values())
+
+    code = families["draft / plain"]
+    recording = {
+        name: 100 * (median(result.ratio(full, off).values()) - 1)
+        for name, full, off in (("draft model", DRAFT, DRAFT_OFF), ("plain", PLAIN, PLAIN_OFF))
+    }
+    rows = [
+        at_least("plain, recording, against generate", over("plain / generate"), 1.0),
+        at_least("draft model against assisted generation", over("draft / assisted"), 1.3),
+        at_least("draft model against plain on code", code.get("code", float("nan")), 1.4),
+        Row("draft model against plain, all families", median(code.values()), "×"),
+    ]
+    rows += [
+        Row(f"cost of the full record, {name}", value, "%", "≤ 5 %", value <= 5)
+        for name, value in recording.items()
+    ]
+    held = other["stop to end"] <= 1.5 * other["one round"]
+    rows.append(
+        Row("asked to stop until the trace is there", 1e3 * other["stop to end"], "ms", "≤ one round", held)
+    )
+    rows += [
+        Row(name, value * scale, unit)
+        for name, scale, unit in (
+            ("one round", 1e3, "ms"),
+            ("load again", 1.0, "s"),
+            ("fresh process to first token", 1.0, "s"),
+        )
+        if (value := other.get(name)) is not None
+    ]
+    return rows
+
+
+def _by_cpu_time(result: decoding.Comparison) -> dict[str, float]:
+    """The same medians by seconds of CPU: no promise is held by them, but other processes disturb them less."""
+    pairs = {
+        "plain / generate": (GENERATE, PLAIN),
+        "draft / assisted": (ASSISTED, DRAFT),
+        "draft / plain": (PLAIN, DRAFT),
+    }
+    ratios = {name: median(result.ratio(*names, "cpu").values()) for name, names in pairs.items()}
+    ratios["draft / plain, code"] = result.ratio(PLAIN, DRAFT, "cpu").get("code", float("nan"))
+    ratios["full record, draft model"] = median(result.ratio(DRAFT, DRAFT_OFF, "cpu").values())
+    ratios["full record, plain"] = median(result.ratio(PLAIN, PLAIN_OFF, "cpu").values())
+    return ratios
+
+
+def _print(
+    console: Console,
+    where: dict[str, str],
+    rows: list[Row],
+    families: dict[str, dict[str, float]],
+    widths: dict[int, float],
+    cost: float,
+    gamma: int,
+    result: decoding.Comparison,
+) -> None:
+    for name, value in where.items():
+        console.print(f"{name:>13}  {value}", highlight=False)
+    if float(where["load"]) > 1.5:
+        console.print("[yellow]Other processes kept this machine busy; measure again when it is idle.[/]")
+    table = Table(
+        "Measured",
+        "",
+        "Promised",
+        title="Medians of whole calls, A B A B in one process",
+        title_justify="left",
+    )
+    for row in rows:
+        mark = {True: " ✓", False: " ✗", None: ""}[row.held]
+        table.add_row(row.name, f"{row.value:.2f} {row.unit}", row.bound + mark)
+    console.print(table)
+
+    names = sorted(next(iter(families.values())))
+    title = f"By family, γ = {gamma}; speeds as ratios, above 1 the first is faster"
+    table = Table("", *names, title=title, title_justify="left")
+    for title, values in families.items():
+        table.add_row(title, *(f"{values.get(name, float('nan')):.2f}" for name in names))
+    modelled = {name: theory.speedup(rate, gamma, cost) for name, rate in families["acceptance rate"].items()}
+    table.add_row("modelled from α, c", *(f"{modelled.get(name, float('nan')):.2f}" for name in names))
+    console.print(table)
+
+    table = Table("Tokens in a pass", *(str(width) for width in widths))
+    table.add_row("T(n) in ms", *(f"{1e3 * seconds:.2f}" for seconds in widths.values()))
+    table.add_row("T(n) / T(1)", *(f"{seconds / widths[1]:.2f}" for seconds in widths.values()))
+    console.print(table)
+    console.print(f"cost ratio c = T_draft(1) / T_target(1) = {cost:.3f}")
+    by_cpu = ", ".join(f"{name} {ratio:.2f}" for name, ratio in _by_cpu_time(result).items())
+    console.print(f"by CPU time: {by_cpu}", highlight=False)
+    speeds = {name: result.speed(name) for name in next(iter(result.timings.values()))}
+    console.print("tokens/s: " + ", ".join(f"{name} {speed:.0f}" for name, speed in speeds.items()))
+    console.print(f"generate's threads (its fastest): {result.generate_threads}")
+    if result.mismatches:
+        console.print(f"[bold red]{len(result.mismatches)} outputs differ:[/]")
+        for line in result.mismatches:
+            console.print("  " + line, highlight=False)
+    else:
+        console.print("Every decoder wrote the same tokens on every prompt.")
+
+
+if __name__ == "__main__":
+    typer.run(main)

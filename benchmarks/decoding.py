@@ -1,0 +1,143 @@
+"""Decoders side by side on every prompt, in turn and in one process: A B C … A B C …, so that a slow minute of the
+machine falls on all of them."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Literal
+
+import specdec_core as sd
+
+from .subjects import Prompt, Subjects
+
+PLAIN, DRAFT, DRAFT_OFF, PLAIN_OFF = "plain", "draft-model", "draft-model, no record", "plain, no record"
+GENERATE, ASSISTED = "generate", "generate, assisted"
+
+
+Kind = Literal["wall", "cpu", "clock"]
+
+
+@dataclass(slots=True)
+class Timing:
+    """One decoder on one prompt: seconds of whole calls (by the wall clock, and of CPU), of the lane's clock."""
+
+    wall: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    clock: list[float] = field(default_factory=list)
+    tokens: list[int] = field(default_factory=list)
+    rates: tuple[float | None, float | None] = (None, None)  # acceptance rate, tokens per pass
+
+
+@dataclass(slots=True)
+class Comparison:
+    """All timings, by prompt and decoder."""
+
+    timings: dict[Prompt, dict[str, Timing]]
+    generate_threads: dict[str, int]
+    mismatches: list[str]
+
+    def ratio(self, slow: str, fast: str, kind: Kind = "wall") -> dict[str, float]:
+        """For each family the median over its prompts of (median time of `slow`) / (median time of `fast`)."""
+        families: dict[str, list[float]] = defaultdict(list)
+        for prompt, by_name in self.timings.items():
+            one, other = (getattr(by_name[name], kind) for name in (slow, fast))
+            families[prompt.family].append(median(one) / median(other))
+        return {family: median(ratios) for family, ratios in families.items()}
+
+    def speed(self, name: str) -> float:
+        """Tokens per second of whole calls: median over prompts."""
+        return median(
+            len(timings[name].tokens) / median(timings[name].wall) for timings in self.timings.values()
+        )
+
+    def rate(self, index: int) -> dict[str, float]:
+        """Per family the draft's mean acceptance rate (0) or tokens per pass (1)."""
+        families: dict[str, list[float]] = defaultdict(list)
+        for prompt, by_name in self.timings.items():
+            value = by_name[DRAFT].rates[index]
+            if value is not None:
+                families[prompt.family].append(value)
+        return {family: sum(values) / len(values) for family, values in families.items()}
+
+
+def compare(
+    subjects: Subjects,
+    prompts: Iterable[Prompt],
+    *,
+    length: int,
+    gamma: int,
+    repeats: int,
+    tell: Callable[[str], None],
+) -> Comparison:
+    """Time every decoder on every prompt `repeats` times, in turn, after one untimed call each."""
+    prompts = list(prompts)
+    counts = {
+        name: _best_threads(subjects, prompts[0], length, draft)
+        for name, draft in ((GENERATE, None), (ASSISTED, gamma))
+    }
+
+    def ours(proposer: str, record: str) -> Callable[[Prompt, Timing], list[int]]:
+        settings = sd.Settings(proposer=proposer, draft_length=gamma, max_new_tokens=length, record=record)
+
+        def call(prompt: Prompt, timing: Timing) -> list[int]:
+            trace = sd.decode(subjects.models, prompt.ids, settings)
+            timing.clock.append(trace.stats.decode_s)
+            timing.rates = (trace.stats.acceptance_rate, trace.stats.tokens_per_pass)
+            return trace.token_ids
+
+        return call
+
+    def theirs(name: str, draft: int | None) -> Callable[[Prompt, Timing], list[int]]:
+        return lambda prompt, timing: subjects.generate(prompt.ids, length, counts[name], draft)
+
+    decoders = {
+        PLAIN: ours("none", "full"),
+        GENERATE: theirs(GENERATE, None),
+        DRAFT: ours("draft-model", "full"),
+        ASSISTED: theirs(ASSISTED, gamma),
+        DRAFT_OFF: ours("draft-model", "off"),
+        PLAIN_OFF: ours("none", "off"),
+    }
+    result = Comparison({}, counts, [])
+    for prompt in prompts:
+        tell(f"{prompt.family}: {prompt.name}")
+        timings = {name: Timing() for name in decoders}
+        for name, decoder in decoders.items():
+            timings[name].tokens = decoder(prompt, Timing())
+        for _ in range(repeats):
+            for name, decoder in decoders.items():
+                began, busy = time.perf_counter(), time.process_time()
+                decoder(prompt, timings[name])
+                timings[name].wall.append(time.perf_counter() - began)
+                timings[name].cpu.append(time.process_time() - busy)
+        result.timings[prompt] = timings
+        result.mismatches += [
+            f"{prompt.family}, {prompt.name}: {name} differs from {GENERATE} at token {place}"
+            for name in decoders
+            if (place := _first_difference(timings[name].tokens, timings[GENERATE].tokens)) is not None
+        ]
+    return result
+
+
+def _best_threads(subjects: Subjects, prompt: Prompt, length: int, gamma: int | None) -> int:
+    """transformers is given the thread count it is fastest on, of ours and torch's own choice."""
+    counts = sorted({subjects.models.threads, subjects.default_threads})
+    seconds: dict[int, list[float]] = {count: [] for count in counts}
+    for turn in range(4):
+        for count in counts:
+            began = time.perf_counter()
+            subjects.generate(prompt.ids, min(length, 24), count, gamma)
+            if turn:
+                seconds[count].append(time.perf_counter() - began)
+    return min(counts, key=lambda count: median(seconds[count]))
+
+
+def _first_difference(one: list[int], other: list[int]) -> int | None:
+    if one == other:
+        return None
+    pairs = zip(one, other, strict=False)
+    return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))

@@ -1,0 +1,225 @@
+"""How the page feels: browser and decoder on this machine together, as a visitor would have it.
+
+    python -m benchmarks.page [--json FILE] [--repeat 5]
+
+Starts the app, waits until the models are warm, and measures in Chromium: page interactive, Run to the first token on
+screen, updates per second while running, Stop to idle. Medians over the repeats.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+ROOT = Path(__file__).resolve().parent.parent
+PROMPT = "tokens=256&seed=1"
+LONG = "tokens=900&temperature=1"
+
+# In every frame: how much committed text is on screen. A frame in which it grew is an update.
+WATCH = """
+() => {
+  const seen = (window.__seen = { start: null, updates: [] });
+  let last = 0;
+  const committed = () => {
+    let total = 0;
+    for (const host of document.querySelectorAll("[data-testid^=stBidiComponent]")) {
+      const lanes = host.shadowRoot?.querySelectorAll(".is-live .committed") ?? [];
+      for (const lane of lanes) total += lane.textContent.length;
+    }
+    return total;
+  };
+  document.addEventListener("click", () => { seen.start = performance.now(); last = 0; seen.updates = []; }, true);
+  const frame = (now) => {
+    if (seen.start !== null) {
+      const length = committed();
+      if (length > last) seen.updates.push(performance.now());
+      last = length;
+    }
+    requestAnimationFrame(frame);
+  };
+  requestAnimationFrame(frame);
+}
+"""
+
+
+@contextmanager
+def app(log: Path) -> Iterator[str]:
+    """The app on a free port, warm; what it says goes to `log`."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    environment = {**os.environ, "PORT": str(port), "HOST": "127.0.0.1"}
+    with log.open("wb") as output:
+        command = [sys.executable, "-m", "app"]
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        deadline = time.monotonic() + 120
+        while _health(url).get("models") != "ready":
+            if time.monotonic() > deadline or process.poll() is not None:
+                raise SystemExit("The app did not become ready; start it by hand to see why.")
+            time.sleep(0.2)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def _health(url: str) -> dict[str, Any]:
+    try:
+        with urllib.request.urlopen(f"{url}/healthz", timeout=5) as answer:
+            body: dict[str, Any] = json.load(answer)
+            return body
+    except OSError:
+        return {}
+
+
+def _busy(url: str) -> bool:
+    runs = _health(url)["runs"]
+    return bool(runs["loading"] + runs["queued"] + runs["running"])
+
+
+def _open(browser: Browser, url: str, query: str) -> tuple[Page, float]:
+    """A page in a fresh session, and the seconds until its Run button could be pressed."""
+    page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
+    began = time.perf_counter()
+    page.goto(f"{url}/?{query}")
+    page.get_by_role("button", name="Run").wait_for()
+    return page, time.perf_counter() - began
+
+
+def measure_run(browser: Browser, url: str) -> dict[str, float]:
+    """One run to its end."""
+    page, interactive = _open(browser, url, PROMPT)
+    page.wait_for_timeout(500)
+    page.evaluate(WATCH)
+    page.get_by_role("button", name="Run").click()
+    page.get_by_text("Target passes saved").wait_for(timeout=120_000)
+    seen = page.evaluate("window.__seen")
+    # A pause means that something else was drawn; only what was drawn while the run went on counts.
+    updates = [at for at in seen["updates"] if at - seen["updates"][0] <= _live_ms(seen["updates"])]
+    page.context.close()
+    duration = (updates[-1] - updates[0]) / 1000
+    return {
+        "interactive_s": interactive,
+        "first_token_s": (seen["updates"][0] - seen["start"]) / 1000,
+        "updates_per_s": (len(updates) - 1) / duration if duration > 0 else 0.0,
+        "run_s": duration,
+    }
+
+
+def _live_ms(updates: list[float]) -> float:
+    """How long the text kept growing without a pause of half a second."""
+    end = updates[0]
+    for at in updates:
+        if at - end > 500:
+            break
+        end = at
+    return end - updates[0]
+
+
+def measure_stop(browser: Browser, url: str) -> dict[str, float]:
+    """Stop a long run; seconds until nothing computes, and what a round took."""
+    page, _ = _open(browser, url, LONG)
+    page.get_by_role("button", name="Run").click()
+    page.locator(".lane").nth(1).locator(".round").nth(5).wait_for(state="attached")
+    page.wait_for_timeout(300)
+    began = time.perf_counter()
+    page.keyboard.press("Escape")
+    while _busy(url):
+        time.sleep(0.002)
+    idle = time.perf_counter() - began
+    page.get_by_text("Target passes saved").wait_for()
+    run_id = parse_qs(urlsplit(page.url).query)["run"][0]
+    stats = page.request.get(f"{url}/traces/{run_id}-1.json").json()["stats"]
+    page.context.close()
+    round_s = (stats["draft_s"] + stats["verify_s"] + stats["other_s"]) / stats["target_passes"]
+    return {"stop_to_idle_s": idle, "round_s": round_s}
+
+
+def measure_leave(browser: Browser, url: str) -> dict[str, float]:
+    """Close the tab of a long run; seconds until nothing computes."""
+    page, _ = _open(browser, url, LONG)
+    page.get_by_role("button", name="Run").click()
+    page.locator(".lane").nth(1).locator(".round").nth(5).wait_for(state="attached")
+    began = time.perf_counter()
+    page.context.close()
+    while _busy(url):
+        time.sleep(0.002)
+    return {"closed_tab_to_idle_s": time.perf_counter() - began}
+
+
+WANTED = {
+    "interactive_s": ("page interactive", "≤ 3 s"),
+    "first_token_s": ("Run to first token on screen", "≤ 0.5 s"),
+    "updates_per_s": ("browser updates while running", "≥ 10 per s"),
+    "stop_to_idle_s": ("Escape to compute idle, seen outside", ""),
+    "closed_tab_to_idle_s": ("closed tab to idle, seen outside", ""),
+    "asked_to_idle_s": ("server heard Stop to compute idle", "≤ one round"),
+    "round_s": ("a round of the speculative lane", ""),
+    "run_s": ("the run itself", ""),
+}
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    rows: dict[str, list[float]] = {}
+    log = Path(tempfile.mkdtemp()) / "server.log"
+    with app(log) as url, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-background-networking"]
+        )
+        for turn in range(arguments.repeat + 1):
+            for measured in (
+                measure_run(browser, url),
+                measure_stop(browser, url),
+                measure_leave(browser, url),
+            ):
+                for key, value in measured.items():
+                    if turn:  # the first turn warms the browser's cache and the decoder
+                        rows.setdefault(key, []).append(value)
+        browser.close()
+    rows["asked_to_idle_s"] = [
+        float(found) for found in re.findall(r"stopped, ([0-9.]+) s after", log.read_text())
+    ]
+    print(f"{'what':38}{'median':>10}{'worst':>10}   wanted")
+    for key, (title, wanted) in WANTED.items():
+        values = rows[key]
+        worst = min(values) if key == "updates_per_s" else max(values)
+        print(f"{title:38}{statistics.median(values):10.3f}{worst:10.3f}   {wanted}")
+    result = {
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "load_average": os.getloadavg()[0],
+        "median": {key: statistics.median(values) for key, values in rows.items()},
+        "all": rows,
+    }
+    if arguments.json:
+        arguments.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    else:
+        print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
