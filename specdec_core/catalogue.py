@@ -34,7 +34,7 @@ class Entry:
 
 
 _ENTRIES = (
-    Entry(BUNDLED, "Specdec family (bundled)", "specdec-target", "specdec-draft", 7.3, 0.9, "Ships with the app; CPU."),
+    Entry(BUNDLED, "Specdec family (bundled)", "specdec-target", "specdec-draft", 7.9, 0.9, "Ships with the app; CPU."),
     Entry(
         "gpt2", "GPT-2 and DistilGPT-2", "openai-community/gpt2", "distilbert/distilgpt2", 124, 82,
         "The classic pair; the draft has half the layers, so there is little to win.",

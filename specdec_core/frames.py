@@ -10,7 +10,8 @@ from .trace import Nodes, Trace
 def frames(trace: Trace) -> dict[str, pd.DataFrame]:
     """Four tables: `rounds`, `nodes` (one row per proposed token), `positions` and `tokens` (per committed one).
 
-    Times are in seconds on the lane's clock, entropies in nats. Columns that were not recorded are missing.
+    Rounds count from 0, as in the record. Times are in seconds on the lane's clock, entropies in nats. Columns that
+    were not recorded are missing.
     """
     return {
         "rounds": _rounds(trace),
@@ -65,7 +66,7 @@ def _positions(trace: Trace) -> pd.DataFrame:
             "entropy_p": position.entropy_p,
             "entropy_q": position.entropy_q,
             "overlap": position.overlap,
-            "top_p": position.model_p.prob[0],
+            "top_model_p": position.model_p.prob[0],
             "draw": position.draw,
         }
         for row in trace.rounds

@@ -215,7 +215,7 @@ def _candidates(probs: Tensor) -> list[Candidates]:
     heads = []
     for ids, values, tail in zip(top.indices.tolist(), top.values.tolist(), tails, strict=True):
         count = sum(value > 0.0 for value in values)
-        heads.append(Candidates(ids[:count], values[:count], tail))
+        heads.append(Candidates(ids[:count], values[:count], tail if count == len(values) else 0.0))
     return heads
 
 

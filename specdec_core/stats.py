@@ -1,6 +1,7 @@
 """The numbers of a run and their definitions (design: Words).
 
-- acceptance rate α = accepted / (accepted + rejected). Unreached and cut nodes were not judged and do not count.
+- acceptance rate α = accepted / (accepted + rejected). Unreached nodes were not judged, and cut nodes
+  lie beyond the end of the text; neither counts.
 - tokens per target pass τ = committed tokens / target passes after prefill; bonus and corrected tokens count, so
   plain decoding has τ = 1 exactly.
 - tokens per second = committed tokens / (draft + verify + judge + commit time); prefill and recording are apart.

@@ -69,10 +69,11 @@ class Header:
 class Nodes:
     """The proposal tree of a round as columns, in topological order; parent −1 is the root (the last committed token).
 
-    `p` and `q` are what the judge saw (after temperature, top-k, top-p; one-hot at temperature 0; q = 1 where the
-    proposal was deterministic); `model_p` and `model_q` are the models' own probabilities at temperature 1. `rank` is
-    the token's rank in the target's distribution (1 = most likely), `entropy` that distribution's entropy. `threshold`
-    is the probability with which the coin let this node pass, given that it was judged.
+    `p` and `q` are after temperature, top-k and top-p (one-hot at temperature 0): p is what the judge saw, q the law
+    the token was drawn from (1 where the proposal was deterministic), which a rule such as token matching may ignore.
+    `model_p` and `model_q` are the models' own probabilities at temperature 1; `rank` (1 = most likely) and `entropy`
+    are of the target's own distribution at the node's parent. `threshold` is the probability with which the coin let
+    this node pass, given that it was judged.
     """
 
     parent: Annotated[list[Annotated[int, Field(ge=-1)]], Column]
@@ -104,7 +105,8 @@ class Position:
 
     `at` is the node after which the token stands (−1: the root). `q` is None where nothing was drafted there,
     `residual` None where nothing was rejected; `draw` is the uniform number that drew a corrected or bonus token.
-    `overlap` is Σ min(p, q), the probability that a token drafted from q passes speculative sampling.
+    `overlap` is Σ min(p, q), the probability that a token drafted from q passes speculative sampling. The entropies
+    are of the models' own distributions at temperature 1.
     """
 
     at: Annotated[int, Field(ge=-1)]

@@ -18,7 +18,7 @@ class PromptLookup(Proposer):
     title = "Prompt lookup"
     summary = (
         "Looks for the last few tokens earlier in the text and proposes what came after them, with no second model. "
-        "It wins when the answer repeats the prompt (edits, summaries, code) and proposes little or nothing elsewhere."
+        "It wins when the answer repeats the prompt (edits, summaries, code); elsewhere its guesses are mostly wrong."
     )
     options = {"max_ngram": int}  # noqa: RUF012 (declared ClassVar in the base)
 

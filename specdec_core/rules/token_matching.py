@@ -23,8 +23,8 @@ class TokenMatching(Rule):
     title = "Token matching"
     summary = (
         "Draws the target's own next token and keeps the proposal only if it is the same one, so the text follows the "
-        "target's law exactly. Above temperature 0 it accepts less than speculative sampling, because a likely "
-        "proposal fails whenever the target happens to draw another token."
+        "target's law exactly. Above temperature 0 it accepts less of a sampled draft than speculative sampling, "
+        "because a likely proposal fails whenever the target happens to draw another token."
     )
 
     def judge(self, tree: TokenTree, p: Tensor, q: Tensor | None, coins: Sequence[float]) -> Judgement:

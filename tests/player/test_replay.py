@@ -110,7 +110,7 @@ def test_speedup_is_the_ratio_of_the_lanes_rates(page: Page) -> None:
 def test_slower_is_said_as_plainly(page: Page, server: Server) -> None:
     server.files["/traces/spec.json"] = spec_trace(ms=60).to_json()
     open_player(page)
-    expect(page.locator(".speedup-words")).to_have_text("slower than Plain")
+    expect(page.locator(".speedup-words")).to_have_text("the speed of Plain: slower")
     assert float(page.locator(".speedup-value").inner_text().rstrip("×")) < 1
 
 

@@ -8,7 +8,7 @@ const SHOWN = 4; // candidates of each distribution that are shown at once
  * @typedef {{id: number, text: string, p: number|null, q: number|null, pBound: number|null, qBound: number|null,
  *   chosen: boolean, committed: boolean, minor: boolean}} Row a null probability is only known to be at most its bound
  * @typedef {{rows: Row[], pRest: number|null, qRest: number|null, hasQ: boolean}} Bars
- * @typedef {{text: string, verdict: string|null, source: string|null, committed: string|null, round: number, label: string, greedy: boolean,
+ * @typedef {{text: string, verdict: string|null, source: string|null, committed: string|null, round: number, label: string, greedy: boolean, matching: boolean,
  *   judged: Bars|null, models: Bars|null, overlap: number|null, residual: {rows: {id: number, text: string, prob: number,
  *   committed: boolean}[], rest: number}|null, draw: number|null, coin: {u: number, threshold: number, ratio: boolean}|null,
  *   facts: Record<string, number|null>|null, missing: "record"|"place"|null, q: "model"|"fixed"|"none"}} Odds
@@ -51,6 +51,7 @@ export function oddsOf(lane, selection) {
     round: selection.round + 1,
     label: lane.label,
     greedy: lane.temperature === 0,
+    matching: settings.rule === "token-matching",
     judged: position?.p ? bars(position.p, position.q, exact.judged) : null,
     models: position?.model_p ? bars(position.model_p, position.model_q, exact.models) : null,
     committed: position?.source ?? null,

@@ -88,7 +88,8 @@ export function createOdds() {
     else if (odds.greedy && !odds.coin) notes.push(O.modelsOnly);
     if (odds.q === "fixed") notes.push(using === "judged" ? O.pointMass : O.modelless);
     else if (odds.q === "none" && odds.source) notes.push(O.undrafted);
-    if (both && odds.overlap !== null) notes.push(O.overlapIs(odds.overlap));
+    if (both && odds.matching) notes.push(O.matching);
+    else if (both && odds.overlap !== null) notes.push(O.overlapIs(odds.overlap));
     if (odds.source === "bonus" && odds.draw !== null && !odds.greedy) notes.push(O.drawn(odds.draw));
     for (const note of notes) parts.push(el("p", { class: "note" }, note));
     return parts;
@@ -153,7 +154,7 @@ function coin(odds) {
     el("h3", {}, O.coin),
     el("div", { class: "axis", "aria-hidden": "true" }, pass, needle),
     el("div", { class: "axis-ends", "aria-hidden": "true" }, el("span", {}, "0"), el("span", {}, "1")),
-    el("p", { class: "note" }, words, " ", odds.greedy ? O.greedy : ratio ? O.ratio : null),
+    el("p", { class: "note" }, words, " ", odds.greedy ? O.greedy : odds.matching ? O.matchRatio : ratio ? O.ratio : null),
   );
 }
 
@@ -169,8 +170,9 @@ function residual(odds) {
   };
   rows.forEach(add);
   if (odds.residual.rest > 1e-6) add({ text: null, prob: odds.residual.rest, committed: false });
-  const note = odds.draw === null || odds.greedy ? O.residualIs : `${O.residualIs} ${O.drawn(odds.draw)}`;
-  return el("div", { class: "residual" }, el("h3", {}, O.residual), table, el("p", { class: "note" }, note));
+  const law = odds.matching ? O.matchResidualIs : O.residualIs;
+  const note = odds.draw === null || odds.greedy ? law : `${law} ${O.drawn(odds.draw)}`;
+  return el("div", { class: "residual" }, el("h3", {}, odds.matching ? O.matchResidual : O.residual), table, el("p", { class: "note" }, note));
 }
 
 function facts(values) {

@@ -53,16 +53,18 @@ function draw(trace, round, lane) {
   const branching = round.proposals.some((item) => item.parent !== item.node - 1);
   const parts = [];
   if (round.proposals.length) parts.push(el("span", { class: "chips-word" }, T.proposed));
+  // At temperature 0 the judge's p and q are only 0 and 1, and the models' own say more; above it the judge's decide.
+  const own = trace?.header?.settings?.temperature === 0;
   for (const item of round.proposals) {
-    // At temperature 0 the judge's p and q are only 0 and 1; the models' own say more.
-    const p = number(list(nodes.model_p)[item.node]) ?? number(list(nodes.p)[item.node]);
-    const q = number(list(nodes.model_q)[item.node]);
+    const drafted = number(list(nodes.model_q)[item.node]);
+    const p = (own ? number(list(nodes.model_p)[item.node]) : null) ?? number(list(nodes.p)[item.node]);
+    const q = own || drafted === null ? drafted : number(list(nodes.q)[item.node]);
     const facts = [p === null ? null : `p ${prob(p)}`, q === null ? null : `q ${prob(q)}`, branching ? `depth ${item.depth}` : null];
     parts.push(chip(item.text, item.verdict, item.node, round.index, lane, facts.filter(Boolean)));
   }
-  const own = round.tokens.find((token) => token.node < 0);
+  const written = round.tokens.find((token) => token.node < 0);
   if (!round.proposals.length) parts.push(el("span", { class: "chips-word" }, T.nothing));
-  if (own) parts.push(el("span", { class: "chips-word" }, T.wrote), chip(own.name, own.source, -1, round.index, lane, []));
+  if (written) parts.push(el("span", { class: "chips-word" }, T.wrote), chip(written.name, written.source, -1, round.index, lane, []));
   return parts;
 }
 

@@ -35,6 +35,12 @@ export function prob(value) {
   return value.toFixed(3);
 }
 
+/** "u = 0.250", or "u < 0.001" where three decimals do not do. */
+function named(name, value) {
+  const text = prob(value);
+  return /^[<>]/.test(text) ? `${name} ${text}` : `${name} = ${text}`;
+}
+
 /** Seconds or milliseconds, at a readable length. */
 export function seconds(value) {
   return value < 0.0995 ? `${(value * 1000).toFixed(1)} ms` : `${value.toFixed(2)} s`;
@@ -81,6 +87,10 @@ export const O = {
   draft: "draft q",
   overlap: "both, min(p, q)",
   overlapIs: (value) => `Overlap Σ min(p, q) = ${prob(value)}: how likely a proposal passes here.`,
+  matching: "Token matching does not look at q: a proposal passes with probability p.",
+  matchRatio: "The threshold is p: the token stays if the target's own draw is the same one.",
+  matchResidual: "After a rejection: p without the rejected token",
+  matchResidualIs: "The target draws from what is left of p.",
   oneHot: "At temperature 0 the judge sees all of p on the target's most likely token. How sure the models were is in the other view.",
   modelsOnly: "These are the models' own probabilities (temperature 1). The judge compared the distributions of the other view.",
   pointMass: "Nothing was drawn from a distribution here: the proposal was fixed, so q is 1 on it.",
@@ -96,19 +106,19 @@ export const O = {
   drawn: (u) => `The number that drew it was ${prob(u)}.`,
   coin: "The coin",
   axis: "from 0 to 1",
-  passes: (u, threshold) => `u = ${prob(u)} is below the threshold ${prob(threshold)}: accepted.`,
-  fails: (u, threshold) => `u = ${prob(u)} is not below the threshold ${prob(threshold)}: rejected.`,
+  passes: (u, threshold) => `${named("u", u)} is below the threshold ${prob(threshold)}: accepted.`,
+  fails: (u, threshold) => `${named("u", u)} is not below the threshold ${prob(threshold)}: rejected.`,
   ratio: "The threshold is min(1, p/q).",
   greedy: "At temperature 0 the threshold is 1 for the target's first choice and 0 for every other token, whatever the coin says.",
   pPart: "pass", failPart: "fail",
   unreached: "It was never judged: a proposal before it was rejected.",
   pruned: "It was never judged: it was taken out of the tree before the check.",
-  cut: "It was never judged: the text ended before it.",
+  cut: "Its verdict does not count: the text ended before it.",
   discarded: "It was never judged: it belonged to a guess that came to nothing.",
   recorded: "What was recorded of it",
   nothing: "This record holds only the tokens, without probabilities. Run it again with full recording to see the odds.",
   sibling: "The distributions of this place were not recorded, because no token was committed here.",
-  facts: { p: "p, as judged", q: "q, as judged", model_p: "target's own p", model_q: "draft's own q", rank: "rank in p", entropy: "entropy of p (nats)" },
+  facts: { p: "p, as judged", q: "q, as judged", model_p: "target's own p", model_q: "draft's own q", rank: "rank in the target's own p", entropy: "entropy of the target's own p (nats)" },
 };
 
 export const T = {
@@ -126,8 +136,8 @@ export const T = {
 
   speedup: "Measured speedup",
   none: "—",
-  times: (value) => `${value < 10 ? value.toFixed(2) : value.toFixed(1)}×`,
-  faster: (value, label) => (value > 1.005 ? `faster than ${label}` : value < 0.995 ? `slower than ${label}` : `as fast as ${label}`),
+  times: (value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
+  faster: (value, label) => (value > 1.005 ? `faster than ${label}` : value < 0.995 ? `the speed of ${label}: slower` : `as fast as ${label}`),
   notyet: "needs one round in both lanes",
   how: "What is this number?",
   definition:
