@@ -30,8 +30,7 @@ COPY app ./app
 RUN chmod -R a+rX .
 
 USER lab
-# The server's address is given so that Streamlit does not ask an outside service for it at the start.
-ENV HOST=0.0.0.0 PORT=8501 STREAMLIT_BROWSER_SERVER_ADDRESS=localhost
+ENV HOST=0.0.0.0 PORT=8501
 EXPOSE 8501
 
 # Unknown paths answer 200 with the app's page, so the check reads the body.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import streamlit as st
 
@@ -76,7 +77,9 @@ def essentials(missing: dict[str, str | None]) -> None:
         name: f"{title} (not with these models)" if missing.get(name) else title
         for name, title in offers.PROPOSERS.items()
     }
-    name = _pick("Who guesses", titles, "proposer", define("Proposer", "Draft model", "Target model"))
+    name = _pick(
+        "Who guesses (proposer)", titles, "proposer", define("Proposer", "Draft model", "Target model")
+    )
     if missing.get(name):
         st.caption(f":material/block: {plain(missing[name] or '')}")
     else:  # until the core can tell, the word's definition keeps the place
@@ -102,8 +105,8 @@ def essentials(missing: dict[str, str | None]) -> None:
         )
 
 
-def more_settings(chat_template: bool) -> None:
-    """Everything else, in three columns."""
+def more_settings(models: Any | None) -> None:
+    """Everything else, in three columns. `models` are the chosen models once they are loaded."""
     model, text, draws = st.columns(3, gap="medium")
     with model:
         _model_picker()
@@ -122,7 +125,8 @@ def more_settings(chat_template: bool) -> None:
             placeholder="Nothing",
             help=r"Decoding ends after any of these texts; type your own. `\n` is a line break, `\n\n` an empty line.",
         )
-        if chat_template:
+        # Before its models are loaded a link may already ask for the template; the run tells if there is none.
+        if models.chat_template if models else choice().target is not None:
             st.toggle(
                 "Use the chat template",
                 key="chat",
@@ -238,6 +242,19 @@ def choice() -> Choice:
     return Choice(entry.target if entry else None, entry.draft if entry else None, device, dtype)
 
 
+def loaded() -> Any | None:
+    """The chosen models, if they are loaded."""
+    try:
+        return services.shelf().ready(_permitted(choice()))
+    except ModelError:
+        return None
+
+
+def _permitted(wanted: Choice) -> Choice:
+    listed = {name for entry in catalogue().values() for name in (entry.target, entry.draft) if name}
+    return permitted(wanted, services.operator(), listed)
+
+
 def request() -> Request:
     """What Run asks for.
 
@@ -252,8 +269,7 @@ def request() -> Request:
     wanted = choice()
     if wanted.target == "":
         raise ModelError("Name the target model first: a hub id such as openai-community/gpt2.")
-    listed = {name for entry in catalogue().values() for name in (entry.target, entry.draft) if name}
-    allowed = permitted(wanted, services.operator(), listed)
+    allowed = _permitted(wanted)
     common = Settings(
         proposer="none",
         draft_length=state.gamma,

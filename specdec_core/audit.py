@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import get_args
 
 from .trace import Round, Trace, Verdict
@@ -77,6 +78,8 @@ def _sequence(trace: Trace) -> Iterator[str]:
         yield "The committed tokens do not make the output."
     if "".join(trace.output.texts) != trace.output.text:
         yield "The pieces of the output do not join to its text."
+    if trace.output.offsets != [0, *accumulate(map(len, trace.output.texts))][: len(trace.output.texts)]:
+        yield "The offsets of the output are not where its pieces begin."
 
 
 def _totals(trace: Trace) -> Iterator[str]:

@@ -133,6 +133,10 @@ def check_architecture(config: PreTrainedConfig, name: str) -> None:
         raise ModelError(
             f"'{name}' ({config.model_type}) is not a causal language model. Choose one that writes text."
         )
+    if config.to_dict().get("is_decoder") is False:  # a field that only encoder families have
+        raise ModelError(
+            f"'{name}' ({config.model_type}) is an encoder; it fills gaps. Choose a model that writes text."
+        )
     if getattr(MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], "_is_stateful", False):
         raise ModelError(_not_croppable(name, config.model_type, "a recurrent state"))
     layers = DynamicCache(config=config).layers
@@ -201,8 +205,8 @@ def _explain(source: str, error: Exception) -> str:
             f"'{name}' could not be loaded: it is no folder here, and the hub cannot be reached or has no such files. "
             "Check the name, and the network if it is a hub id."
         )
-    first = text.strip().splitlines()[0][:200] if text.strip() else kind
-    return f"'{name}' could not be loaded: {first}"
+    first = text.strip().splitlines()[0][:200].rstrip(" .:") if text.strip() else kind
+    return f"'{name}' could not be loaded: {first}. Its files may be damaged or incomplete; fetch or save them again."
 
 
 def _no_safetensors(source: str) -> str:

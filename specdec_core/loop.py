@@ -93,7 +93,8 @@ class _Loop:
             with threads(plan.models.threads):
                 step, reason = self._round()
             yield step
-        rounds = self.recorder.finish()
+        with threads(plan.models.threads):
+            rounds = self.recorder.finish()
         rest = self.pieces.rest()
         if rest and self.output.texts:
             self.output.texts[-1] += rest

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import index
 from typing import Self
 
 from .errors import PromptError, SettingsError
@@ -129,7 +130,12 @@ def _read_prompt(models: Models, prompt: str | Sequence[int]) -> tuple[str, list
             ) from None
         text, ids = prompt, models.codec.encode(prompt)
     else:
-        ids = [int(token) for token in prompt]
+        try:
+            ids = [index(token) for token in prompt]
+        except TypeError:
+            raise PromptError(
+                "A prompt is text or a list of token ids; this one holds something else."
+            ) from None
         width = models.target.vocabulary
         bad = next((token for token in ids if not 0 <= token < width), None)
         if bad is not None:

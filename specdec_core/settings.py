@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from .errors import SettingsError, sentence
 
@@ -20,6 +20,13 @@ def _number(value: object) -> object:
     """Refuse booleans where a number is meant; pydantic would read True as 1."""
     if isinstance(value, bool):
         raise ValueError("a number is expected")
+    return value
+
+
+def _temperature(value: float) -> float:
+    """Refuse what divides logits to overflow; 0 is not a small temperature but another law."""
+    if 0.0 < value < 0.01:
+        raise ValueError("a temperature is 0 (greedy) or at least 0.01")
     return value
 
 
@@ -39,7 +46,7 @@ class Settings(BaseModel):
     rule: str = Field("speculative-sampling", max_length=64)
     draft_length: Annotated[int, Number] = Field(4, ge=1, le=MAX_DRAFT_LENGTH)
     max_new_tokens: Annotated[int, Number] = Field(128, ge=1, le=MAX_NEW_TOKENS)
-    temperature: Annotated[float, Number] = Field(0.0, ge=0.0, le=10.0)
+    temperature: Annotated[float, Number, AfterValidator(_temperature)] = Field(0.0, ge=0.0, le=10.0)
     top_k: Annotated[int, Number] = Field(0, ge=0, le=1_000_000)
     top_p: Annotated[float, Number] = Field(1.0, gt=0.0, le=1.0)
     seed: Annotated[int, Number] = Field(0, ge=0, lt=2**63)

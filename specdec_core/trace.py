@@ -34,7 +34,7 @@ Seconds = Annotated[float, Field(ge=0.0, le=1e7)]
 Count = Annotated[int, Field(ge=0, le=10**9)]
 Token = Annotated[int, Field(ge=0, le=10**7)]
 Short = Annotated[str, Field(max_length=500)]
-Column = Field(max_length=MAX_NODES)
+Column = Field(max_length=MAX_NODES, fail_fast=True)
 
 
 @dataclass(slots=True)
@@ -60,8 +60,8 @@ class Header:
     draft: ModelInfo | None
     settings: Annotated[dict[str, Any], Field(max_length=64)]
     prompt: Annotated[str, Field(max_length=1_000_000)]
-    prompt_ids: Annotated[list[Token], Field(max_length=1_000_000)]
-    prompt_texts: Annotated[list[str], Field(max_length=1_000_000)]
+    prompt_ids: Annotated[list[Token], Field(max_length=1_000_000, fail_fast=True)]
+    prompt_texts: Annotated[list[str], Field(max_length=1_000_000, fail_fast=True)]
     vocabulary: Count  # the target's number of logits
 
 
@@ -94,7 +94,7 @@ class Nodes:
 class Candidates:
     """The head of a distribution: token ids and probabilities in falling order, and the mass of everything else."""
 
-    id: Annotated[list[Token], Field(max_length=64)]
+    id: Annotated[list[Token], Field(max_length=64, fail_fast=True)]
     prob: Annotated[list[Probability], Field(max_length=64)]
     tail: Probability
 
@@ -191,9 +191,9 @@ class Stats:
 class Output:
     """The committed tokens; `texts` are their pieces, which join to `text`; `offsets` are where each piece begins."""
 
-    ids: Annotated[list[Token], Field(max_length=100_000)]
-    texts: Annotated[list[str], Field(max_length=100_000)]
-    offsets: Annotated[list[Count], Field(max_length=100_000)]
+    ids: Annotated[list[Token], Field(max_length=100_000, fail_fast=True)]
+    texts: Annotated[list[str], Field(max_length=100_000, fail_fast=True)]
+    offsets: Annotated[list[Count], Field(max_length=100_000, fail_fast=True)]
     text: Annotated[str, Field(max_length=4_000_000)]
 
 
@@ -202,11 +202,11 @@ class Trace:
     """One finished (or cancelled) decode. See design: the record is the product."""
 
     header: Header
-    rounds: Annotated[list[Round], Field(max_length=100_000)]
+    rounds: Annotated[list[Round], Field(max_length=100_000, fail_fast=True)]
     output: Output
     end: EndReason
     stats: Stats
-    texts: Annotated[dict[Annotated[str, Field(pattern=r"^[0-9]{1,8}$")], str], Field(max_length=1_000_000)]
+    texts: Annotated[dict[str, str], Field(max_length=1_000_000)]  # token id → its own text
     format: Literal["specdec-trace"] = FORMAT
     version: Literal[1] = VERSION
 
@@ -243,15 +243,20 @@ class Trace:
         Raises:
             TraceError: one sentence, if the text is too large, is not a trace of this version, or breaks its schema.
         """
-        data = text.encode() if isinstance(text, str) else text
+        try:
+            data = text.encode() if isinstance(text, str) else text
+        except UnicodeEncodeError:
+            raise TraceError(
+                "This is not a trace: its text holds half of a character (a lone surrogate)."
+            ) from None
         if len(data) > MAX_JSON_BYTES:
             raise TraceError(
                 f"The trace has {len(data):,} bytes; at most {MAX_JSON_BYTES:,} are read. "
                 "Record it with record='tokens' or with fewer tokens."
             )
-        content = _content(data)
+        _check_kind(data)
         try:
-            trace = _adapter().validate_python(content)
+            trace = _adapter().validate_json(data, strict=True)
         except ValidationError as error:
             raise TraceError(f"This is not a valid trace: {sentence(error)}") from None
         _check_shape(trace)
@@ -265,18 +270,22 @@ def _adapter() -> TypeAdapter[Trace]:
     return TypeAdapter(Trace)
 
 
-def _content(data: bytes) -> object:
-    """The parsed JSON; names the common mistakes (not JSON, another version) before the schema's many messages."""
+def _check_kind(data: bytes) -> None:
+    """Name the common mistakes (not JSON, another version) before the schema's many messages."""
     try:
         content = from_json(data, allow_inf_nan=False)
     except ValueError as error:
         raise TraceError(f"This is not a trace: the file is not complete JSON ({error}).") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise TraceError(f"This is not a trace: its 'format' is not '{FORMAT}'.")
-    if content.get("version") != VERSION:
+    if content.get("version") != VERSION or isinstance(content["version"], bool):
         given = str(content.get("version"))[:20]
         raise TraceError(f"This trace has version {given}; this program reads version {VERSION}.")
-    return content
+    texts = content.get("texts")
+    if not isinstance(texts, dict) or not all(key.isdigit() and len(key) <= 8 for key in texts):
+        raise TraceError("This is not a valid trace: 'texts' must map token ids to their texts.")
+    if not all(isinstance(value, str) for value in texts.values()):
+        raise TraceError("This is not a valid trace: 'texts' must map token ids to their texts.")
 
 
 def _check_shape(trace: Trace) -> None:
@@ -300,5 +309,17 @@ def _check_shape(trace: Trace) -> None:
             )
         if len(row.committed.token) != len(row.committed.source):
             raise TraceError(f"This is not a valid trace: round {row.index} has tokens without a source.")
+        if row.block_mass is not None and len(row.block_mass) != size:
+            raise TraceError(
+                f"This is not a valid trace: round {row.index} has a 'block_mass' of another length."
+            )
+        for position in row.positions:
+            for head in (position.p, position.model_p, position.q, position.model_q, position.residual):
+                if head is not None and not 0 < len(head.id) == len(head.prob):
+                    raise TraceError(
+                        f"This is not a valid trace: round {row.index} has ids without probabilities."
+                    )
+    if len(trace.header.prompt_ids) != len(trace.header.prompt_texts):
+        raise TraceError("This is not a valid trace: the prompt's ids and texts differ in length.")
     if not len(trace.output.ids) == len(trace.output.texts) == len(trace.output.offsets):
         raise TraceError("This is not a valid trace: the output's ids, texts and offsets differ in length.")

@@ -1,10 +1,16 @@
-"""What all tests share: no network, and a device to run on."""
+"""What all tests share: no network, a device to run on, and one browser."""
 
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 # Set before anything imports the hub client: a test that reaches for the network must fail, not wait.
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -21,3 +27,25 @@ def device(request: pytest.FixtureRequest) -> str:
         if not torch.cuda.is_available():
             pytest.skip("this machine has no CUDA device")
     return name
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium of the system, or Playwright's own; where there is none, tests are skipped, and fail in CI."""
+    from playwright.sync_api import Error, sync_playwright
+
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    # Root in a container has no sandbox.
+    arguments = ["--no-sandbox", "--disable-background-networking"]
+    with sync_playwright() as playwright:
+        try:
+            opened = playwright.chromium.launch(executable_path=path, args=arguments)
+        except Error as error:
+            sentence = (
+                "No Chromium was found: run `make test`, or install one (Debian: apt-get install chromium)."
+            )
+            if os.environ.get("CI"):
+                raise RuntimeError(sentence) from error
+            pytest.skip(sentence)
+        yield opened
+        opened.close()

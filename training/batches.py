@@ -75,13 +75,22 @@ class SourceRows:
 class Batches:
     """Endless training batches from the folder written by `prepare`."""
 
-    def __init__(self, folder: Path, context: int, batch: int, seed: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        context: int,
+        batch: int,
+        seed: int,
+        weights_by_name: dict[str, float] | None = None,
+    ) -> None:
+        """Weights come from the manifest; `weights_by_name` replaces those of the sources it names."""
         manifest = folder / "manifest.json"
         if not manifest.is_file():
             raise ValueError(f"No prepared data in {folder}: run the `prepare` stage first.")
         listed = json.loads(manifest.read_text(encoding="utf-8"))
         used = [row for row in listed if row["weight"] > 0 and row["train_tokens"] > 0]
-        weights = np.array([row["weight"] for row in used], dtype=np.float64)
+        replaced = weights_by_name or {}
+        weights = np.array([replaced.get(row["name"], row["weight"]) for row in used], dtype=np.float64)
         self.weights = weights / weights.sum()
         self.sources = [
             SourceRows(folder, row["name"], index, context + 1, seed) for index, row in enumerate(used)

@@ -12,7 +12,7 @@ from training.checkpoints import load_state, require_checkpoint
 from training.evaluate import bits_per_byte, bytes_per_token, family_losses, heldout_rows
 from training.fetch import load_sources
 from training.latency import latency_ratio
-from training.mix import FAMILIES, SOURCES
+from training.mix import FAMILIES, FOCUS, SOURCES
 from training.plot import loss_plot, read_losses
 from training.reading import agreement, continuation, load_pair, load_prompts
 from training.shapes import DRAFT, TARGET
@@ -102,7 +102,11 @@ def prompt_table(measured: dict[str, Any]) -> str:
 def licence_table(data: Path) -> str:
     """Sources, licences and shares of the mix."""
     manifest = json.loads((data / "manifest.json").read_text(encoding="utf-8"))
-    mix = [[r["name"], r["family"], f"{r['weight']:g} %", f"{r['train_tokens']:,}"] for r in manifest]
+    closing = sum(FOCUS.values())
+    mix = []
+    for row in manifest:
+        late = f"{100 * FOCUS[row['name']] / closing:.1f} %"
+        mix.append([row["name"], row["family"], f"{row['weight']:g} %", late, f"{row['train_tokens']:,}"])
     first = table(
         ["corpus file", "repository", "commit", "licence"],
         [[s["output"], s["repo"], s.get("commit", "not recorded"), s["licence"]] for s in load_sources()],
@@ -196,9 +200,9 @@ proposed token at temperature 1 without top-k or top-p. *Ends in a loop*: the la
 
 ## Data and licences
 
-{written:g} % of the mix is exercises written by program in `training/tasks.py` and
-`training/tables.py`. Rows whose source says `split: test`, and the two evaluation files, were never trained on.
-The FairytaleQA test stories may also stand in the fairy-tale collections.
+{written:g} % of the wide mix is exercises written by program in `training/tasks.py` and `training/tables.py`; the
+closing phase (`--focus`) has shares of its own. Rows whose source says `split: test`, and the two evaluation
+files, were never trained on. The FairytaleQA test stories may also stand in the fairy-tale collections.
 
 {licence_table(data)}
 

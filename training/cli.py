@@ -72,6 +72,7 @@ def pretrain(
     compiled: Annotated[
         bool, typer.Option("--compile", help="Use torch.compile (needs a C++ compiler).")
     ] = False,
+    focus: Annotated[bool, typer.Option("--focus", help="Weights of the closing phase (mix.py).")] = False,
 ) -> None:
     """Train a model on text; continues the run if it has a checkpoint."""
     from training.loop import Plan
@@ -79,9 +80,10 @@ def pretrain(
     from training.pretrain import pretrain as run_pretraining
     from training.shapes import shape_named
 
-    plan = Plan(minutes, tokens, context, batch, seed, decay_share=decay_share)
+    plan = Plan(minutes, tokens, context, batch, seed, decay_share=decay_share, focus=focus)
     run = runs / (name or model)
     state = run_pretraining(run, shape_named(model), runs / "data", plan, pick_device(device), compiled)
+    remember_command(runs)
     typer.echo(
         f"{state['step']} steps, {state['tokens']} tokens, {state['seconds'] / 60:.1f} minutes in {run}."
     )
@@ -124,6 +126,7 @@ def distill(
     compiled: Annotated[
         bool, typer.Option("--compile", help="Use torch.compile (needs a C++ compiler).")
     ] = False,
+    focus: Annotated[bool, typer.Option("--focus", help="Weights of the closing phase (mix.py).")] = False,
 ) -> None:
     """Teach the draft to guess like the target (KL divergence on the training mix)."""
     from training.checkpoints import require_checkpoint
@@ -131,7 +134,7 @@ def distill(
     from training.loop import Plan
     from training.pretrain import pick_device
 
-    plan = Plan(minutes, tokens, context, batch, seed, warmup_steps=50, decay_share=decay_share)
+    plan = Plan(minutes, tokens, context, batch, seed, warmup_steps=50, decay_share=decay_share, focus=focus)
     start, teacher = require_checkpoint(runs / draft), require_checkpoint(runs / target)
     state = run_distillation(runs / name, start, teacher, runs / "data", plan, pick_device(device), compiled)
     remember_command(runs)
@@ -212,8 +215,8 @@ def everything(
     runs: Runs = RUNS,
     models: Models = MODELS,
     target_minutes: Annotated[float, typer.Option(help="Budget of the target.")] = 68,
-    draft_minutes: Annotated[float, typer.Option(help="Budget of the draft's pretraining.")] = 7,
-    distill_minutes: Annotated[float, typer.Option(help="Budget of the distillation.")] = 9,
+    draft_minutes: Annotated[float, typer.Option(help="Budget of the draft's pretraining.")] = 8,
+    distill_minutes: Annotated[float, typer.Option(help="Budget of the distillation.")] = 8,
     compiled: Annotated[
         bool, typer.Option("--compile", help="Use torch.compile (needs a C++ compiler).")
     ] = False,
@@ -221,9 +224,10 @@ def everything(
     """All stages after `fetch`, one after the other."""
     tokenizer(corpus, runs)
     prepare(corpus, runs)
-    pretrain("target", runs, target_minutes, compiled=compiled)
-    pretrain("draft", runs, draft_minutes, decay_share=0.0, compiled=compiled)
-    distill(runs, minutes=distill_minutes, compiled=compiled)
+    pretrain("target", runs, 0.8 * target_minutes, decay_share=0.0, compiled=compiled)
+    pretrain("target", runs, target_minutes, decay_share=0.2, compiled=compiled, focus=True)
+    pretrain("draft", runs, draft_minutes, decay_share=0.0, compiled=compiled, focus=True)
+    distill(runs, minutes=distill_minutes, compiled=compiled, focus=True)
     export("target", runs, models)
     export("draft", runs, models, name="draft-distilled")
     card(runs, models)

@@ -19,6 +19,7 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 from training.batches import Batches
 from training.checkpoints import latest_checkpoint, load_optimisers, load_state, load_weights, save_checkpoint
 from training.evaluate import family_losses, heldout_rows
+from training.mix import FOCUS
 from training.model import SmallLlama
 from training.optimisers import Optimisers, Rates, relative_rate
 
@@ -39,6 +40,7 @@ class Plan:
     heldout_per_source: int = 4
     rates: Rates = field(default_factory=Rates)
     stop_after_steps: int | None = None
+    focus: bool = False
 
     def progress(self, seconds: float, tokens: int) -> float:
         """Spent share of the budget, 0 to 1 and over."""
@@ -93,7 +95,7 @@ def train(
     `objective` maps int64 ids [batch, context + 1] to the loss (a scalar, nats per token).
     """
     run.mkdir(parents=True, exist_ok=True)
-    batches = Batches(data, plan.context, plan.batch, plan.seed)
+    batches = Batches(data, plan.context, plan.batch, plan.seed, FOCUS if plan.focus else None)
     optimisers = Optimisers(model, plan.rates)
     state: dict[str, Any] = {"step": 0, "tokens": 0, "seconds": 0.0, "shape": model.shape.to_dict()}
     checkpoint = latest_checkpoint(run)

@@ -117,4 +117,39 @@ SOURCES: tuple[Source, ...] = (
     Source("plays", "poem", 1, lambda c: formats.poems(c, "poetry_tinyshakespeare.txt.xz")),
 )
 
-__all__ = ["FAMILIES", "SOURCES", "Document", "Source", "Split", "split_by_hash"]
+# Weights of the closing phase (`--focus`): what the shipped prompts ask for, in plain modern English. The
+# wider mix comes first; a model this small, seeing this few tokens, writes better for narrowing down at the end.
+FOCUS: dict[str, float] = {
+    "tinystories": 40,
+    "picture_books": 2,
+    "fables": 4,
+    "fairy_tales": 2,
+    "copying": 9,
+    "conversions": 1,
+    "tables": 4,
+    "forms": 3,
+    "summaries": 8,
+    "fairytale_questions": 1,
+    "fact_questions": 5,
+    "name_questions": 1,
+    "functions": 3,
+    "leetcode": 2,
+    "algorithms": 2,
+    "algorithms_2": 1,
+    "exercises": 1,
+    "mbpp": 1.5,
+    "puzzles": 0.2,
+    "small_libraries": 0.2,
+    "standard_library": 0.1,
+    "class_templates": 2,
+    "function_templates": 2,
+    "synthetic_problems": 1,
+    "school_problems": 0.2,
+    "short_problems": 0.2,
+    "step_by_step": 0.6,
+    "number_rows": 2,
+    "poems": 2.5,
+    "plays": 0.5,
+}
+
+__all__ = ["FAMILIES", "FOCUS", "SOURCES", "Document", "Source", "Split", "split_by_hash"]

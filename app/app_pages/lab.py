@@ -53,13 +53,13 @@ with words, st.popover("Glossary", icon=":material/menu_book:", width="stretch")
 if complaints := st.session_state.complaints:
     st.warning("  \n".join(plain(complaint) for complaint in complaints), icon=":material/link_off:")
 
-loaded = services.shelf().ready(controls.choice())
+models = controls.loaded()
 with st.container(border=True, key="desk"):
     writing, choosing = st.columns([3, 2], gap="medium")
     with writing:
         prompt.prompt_box()
     with choosing:
-        controls.essentials(loaded.available() if loaded else {})
+        controls.essentials(models.available() if models else {})
         with st.container(horizontal=True, vertical_alignment="center"):
             asked = st.button(
                 "Run",
@@ -71,7 +71,7 @@ with st.container(border=True, key="desk"):
             )
             stop_slot = st.container()
     with st.expander("More settings", icon=":material/tune:", key="more"):
-        controls.more_settings(bool(loaded and loaded.chat_template))
+        controls.more_settings(models)
 
 if asked:
     try:

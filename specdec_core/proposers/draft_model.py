@@ -29,7 +29,7 @@ class DraftModel(Proposer):
         self.draft: Reader = resources.draft
 
     def start(self, context: Context) -> None:
-        self.draft.prefill(context.tokens[:-1])
+        self.draft.prefill(self._readable(context.tokens[:-1]))
 
     def propose(self, context: Context) -> Proposal:
         length = min(context.settings.draft_length, context.limit)
@@ -37,7 +37,7 @@ class DraftModel(Proposer):
             return Proposal(TokenTree())
         warp, draft = context.warp, self.draft
         # The root, and after a fully accepted round also the last draft token, which the draft has not read yet.
-        unread = torch.tensor(context.tokens[draft.length :], device=draft.device)
+        unread = torch.tensor(self._readable(context.tokens[draft.length :]), device=draft.device)
         numbers = [] if warp.greedy else context.uniforms(length)
         rows: list[Tensor] = []
         drafted: list[Tensor] = []
@@ -56,6 +56,11 @@ class DraftModel(Proposer):
         tokens: list[int] = torch.stack(drafted).tolist()
         stacked = torch.stack(kept) if kept else None
         return Proposal(TokenTree.chain(tokens), q=stacked, logits=torch.stack(rows), passes=length)
+
+    def _readable(self, tokens: list[int]) -> list[int]:
+        """Ids beyond a narrower draft's padding as its last id; what it then guesses is judged like any guess."""
+        last = self.draft.vocabulary - 1
+        return [min(token, last) for token in tokens]
 
     def observe(self, context: Context, outcome: Outcome) -> None:
         before = len(context.tokens) - len(outcome.tokens)

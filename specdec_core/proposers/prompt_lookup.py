@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from ..settings import Options
+from ..errors import SettingsError
+from ..settings import Options, Settings
 from ..tree import TokenTree
 from .base import Context, Outcome, Proposal, Proposer, Resources
+
+MAX_NGRAM = 16
 
 
 class PromptLookup(Proposer):
@@ -26,9 +29,16 @@ class PromptLookup(Proposer):
         super().__init__(resources, options)
         longest = options.get("max_ngram", 3)
         assert isinstance(longest, int)
-        self.longest = max(1, min(longest, 16))
+        self.longest = longest
         self.followers: dict[tuple[int, ...], int] = {}  # n-gram → where its most recent follower stands
         self.indexed = 0
+
+    @classmethod
+    def check(cls, settings: Settings) -> None:
+        super().check(settings)
+        longest = settings.options.get("max_ngram", 3)
+        if not isinstance(longest, int) or not 1 <= longest <= MAX_NGRAM:
+            raise SettingsError(f"Option 'max_ngram' must lie between 1 and {MAX_NGRAM}, got {longest!r}.")
 
     def start(self, context: Context) -> None:
         self._index(context.tokens)

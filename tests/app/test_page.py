@@ -11,7 +11,9 @@ from streamlit.testing.v1 import AppTest
 
 from app import links, services
 from app.models import Choice, Shelf
+from app.policy import Policy
 from app.runs import Runs
+from specdec_core import race
 
 MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
 
@@ -220,7 +222,6 @@ def test_a_link_to_a_run_that_is_no_longer_kept_says_so(fresh: Runs, run_id: str
 
 
 def test_a_model_that_does_not_exist_is_a_sentence(monkeypatch: pytest.MonkeyPatch, fresh: Runs) -> None:
-    from specdec_core import race
     from specdec_core.errors import ModelError
 
     def load(choice: Choice) -> object:
@@ -240,10 +241,38 @@ def test_a_model_that_does_not_exist_is_a_sentence(monkeypatch: pytest.MonkeyPat
     assert "is not a model's name" in words(at).replace("\\", "")
 
 
+def test_a_folder_below_the_root_is_loaded_and_then_known_to_the_page(
+    monkeypatch: pytest.MonkeyPatch, fresh: Runs, tmp_path: Path
+) -> None:
+    from specdec_core import testing
+
+    from .conftest import law
+
+    (tmp_path / "mine").mkdir()
+    seen = []
+
+    def load(choice: Choice) -> object:
+        seen.append(choice.target)
+        return testing.scripted(law)
+
+    shelf = Shelf(load, lambda name, told: None)
+    runs = Runs(lambda choice, gone: shelf.get(choice, gone), race)
+    monkeypatch.setattr(services, "operator", lambda: Policy(models="any", models_root=tmp_path.resolve()))
+    monkeypatch.setattr(services, "shelf", lambda: shelf)
+    monkeypatch.setattr(services, "runs", lambda: runs)
+    at = page(model="other", target="mine", tokens="4", proposer="prompt-lookup", prompt="abc")
+    press(at, "go")
+    finish(at, runs)
+    assert seen == [str(tmp_path.resolve() / "mine")]
+    assert at.metric[0].label == "Measured speedup"
+    # Without a draft, the proposer that needs one says so where it is chosen.
+    at.selectbox(key="proposer").set_value("draft-model").run()
+    assert "needs a draft model" in words(at).replace("\\", "")
+
+
 def test_only_the_bundled_models_are_offered_where_the_operator_wants_it(
     monkeypatch: pytest.MonkeyPatch, fresh: Runs
 ) -> None:
-    from app.policy import Policy
 
     monkeypatch.setattr(services, "operator", lambda: Policy(models="bundled"))
     at = page(model="other", target="someone/else")
@@ -255,8 +284,6 @@ def test_while_the_models_warm_up_the_page_says_so_and_run_waits(
     monkeypatch: pytest.MonkeyPatch, fresh: Runs
 ) -> None:
     import threading
-
-    from specdec_core import race
 
     from .conftest import scripted_models
 

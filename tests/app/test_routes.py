@@ -67,7 +67,9 @@ def test_every_response_has_the_security_headers(client: TestClient) -> None:
         policy = headers["content-security-policy"]
         assert "default-src 'self'" in policy
         assert "frame-ancestors 'self'" in policy
-        assert "'unsafe-inline'" not in policy.split("script-src")[1].split(";")[0]
+        scripts = policy.split("script-src")[1].split(";")[0]
+        assert "unsafe-inline" not in scripts
+        assert "unsafe-eval" not in scripts
 
 
 def test_a_stream_has_numbered_events_from_started_to_done(client: TestClient, run: Run) -> None:

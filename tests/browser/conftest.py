@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -15,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 ROOT = Path(__file__).resolve().parents[2]
 START_S = 120
 expect.set_options(timeout=20_000)
-ARGUMENTS = ["--no-sandbox", "--disable-background-networking"]  # root in a container has no sandbox
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -75,22 +73,6 @@ def _ready(server: Server) -> bool:
         return bool(server.health()["models"] == "ready")
     except OSError:
         return False
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """Chromium of the system, or Playwright's own."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    with sync_playwright() as playwright:
-        try:
-            browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        except Error as error:
-            sentence = "No Chromium was found: run `make browser`, or install one (Debian: apt-get install chromium)."
-            if os.environ.get("CI"):
-                raise RuntimeError(sentence) from error
-            pytest.skip(sentence)
-        yield browser
-        browser.close()
 
 
 class Sight(list[str]):

@@ -37,6 +37,8 @@ BAD = [
     {"top_k": -1},
     {"top_k": 0.5},
     {"top_k": True},
+    {"temperature": 1e-45},
+    {"temperature": 0.009},
     {"top_p": 0.0},
     {"top_p": 1.1},
     {"top_p": -1},
@@ -142,16 +144,14 @@ def test_settings_are_immutable_and_but_validates() -> None:
         base.but(draft_length=-1)
 
 
-@pytest.mark.parametrize("temperature", [1e-45, 1e-38, 1e-30, 1e-6, 0.01, 10.0])
+@pytest.mark.parametrize("temperature", [0.01, 0.05, 1.0, 10.0])
 @pytest.mark.parametrize("proposer", ["none", "draft-model"])
 def test_every_temperature_that_is_taken_can_be_decoded_at(temperature: float, proposer: str) -> None:
-    """Catches: logits divided to infinity, whose softmax is not a number. Near zero the text is the greedy one."""
+    """Catches: logits divided to infinity, whose softmax is not a number."""
     models = scripted(wavering(12, 1), wavering(12, 2))
     settings = sd.Settings(proposer=proposer, max_new_tokens=12)
     trace = sd.decode(models, [1, 2], settings.but(temperature=temperature))
     assert trace.audit() == []
-    if temperature < 1e-3:
-        assert trace.token_ids == sd.decode(models, [1, 2], settings).token_ids
 
 
 def test_errors_are_value_errors() -> None:

@@ -30,7 +30,7 @@ CHOICES = st.fixed_dictionaries(
         "rule": st.sampled_from(["speculative-sampling", "token-matching", "exact-match"]),
         "draft_length": st.integers(1, 9),
         "max_new_tokens": st.integers(1, 30),
-        "temperature": st.one_of(st.just(0.0), st.floats(1e-3, 10.0)),
+        "temperature": st.one_of(st.just(0.0), st.floats(0.01, 10.0)),
         "top_k": st.integers(0, 9),
         "top_p": st.floats(1e-6, 1.0),
         "seed": st.integers(0, 2**63 - 1),
