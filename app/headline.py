@@ -44,7 +44,7 @@ def show(run: Run) -> None:
     gamma = run.request.lanes[1].draft_length
     modelled = numbers.modelled_speedup(base, stats, gamma)
     judged = stats.accepted + stats.rejected
-    sampled = run.request.lanes[1].temperature > 0
+    part = run.request.lanes[1].temperature > 0 and numbers.parting(first, other) is not None
     _metrics(
         [
             (
@@ -52,8 +52,8 @@ def show(run: Run) -> None:
                 _times(numbers.measured_speedup(base, stats)),
                 define("Measured speedup")
                 + f"\n\nHere {_speed(stats.tokens_per_second)} against {_speed(base.tokens_per_second)}. "
-                "Recording is not timed." + ("\n\nThe two lanes wrote different texts." if sampled else ""),
-                "measured · texts differ" if sampled else MEASURED,
+                "Recording is not timed." + ("\n\nThe two lanes wrote different texts." if part else ""),
+                "measured · texts differ" if part else MEASURED,
             ),
             (
                 "Modelled speedup",

@@ -59,12 +59,17 @@ def parting(first: Trace, second: Trace) -> int | None:
 def verdict_on_texts(plain: Trace, other: Trace) -> tuple[bool | None, str]:
     """Whether the texts agree, and the sentence that says so; None where they are not expected to agree."""
     temperature = other.header.settings.get("temperature", 0.0)
-    if temperature and temperature > 0:
-        return None, (
-            f"At temperature {temperature:g} the lanes draw tokens at random, so their texts differ and the speedup "
-            "compares two different texts. A lossless rule keeps the target's distribution, not its words."
-        )
     at = parting(plain, other)
+    if temperature and temperature > 0:
+        outcome = (
+            f"they part at token {at + 1} and the speedup compares two different texts"
+            if at is not None
+            else "here they happened to write the same"
+        )
+        return None, (
+            f"At temperature {temperature:g} the lanes draw tokens at random: {outcome}. "
+            "A lossless rule keeps the target's distribution, not its words."
+        )
     shared = min(len(plain.token_ids), len(other.token_ids))
     if at is not None:
         return False, (

@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncIterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -25,13 +26,22 @@ HEARTBEAT_S = 15.0
 TRACE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
+class Modules(StaticFiles):
+    """The player's modules; a browser asks each time whether they changed, so that it never mixes two versions."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers["Cache-Control"] = "no-cache"
+        return response
+
+
 def routes() -> list[BaseRoute]:
     """All routes of the app beside Streamlit's own."""
     return [
         Route("/healthz", healthz),
         Route("/runs/{run_id}/events", events),
         Route("/traces/{name}", trace),
-        Mount("/player", StaticFiles(directory=STATIC)),
+        Mount("/player", Modules(directory=STATIC)),
     ]
 
 

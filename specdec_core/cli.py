@@ -179,18 +179,16 @@ def race(
         err.print(
             _numbers([(name, trace.stats) for name, trace in zip(names, done, strict=True)], done[0].stats)
         )
-        if temperature == 0.0:
-            differing = [
-                name for name, trace in zip(names, done, strict=True) if trace.token_ids != done[0].token_ids
-            ]
-            err.print(
-                f"Texts that differ from plain decoding's: {', '.join(differing)}."
-                if differing
-                else "All texts are equal."
-            )
+        differing = [
+            name for name, trace in zip(names, done, strict=True) if trace.token_ids != done[0].token_ids
+        ]
+        if not differing:
+            err.print("All texts are equal.")
+        elif temperature == 0.0:
+            err.print(f"Texts that differ from plain decoding's: {', '.join(differing)}.")
         else:
             err.print(
-                "At a temperature above 0 the lanes draw different texts; their speeds compare, their words do not."
+                "Tokens were drawn at random and the texts differ: their speeds compare, their words do not."
             )
         for trace in done:
             _report(trace)

@@ -83,7 +83,13 @@ def test_above_temperature_0_different_texts_are_no_fault(race_traces: list[Trac
     )
     same, sentence = numbers.verdict_on_texts(plain, warm)
     assert same is None
-    assert "two different texts" in sentence
+    assert "happened to write the same" in sentence
+    other_ids = [warm.output.ids[0] + 1, *warm.output.ids[1:]]
+    same, sentence = numbers.verdict_on_texts(
+        plain, replace(warm, output=replace(warm.output, ids=other_ids))
+    )
+    assert same is None
+    assert "part at token 1" in sentence and "two different texts" in sentence
 
 
 def test_the_timeline_draws_every_phase_where_the_trace_has_it(race_traces: list[Trace]) -> None:

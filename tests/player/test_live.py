@@ -112,7 +112,7 @@ def test_a_broken_connection_loses_and_doubles_nothing(page: Page, server: Serve
 def test_the_queue_is_told(page: Page, server: Server) -> None:
     server.streams["/runs/a/events"] = lambda last: [(0, {"type": "queued", "place": 2})] if last < 0 else []
     live(page)
-    page.wait_for_function("shadow.querySelector('.notice').textContent.includes('2nd in the queue')")
+    page.wait_for_function("shadow.querySelector('.notice').textContent.includes('2 runs ahead of yours')")
 
 
 def test_an_error_is_one_sentence(page: Page, server: Server) -> None:

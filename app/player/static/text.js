@@ -1,13 +1,5 @@
 /** Every sentence and word the viewer sees. Functions where a text depends on something. */
 
-const ORDINALS = ["th", "st", "nd", "rd"];
-
-/** 1 → "1st". */
-function ordinal(n) {
-  const tens = n % 100;
-  return `${n}${tens > 10 && tens < 14 ? "th" : (ORDINALS[n % 10] ?? "th")}`;
-}
-
 /** "1 token", "2 tokens". */
 export function count(n, word) {
   return `${n} ${word}${n === 1 ? "" : /(s|x|ch|sh)$/.test(word) ? "es" : "s"}`;
@@ -178,7 +170,7 @@ export const T = {
   nothing: "nothing was proposed",
   phases: (draft, verify, other) => `draft ${seconds(draft)} · verify ${seconds(verify)} · other ${seconds(other)}`,
 
-  queued: (place) => `You are ${ordinal(place)} in the queue. The run starts by itself.`,
+  queued: (ahead) => `Waiting in line: ${count(ahead, "run")} ahead of yours. It starts by itself.`,
   connecting: "Waiting for the run to start.",
   reconnecting: "The connection was lost; trying again.",
   lost: "The run can no longer be reached. Start it again.",
