@@ -13,7 +13,7 @@ import streamlit as st
 from starlette.middleware import Middleware
 
 from app import services
-from app.headers import SecurityHeaders
+from app.headers import KnownHosts, SecurityHeaders
 from app.routes import routes
 
 
@@ -28,7 +28,10 @@ async def lifespan(_app: st.App) -> AsyncIterator[None]:
 app = st.App(
     Path(__file__).with_name("main.py"),
     routes=routes(),
-    middleware=[Middleware(SecurityHeaders)],
+    middleware=[
+        Middleware(SecurityHeaders),
+        Middleware(KnownHosts, hosts=lambda: services.operator().hosts),
+    ],
     lifespan=lifespan,
 )
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from collections.abc import Callable, Collection
 from hashlib import sha256
 from pathlib import Path
 
 import streamlit
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
@@ -37,6 +39,29 @@ def content_security_policy() -> str:
         "frame-ancestors": ["'self'"],
     }
     return "; ".join(" ".join([name, *sources]) for name, sources in rules.items())
+
+
+class KnownHosts:
+    """ASGI middleware: answers only to the host names that the operator allows, against DNS rebinding.
+
+    Args:
+        hosts: gives the names; an empty answer allows all.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Callable[[], Collection[str]]) -> None:
+        self.app, self.hosts = app, hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or refuse it with a sentence."""
+        hosts = self.hosts()
+        if scope["type"] == "http" and hosts:
+            named = Headers(scope=scope).get("host", "")
+            name = named if named.endswith("]") else named.rpartition(":")[0] or named
+            if name.lower() not in hosts:
+                refusal = PlainTextResponse("This server does not answer to that host name.", status_code=400)
+                await refusal(scope, receive, send)
+                return
+        await self.app(scope, receive, send)
 
 
 class SecurityHeaders:

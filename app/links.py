@@ -9,7 +9,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from specdec_core.settings import MAX_STOP_STRINGS
+
 MAX_PROMPT = 20_000
+MAX_STOP_LENGTH = 64
 MAX_PROMPT_IN_LINK = 2_000
 DEVICES = ("auto", "cpu", "cuda", "mps")
 DTYPES = ("auto", "float32", "bfloat16", "float16")
@@ -38,6 +41,7 @@ class Number:
             math.isfinite(value)
             and self.low <= value <= self.high
             and not (self.whole and value != int(value))
+            and not (self is TEMPERATURE and 0 < value < 0.01)
         )
         return None if fits else f"{wanted}; the link says {_short(text)}, so {self.default:g} is used."
 
@@ -70,6 +74,21 @@ def problems(params: Mapping[str, str], choices: Mapping[str, tuple[str, ...]]) 
         named = ", ".join(f"“{_short(key)}”" for key in strange[:3])
         found.append(f"The link has settings this page does not know ({named}); they are left out.")
     return found
+
+
+def unusable(params: Mapping[str, str]) -> list[str]:
+    """The numeric settings of a link whose values no widget can take."""
+    return [number.key for number in NUMBERS if number.key in params and number.problem(params[number.key])]
+
+
+def stop_problems(stops: list[str]) -> list[str]:
+    """A sentence if a link's stop texts are too many or too long; they are then left out."""
+    if len(stops) <= MAX_STOP_STRINGS and all(len(text) <= MAX_STOP_LENGTH for text in stops):
+        return []
+    return [
+        f"A link can name up to {MAX_STOP_STRINGS} stop texts of up to {MAX_STOP_LENGTH} characters; "
+        "this one goes beyond that, so none is used."
+    ]
 
 
 OTHERS = {"prompt", "preset", "run", "round", "node", "stop", "chat", "target", "draft"}

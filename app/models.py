@@ -68,10 +68,13 @@ def permitted(choice: Choice, policy: Policy, catalogue: Collection[str]) -> Cho
 
 def _resolved(name: str, policy: Policy) -> str:
     root = policy.models_root
-    if root is not None and "\0" not in name:
-        folder = (root / name).resolve()  # follows links, so that a link cannot lead out of the root
-        if folder != root and folder.is_relative_to(root) and folder.is_dir():
-            return str(folder)
+    if root is not None:
+        try:
+            folder = (root / name).resolve()  # follows links, so that a link cannot lead out of the root
+            if folder != root and folder.is_relative_to(root) and folder.is_dir():
+                return str(folder)
+        except (OSError, ValueError):  # too long for a path, or not writable as one
+            pass
     # A name that is also a path here would be read from the disk by the loader, past the root.
     if HUB_ID.fullmatch(name) and ".." not in name and not Path(name).exists():
         return name

@@ -34,7 +34,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
     Raises:
         ValueError: one sentence naming the variable that makes no sense.
     """
-    host = environment.get("HOST", "").strip() or "127.0.0.1"
+    host = environment.get("HOST", "").strip().strip("[]").lower() or "127.0.0.1"
     port = environment.get("PORT", "").strip() or "8501"
     if not port.isdecimal() or not 0 < int(port) < 65536:
         raise ValueError(f"PORT has to be a number from 1 to 65535, got {port!r}.")
@@ -66,6 +66,6 @@ def _is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
     try:
-        return ip_address(host.strip("[]")).is_loopback
+        return ip_address(host).is_loopback
     except ValueError:
         return False

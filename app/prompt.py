@@ -20,6 +20,11 @@ def start_from_address(choices: Mapping[str, tuple[str, ...]]) -> None:
     if "prompt" in st.session_state:
         return
     st.session_state.complaints = links.problems(st.query_params.to_dict(), choices)
+    st.session_state.complaints += links.stop_problems(st.query_params.get_all("stop"))
+    for key in links.unusable(st.query_params.to_dict()):
+        del st.query_params[key]  # before a widget reads it: some fail on what they cannot hold
+    if links.stop_problems(st.query_params.get_all("stop")):
+        del st.query_params["stop"]
     families = presets.families()
     first = families[0].presets[0].text if families else "Once upon a time"
     asked = presets.find(st.query_params.get("preset"))

@@ -165,7 +165,11 @@ class Runs:
                     "Try again in a moment; your prompt and settings stay as they are."
                 )
             self._runs[run.id] = run
-            for old in [key for key, other in self._runs.items() if other.finished][: -self._keep]:
+            finished = [(key, other) for key, other in self._runs.items() if other.finished]
+            # Runs without a trace are counted apart, so that a burst of failures drops nobody's result.
+            empty = [key for key, other in finished if not other.ends][: -self._keep]
+            full = [key for key, other in finished if other.ends][: -self._keep]
+            for old in (*empty, *full):
                 for lane in self._runs.pop(old).ends:
                     self._archive.drop(f"{old}-{lane}")
         threading.Thread(target=self._work, args=(run,), name=f"run-{run.id}", daemon=True).start()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from collections.abc import Iterator
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,8 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from . import catalogue
-from .errors import SpecdecError
-from .events import Finished, Step
+from .errors import PromptError, SpecdecError
+from .events import Finished, Started, Step
 from .settings import Settings
 from .trace import Source, Stats, Trace
 
@@ -29,6 +31,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+for _stream in (sys.stdout, sys.stderr):  # a terminal that lacks a sign shows another one instead of an error
+    if isinstance(_stream, TextIOWrapper):
+        _stream.reconfigure(errors="replace")
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False)
 
@@ -103,10 +108,11 @@ def decode(
         models = _load(model, draft, device, dtype)
         screen = err if json == "-" else out
         text = _read(prompt)
-        screen.print(Text(text, style="dim"), end="")
         trace: Trace | None = None
         for event in stream(models, text, settings):
-            if isinstance(event, Step):
+            if isinstance(event, Started):
+                screen.print(Text(_shown(text), style="dim"), end="")
+            elif isinstance(event, Step):
                 screen.print(_verdicts(event), end="")
             elif isinstance(event, Finished):
                 trace = event.trace
@@ -175,7 +181,7 @@ def race(
                 elif isinstance(event, Finished):
                     traces[event.lane] = event.trace
         done = [traces[lane] for lane in range(len(names))]
-        out.print(Text(done[0].text))
+        (err if json == "-" else out).print(Text(_shown(done[0].text)))
         err.print(
             _numbers([(name, trace.stats) for name, trace in zip(names, done, strict=True)], done[0].stats)
         )
@@ -270,7 +276,17 @@ def _load(model: str | None, draft: str | None, device: str, dtype: str) -> Mode
 
 
 def _read(prompt: str) -> str:
-    return sys.stdin.read() if prompt == "-" else prompt
+    if prompt != "-":
+        return prompt
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError:
+        raise PromptError("Standard input is not UTF-8 text. Send the prompt as text.") from None
+
+
+def _shown(text: str) -> str:
+    """Text that may go to a terminal: control characters other than line breaks and tabs as ⟨…⟩."""
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", lambda found: f"⟨{ord(found[0]):02X}⟩", text)
 
 
 def _verdicts(step: Step) -> Text:
@@ -283,8 +299,8 @@ def _verdicts(step: Step) -> Text:
         style, mark = STYLES[source]
         if source == "corrected":
             for lost in rejected:
-                line.append(f"✗{lost}", style="red strike")
-        line.append(mark + text, style=style)
+                line.append(f"✗{_shown(lost)}", style="red strike")
+        line.append(mark + _shown(text), style=style)
     return line
 
 
@@ -334,11 +350,14 @@ def _write(trace: Trace, json: str | None) -> None:
 
 
 def _write_text(text: str, json: str) -> None:
-    if json == "-":
-        sys.stdout.write(text + "\n")
-        return
     try:
-        Path(json).write_text(text)
+        if json == "-":
+            sys.stdout.write(text + "\n")
+            sys.stdout.flush()
+            return
+        Path(json).write_text(text, encoding="utf-8")
+    except BrokenPipeError:
+        raise
     except OSError as error:
         reason = error.strerror or "unknown error"
         raise SpecdecError(

@@ -123,7 +123,10 @@ def check_architecture(config: PreTrainedConfig, name: str) -> None:
     """
     from transformers import DynamicCache
     from transformers.cache_utils import DynamicLayer
-    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+    from transformers.models.auto.modeling_auto import (
+        MODEL_FOR_CAUSAL_LM_MAPPING,
+        MODEL_FOR_MASKED_LM_MAPPING,
+    )
 
     if config.is_encoder_decoder:
         raise ModelError(
@@ -133,7 +136,7 @@ def check_architecture(config: PreTrainedConfig, name: str) -> None:
         raise ModelError(
             f"'{name}' ({config.model_type}) is not a causal language model. Choose one that writes text."
         )
-    if config.to_dict().get("is_decoder") is False:  # a field that only encoder families have
+    if type(config) in MODEL_FOR_MASKED_LM_MAPPING and getattr(config, "is_decoder", None) is False:
         raise ModelError(
             f"'{name}' ({config.model_type}) is an encoder; it fills gaps. Choose a model that writes text."
         )

@@ -243,6 +243,8 @@ class Trace:
         Raises:
             TraceError: one sentence, if the text is too large, is not a trace of this version, or breaks its schema.
         """
+        if not isinstance(text, str | bytes):
+            raise TraceError(f"A trace is read from JSON text, got {type(text).__name__}.")
         try:
             data = text.encode() if isinstance(text, str) else text
         except UnicodeEncodeError:
@@ -282,7 +284,9 @@ def _check_kind(data: bytes) -> None:
         given = str(content.get("version"))[:20]
         raise TraceError(f"This trace has version {given}; this program reads version {VERSION}.")
     texts = content.get("texts")
-    if not isinstance(texts, dict) or not all(key.isdigit() and len(key) <= 8 for key in texts):
+    if not isinstance(texts, dict) or not all(
+        key.isascii() and key.isdecimal() and len(key) <= 8 for key in texts
+    ):
         raise TraceError("This is not a valid trace: 'texts' must map token ids to their texts.")
     if not all(isinstance(value, str) for value in texts.values()):
         raise TraceError("This is not a valid trace: 'texts' must map token ids to their texts.")
@@ -321,5 +325,10 @@ def _check_shape(trace: Trace) -> None:
                     )
     if len(trace.header.prompt_ids) != len(trace.header.prompt_texts):
         raise TraceError("This is not a valid trace: the prompt's ids and texts differ in length.")
+    committed = sum(len(row.committed.token) for row in trace.rounds)
+    if trace.rounds and committed != len(trace.output.ids):
+        raise TraceError(
+            "This is not a valid trace: the rounds and the output differ in their number of tokens."
+        )
     if not len(trace.output.ids) == len(trace.output.texts) == len(trace.output.offsets):
         raise TraceError("This is not a valid trace: the output's ids, texts and offsets differ in length.")

@@ -172,8 +172,9 @@ float32, 128 tokens before it): target {target_ms:.1f} ms, draft {draft_ms:.1f} 
 
 ## Training
 
-Date {date}, {HARDWARE}. Muon (matrices) and AdamW (the rest), warmup–stable–decay, bfloat16 autocast, rows of
-1024 tokens, 8 rows a step.
+Date {date}, {HARDWARE}.
+Muon (matrices) and AdamW (the rest), warmup–stable–decay, bfloat16 autocast, rows of 1024 tokens, 8 rows a
+step. The machine was shared with other work, so the active minutes are longer than on a free one.
 
 {run_table(measured)}
 

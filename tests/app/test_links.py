@@ -140,3 +140,16 @@ def test_escaped_text_reads_as_it_was_typed(text: str) -> None:
     assert entities.unescape(inline) == text.replace("\n", " ")
     assert ":material/" not in plain(text)
     assert ":red[" not in plain(text)
+
+
+@pytest.mark.parametrize("text", ["inf", "nan", "1e400", "-3", "99999999999999"])
+@pytest.mark.parametrize("number", links.NUMBERS, ids=lambda number: number.key)
+def test_a_number_no_widget_can_take_leaves_the_address(number: links.Number, text: str) -> None:
+    assert links.unusable({number.key: text}) == [number.key]
+    assert links.unusable({number.key: f"{number.default:g}"}) == []
+
+
+def test_too_many_or_too_long_stop_texts_get_a_sentence() -> None:
+    assert links.stop_problems(["\n"] * 8) == []
+    assert len(links.stop_problems(["\n"] * 9)) == 1
+    assert len(links.stop_problems(["x" * 65])) == 1
