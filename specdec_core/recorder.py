@@ -18,7 +18,7 @@ from .settings import Record
 from .trace import TOP, Candidates, Committed, Nodes, Position, Round, Source, Verdict
 from .tree import TokenTree
 
-FLUSH_ROUNDS = 24
+FLUSH_ROUNDS = 10
 FLUSH_NUMBERS = 8_000_000  # logits held at most before they are described: 32 MB in float32
 
 
@@ -76,10 +76,10 @@ class Recorder:
         drafted = [raw for raw in batch if raw.draft_logits is not None]
         draft = _Described(torch.cat([raw.draft_logits for raw in drafted])) if drafted else None  # type: ignore[misc]
         heads = _Heads(batch, target, draft)
+        _fill_nodes(batch, target, draft)
         row = draft_row = 0
         for raw in batch:
             has_draft = raw.draft_logits is not None
-            _nodes(raw, target, row, draft if has_draft else None, draft_row)
             raw.row.positions = heads.positions(raw, row, draft_row if has_draft else None)
             raw.row.block_mass = _block_mass(raw)
             row += len(raw.logits)
@@ -93,34 +93,60 @@ class _Described:
     def __init__(self, logits: Tensor) -> None:
         self.logits = logits
         self.probs = logits.softmax(-1)
-        self.entropy: list[float] = torch.special.entr(self.probs).sum(-1).tolist()
+        # H = log Σ exp z − Σ p z, and log Σ exp z = max z − log max p: no logarithm and no exponential per number.
+        # −∞ (ids that a draft lacks) needs the longer way.
+        entropy = logits.amax(-1) - self.probs.amax(-1).log() - torch.linalg.vecdot(self.probs, logits)
+        entropy = entropy.clamp_min(0.0)
+        if not bool(entropy.isfinite().all()):
+            entropy = torch.special.entr(self.probs).sum(-1)
+        self.entropy: list[float] = entropy.tolist()
 
 
-def _nodes(raw: RawRound, target: _Described, row: int, draft: _Described | None, draft_row: int) -> None:
-    """Fill the columns of the round's nodes."""
-    nodes, tree = raw.row.nodes, raw.tree
-    nodes.coin, nodes.threshold = raw.coins, raw.judgement.thresholds
-    if not len(tree):
-        nodes.p, nodes.q, nodes.model_p, nodes.model_q, nodes.rank, nodes.entropy = [], [], [], [], [], []
-        return
+def _fill_nodes(batch: list[RawRound], target: _Described, draft: _Described | None) -> None:
+    """Fill the columns of all rounds' nodes; the rows of `target` and `draft` follow the batch's order."""
+    rows: list[int] = []
+    tokens: list[int] = []
+    drafted: list[int] = []  # per node its row in `draft`, −1 without one
+    row = draft_row = 0
+    for raw in batch:
+        rows += [row + parent + 1 for parent in raw.tree.parents]
+        tokens += raw.tree.tokens
+        known = raw.draft_logits is not None
+        drafted += [draft_row + parent + 1 if known else -1 for parent in raw.tree.parents]
+        row += len(raw.logits)
+        draft_row += 0 if raw.draft_logits is None else len(raw.draft_logits)
     device = target.logits.device
-    parents = torch.tensor(tree.parents, device=device) + 1
-    tokens = torch.tensor(tree.tokens, device=device)
-    rows = parents + row
-    nodes.model_p = target.probs[rows, tokens].tolist()
-    if raw.p is None:
-        best = target.logits[rows].argmax(-1)
-        nodes.p = (best == tokens).float().tolist()
-    else:
-        nodes.p = raw.p[parents, tokens].tolist()
-    nodes.q = [1.0] * len(tree) if raw.q is None else raw.q[parents, tokens].tolist()
-    if draft is None:
-        nodes.model_q = [None] * len(tree)
-    else:
-        nodes.model_q = draft.probs[parents + draft_row, tokens].tolist()
-    own = target.logits[rows, tokens].unsqueeze(-1)
-    nodes.rank = ((target.logits[rows] > own).sum(-1) + 1).tolist()
-    nodes.entropy = [target.entropy[row + parent + 1] for parent in tree.parents]
+    at, token = (
+        torch.tensor(rows, device=device, dtype=torch.long),
+        torch.tensor(tokens, device=device, dtype=torch.long),
+    )
+    logits = target.logits[at]
+    model_p = target.probs[at, token].tolist()
+    rank = ((logits > logits.gather(1, token.unsqueeze(1))).sum(-1) + 1).tolist()
+    best = (logits.argmax(-1) == token).float().tolist() if rows else []
+    model_q: list[float | None] = [None] * len(rows)
+    if draft is not None:
+        places = [place for place, where in enumerate(drafted) if where >= 0]
+        values = draft.probs[[drafted[place] for place in places], token[places]].tolist()
+        for place, value in zip(places, values, strict=True):
+            model_q[place] = value
+    start = 0
+    for raw in batch:
+        nodes, end = raw.row.nodes, start + len(raw.tree)
+        nodes.coin, nodes.threshold = raw.coins, raw.judgement.thresholds
+        nodes.model_p, nodes.model_q, nodes.rank = model_p[start:end], model_q[start:end], rank[start:end]
+        nodes.entropy = [target.entropy[where] for where in rows[start:end]]
+        nodes.p = best[start:end] if raw.p is None else _at(raw.p, raw.tree)
+        nodes.q = [1.0] * len(raw.tree) if raw.q is None else _at(raw.q, raw.tree)
+        start = end
+
+
+def _at(probs: Tensor, tree: TokenTree) -> list[float]:
+    """The probability of every node's token at its parent."""
+    if not len(tree):
+        return []
+    values: list[float] = probs[[parent + 1 for parent in tree.parents], tree.tokens].tolist()
+    return values
 
 
 class _Heads:
@@ -141,7 +167,7 @@ class _Heads:
                         drafted.append(raw.q[at + 1])
             row += len(raw.logits)
             draft_row += 0 if raw.draft_logits is None else len(raw.draft_logits)
-        corrected = [raw.judgement.final for raw in batch if _has_residual(raw)]
+        corrected = [raw.judgement.final for raw in batch if _has_residual(raw) and raw.p is not None]
         self.model_p = iter(_candidates(target.probs[target_rows]))
         self.model_q = iter(_candidates(draft.probs[draft_rows]) if draft is not None and draft_rows else [])
         self.p = iter(_candidates(torch.stack(warped)) if warped else [])
@@ -178,7 +204,7 @@ class _Heads:
                     model_p=model_p,
                     q=q,
                     model_q=model_q,
-                    residual=next(self.residual) if last and _has_residual(raw) else None,
+                    residual=self._residual(raw, committed.token[place]) if last else None,
                     entropy_p=self.target.entropy[row + at + 1],
                     entropy_q=self.draft.entropy[draft_row + at + 1] if has_draft and self.draft else None,  # type: ignore[operator]
                     overlap=overlap,
@@ -186,6 +212,12 @@ class _Heads:
                 )
             )
         return positions
+
+    def _residual(self, raw: RawRound, token: int) -> Candidates | None:
+        """What a corrected token was drawn from; one-hot at temperature 0."""
+        if not _has_residual(raw):
+            return None
+        return _point(token) if raw.p is None else next(self.residual)
 
 
 def _places(raw: RawRound) -> list[int]:
