@@ -18,8 +18,7 @@ from .settings import Record
 from .trace import TOP, Candidates, Committed, Nodes, Position, Round, Source, Verdict
 from .tree import TokenTree
 
-FLUSH_ROUNDS = 10
-FLUSH_NUMBERS = 8_000_000  # logits held at most before they are described: 32 MB in float32
+PAGE_NUMBERS = 600_000  # logits of a page: 2.4 MB in float32, so that describing it does not leave the cache
 
 
 @dataclass(slots=True)
@@ -38,6 +37,43 @@ class RawRound:
     draw: float | None
 
 
+class Page:
+    """Rows of logits, kept in one block that is written over and over, and room for their probabilities.
+
+    The rounds' own tensors go back to the allocator at once: fresh memory for each would cost more than the copy.
+    """
+
+    def __init__(self) -> None:
+        self._logits: Tensor | None = None
+        self._probs: Tensor | None = None
+        self._used = 0
+
+    def fits(self, rows: Tensor | None) -> bool:
+        """Whether these rows (n, V) can be written behind the ones that are there."""
+        if rows is None or self._logits is None:
+            return True
+        return rows.shape[1] == self._logits.shape[1] and self._used + len(rows) <= len(self._logits)
+
+    def write(self, rows: Tensor) -> Tensor:
+        """Copy rows (n, V) onto the page; returns them as they stand there."""
+        if self._logits is None or (not self._used and not self.fits(rows)):
+            size = max(len(rows), PAGE_NUMBERS // rows.shape[1])
+            self._logits, self._probs = (
+                rows.new_empty(size, rows.shape[1]),
+                rows.new_empty(size, rows.shape[1]),
+            )
+        written = self._logits[self._used : self._used + len(rows)]
+        written.copy_(rows)
+        self._used += len(rows)
+        return written
+
+    def read(self) -> tuple[Tensor, Tensor]:
+        """All rows since the last reading, and as many rows for their probabilities; the page is empty again."""
+        assert self._logits is not None and self._probs is not None
+        used, self._used = self._used, 0
+        return self._logits[:used], self._probs[:used]
+
+
 @dataclass(slots=True)
 class Recorder:
     """Collects raw rounds and turns them into `Round`s of the trace."""
@@ -46,7 +82,8 @@ class Recorder:
     rounds: list[Round] = field(default_factory=list)
     seconds: float = 0.0
     _waiting: list[RawRound] = field(default_factory=list)
-    _numbers: int = 0
+    _target: Page = field(default_factory=lambda: Page())
+    _draft: Page = field(default_factory=lambda: Page())
 
     def add(self, raw: RawRound) -> None:
         """Take one round; it is described now or with the next few."""
@@ -55,10 +92,12 @@ class Recorder:
         began = time.perf_counter()
         self.rounds.append(raw.row)
         if self.mode == "full":
-            self._waiting.append(raw)
-            self._numbers += raw.logits.numel() * (2 if raw.p is None else 4)
-            if len(self._waiting) >= FLUSH_ROUNDS or self._numbers > FLUSH_NUMBERS:
+            if self._waiting and not (self._target.fits(raw.logits) and self._draft.fits(raw.draft_logits)):
                 self._describe()
+            raw.logits = self._target.write(raw.logits)
+            if raw.draft_logits is not None:
+                raw.draft_logits = self._draft.write(raw.draft_logits)
+            self._waiting.append(raw)
         self.seconds += time.perf_counter() - began
 
     def finish(self) -> list[Round]:
@@ -71,10 +110,11 @@ class Recorder:
 
     @torch.inference_mode()
     def _describe(self) -> None:
-        batch, self._waiting, self._numbers = self._waiting, [], 0
-        target = _Described(torch.cat([raw.logits for raw in batch]))
-        drafted = [raw for raw in batch if raw.draft_logits is not None]
-        draft = _Described(torch.cat([raw.draft_logits for raw in drafted])) if drafted else None  # type: ignore[misc]
+        batch, self._waiting = self._waiting, []
+        target = _Described(*self._target.read())
+        draft = (
+            _Described(*self._draft.read()) if any(raw.draft_logits is not None for raw in batch) else None
+        )
         heads = _Heads(batch, target, draft)
         _fill_nodes(batch, target, draft)
         row = draft_row = 0
@@ -90,9 +130,9 @@ class Recorder:
 class _Described:
     """A stack of logits (N, V) with the models' own probabilities (temperature 1) and their entropies."""
 
-    def __init__(self, logits: Tensor) -> None:
+    def __init__(self, logits: Tensor, room: Tensor) -> None:
         self.logits = logits
-        self.probs = logits.softmax(-1)
+        self.probs = torch.softmax(logits, -1, out=room)
         # H = log Σ exp z − Σ p z, and log Σ exp z = max z − log max p: no logarithm and no exponential per number.
         # −∞ (ids that a draft lacks) needs the longer way.
         entropy = logits.amax(-1) - self.probs.amax(-1).log() - torch.linalg.vecdot(self.probs, logits)
