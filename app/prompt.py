@@ -21,10 +21,9 @@ def start_from_address(choices: Mapping[str, tuple[str, ...]]) -> None:
         return
     st.session_state.complaints = links.problems(st.query_params.to_dict(), choices)
     st.session_state.complaints += links.stop_problems(st.query_params.get_all("stop"))
-    for key in links.unusable(st.query_params.to_dict()):
-        del st.query_params[key]  # before a widget reads it: some fail on what they cannot hold
+    unusable = links.unusable(st.query_params.to_dict())
     if links.stop_problems(st.query_params.get_all("stop")):
-        del st.query_params["stop"]
+        unusable.append("stop")
     families = presets.families()
     first = families[0].presets[0].text if families else "Once upon a time"
     asked = presets.find(st.query_params.get("preset"))
@@ -32,6 +31,10 @@ def start_from_address(choices: Mapping[str, tuple[str, ...]]) -> None:
         st.session_state.complaints.append("The link names an example prompt that does not exist here.")
     given = st.query_params.get("prompt")
     st.session_state.prompt = given[: links.MAX_PROMPT] if given else (asked.text if asked else first)
+    if unusable:  # some widgets fail on what they cannot hold, so the page begins again without it
+        for key in unusable:
+            del st.query_params[key]
+        st.rerun()
 
 
 def prompt_box() -> None:
