@@ -18,7 +18,8 @@ WELCOME = Path(__file__).resolve().parents[2] / "assets" / "traces" / "welcome-p
 log = logging.getLogger(__name__)
 
 Open = Callable[..., Page]
-LONG = "/?tokens=900&temperature=1&prompt=" + quote("Once upon a time, there was a little fox.")
+# A text that the bundled target never ends by itself.
+LONG = "/?tokens=900&prompt=" + quote("the dog the dog the dog the dog the dog")
 
 
 def run_to_the_end(page: Page) -> None:
@@ -27,8 +28,11 @@ def run_to_the_end(page: Page) -> None:
 
 
 def begin(page: Page, server: Server) -> None:
-    """Press Run and wait for the first tokens."""
+    """Press Run and wait for the first tokens; before them the player still shows the recorded run."""
     page.get_by_role("button", name="Run").click()
+    until(lambda: server.busy() == 1, 20)
+    expect(page.get_by_role("button", name="Stop")).to_be_enabled()
+    expect(page.get_by_text("this machine, this run").first).to_be_visible()
     expect(page.locator(".lane").nth(1).locator(".round").first).to_be_visible()
 
 
