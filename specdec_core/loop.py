@@ -160,7 +160,7 @@ class _Loop:
         greedy = context.warp.greedy
         self.recorder.add(
             RawRound(
-                row, tree, judgement, verdicts, coins, logits, None if greedy else p, None if greedy else proposal.q,
+                row, tree, judgement, coins, logits, None if greedy else p, None if greedy else proposal.q,
                 proposal.logits, number,
             )
         )  # fmt: skip

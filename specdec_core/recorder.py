@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from .page import Page
 from .proposers.base import Note
 from .rules.base import Judgement
 from .settings import Record
 from .trace import TOP, Candidates, Committed, Nodes, Position, Round, Source, Verdict
 from .tree import TokenTree
-
-PAGE_NUMBERS = 600_000  # logits of a page: 2.4 MB in float32, so that describing it does not leave the cache
 
 
 @dataclass(slots=True)
@@ -28,50 +27,12 @@ class RawRound:
     row: Round
     tree: TokenTree
     judgement: Judgement
-    verdicts: list[Verdict]
     coins: list[float]
     logits: Tensor
     p: Tensor | None  # None: greedy, p is one-hot at the argmax
     q: Tensor | None  # None: the children were deterministic
     draft_logits: Tensor | None
     draw: float | None
-
-
-class Page:
-    """Rows of logits, kept in one block that is written over and over, and room for their probabilities.
-
-    The rounds' own tensors go back to the allocator at once: fresh memory for each would cost more than the copy.
-    """
-
-    def __init__(self) -> None:
-        self._logits: Tensor | None = None
-        self._probs: Tensor | None = None
-        self._used = 0
-
-    def fits(self, rows: Tensor | None) -> bool:
-        """Whether these rows (n, V) can be written behind the ones that are there."""
-        if rows is None or self._logits is None:
-            return True
-        return rows.shape[1] == self._logits.shape[1] and self._used + len(rows) <= len(self._logits)
-
-    def write(self, rows: Tensor) -> Tensor:
-        """Copy rows (n, V) onto the page; returns them as they stand there."""
-        if self._logits is None or (not self._used and not self.fits(rows)):
-            size = max(len(rows), PAGE_NUMBERS // rows.shape[1])
-            self._logits, self._probs = (
-                rows.new_empty(size, rows.shape[1]),
-                rows.new_empty(size, rows.shape[1]),
-            )
-        written = self._logits[self._used : self._used + len(rows)]
-        written.copy_(rows)
-        self._used += len(rows)
-        return written
-
-    def read(self) -> tuple[Tensor, Tensor]:
-        """All rows since the last reading, and as many rows for their probabilities; the page is empty again."""
-        assert self._logits is not None and self._probs is not None
-        used, self._used = self._used, 0
-        return self._logits[:used], self._probs[:used]
 
 
 @dataclass(slots=True)
@@ -82,8 +43,8 @@ class Recorder:
     rounds: list[Round] = field(default_factory=list)
     seconds: float = 0.0
     _waiting: list[RawRound] = field(default_factory=list)
-    _target: Page = field(default_factory=lambda: Page())
-    _draft: Page = field(default_factory=lambda: Page())
+    _target: Page = field(default_factory=Page)
+    _draft: Page = field(default_factory=Page)
 
     def add(self, raw: RawRound) -> None:
         """Take one round; it is described now or with the next few."""

@@ -6,15 +6,12 @@ import logging
 import re
 import time
 from collections.abc import Callable
-from pathlib import Path
 from urllib.parse import quote, urljoin
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from .conftest import Server, until
 
-WELCOME = Path(__file__).resolve().parents[2] / "assets" / "traces" / "welcome-plain.json"
 log = logging.getLogger(__name__)
 
 Open = Callable[..., Page]
@@ -45,7 +42,6 @@ def test_it_boots_without_a_complaint(open_page: Open) -> None:
     expect(page.get_by_role("button", name="Stop")).to_be_disabled()
 
 
-@pytest.mark.skipif(not WELCOME.exists(), reason="no recorded trace ships yet")
 def test_before_the_first_run_a_recorded_one_is_shown_and_says_so(open_page: Open) -> None:
     page = open_page()
     expect(page.locator(".lane")).to_have_count(2)

@@ -19,8 +19,6 @@ FOLDER = Path(resolve("specdec-target"))
 PROMPTS = {path.stem: path for path in sorted((ROOT / "assets" / "prompts").glob("*.toml"))}
 LENGTH = 24
 
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="no bundled models in this checkout")
-
 
 @pytest.fixture(scope="module")
 def models() -> sd.Models:
