@@ -77,6 +77,9 @@ def pretrain(
         list[int] | None,
         typer.Option("--exit", help="A layer that is to predict as well; may be given again."),
     ] = None,
+    dropout: Annotated[
+        float, typer.Option(min=0.0, max=0.5, help="Share of each layer's output zeroed: many epochs, less by heart.")
+    ] = 0.0,
     start: Annotated[
         str | None,
         typer.Option(help="Run whose newest weights a new run starts from, with a fresh schedule."),
@@ -100,6 +103,7 @@ def pretrain(
         compiled,
         exits=tuple(sorted(exits or ())),
         start=require_checkpoint(runs / start) if start else None,
+        dropout=dropout,
     )
     remember_command(runs)
     typer.echo(

@@ -20,3 +20,22 @@ JOBS = "baker farmer teacher doctor painter sailor tailor gardener driver cook n
 DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 MONTHS = "January February March April May June July August September October November December".split()
 FEELINGS = "happy sad proud tired brave shy hungry excited calm curious".split()
+
+# Words of simple stories that may stand for each other in a verbatim edit, and names for variables.
+_SWAPS = (
+    "cat dog bird rabbit mouse frog fox",
+    "red blue green yellow purple orange",
+    "boy girl child",
+    "ball kite toy doll",
+    "park garden forest beach",
+    "happy glad proud excited",
+    "big large huge",
+    "small little tiny",
+    "mom dad grandma grandpa",
+    "house cottage castle",
+)
+REPLACEMENTS = {word: [other for other in row.split() if other != word] for row in _SWAPS for word in row.split()}
+IDENTIFIERS = (
+    "item value result total count index first second left right number name node entry source record element "
+    "amount output current data score position key size answer limit middle"
+).split()

@@ -103,7 +103,10 @@ def train(
         return out.cpu()
 
     def losses() -> dict[str, float]:
-        return {family: round(x, 4) for family, x in family_losses(logits_of, rows).items()}
+        model.eval()
+        found = {family: round(x, 4) for family, x in family_losses(logits_of, rows).items()}
+        model.train()
+        return found
 
     facts = {"shape": model.shape.to_dict()}
     return steps(run, model, objective, batches, losses, plan, facts, start_weights, device=device)

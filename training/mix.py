@@ -62,6 +62,19 @@ def _copying(corpus: Path) -> Split:
     return formats.written([tasks.copy_task, tasks.copy_task, tasks.rename_task], 9000, 1, _passages(corpus))
 
 
+def _edits(corpus: Path) -> Split:
+    return formats.written([tasks.reword_task], 6000, 10, _passages(corpus))
+
+
+def _code_edits(corpus: Path) -> Split:
+    """Python with one name changed: short functions by people, classes and loops by program."""
+    people = _functions(corpus)
+    written = formats.written([tables.class_task, tables.loop_function_task], 2500, 11)
+    return formats.written(
+        [tasks.rename_code_task], 6000, 12, Split(people.train + written.train, people.heldout + written.heldout)
+    )
+
+
 def _summaries(corpus: Path) -> Split:
     return formats.written([tasks.summary_task, tasks.outline_task], 5000, 2, _simple_stories(corpus))
 
@@ -80,10 +93,10 @@ def _synthetic_problems(corpus: Path) -> Split:
 
 
 SOURCES: tuple[Source, ...] = (
-    Source("tinystories", "story", 22, lambda c: formats.plain(c, "stories_tinystories.txt.xz")),
+    Source("tinystories", "story", 15, lambda c: formats.plain(c, "stories_tinystories.txt.xz")),
     Source("picture_books", "story", 4, lambda c: formats.plain(c, "stories_asp_prathambooks.txt.xz")),
     Source("fables", "story", 4, _jsonl(formats.fables, "stories_tinyfabulist")),
-    Source("fairy_tales", "story", 7, lambda c: formats.long_prose(c, "stories_gutenberg_children.txt.xz")),
+    Source("fairy_tales", "story", 10, lambda c: formats.long_prose(c, "stories_gutenberg_children.txt.xz")),
     Source("copying", "copy", 8, _copying),
     Source("conversions", "copy", 4, _jsonl(formats.conversions, "copy_format")),
     Source("tables", "copy", 3, lambda c: formats.written([tables.table_task], 4000, 4)),
@@ -115,15 +128,17 @@ SOURCES: tuple[Source, ...] = (
     Source("number_rows", "arithmetic", 1.5, lambda c: formats.written([tables.number_rows_task], 6000, 9)),
     Source("poems", "poem", 6, lambda c: formats.poems(c, "poetry_gutenberg.txt.xz")),
     Source("plays", "poem", 1, lambda c: formats.poems(c, "poetry_tinyshakespeare.txt.xz")),
+    Source("edits", "copy", 3, _edits),
+    Source("code_edits", "copy", 3, _code_edits),
 )
 
 # Weights of the closing phase (`--focus`): what the shipped prompts ask for, in plain modern English. The
 # wider mix comes first; a model this small, seeing this few tokens, writes better for narrowing down at the end.
 FOCUS: dict[str, float] = {
-    "tinystories": 40,
-    "picture_books": 2,
-    "fables": 4,
-    "fairy_tales": 2,
+    "tinystories": 26,
+    "picture_books": 4,
+    "fables": 5,
+    "fairy_tales": 6,
     "copying": 9,
     "conversions": 1,
     "tables": 4,
@@ -133,8 +148,8 @@ FOCUS: dict[str, float] = {
     "fact_questions": 5,
     "name_questions": 1,
     "functions": 3,
-    "leetcode": 2,
-    "algorithms": 2,
+    "leetcode": 3,
+    "algorithms": 3,
     "algorithms_2": 1,
     "exercises": 1,
     "mbpp": 1.5,
@@ -148,8 +163,10 @@ FOCUS: dict[str, float] = {
     "short_problems": 0.2,
     "step_by_step": 0.6,
     "number_rows": 2,
-    "poems": 2.5,
+    "poems": 5,
     "plays": 0.5,
+    "edits": 4,
+    "code_edits": 4,
 }
 
 __all__ = ["FAMILIES", "FOCUS", "SOURCES", "Document", "Source", "Split", "split_by_hash"]

@@ -106,11 +106,27 @@ class MLP(nn.Module):
         return out
 
 
-class Layer(nn.Module):
-    """One pre-norm decoder layer."""
+class Dropout(nn.Module):
+    """Zeroes features while training, the same ones at every position of a row (a mask a row is nearly free)."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, share: float) -> None:
         super().__init__()
+        self.share = share
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x: [batch, time, size]; returns the same shape, scaled so that its expectation stays."""
+        if not self.training or self.share == 0:
+            return x
+        mask = F.dropout(x.new_ones(x.shape[0], 1, x.shape[2]), self.share)
+        return x * mask
+
+
+class Layer(nn.Module):
+    """One pre-norm decoder layer; while training, `dropout` is the share of its output that is zeroed."""
+
+    def __init__(self, shape: Shape, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.dropout = Dropout(dropout)
         self.input_layernorm = RMSNorm(shape.hidden, shape.norm_eps)
         self.self_attn = Attention(shape)
         self.post_attention_layernorm = RMSNorm(shape.hidden, shape.norm_eps)
@@ -118,18 +134,18 @@ class Layer(nn.Module):
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         """x: [batch, time, hidden]; returns the same shape."""
-        x = x + self.self_attn(self.input_layernorm(x), cos, sin)
-        out: Tensor = x + self.mlp(self.post_attention_layernorm(x))
+        x = x + self.dropout(self.self_attn(self.input_layernorm(x), cos, sin))
+        out: Tensor = x + self.dropout(self.mlp(self.post_attention_layernorm(x)))
         return out
 
 
 class Decoder(nn.Module):
     """Embeddings, layers and the final norm (the `model.` part of the transformers layout)."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, dropout: float = 0.0) -> None:
         super().__init__()
         self.embed_tokens = nn.Embedding(shape.vocab, shape.hidden)
-        self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
+        self.layers = nn.ModuleList(Layer(shape, dropout) for _ in range(shape.layers))
         self.norm = RMSNorm(shape.hidden, shape.norm_eps)
 
 
@@ -139,10 +155,10 @@ class SmallLlama(nn.Module):
     cos: Tensor
     sin: Tensor
 
-    def __init__(self, shape: Shape, seed: int = 0) -> None:
+    def __init__(self, shape: Shape, seed: int = 0, dropout: float = 0.0) -> None:
         super().__init__()
         self.shape = shape
-        self.model = Decoder(shape)
+        self.model = Decoder(shape, dropout)
         cos, sin = rope_tables(shape, shape.max_positions)
         self.register_buffer("cos", cos, persistent=False)
         self.register_buffer("sin", sin, persistent=False)
@@ -163,7 +179,8 @@ class SmallLlama(nn.Module):
     def features(self, ids: Tensor, exits: tuple[int, ...] = ()) -> list[Tensor]:
         """Normed hidden states after the last layer, then after each of the layers `exits` (counted from 1).
 
-        ids: int64 [batch, time]; each of the returned tensors is [batch, time, hidden].
+        ids: int64 [batch, time]. The first tensor is [batch, time, hidden]; the exits share the positions among
+        them (exit i of n has every n-th, from the i-th on), so that any number of them costs as much as one.
         """
         time = ids.shape[1]
         x = self.model.embed_tokens(ids)
@@ -175,7 +192,8 @@ class SmallLlama(nn.Module):
         for number, layer in enumerate(self.model.layers, start=1):
             x = layer(x, cos, sin)
             if number in exits:
-                early.append(self.model.norm(x))
+                place = exits.index(number)
+                early.append(self.model.norm(x[:, place :: len(exits)]))
         return [self.model.norm(x), *early]
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -183,5 +201,8 @@ class SmallLlama(nn.Module):
         return F.linear(self.features(ids)[0], self.model.embed_tokens.weight)
 
     def exits(self, ids: Tensor, layers: tuple[int, ...]) -> list[Tensor]:
-        """Logits [batch, time, vocab] of the whole model, then of each early exit, all through one output matrix."""
+        """Logits [.., vocab] of the whole model, then of each early exit at its share of the positions (`features`).
+
+        All go through one output matrix.
+        """
         return [F.linear(states, self.model.embed_tokens.weight) for states in self.features(ids, layers)]

@@ -6,7 +6,10 @@ fixed formats (`Passage: …`, `Repeat: …`, `Question: …`, `Answer: …`) ar
 
 from __future__ import annotations
 
+import builtins
+import keyword
 import re
+from collections import Counter
 from random import Random
 
 from training import facts
@@ -60,6 +63,36 @@ def rename_task(rng: Random, text: str) -> str | None:
         return None
     changed = re.sub(rf"\b{old}\b", new, passage)
     return f"Passage: {passage}\nRepeat with {new} instead of {old}: {changed}"
+
+
+def reword_task(rng: Random, text: str) -> str | None:
+    """Repeat a passage with one common word changed wherever it stands."""
+    passage = window(rng, text, rng.choice([250, 400, 600, 800]))
+    present = [word for word in facts.REPLACEMENTS if re.search(rf"\b{word}\b", passage)]
+    if not present:
+        return None
+    old = rng.choice(present)
+    new = rng.choice([word for word in facts.REPLACEMENTS[old] if word not in passage] or [None])
+    if new is None:
+        return None
+    return f"Passage: {passage}\nRepeat with {new} instead of {old}: " + re.sub(rf"\b{old}\b", new, passage)
+
+
+_IDENTIFIER = re.compile(r"\b[a-z][a-z_]{2,}\b")
+_PYTHONS_OWN = {*keyword.kwlist, *dir(builtins), "self", "cls"}
+
+
+def rename_code_task(rng: Random, code: str) -> str | None:
+    """Repeat a piece of Python with one name changed; None where no name stands in it three times."""
+    if len(code) > 1200:
+        return None
+    counts = Counter(word for word in _IDENTIFIER.findall(code) if word not in _PYTHONS_OWN)
+    often = [word for word, count in counts.items() if count >= 3]
+    if not often:
+        return None
+    old = rng.choice(sorted(often))
+    new = rng.choice([name for name in facts.IDENTIFIERS if name not in code])
+    return f"Code:\n{code}\nRepeat with {new} instead of {old}:\n" + re.sub(rf"\b{old}\b", new, code)
 
 
 def central_sentences(parts: list[str], count: int) -> list[str]:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import controls, headline, links, model_picker, more, opening, prompt, results, services
+from app import controls, headline, model_picker, more, opening, prompt, results, services
 from app.glossary import TERMS
 from app.models import Choice
-from app.player import player
 from app.routes import recorded
 from app.runs import Busy, Desk
+from app.stage import HERE, draw
 from app.text import plain
 from specdec_core.errors import SpecdecError
 from specdec_core.rules import RULES
 
 WELCOME = ("welcome-plain", "welcome-draft-model")
-
-RULE_WORDS = {name: {"title": rule.title, "lossless": rule.lossless} for name, rule in RULES.items()}
 
 
 @st.cache_resource(scope="session", on_release=Desk.close, show_spinner=False)
@@ -137,52 +135,26 @@ if shown is not None and not active and shown.ends and (said := controls.earlier
 @st.fragment
 def stage() -> None:
     """The player: live while a run goes on, then its whole record; before the first run a recorded one."""
-    cursor = {key: links.whole(st.query_params.get(key)) for key in ("round", "node")}
-    of = shown.id if shown else "welcome"
     if active and shown is not None:
-        seen = player(
-            mode="live",
-            events=f"/runs/{shown.id}/events",
-            provenance="measured",
-            provenance_note="this machine, this run",
-            prompt=shown.request.prompt,
-            rules=RULE_WORDS,
-            of=of,
+        seen = draw(
+            shown.id, mode="live", events=f"/runs/{shown.id}/events", prompt=shown.request.prompt, **HERE
         )
         if seen.done == shown.id:
             shown.wait(1.0)
             st.rerun()
     elif shown is not None and shown.ends:
         lanes = sorted(shown.ends)
-        seen = player(
-            mode="replay",
-            traces=[{"label": shown.request.labels[lane], "url": shown.trace_path(lane)} for lane in lanes],
-            provenance="measured",
-            provenance_note="this machine, this run",
-            cursor=cursor,
-            rules=RULE_WORDS,
-            of=of,
-        )
+        traces = [{"label": shown.request.labels[lane], "url": shown.trace_path(lane)} for lane in lanes]
+        draw(shown.id, mode="replay", traces=traces, **HERE)
     elif shown is None and recorded().keys() >= set(WELCOME):
-        seen = player(
+        draw(
+            "welcome",
             mode="replay",
             traces=[{"label": results.shipped(name)[0], "url": f"/traces/{name}.json"} for name in WELCOME],
             provenance="recorded",
             provenance_note=results.shipped(WELCOME[-1])[1],
-            cursor=cursor,
             autoplay=True,
-            rules=RULE_WORDS,
-            of=of,
         )
-    else:
-        return
-    told = seen.cursor or {}
-    for key, value in told.items() if told.get("of") == of else ():
-        if key in ("round", "node"):
-            if value is None:
-                st.query_params.pop(key, None)
-            elif st.query_params.get(key) != str(int(value)):
-                st.query_params[key] = str(int(value))
 
 
 stage()

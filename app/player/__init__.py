@@ -1,8 +1,8 @@
 """The player: the one component that draws a run while it happens and walks through it afterwards.
 
 Its code is plain ES modules under `static/`, which the app serves at `/player/`; no build step. Streamlit gets a small
-bootstrap that imports them, because its components take inline code only. The style sheet goes inline as well, into
-the component's shadow root.
+bootstrap that imports them, because its components take inline code only. The style sheets go inline as well,
+into the component's shadow root.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
 _component = st.components.v2.component(
     "specdec_player",
     html=_HTML,
-    css=(STATIC / "player.css").read_text(encoding="utf-8"),
+    css="\n".join(path.read_text(encoding="utf-8") for path in sorted(STATIC.glob("*.css"))),
     js=_JS,
 )
 

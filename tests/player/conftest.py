@@ -47,6 +47,8 @@ class _Handler(BaseHTTPRequestHandler):
             body, kind = self.state.files[path].encode(), ".json"
         elif path == "/":
             body, kind = (HERE / "page.html").read_bytes(), ".html"
+        elif path == "/player/player.css":  # what the component gets: all style sheets in one
+            body, kind = b"\n".join(sheet.read_bytes() for sheet in sorted(STATIC.glob("*.css"))), ".css"
         elif path.startswith("/player/") and (file := STATIC / Path(path).name).is_file():
             body, kind = file.read_bytes(), file.suffix
         else:
