@@ -11,7 +11,7 @@ BUNDLED = "bundled"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A target with its usual draft. `parameters` and `draft_parameters` are in millions."""
+    """A target with its usual draft, and perhaps a larger one. All `parameters` are in millions."""
 
     name: str
     title: str
@@ -20,6 +20,7 @@ class Entry:
     parameters: float
     draft_parameters: float
     note: str
+    larger_draft: str | None = None
 
     @property
     def bundled(self) -> bool:
@@ -34,7 +35,10 @@ class Entry:
 
 
 _ENTRIES = (
-    Entry(BUNDLED, "Specdec family (bundled)", "specdec-target", "specdec-draft", 7.9, 0.9, "Ships with the app; CPU."),
+    Entry(
+        BUNDLED, "Specdec family (bundled)", "specdec-target", "specdec-draft", 7.9, 0.9, "Ships with the app; CPU.",
+        larger_draft="specdec-draft-large",
+    ),
     Entry(
         "gpt2", "GPT-2 and DistilGPT-2", "openai-community/gpt2", "distilbert/distilgpt2", 124, 82,
         "The classic pair; the draft has half the layers, so there is little to win.",

@@ -56,7 +56,7 @@ def decode(
     _remarks([settings], json)
     from .loop import stream
 
-    models = _load(shared.model, shared.draft, device=shared.device, dtype=shared.dtype, **shared.heads)
+    models = _load(shared.model, shared.draft, device=shared.device, dtype=shared.dtype, **shared.parts)
     text = _read(prompt)
     quiet = json == "-"
     trace: Trace | None = None
@@ -115,7 +115,7 @@ def race(
     _remarks(list(lanes.values()), json)
     from .lanes import race as run
 
-    models = _load(shared.model, shared.draft, device=shared.device, dtype=shared.dtype, **shared.heads)
+    models = _load(shared.model, shared.draft, device=shared.device, dtype=shared.dtype, **shared.parts)
     traces: dict[int, Trace] = {}
     columns = (
         TextColumn("{task.description:>14}"),

@@ -47,6 +47,9 @@ class Shared:
     draft: Annotated[
         str | None, _option(MODELS, "--draft", "-d", help="Draft model; the catalogue's partner by default.")
     ] = None
+    larger_draft: Annotated[
+        str | None, _option(MODELS, help="Second draft, for lanes with the option draft=larger.")
+    ] = None
     medusa: Annotated[str | None, _option(MODELS, help="Folder of trained Medusa heads for this target.")] = (
         None
     )
@@ -127,11 +130,10 @@ class Shared:
         return settings
 
     @property
-    def heads(self) -> dict[str, str]:
-        """The trained heads that were named."""
-        return {
-            name: path for name, path in (("medusa", self.medusa), ("eagle", self.eagle)) if path is not None
-        }
+    def parts(self) -> dict[str, str]:
+        """The larger draft and the trained heads that were named."""
+        named = {"larger_draft": self.larger_draft, "medusa": self.medusa, "eagle": self.eagle}
+        return {name: path for name, path in named.items() if path is not None}
 
 
 def with_shared(command: Callable[..., None]) -> Callable[..., None]:

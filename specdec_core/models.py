@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from . import catalogue
 from .encdec import EncoderDecoder
-from .errors import ModelError
+from .errors import ModelError, SettingsError
 from .graphs import Graphs, works
 from .heads import load_heads
 from .hub import check_present, load_model, load_tokenizer
@@ -57,6 +57,7 @@ class Models:
     """What one decode needs: target, perhaps a draft, and their common tokenizer.
 
     Attributes:
+        larger_draft: another draft that proposers may be told to take, to compare what size brings.
         heads: further trained parts by name: "medusa", "eagle".
         eos: token ids that end the text.
         bos: the token an empty prompt starts from, if there is one.
@@ -74,6 +75,22 @@ class Models:
     dtype: str = "float32"
     machine: str = "unknown"
     threads: int = 1
+    larger_draft: Model | None = None
+
+    def drafting(self, which: str) -> Models:
+        """These models with the wanted draft, "usual" or "larger", as their draft.
+
+        Raises:
+            SettingsError: if there is no larger one.
+        """
+        if which == "usual":
+            return self
+        if self.larger_draft is None:
+            raise SettingsError(
+                f"A larger draft is asked for and none is loaded with '{self.target.info.name}'. Load one "
+                "(larger_draft=…), or take the usual draft."
+            )
+        return replace(self, draft=self.larger_draft)
 
     @property
     def target_info(self) -> ModelInfo:
@@ -92,12 +109,12 @@ class Models:
 
     def reading(self, source: Sequence[int]) -> Models:
         """These models with `source` for their encoders to read; causal models have none and stay as they are."""
-        target, draft = (
+        target, draft, larger = (
             model.on(source) if isinstance(model, EncoderDecoder) else model
-            for model in (self.target, self.draft)
+            for model in (self.target, self.draft, self.larger_draft)
         )
         assert target is not None
-        return replace(self, target=target, draft=draft)
+        return replace(self, target=target, draft=draft, larger_draft=larger)
 
     @property
     def chat_template(self) -> bool:
@@ -159,6 +176,7 @@ def load_models(
     target: str | Path | None = None,
     draft: str | Path | None = None,
     *,
+    larger_draft: str | Path | None = None,
     medusa: str | Path | None = None,
     eagle: str | Path | None = None,
     device: str = "auto",
@@ -170,6 +188,8 @@ def load_models(
     Args:
         target: None for the bundled family, a name of the catalogue, a hub id, or a folder in the transformers layout.
         draft: likewise; None takes the catalogue's partner of the target, and none for an unknown target.
+        larger_draft: a second draft, to compare sizes with (`draft="larger"` among a proposer's options); None takes
+            the one bundled with the target, if any.
         medusa: Medusa heads trained for the target: a folder or hub id; None takes those bundled with it, if any.
         eagle: an EAGLE head, likewise.
         device: auto (cuda, mps, cpu), or one of these.
@@ -186,15 +206,18 @@ def load_models(
     entry = catalogue.find(str(target))
     target_source = resolve(str(entry.target if entry else target))
     draft_source = resolve(str(draft)) if draft else resolve(entry.draft) if entry and entry.draft else None
+    larger_source = resolve(str(larger_draft)) if larger_draft else _bundled_larger(entry)
+    drafts = [source for source in (draft_source, larger_source) if source]
 
-    for source in filter(None, (target_source, draft_source)):
+    for source in (target_source, *drafts):
         check_present(source)
     tokenizer = load_tokenizer(target_source)
-    if draft_source is not None:
-        same_tokenizer(tokenizer, load_tokenizer(draft_source), target_source, draft_source)
+    for source in drafts:
+        same_tokenizer(tokenizer, load_tokenizer(source), target_source, source)
     model = load_model(target_source, chosen_device, chosen_dtype)
     pack(model)  # the draft reads one token at a time and has nothing to win from it
     small = load_model(draft_source, chosen_device, chosen_dtype) if draft_source is not None else None
+    larger = load_model(larger_source, chosen_device, chosen_dtype) if larger_source is not None else None
     bundled = entry is not None and entry.bundled
     if model.config.is_encoder_decoder and (medusa or eagle):
         raise ModelError(
@@ -204,17 +227,18 @@ def load_models(
     heads = load_heads(
         model, _heads_source("medusa", medusa, bundled), _heads_source("eagle", eagle, bundled)
     )
-    names = (_name(target_source), _name(draft_source or ""))
-    return assemble(tokenizer, model, small, names=names, graphs=graphs, heads=heads)
+    names = (_name(target_source), _name(draft_source or ""), _name(larger_source or ""))
+    return assemble(tokenizer, model, small, names=names, graphs=graphs, heads=heads, larger_draft=larger)
 
 
 def assemble(
     tokenizer: PreTrainedTokenizerBase,
     target: PreTrainedModel,
     draft: PreTrainedModel | None = None,
-    names: tuple[str, str] = ("target", "draft"),
+    names: tuple[str, ...] = ("target", "draft", "larger draft"),
     graphs: bool = True,
     heads: Mapping[str, Any] | None = None,
+    larger_draft: PreTrainedModel | None = None,
 ) -> Models:
     """Models from objects already loaded, e.g. in a notebook or a test; each is checked on a small tree first.
 
@@ -224,9 +248,12 @@ def assemble(
     Raises:
         ModelError: if a model's tree pass does not equal its path-by-path passes.
     """
-    if draft is not None and draft.config.is_encoder_decoder != target.config.is_encoder_decoder:
+    drafts = dict(zip(names[1:], (draft, larger_draft), strict=False))
+    for name, small in drafts.items():
+        if small is None or small.config.is_encoder_decoder == target.config.is_encoder_decoder:
+            continue
         raise ModelError(
-            f"'{_name(names[1])}' cannot draft for '{_name(names[0])}': one of them has an encoder and the other has "
+            f"'{_name(name)}' cannot draft for '{_name(names[0])}': one of them has an encoder and the other has "
             "none. Choose a draft of the same family."
         )
     device = target.device
@@ -245,6 +272,7 @@ def assemble(
         dtype=str(target.dtype).removeprefix("torch."),
         machine=describe(device),
         threads=fitting_threads(device, int(target.num_parameters())),
+        larger_draft=_checked(names[2], larger_draft, graphs) if larger_draft is not None else None,
     )
 
 
@@ -270,6 +298,14 @@ def kv_bytes(model: PreTrainedModel) -> int:
     width = int(getattr(config, "head_dim", None) or config.hidden_size // heads)
     shared = int(getattr(config, "num_key_value_heads", None) or heads)
     return 2 * int(config.num_hidden_layers) * shared * width * model.dtype.itemsize
+
+
+def _bundled_larger(entry: catalogue.Entry | None) -> str | None:
+    """Where the larger draft of the bundled target lies, if it ships."""
+    if entry is None or entry.larger_draft is None:
+        return None
+    folder = catalogue.bundled_folder() / entry.larger_draft
+    return str(folder) if folder.is_dir() else None
 
 
 def _heads_source(part: str, given: str | Path | None, bundled: bool) -> str | None:

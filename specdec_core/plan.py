@@ -50,6 +50,7 @@ class Plan:
         """
         check(settings)
         kind, rule_kind = proposer_class(settings.proposer), rule_class(settings.rule)
+        models = models.drafting(getattr(kind.read_options(settings), "draft", "usual"))
         why_not = models.why_not(kind, ask is not None)
         if why_not is not None:
             raise SettingsError(why_not)

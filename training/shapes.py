@@ -1,4 +1,4 @@
-"""Which sizes do the two models have? One dataclass, two presets, and the Llama config they export to."""
+"""Which sizes do the models have? One dataclass, a preset each, and the Llama config they export to."""
 
 from __future__ import annotations
 
@@ -40,8 +40,10 @@ class Shape:
 # Deep and thin against shallow: at one token per call a forward costs roughly its number of layers, so
 # 2 layers against 12 gives the draft a clear latency advantage even where both fit in the cache.
 TARGET = Shape(layers=12, hidden=224, heads=4, kv_heads=2, head_dim=64, ffn=608)
+# The larger draft has a fifth of the target's weights and a third of its layers: it guesses better and takes longer.
 DRAFT = Shape(layers=2, hidden=128, heads=4, kv_heads=2, head_dim=32, ffn=352)
-SHAPES: dict[str, Shape] = {"target": TARGET, "draft": DRAFT}
+DRAFT_LARGE = Shape(layers=4, hidden=160, heads=4, kv_heads=2, head_dim=32, ffn=416)
+SHAPES: dict[str, Shape] = {"target": TARGET, "draft": DRAFT, "draft-large": DRAFT_LARGE}
 
 
 def shape_named(name: str) -> Shape:

@@ -20,7 +20,7 @@ from ..target import Reader
 from ..tree import ROOT, TokenTree
 from .ahead import Ahead
 from .base import Context, Drafts, Outcome, Proposal, Proposer, Resources
-from .draft_model import readable
+from .draft_model import WHICH, readable
 from .growth import Growth, Rows, TreeBet
 
 MOST = 1_024  # tokens a round may draft; keeps traces readable
@@ -64,6 +64,7 @@ class Branching(Proposer):
             description="Above temperature 0: guesses drawn without repetition, drawn independently, or the "
             "likeliest ones as fixed guesses.",
         )
+        draft: Literal["usual", "larger"] = Field("usual", description=WHICH)
 
     options: Options
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from ..draft_length import longest
@@ -14,6 +15,8 @@ from ..target import Reader
 from ..tree import TokenTree
 from .ahead import Ahead
 from .base import Aside, Context, Note, Outcome, Proposal, Proposer, Resources
+
+WHICH = "Where two drafts are loaded, the usual one or the larger one: it guesses better and takes longer."
 
 
 class Chain:
@@ -154,6 +157,11 @@ class DraftModel(Proposer):
     needs = ("draft",)
     can_overlap = True
     heeds = ("length", "more")
+
+    class Options(Proposer.Options):
+        """Which draft."""
+
+        draft: Literal["usual", "larger"] = Field("usual", description=WHICH)
 
     def __init__(self, resources: Resources, options: Any) -> None:
         super().__init__(resources, options)

@@ -214,3 +214,25 @@ def test_the_catalogue_can_be_read_without_loading_anything() -> None:
     for entry in entries:
         assert sd.catalogue.find(entry.name) == entry
     assert sd.catalogue.find("nothing") is None
+
+
+@pytest.mark.parametrize("proposer", ["draft-model", "branching"])
+def test_a_lane_may_take_the_larger_draft(proposer: str, tmp_path: Path) -> None:
+    """Two drafts, one run. Catches: the option ignored, the record naming the other draft, another draft's KV memory."""
+    target, usual = _save(tmp_path / "target"), _save(tmp_path / "usual", draft=True)
+    models = sd.load_models(target, usual, larger_draft=target, device="cpu")  # the target drafts for itself
+    settings = sd.Settings(proposer=proposer, max_new_tokens=16, options={"draft": "larger"})
+    larger = sd.decode(models, "the cat sat", settings)
+    small = sd.decode(models, "the cat sat", sd.Settings(proposer=proposer, max_new_tokens=16))
+    assert larger.header.draft is not None and larger.header.draft.name == "target"
+    assert small.header.draft is not None and small.header.draft.name == "usual"
+    assert larger.token_ids == small.token_ids
+
+    def apart(trace: sd.Trace) -> float:
+        nodes = [row.nodes for row in trace.rounds]
+        pairs = [zip(each.model_p or (), each.model_q or (), strict=True) for each in nodes]
+        return max(abs(p - q) for pair in pairs for p, q in pair if p is not None and q is not None)
+
+    assert apart(larger) < 1e-5 < apart(small)
+    with pytest.raises(sd.SettingsError, match="larger draft is asked for and none is loaded"):
+        sd.decode(sd.load_models(target, usual, device="cpu"), "the cat sat", settings)

@@ -10,7 +10,7 @@ from safetensors import safe_open
 
 from training.mix import FAMILIES
 from training.reading import load_pair, load_prompts
-from training.shapes import DRAFT, EOS_ID, MAX_POSITIONS, SHAPES, TARGET
+from training.shapes import DRAFT, DRAFT_LARGE, EOS_ID, MAX_POSITIONS, SHAPES, TARGET
 from training.tokenizer import load_tokenizer
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
@@ -28,9 +28,11 @@ def weights_of(name: str) -> int:
 
 
 def test_sizes_and_ratio() -> None:
-    target, draft = weights_of("target"), weights_of("draft")
+    target, draft, larger = (weights_of(name) for name in SHAPES)
     assert target == TARGET.parameter_count()
     assert draft == DRAFT.parameter_count()
+    assert larger == DRAFT_LARGE.parameter_count()
+    assert larger * 4 <= target <= larger * 6
     assert 6_000_000 <= target <= 16_000_000
     assert draft * 8 <= target
     assert sum(path.stat().st_size for path in MODELS.rglob("*") if path.is_file()) <= 64_000_000
@@ -41,10 +43,9 @@ def test_only_data_files_are_shipped() -> None:
     assert suffixes <= {".json", ".safetensors", ".md", ".svg", ".png"}
 
 
-def test_both_models_share_one_tokenizer() -> None:
+def test_all_models_share_one_tokenizer() -> None:
     for file in ("tokenizer.json", "tokenizer_config.json"):
-        one, two = ((MODELS / f"specdec-{name}" / file).read_bytes() for name in SHAPES)
-        assert one == two
+        assert len({(MODELS / f"specdec-{name}" / file).read_bytes() for name in SHAPES}) == 1
 
 
 def test_the_pair_opens_and_computes() -> None:
