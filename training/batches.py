@@ -95,7 +95,9 @@ class Batches:
         self.sources = [
             SourceRows(folder, row["name"], index, context + 1, seed) for index, row in enumerate(used)
         ]
+        self.families = [row["family"] for row in used]
         self.batch, self.seed, self.step = batch, seed, 0
+        self.drawn: list[str] = []  # the families of the rows of the last batch
 
     def next(self) -> Tensor:
         """The next batch: int64 [batch, context + 1]."""
@@ -104,6 +106,7 @@ class Batches:
         quantiles = (np.arange(self.batch) + rng.random()) / self.batch
         picks = np.searchsorted(np.cumsum(self.weights), quantiles).clip(0, len(self.sources) - 1)
         rows = np.stack([self.sources[pick].next() for pick in picks])
+        self.drawn = [self.families[pick] for pick in picks]
         self.step += 1
         return torch.from_numpy(rows.astype(np.int64))
 

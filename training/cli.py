@@ -78,8 +78,15 @@ def pretrain(
         typer.Option("--exit", help="A layer that is to predict as well; may be given again."),
     ] = None,
     dropout: Annotated[
-        float, typer.Option(min=0.0, max=0.5, help="Share of each layer's output zeroed: many epochs, less by heart.")
+        float,
+        typer.Option(
+            min=0.0, max=0.5, help="Share of each layer's output zeroed: many epochs, less by heart."
+        ),
     ] = 0.0,
+    unrepeat: Annotated[
+        list[str] | None,
+        typer.Option(help="A family whose texts are trained against loops; may be given again."),
+    ] = None,
     start: Annotated[
         str | None,
         typer.Option(help="Run whose newest weights a new run starts from, with a fresh schedule."),
@@ -88,11 +95,24 @@ def pretrain(
     """Train a model on text; continues the run if it has a checkpoint."""
     from training.checkpoints import require_checkpoint
     from training.loop import Plan
+    from training.mix import FAMILIES
     from training.pretrain import pick_device
     from training.pretrain import pretrain as run_pretraining
     from training.shapes import shape_named
 
-    plan = Plan(minutes, tokens, context, batch, seed, decay_share=decay_share, focus=focus)
+    unknown = sorted(set(unrepeat or ()) - set(FAMILIES))
+    if unknown:
+        raise ValueError(f"Unknown family {unknown[0]!r}: expected one of {', '.join(FAMILIES)}.")
+    plan = Plan(
+        minutes,
+        tokens,
+        context,
+        batch,
+        seed,
+        decay_share=decay_share,
+        focus=focus,
+        unrepeat=tuple(unrepeat or ()),
+    )
     run = runs / (name or model)
     state = run_pretraining(
         run,

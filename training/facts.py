@@ -34,7 +34,9 @@ _SWAPS = (
     "mom dad grandma grandpa",
     "house cottage castle",
 )
-REPLACEMENTS = {word: [other for other in row.split() if other != word] for row in _SWAPS for word in row.split()}
+REPLACEMENTS = {
+    word: [other for other in row.split() if other != word] for row in _SWAPS for word in row.split()
+}
 IDENTIFIERS = (
     "item value result total count index first second left right number name node entry source record element "
     "amount output current data score position key size answer limit middle"

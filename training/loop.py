@@ -41,6 +41,8 @@ class Plan:
     rates: Rates = field(default_factory=Rates)
     stop_after_steps: int | None = None
     focus: bool = False
+    unrepeat: tuple[str, ...] = ()
+    """Families whose rows are trained against falling into loops; see `pretrain.repeat_penalty`."""
 
     def progress(self, seconds: float, tokens: int) -> float:
         """Spent share of the budget, 0 to 1 and over."""
@@ -84,7 +86,7 @@ def append_log(run: Path, row: dict[str, Any]) -> None:
 def train(
     run: Path,
     model: SmallLlama,
-    objective: Callable[[Tensor], Tensor],
+    objective: Callable[..., Tensor],
     data: Path,
     plan: Plan,
     start_weights: dict[str, Tensor] | None = None,
@@ -92,7 +94,8 @@ def train(
 ) -> dict[str, Any]:
     """Train a language model until the budget is spent, from the run's latest checkpoint if it has one.
 
-    `objective` maps int64 ids [batch, context + 1] to the loss (a scalar, nats per token). Returns the counters.
+    `objective` maps int64 ids [batch, context + 1] to the loss (a scalar, nats per token); where the plan names
+    families to unrepeat, its second argument is 1.0 for their rows and 0.0 for others, [batch]. Returns the counters.
     """
     batches = Batches(data, plan.context, plan.batch, plan.seed, FOCUS if plan.focus else None)
     rows = heldout_rows(data, plan.context + 1, plan.heldout_per_source)
@@ -108,8 +111,13 @@ def train(
         model.train()
         return found
 
+    def marked(ids: Tensor) -> Tensor:
+        rows = [float(family in plan.unrepeat) for family in batches.drawn]
+        return objective(ids, torch.tensor(rows, device=ids.device))
+
     facts = {"shape": model.shape.to_dict()}
-    return steps(run, model, objective, batches, losses, plan, facts, start_weights, device=device)
+    objective_of = marked if plan.unrepeat else objective
+    return steps(run, model, objective_of, batches, losses, plan, facts, start_weights, device=device)
 
 
 class Source(Protocol):

@@ -71,7 +71,10 @@ def _code_edits(corpus: Path) -> Split:
     people = _functions(corpus)
     written = formats.written([tables.class_task, tables.loop_function_task], 2500, 11)
     return formats.written(
-        [tasks.rename_code_task], 6000, 12, Split(people.train + written.train, people.heldout + written.heldout)
+        [tasks.rename_code_task],
+        6000,
+        12,
+        Split(people.train + written.train, people.heldout + written.heldout),
     )
 
 

@@ -43,7 +43,7 @@ def test_numbers_and_tables() -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["pretrain", "giant", "--minutes", "1"], "Unknown model 'giant': expected one of target, draft."),
+        (["pretrain", "giant", "--minutes", "1"], "Unknown model 'giant': expected one of target, draft, draft-large."),
         (["export", "draft"], "train this model first"),
         (["prepare"], "run the `tokenizer` stage first"),
     ],
