@@ -2,7 +2,7 @@
 # They are installed again only after a requirements file has changed.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench image browser
+.PHONY: help run test lint bench card image browser
 
 PORT ?= 8501
 IMAGE ?= specdec-lab
@@ -36,6 +36,10 @@ lint: $(venv)/.dev  ## ruff's rules and format, mypy on the core
 bench: $(venv)/.dev  ## measure against transformers on this machine
 	@echo "Measuring; leave the machine alone meanwhile."
 	@$(python) -m benchmarks $(ARGS)
+
+card: $(venv)/.app  ## measure the bundled models and write their card (needs the training data)
+	@echo "Measuring the bundled models; leave the machine alone meanwhile."
+	@$(python) -m training card $(ARGS)
 
 image:  ## build the container image with docker, podman or buildah
 	@scripts/image.sh $(IMAGE)

@@ -6,68 +6,78 @@ import json
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
+import specdec_core as sd
 from training.checkpoints import load_state, require_checkpoint
-from training.evaluate import bits_per_byte, bytes_per_token, family_losses, heldout_rows
 from training.fetch import load_sources
+from training.figures import LOOP
+from training.figures import measure as measure_figures
 from training.latency import latency_ratio
+from training.measure import agreements, continuations, heldout
 from training.mix import FAMILIES, FOCUS, SOURCES
 from training.plot import loss_plot, read_losses
-from training.reading import agreement, continuation, load_pair, load_prompts
-from training.shapes import DRAFT, TARGET
+from training.reading import load_family
+from training.shapes import SHAPES
 
-KNOWN_FAILURES = Path(__file__).with_name("known_failures.md")  # written by a person after reading the output
+HERE = Path(__file__).parent
+KNOWN_FAILURES = HERE / "known_failures.md"  # written by a person after reading the output
+FIRST_VERSION = HERE / "first_version.json"  # held-out losses of the first target, measured the same way
 HARDWARE = "2 cores of an x86-64 server CPU (AMD EPYC), no GPU"
+QUOTES = 5  # continuations of each family, drawn by a fixed seed, not chosen
+WANTED = (  # what the project asked of the family: group, lane, figure, least value
+    ("code", "draft-model", "tokens_per_pass", 3.2),
+    ("story", "draft-model", "tokens_per_pass", 2.4),
+    ("poem", "draft-model", "tokens_per_pass", 1.8),
+    ("verbatim edits", "prompt-lookup", "tokens_per_pass", 4.0),
+    ("code", "medusa", "tokens_per_pass", 2.6),
+    ("story", "medusa", "tokens_per_pass", 2.0),
+    ("code", "eagle", "tokens_per_pass", 3.5),
+    ("story", "eagle", "tokens_per_pass", 2.7),
+    ("code", "early-exit", "tokens_per_pass", 2.5),
+    ("code", "best", "speedup", 1.8),
+    ("story", "best", "speedup", 1.4),
+    ("copy", "best", "speedup", 2.2),
+    ("arithmetic", "best", "speedup", 1.8),
+)
 
 
 def measure(
-    models: Path, data: Path, prompts: Path, runs: dict[str, Path], per_source: int = 8
+    models: Path,
+    data: Path,
+    prompts: Path,
+    runs: dict[str, Path],
+    commands: list[str],
+    date: str,
+    repeats: int = 3,
+    store: Path | None = None,
 ) -> dict[str, Any]:
-    """Everything the card states, measured on the exported float16 folders and read from the runs' states."""
-    target, draft, tokenizer = load_pair(models)
-    rows = heldout_rows(data, 1025, per_source)
-    sizes = bytes_per_token(data)
-    result: dict[str, Any] = {"heldout_tokens": {family: ids[:, 1:].numel() for family, ids in rows.items()}}
-    for name, model in (("target", target), ("draft", draft)):
+    """Everything the card states, measured on the exported folders and read from the runs' states.
 
-        def logits_of(ids: Tensor, model: Any = model) -> Tensor:
-            logits: Tensor = model(ids).logits
-            return logits
-
-        losses = family_losses(logits_of, rows, batch=4)
-        result[name] = {
-            "parameters": sum(weight.numel() for weight in model.parameters()),
-            "loss": losses,
-            "bits_per_byte": {family: bits_per_byte(loss, sizes[family]) for family, loss in losses.items()},
-        }
-    result["runs"] = {}
+    `store` keeps the rows of the sweep, so that a run that was cut short goes on.
+    """
+    family, tokenizer = load_family(models)
+    manifest = json.loads((data / "manifest.json").read_text(encoding="utf-8"))
+    result: dict[str, Any] = {
+        "date": date,
+        "commands": commands,
+        "mix": [{key: row[key] for key in ("name", "family", "weight", "train_tokens")} for row in manifest],
+        "parameters": {
+            name: sum(weight.numel() for weight in model.parameters()) for name, model in family.items()
+        },
+        "heldout": heldout(family, tokenizer, data),
+        "agreement": agreements(family, tokenizer, prompts),
+        "latency": {
+            name: latency_ratio(family["target"], family[name]) for name in family if name != "target"
+        },
+        "continuations": continuations(family["target"], tokenizer, data, QUOTES),
+        "runs": {},
+    }
     for name, run in runs.items():
         state = load_state(require_checkpoint(run))
         result["runs"][name] = {key: state[key] for key in ("step", "tokens", "seconds")}
-    result["latency"] = latency_ratio(target, draft)
-    result["prompts"] = {}
-    for family, content in load_prompts(prompts).items():
-        pairs, counted, repeats = [], 0, 0
-        for prompt in content["prompt"]:
-            ids = tokenizer(prompt["text"], return_tensors="pt")["input_ids"][0]
-            written = continuation(target, tokenizer, prompt["text"])
-            pairs.append((*agreement(target, draft, ids, written), len(written)))
-            counted, repeats = counted + len(written), repeats + looping(written.tolist())
-        means = [sum(pair[place] * pair[2] for pair in pairs) / max(1, counted) for place in (0, 1)]
-        result["prompts"][family] = {
-            "same": means[0],
-            "overlap": means[1],
-            "looping": repeats,
-            "count": len(pairs),
-        }
+    loaded = sd.load_models()
+    result["heads"] = {name: sum(w.numel() for w in part.parameters()) for name, part in loaded.heads.items()}
+    result["figures"] = measure_figures(loaded, prompts, repeats, store)
     return result
-
-
-def looping(ids: list[int], span: int = 40) -> bool:
-    """Whether the last `span` tokens merely repeat a cycle of at most half their length."""
-    tail = ids[-span:]
-    return len(tail) == span and any(tail[size:] == tail[:-size] for size in range(1, span // 2 + 1))
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -76,63 +86,154 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
+def cell(value: float | None, digits: int = 2) -> str:
+    """A number, or a dash where there is none."""
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
 def family_table(measured: dict[str, Any]) -> str:
-    """Held-out loss and bits per byte by family."""
+    """Held-out bits per byte of every model, and of the first version of the target, by family."""
+    first = json.loads(FIRST_VERSION.read_text(encoding="utf-8"))["heldout"]
     rows = []
-    for family in FAMILIES:
-        cells = [family, f"{measured['heldout_tokens'][family]:,}"]
-        for name in ("target", "draft"):
-            cells += [
-                f"{measured[name]['loss'][family]:.2f}",
-                f"{measured[name]['bits_per_byte'][family]:.2f}",
+    for key in [*FAMILIES, "story/tinystories"]:
+        of = {name: losses[key] for name, losses in measured["heldout"].items()}
+        target = of["target"]
+        rows.append(
+            [
+                key.replace("story/tinystories", "of it, TinyStories"),
+                f"{target['tokens']:,.0f}",
+                cell(target["loss"]),
             ]
-        rows.append(cells)
-    return table(["family", "held-out tokens", "target loss", "target bpb", "draft loss", "draft bpb"], rows)
+            + [cell(losses["bits_per_byte"], 3) for losses in of.values()]
+            + [cell(first[key]["bits_per_byte"], 3) if key in first else "–"]
+        )
+    names = [f"{name} bpb" for name in measured["heldout"]]
+    return table(["family", "held-out tokens", "target loss", *names, "first target bpb"], rows)
 
 
-def prompt_table(measured: dict[str, Any]) -> str:
-    """Agreement of draft and target on the shipped prompts."""
-    rows = [
-        [family, f"{m['same']:.2f}", f"{m['overlap']:.2f}", f"{m['looping']} of {m['count']}"]
-        for family, m in measured["prompts"].items()
+def proposer_table(figures: dict[str, Any]) -> str:
+    """Tokens per pass, speedup and α of every proposer by group of prompts."""
+    names = list(next(iter(figures["groups"].values()))["lanes"])
+    rows = []
+    for group, found in figures["groups"].items():
+        lanes = found["lanes"]
+        rows.append([f"{group} ({lanes[names[0]]['prompts']})"])
+        for name in names:
+            mark = "**" if name == found["best"] else ""
+            alpha = f", α {lanes[name]['alpha']:.2f}" if lanes[name]["alpha"] is not None else ""
+            rows[-1].append(
+                f"{lanes[name]['tokens_per_pass']:.2f} → {mark}{lanes[name]['speedup']:.2f}×{mark}{alpha}"
+            )
+    return table(["prompts", *names], rows)
+
+
+def wanted_table(measured: dict[str, Any]) -> str:
+    """What was asked of the family beside what was measured."""
+    figures = measured["figures"]
+    rows = []
+    for group, lane, figure, least in WANTED:
+        found = figures["groups"].get(group)
+        name = found["best"] if found and lane == "best" else lane
+        value = found["lanes"][name][figure] if found else None
+        said = f"{lane} ({name})" if lane == "best" else lane
+        rows.append(row_of(f"{group}, {said}, {figure.replace('_', ' ')}", least, value))
+    bits = measured["heldout"]["target"]
+    first = json.loads(FIRST_VERSION.read_text(encoding="utf-8"))["heldout"]
+    worse = [family for family in FAMILIES if bits[family]["bits_per_byte"] >= first[family]["bits_per_byte"]]
+    rows += [
+        row_of("bits per byte, TinyStories", 0.85, bits["story/tinystories"]["bits_per_byte"], most=True),
+        row_of("bits per byte, code", 1.35, bits["code"]["bits_per_byte"], most=True),
+        [
+            "families no better than the first version",
+            "none",
+            ", ".join(worse) or "none",
+            "no" if worse else "yes",
+        ],
+        row_of("share of the prompts whose continuation is no loop", 0.6, figures["entering"]),
+        row_of("measured speedup over the width-aware formula (median)", 0.85, figures["formula"]["median"]),
     ]
-    return table(["family", "same first choice", "overlap at temperature 1", "ends in a loop"], rows)
+    return table(["figure", "asked", "measured", "met"], rows)
 
 
-def licence_table(data: Path) -> str:
+def row_of(words: str, bound: float, value: float | None, most: bool = False) -> list[str]:
+    """One line of `wanted_table`."""
+    met = value is not None and (value <= bound if most else value >= bound)
+    return [words, f"{'≤' if most else '≥'} {bound:g}", cell(value, 3 if most else 2), "yes" if met else "no"]
+
+
+def exit_table(figures: dict[str, Any]) -> str:
+    """What each early exit wins on code."""
+    return table(
+        ["layers", "tokens per pass", "α", "speedup"],
+        [
+            [layer, cell(found["tokens_per_pass"]), cell(found["alpha"]), f"{found['speedup']:.2f}×"]
+            for layer, found in figures["exits"][1].items()
+        ],
+    )
+
+
+def agreement_table(measured: dict[str, Any]) -> str:
+    """Agreement of the drafts with the target on the shipped prompts."""
+    drafts = list(next(iter(measured["agreement"].values())))
+    rows = [
+        [family, *(f"{found[name][place]:.2f}" for place in (0, 1) for name in drafts)]
+        for family, found in measured["agreement"].items()
+    ]
+    return table(
+        ["family", *(f"{word}, {name}" for word in ("same first", "overlap") for name in drafts)], rows
+    )
+
+
+def slow_table(figures: dict[str, Any]) -> str:
+    """Where speculation loses: prompts with a lane below plain decoding."""
+    rows = [
+        [
+            f"{found['family']} / {found['name']}",
+            ", ".join(f"{label} {speed:.2f}×" for label, speed in found["lanes"].items()),
+        ]
+        for found in figures["slower"]
+    ]
+    return table(["prompt", "slower than plain decoding"], rows)
+
+
+def quotes(measured: dict[str, Any]) -> str:
+    """Five continuations of each family, as they came."""
+    parts = []
+    for family, pairs in measured["continuations"].items():
+        parts.append(f"<details><summary>{family}</summary>\n")
+        for opening, written in pairs:
+            body = f"{opening}⟦{written}⟧".replace("```", "'''")
+            parts.append(f"```text\n{body}\n```\n")
+        parts.append("</details>\n")
+    return "\n".join(parts)
+
+
+def licence_table(measured: dict[str, Any]) -> str:
     """Sources, licences and shares of the mix."""
-    manifest = json.loads((data / "manifest.json").read_text(encoding="utf-8"))
     closing = sum(FOCUS.values())
     mix = []
-    for row in manifest:
+    for row in measured["mix"]:
         late = f"{100 * FOCUS[row['name']] / closing:.1f} %"
-        mix.append([row["name"], row["family"], f"{row['weight']:g} %", late, f"{row['train_tokens']:,}"])
+        mix.append([row["name"], row["family"], f"{row['weight']:g}", late, f"{row['train_tokens']:,}"])
     first = table(
         ["corpus file", "repository", "commit", "licence"],
         [[s["output"], s["repo"], s.get("commit", "not recorded"), s["licence"]] for s in load_sources()],
     )
-    return f"{first}\n\n{table(['part of the mix', 'family', 'share', 'distinct tokens'], mix)}"
+    head = ["part of the mix", "family", "weight, wide", "share, closing", "distinct tokens"]
+    return f"{first}\n\n{table(head, mix)}"
 
 
 def model_table(measured: dict[str, Any]) -> str:
-    """Sizes of the two models."""
+    """Sizes of the models and heads."""
     rows = []
-    for name, s in (("target", TARGET), ("draft", DRAFT)):
-        counted, heads = f"{measured[name]['parameters']:,}", f"{s.heads} ({s.kv_heads}) × {s.head_dim}"
-        rows.append(
-            [
-                f"`specdec-{name}`",
-                counted,
-                str(s.layers),
-                str(s.hidden),
-                heads,
-                str(s.ffn),
-                str(s.max_positions),
-            ]
-        )
-    return table(
-        ["model", "parameters", "layers", "hidden", "heads (KV) × size", "feed-forward", "context"], rows
-    )
+    for name, s in SHAPES.items():
+        heads = f"{s.heads} ({s.kv_heads}) × {s.head_dim}"
+        numbers = [s.layers, s.hidden, heads, s.ffn, s.max_positions]
+        rows.append([f"`specdec-{name}`", f"{measured['parameters'][name]:,}", *map(str, numbers)])
+    for name, count in measured["heads"].items():
+        rows.append([f"`specdec-{name}`", f"{count:,}", "see its README", "", "", "", ""])
+    head = ["model", "parameters", "layers", "hidden", "heads (KV) × size", "feed-forward", "context"]
+    return table(head, rows)
 
 
 def run_table(measured: dict[str, Any]) -> str:
@@ -144,79 +245,64 @@ def run_table(measured: dict[str, Any]) -> str:
     return table(["run", "steps", "tokens seen", "active minutes"], rows)
 
 
-def write_card(
-    models: Path, measured: dict[str, Any], data: Path, runs: dict[str, Path], commands: list[str], date: str
-) -> None:
-    """Write `README.md`, `training-loss.svg` and `measurements.json` into the models' folder."""
-    plots = {name: read_losses(run / "log.jsonl") for name, run in runs.items() if "distil" not in name}
+def render(measured: dict[str, Any]) -> str:
+    """The card's text: `card.md` with every number filled in.
+
+    Raises:
+        ValueError: if `card.md` asks for something that is not there.
+    """
+    text = (HERE / "card.md").read_text(encoding="utf-8")
+    figures = measured["figures"]
+    target, small = (measured["parameters"][name] for name in ("target", "draft"))
+    written = sum(source.weight for source in SOURCES if source.name in PROGRAM_WRITTEN)
+    values = {
+        "models": model_table(measured),
+        "ratio": f"{target / small:.1f}",
+        "larger_ratio": f"{target / measured['parameters']['draft-large']:.1f}",
+        "latency": ", ".join(
+            f"`specdec-{name}` {part * 1e3:.2f} ms against the target's {whole * 1e3:.2f} ms (ratio {ratio:.2f})"
+            for name, (whole, part, ratio) in measured["latency"].items()
+        ),
+        "date": measured["date"],
+        "hardware": HARDWARE,
+        "runs": run_table(measured),
+        "losses": family_table(measured),
+        "agreement": agreement_table(measured),
+        "machine": figures["machine"],
+        "measured": figures["date"],
+        "repeats": str(figures["repeats"]),
+        "tokens": str(figures["tokens"]),
+        "loop": f"{LOOP:.0%}",
+        "entering": f"{figures['entering']:.0%}",
+        "proposers": proposer_table(figures),
+        "wanted": wanted_table(measured),
+        "exits": exit_table(figures),
+        "slower": slow_table(figures),
+        "failures": KNOWN_FAILURES.read_text(encoding="utf-8").strip(),
+        "quotes": quotes(measured),
+        "written": f"{written / sum(source.weight for source in SOURCES):.0%}",
+        "licences": licence_table(measured),
+        "commands": "\n".join(measured["commands"]),
+    }
+    for name, value in values.items():
+        text = text.replace("{{" + name + "}}", value)
+    if "{{" in text:
+        raise ValueError(
+            f"card.md asks for something the card does not know: {text[text.index('{{') :][:40]}"
+        )
+    return text
+
+
+def write_card(models: Path, measured: dict[str, Any], runs: dict[str, Path]) -> None:
+    """Write `README.md`, `measurements.json` and `training-loss.svg` into the models' folder."""
+    plots = {name: read_losses(run / "log.jsonl") for name, run in runs.items() if name in PLOTTED}
     (models / "training-loss.svg").write_text(loss_plot(plots), encoding="utf-8")
     (models / "measurements.json").write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
-    failures = KNOWN_FAILURES.read_text(encoding="utf-8").strip()
-    target_ms, draft_ms, ratio = (
-        measured["latency"][place] * scale for place, scale in ((0, 1e3), (1, 1e3), (2, 1))
-    )
-    sizes = measured["target"]["parameters"] / measured["draft"]["parameters"]
-    written = sum(source.weight for source in SOURCES if source.name in PROGRAM_WRITTEN)
-    text = f"""# Models of Specdec Lab
-
-Two small Llama-layout language models for teaching speculative decoding: a target and a draft with one
-tokenizer (byte-level BPE, {TARGET.vocab} entries, digits single, `<|endoftext|>` = 0). They write simple English
-stories, Python, tables and answers about a passage; they know nothing of the world. Trained for this project
-from random weights; no other model's weights were used.
-
-{model_table(measured)}
-
-The target has {sizes:.1f} times the draft's parameters. One cached forward with one token (transformers,
-float32, 128 tokens before it): target {target_ms:.1f} ms, draft {draft_ms:.1f} ms, ratio
-{ratio:.2f} on {HARDWARE}.
-
-## Training
-
-Date {date}, {HARDWARE}.
-Muon (matrices) and AdamW (the rest), warmup–stable–decay, bfloat16 autocast, rows of 1024 tokens, 8 rows a
-step. The machine was shared with other work, so the active minutes are longer than on a free one.
-
-{run_table(measured)}
-
-![Training loss](training-loss.svg)
-
-## Held-out loss
-
-Nats per token and bits per byte of UTF-8 text, on documents never trained on (the float16 weights as shipped).
-Exercises written by program are easier than text by people; each family mixes its sources evenly.
-
-{family_table(measured)}
-
-## Draft and target on the shipped prompts
-
-Greedy continuations of 128 tokens by the target. *Same first choice*: share of positions where the draft
-prefers the same token. *Overlap*: the sum over the vocabulary of min(p, q), the expected acceptance of one
-proposed token at temperature 1 without top-k or top-p. *Ends in a loop*: the last 40 tokens repeat a cycle.
-
-{prompt_table(measured)}
-
-## Known failures
-
-{failures}
-
-## Data and licences
-
-{written:g} % of the wide mix is exercises written by program in `training/tasks.py` and `training/tables.py`; the
-closing phase (`--focus`) has shares of its own. Rows whose source says `split: test`, and the two evaluation
-files, were never trained on. The FairytaleQA test stories may also stand in the fairy-tale collections.
-
-{licence_table(data)}
-
-## Commands
-
-```
-{chr(10).join(commands)}
-```
-"""
-    (models / "README.md").write_text(text, encoding="utf-8")
+    (models / "README.md").write_text(render(measured), encoding="utf-8")
 
 
+PLOTTED = ("target", "target-2", "target-3", "draft", "draft-large")
 PROGRAM_WRITTEN = frozenset(
     "copying tables forms summaries fact_questions name_questions class_templates function_templates "
-    "number_rows".split()
+    "number_rows edits code_edits".split()
 )

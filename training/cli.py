@@ -57,7 +57,7 @@ def prepare(corpus: Corpus = CORPUS, runs: Runs = RUNS) -> None:
 
 @app.command()
 def pretrain(
-    model: Annotated[str, typer.Argument(help="target or draft")],
+    model: Annotated[str, typer.Argument(help="target, draft or draft-large")],
     runs: Runs = RUNS,
     minutes: Annotated[float | None, typer.Option(help="Budget in active minutes.")] = None,
     tokens: Annotated[int | None, typer.Option(help="Budget in tokens.")] = None,
@@ -133,7 +133,7 @@ def pretrain(
 
 @app.command()
 def export(
-    model: Annotated[str, typer.Argument(help="target or draft")],
+    model: Annotated[str, typer.Argument(help="target, draft or draft-large")],
     runs: Runs = RUNS,
     models: Models = MODELS,
     name: Annotated[str | None, typer.Option(help="Run to export; default: the model's.")] = None,
@@ -279,6 +279,40 @@ def eagle(
 
 
 @app.command()
+def draft(
+    text: Annotated[list[Path], typer.Option(help="UTF-8 file to train on; may be given again.")],
+    model: Model = "bundled",
+    runs: Runs = RUNS,
+    out: Annotated[Path | None, typer.Option(help="Folder of the draft; default: in the run's.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Budget in active minutes.")] = None,
+    tokens: Annotated[int | None, typer.Option(help="Budget in tokens.")] = None,
+    layers: Annotated[int, typer.Option(min=1, max=16, help="Layers of the draft.")] = 2,
+    hidden: Annotated[int, typer.Option(min=64, max=2048, help="Its width, a multiple of 64.")] = 128,
+    name: Annotated[str, typer.Option(help="Run name.")] = "own-draft",
+    batch: Annotated[int, typer.Option(help="Rows per step.")] = 8,
+    context: Annotated[int, typer.Option(help="Tokens per row.")] = 256,
+    seed: int = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
+) -> None:
+    """Distil a small draft for any target, on one's own text; continues the run if it has a checkpoint."""
+    from training.heads_data import open_target, tokens_of
+    from training.loop import Plan
+    from training.own_draft import export_draft, shape_for, train_draft
+    from training.own_text import OwnText, read_texts
+    from training.pretrain import pick_device
+
+    plan = Plan(minutes, tokens, context, batch, seed, 50, evaluate_every=200)
+    target = open_target(model, pick_device(device))
+    shape = shape_for(target, layers, hidden)
+    own = OwnText(tokens_of(model, read_texts(text)), context, batch, seed)
+    state = train_draft(runs / name, shape, target, own, own.heldout, plan)
+    folder = out or runs / name / "export"
+    export_draft(runs / name, model, target, folder)
+    remember_command(runs)
+    typer.echo(f"{state['step']} steps, {state['tokens']} tokens; draft written to {folder}.")
+
+
+@app.command()
 def read(
     models: Models = MODELS,
     prompts: Annotated[Path, typer.Option(help="Folder of the prompt files.")] = Path("assets/prompts"),
@@ -286,15 +320,16 @@ def read(
     first: Annotated[int, typer.Option(help="Prompts per family.")] = 99,
 ) -> None:
     """Print greedy continuations of the shipped prompts, with the draft's agreement."""
-    from training.reading import agreement, continuation, load_pair, load_prompts
+    from training.reading import agreement, continuation, load_family, load_prompts
 
-    target, draft, tokenizer_ = load_pair(models)
-    for family, content in load_prompts(prompts).items():
+    family, tokenizer_ = load_family(models)
+    target, draft = family["target"], family["draft"]
+    for kind, content in load_prompts(prompts).items():
         for prompt in content["prompt"][:first]:
             ids = tokenizer_(prompt["text"], return_tensors="pt")["input_ids"][0]
             written = continuation(target, tokenizer_, prompt["text"], tokens)
             same, overlap = agreement(target, draft, ids, written)
-            head = f"{family} / {prompt['name']}: {len(ids)}+{len(written)} tokens, same {same:.2f}"
+            head = f"{kind} / {prompt['name']}: {len(ids)}+{len(written)} tokens, same {same:.2f}"
             typer.echo(
                 f"\n=== {head}, overlap {overlap:.2f}\n{prompt['text']}\u27e6{tokenizer_.decode(written)}\u27e7"
             )
@@ -302,13 +337,20 @@ def read(
 
 @app.command()
 def latency(models: Models = MODELS) -> None:
-    """Measure the forward latency of both exported models, one token per call."""
+    """Measure the forward latency of the exported models, one token per call."""
     from training.latency import latency_ratio
-    from training.reading import load_pair
+    from training.reading import load_family
 
-    target, draft, _ = load_pair(models)
-    target_time, draft_time, ratio = latency_ratio(target, draft)
-    typer.echo(f"target {target_time * 1e3:.2f} ms, draft {draft_time * 1e3:.2f} ms, ratio {ratio:.3f}")
+    family, _ = load_family(models)
+    for name in ("draft", "draft-large"):
+        whole, part, ratio = latency_ratio(family["target"], family[name])
+        typer.echo(f"target {whole * 1e3:.2f} ms, {name} {part * 1e3:.2f} ms, ratio {ratio:.3f}")
+
+
+RUNS_OF_CARD = (
+    *("target", "target-2", "target-3", "draft", "draft-distilled", "draft-distilled-3"),
+    *("draft-large", "draft-large-distilled", "medusa", "eagle"),
+)
 
 
 @app.command()
@@ -317,14 +359,17 @@ def card(
     models: Models = MODELS,
     prompts: Annotated[Path, typer.Option(help="Folder of the prompt files.")] = Path("assets/prompts"),
     date: Annotated[str, typer.Option(help="Date of the training.")] = "2026-11-21",
+    repeats: Annotated[int, typer.Option(min=1, max=20, help="How often each cell is timed.")] = 3,
 ) -> None:
-    """Measure the exported pair and write the model card with its loss plot."""
+    """Measure the exported family and write the model card with its plots; leave the machine alone meanwhile."""
     from training.card import measure, write_card
 
-    names = {"target": "target", "draft": "draft", "draft, distilled": "draft-distilled"}
-    folders = {name: runs / folder for name, folder in names.items()}
-    measured = measure(models, runs / "data", prompts, folders)
-    write_card(models, measured, runs / "data", folders, recorded_commands(runs), date)
+    folders = {name: runs / name for name in RUNS_OF_CARD if (runs / name).is_dir()}
+    store = runs / "figures.jsonl"
+    commands = recorded_commands(runs)
+    measured = measure(models, runs / "data", prompts, folders, commands, date, repeats, store)
+    write_card(models, measured, folders)
+    store.unlink(missing_ok=True)
     typer.echo(f"Model card written to {models / 'README.md'}.")
 
 

@@ -1,9 +1,8 @@
-"""How well is held-out text predicted? Loss per token and bits per byte, for each family."""
+"""How well is held-out text predicted while a model learns? Loss per token, for each family."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -43,18 +42,3 @@ def family_losses(
             total += F.cross_entropy(logits.flatten(0, 1), part[:, 1:].flatten(), reduction="sum").item()
         losses[family] = total / ids[:, 1:].numel()
     return losses
-
-
-def bytes_per_token(data: Path) -> dict[str, float]:
-    """UTF-8 bytes per token of the held-out text, by family (end marks count as tokens)."""
-    manifest = json.loads((data / "manifest.json").read_text(encoding="utf-8"))
-    sizes: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-    for source in manifest:
-        sizes[source["family"]][0] += source["heldout_bytes"]
-        sizes[source["family"]][1] += source["heldout_tokens"]
-    return {family: size / max(1, tokens) for family, (size, tokens) in sizes.items()}
-
-
-def bits_per_byte(loss: float, bytes_a_token: float) -> float:
-    """Bits per byte of text from a loss in nats per token."""
-    return loss / math.log(2) / bytes_a_token

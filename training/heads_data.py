@@ -35,11 +35,15 @@ def open_target(model: str, device: str) -> Frozen:
     return Frozen(loaded, Path(source).name if Path(source).is_dir() else source)
 
 
+def tokens_of(model: str, text: str) -> Tensor:
+    """A text in the tokens of a target: int64 (n,)."""
+    return torch.tensor(load_tokenizer(source_of(model)).encode(text))
+
+
 def rows_for(model: str, texts: list[Path] | None, data: Path, plan: Plan) -> tuple[Source, Tensor]:
     """Training rows and held-out rows int64 (n, context + 1): of `texts`, else of the prepared data."""
     if texts:
-        tokenizer = load_tokenizer(source_of(model))
-        ids = torch.tensor(tokenizer.encode(read_texts(texts)))
+        ids = tokens_of(model, read_texts(texts))
         own = OwnText(ids, plan.context, plan.batch, plan.seed)
         return own, own.heldout
     if model != catalogue.BUNDLED:

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from training.shapes import SHAPES
+
 PROMPT_FIELDS = ("name", "text", "look_for")
 
 
@@ -29,16 +31,19 @@ def load_prompts(folder: Path) -> dict[str, dict[str, Any]]:
     return prompts
 
 
-def load_pair(models: Path) -> tuple[Any, Any, Any]:
-    """(target, draft, tokenizer) of the exported folders, float32 on the CPU."""
+def load_family(models: Path) -> tuple[dict[str, Any], Any]:
+    """The exported models by name, the target first, float32 on the CPU; and their tokenizer."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    folders = [models / "specdec-target", models / "specdec-draft"]
-    for folder in folders:
+    folders = {name: models / f"specdec-{name}" for name in SHAPES}
+    for folder in folders.values():
         if not (folder / "config.json").is_file():
             raise ValueError(f"No model in {folder}: run the `export` stage first.")
-    pair = [AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval() for folder in folders]
-    return pair[0], pair[1], AutoTokenizer.from_pretrained(folders[0])
+    family = {
+        name: AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+        for name, folder in folders.items()
+    }
+    return family, AutoTokenizer.from_pretrained(folders["target"])
 
 
 @torch.no_grad()

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from training import cli
-from training.card import looping, table
-from training.evaluate import bits_per_byte
+from training.card import table
+from training.figures import repeated
+from training.measure import grouped
 from training.plot import loss_plot, read_losses, smooth
 
 
@@ -29,21 +30,30 @@ def test_plot_without_a_log_is_one_clear_sentence(tmp_path: Path) -> None:
 
 
 def test_loops_are_recognised() -> None:
-    assert looping([1, 2, 3] * 20)
-    assert looping([9] * 50)
-    assert not looping(list(range(60)))
-    assert not looping([1, 2] * 5)
+    """By hand. Catches: windows counted past the end, or the first of equal 8-grams counted as a repeat."""
+    assert repeated([1, 2, 3] * 20) == pytest.approx(50 / 53)
+    assert repeated(list(range(60))) == 0
+    assert repeated(list(range(10)) + list(range(10))) == pytest.approx(3 / 13)
+    assert repeated([1, 2]) == 0
 
 
 def test_numbers_and_tables() -> None:
-    assert bits_per_byte(math.log(2) * 4, 4.0) == pytest.approx(1.0)
+    found = grouped(
+        {"x": (math.log(2) * 40, 12, 10), "y": (math.log(2) * 20, 6, 20)}, {"x": "code", "y": "code"}
+    )
+    assert found["code/x"]["bits_per_byte"] == pytest.approx(4.0)
+    assert found["code"]["bits_per_byte"] == pytest.approx(2.0)
+    assert found["code"]["loss"] == pytest.approx(math.log(2) * 60 / 18)
     assert table(["a", "b"], [["1", "2"]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["pretrain", "giant", "--minutes", "1"], "Unknown model 'giant': expected one of target, draft, draft-large."),
+        (
+            ["pretrain", "giant", "--minutes", "1"],
+            "Unknown model 'giant': expected one of target, draft, draft-large.",
+        ),
         (["export", "draft"], "train this model first"),
         (["prepare"], "run the `tokenizer` stage first"),
     ],

@@ -25,7 +25,7 @@ def test_repeats_finds_the_latest_earlier_pair() -> None:
 
 
 def test_only_wrong_repeats_of_the_marked_rows_cost() -> None:
-    """By hand: 1 2 3 1 2 4 repeats the pair (1, 2) and goes on otherwise. Catches: right repeats charged, other rows too."""
+    """By hand: 1 2 3 1 2 4 repeats the pair (1, 2) and goes on otherwise. Catches: right repeats charged."""
     ids = torch.tensor([[1, 2, 3, 1, 2, 4], [1, 2, 3, 1, 2, 3]])
     logits = torch.zeros(2, 5, 8)
     cost = -math.log(1 - 1 / 8) / 10

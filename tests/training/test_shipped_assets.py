@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors import safe_open
+from transformers import AutoTokenizer
 
+from training.card import render
+from training.measure import bytes_of_tokens
 from training.mix import FAMILIES
-from training.reading import load_pair, load_prompts
+from training.reading import load_family, load_prompts
 from training.shapes import DRAFT, DRAFT_LARGE, EOS_ID, MAX_POSITIONS, SHAPES, TARGET
 from training.tokenizer import load_tokenizer
 
@@ -48,10 +52,10 @@ def test_all_models_share_one_tokenizer() -> None:
         assert len({(MODELS / f"specdec-{name}" / file).read_bytes() for name in SHAPES}) == 1
 
 
-def test_the_pair_opens_and_computes() -> None:
-    target, draft, tokenizer = load_pair(MODELS)
+def test_the_family_opens_and_computes() -> None:
+    family, tokenizer = load_family(MODELS)
     ids = tokenizer("Once upon a time", return_tensors="pt")["input_ids"]
-    for model in (target, draft):
+    for model in family.values():
         assert model.config.eos_token_id == model.generation_config.eos_token_id == EOS_ID
         assert model.config.max_position_embeddings == MAX_POSITIONS
         with torch.no_grad():
@@ -79,3 +83,18 @@ def test_an_incomplete_prompt_file_is_one_clear_sentence(tmp_path: Path) -> None
     )
     with pytest.raises(ValueError, match=r"story.toml lacks prompt 1: text, prompt 1: look_for"):
         load_prompts(tmp_path)
+
+
+def test_the_card_is_what_the_measurements_say() -> None:
+    """Catches: a number edited by hand, a card older than its measurements or its text."""
+    measured = json.loads((MODELS / "measurements.json").read_text(encoding="utf-8"))
+    assert (MODELS / "README.md").read_text(encoding="utf-8") == render(measured)
+
+
+def test_bytes_of_tokens_add_up_to_the_text() -> None:
+    """Against UTF-8. Catches: characters counted for bytes, marks counted as text."""
+    tokenizer = AutoTokenizer.from_pretrained(MODELS / "specdec-target")
+    lengths = bytes_of_tokens(tokenizer)
+    for text in ("Once upon a time", "def f(x):\n    return x + 12345", "naïve café – “quoted” 🙂 中文\n\n"):
+        assert int(lengths[tokenizer(text)["input_ids"]].sum()) == len(text.encode("utf-8"))
+    assert lengths[EOS_ID] == 0

@@ -1,0 +1,82 @@
+"""Does a draft distilled for somebody's own target open, agree with it more than a fresh one, and decode?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import specdec_core as sd
+from tests.core.tiny import build, tokenizer
+from training.cli import app
+
+TEXT = "the cat sat on the mat and the dog ran to the tree . " * 400
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random target that is sure of what it says, saved as a user would bring it."""
+    folder = tmp_path_factory.mktemp("own") / "target"
+    words = tokenizer()
+    model = build("gpt2", vocab_size=len(words)).requires_grad_(False)
+    model.get_output_embeddings().weight.mul_(4.0)
+    model.save_pretrained(folder)
+    words.save_pretrained(folder)
+    return folder
+
+
+def _train(target: Path, text: Path, tokens: int, *more: str) -> Path:
+    out = text.parent / f"draft-{tokens}"
+    arguments = [
+        "draft",
+        "--model",
+        str(target),
+        "--text",
+        str(text),
+        "--out",
+        str(out),
+        "--tokens",
+        str(tokens),
+    ]
+    arguments += [
+        "--hidden",
+        "64",
+        "--layers",
+        "1",
+        "--context",
+        "32",
+        "--runs",
+        str(text.parent / str(tokens)),
+        *more,
+    ]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    return out
+
+
+def test_a_distilled_draft_serves_its_target(target: Path, tmp_path: Path) -> None:
+    """The whole way by the documented command. Catches: another tokenizer or width, a loss that teaches nothing."""
+    torch.set_num_threads(1)
+    text = tmp_path / "text.txt"
+    text.write_text(TEXT, encoding="utf-8")
+    overlaps = []
+    for tokens in (256, 30_000):
+        models = sd.load_models(target, _train(target, text, tokens), device="cpu")
+        settings = sd.Settings(max_new_tokens=2, temperature=1.0)
+        found = []
+        for end in range(4, 12):  # places of the text: what a random target writes on is like nothing it was taught
+            trace = sd.decode(models, " ".join(TEXT.split()[:end]), settings)
+            assert trace.header.draft is not None and trace.audit() == []
+            found.append(trace.rounds[0].positions[0].overlap or 0.0)
+        overlaps.append(sum(found) / len(found))
+    assert overlaps[1] > overlaps[0] + 0.1, overlaps
+
+
+def test_what_cannot_be_built_is_one_sentence(target: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text(TEXT, encoding="utf-8")
+    arguments = ["draft", "--model", str(target), "--text", str(text), "--tokens", "100", "--hidden", "100"]
+    result = CliRunner().invoke(app, [*arguments, "--runs", str(tmp_path)])
+    assert isinstance(result.exception, ValueError) and "multiple of 64, got 100" in str(result.exception)

@@ -1,0 +1,98 @@
+"""How does a target of one's own get a draft? A small Llama with its tokenizer, distilled on one's own text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+from torch import Tensor
+
+from specdec_core.hub import load_tokenizer
+from training.checkpoints import load_weights, require_checkpoint
+from training.evaluate import family_losses
+from training.export import llama_config, write_json
+from training.heads import Frozen
+from training.heads_data import source_of
+from training.loop import Plan, Source, steps
+from training.model import SmallLlama
+from training.shapes import Shape
+
+HEAD_DIM = 32
+MOST_POSITIONS = 4096
+
+
+def shape_for(target: Frozen, layers: int, hidden: int) -> Shape:
+    """A draft of this size for a target: its vocabulary, its window (at most `MOST_POSITIONS`).
+
+    Raises:
+        ValueError: if the width cannot be cut into heads.
+    """
+    if hidden % (2 * HEAD_DIM):
+        raise ValueError(f"The draft's width has to be a multiple of {2 * HEAD_DIM}, got {hidden}.")
+    heads = hidden // HEAD_DIM
+    window = int(getattr(target.model.config, "max_position_embeddings", None) or MOST_POSITIONS)
+    return Shape(
+        layers=layers,
+        hidden=hidden,
+        heads=heads,
+        kv_heads=heads // 2,
+        head_dim=HEAD_DIM,
+        ffn=-(-hidden * 8 // 3 // HEAD_DIM) * HEAD_DIM,
+        vocab=int(target.output.weight.shape[0]),  # type: ignore[index, union-attr]
+        max_positions=min(window, MOST_POSITIONS),
+    )
+
+
+def distance(draft: SmallLlama, target: Frozen) -> Callable[[Tensor], Tensor]:
+    """Loss: int64 ids [batch, time + 1] to the mean KL(target || draft) in nats per token."""
+
+    def loss(ids: Tensor) -> Tensor:
+        with target.autocast():
+            wanted = F.log_softmax(target.read(ids[:, :-1])[1].float(), dim=-1)
+            guessed = F.log_softmax(draft(ids[:, :-1]).float(), dim=-1)
+        return (wanted.exp() * (wanted - guessed)).sum(-1).mean()
+
+    return loss
+
+
+def train_draft(
+    run: Path, shape: Shape, target: Frozen, batches: Source, heldout: Tensor, plan: Plan
+) -> dict[str, Any]:
+    """Distil a draft from scratch, or continue the run; returns its counters."""
+    draft = SmallLlama(shape, seed=plan.seed).to(target.device)
+
+    @torch.no_grad()
+    def measured() -> dict[str, Any]:
+        def logits_of(ids: Tensor) -> Tensor:
+            out: Tensor = draft(ids.to(target.device))
+            return out.cpu()
+
+        return {"loss": round(family_losses(logits_of, {"own": heldout})["own"], 4)}
+
+    facts = {"kind": "draft", "target": target.name, "shape": shape.to_dict()}
+    return steps(run, draft, distance(draft, target), batches, measured, plan, facts, device=target.device)
+
+
+def export_draft(run: Path, model: str, target: Frozen, folder: Path) -> None:
+    """Write the newest checkpoint as a folder in the transformers layout, with the target's tokenizer."""
+    checkpoint = require_checkpoint(run)
+    shape = Shape(**json.loads((checkpoint / "state.json").read_text(encoding="utf-8"))["shape"])
+    tokenizer = load_tokenizer(source_of(model))
+    folder.mkdir(parents=True, exist_ok=True)
+    weights = {
+        name: weight.to(torch.float16).contiguous() for name, weight in load_weights(checkpoint).items()
+    }
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    ends = {
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+        "pad_token_id": None,
+    }
+    write_json(folder / "config.json", llama_config(shape) | ends)
+    write_json(folder / "generation_config.json", {**ends, "do_sample": False})
+    tokenizer.save_pretrained(folder)
