@@ -14,7 +14,7 @@ from training.figures import measure as measure_figures
 from training.latency import latency_ratio
 from training.measure import agreements, continuations, heldout
 from training.mix import FAMILIES, FOCUS, SOURCES
-from training.plot import loss_plot, read_losses
+from training.plot import loss_plot, read_heldout, read_losses
 from training.reading import load_family
 from training.shapes import SHAPES
 
@@ -294,9 +294,12 @@ def render(measured: dict[str, Any]) -> str:
 
 
 def write_card(models: Path, measured: dict[str, Any], runs: dict[str, Path]) -> None:
-    """Write `README.md`, `measurements.json` and `training-loss.svg` into the models' folder."""
+    """Write `README.md`, `measurements.json` and the two plots into the models' folder."""
     plots = {name: read_losses(run / "log.jsonl") for name, run in runs.items() if name in PLOTTED}
     (models / "training-loss.svg").write_text(loss_plot(plots), encoding="utf-8")
+    further = [runs[name] / "log.jsonl" for name in PLOTTED[:3] if name in runs]
+    svg = loss_plot(read_heldout(further), "Held-out loss of the target", span=1)
+    (models / "heldout-loss.svg").write_text(svg, encoding="utf-8")
     (models / "measurements.json").write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
     (models / "README.md").write_text(render(measured), encoding="utf-8")
 

@@ -6,7 +6,7 @@ import json
 import math
 from pathlib import Path
 
-COLOURS = ("#1f5fa8", "#c2571a", "#2f7d4f", "#7a4fa3")
+COLOURS = ("#1f5fa8", "#c2571a", "#2f7d4f", "#7a4fa3", "#a8326e", "#5f6b1f", "#4a4a4a")
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 720, 400, 56, 44, 28, 16
 
 
@@ -16,6 +16,19 @@ def read_losses(log: Path) -> list[tuple[int, float]]:
         raise ValueError(f"No loss log at {log}: train this model first.")
     rows = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     return [(row["tokens"], row["loss"]) for row in rows if "loss" in row]
+
+
+def read_heldout(logs: list[Path]) -> dict[str, list[tuple[int, float]]]:
+    """(tokens, held-out loss) by family over runs that follow one another; their tokens are added up."""
+    found: dict[str, list[tuple[int, float]]] = {}
+    before = 0
+    for log in logs:
+        rows = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+        for row in rows:
+            for family, loss in row.get("heldout", {}).items():
+                found.setdefault(family, []).append((before + row["tokens"], loss))
+        before += max(row["tokens"] for row in rows)
+    return found
 
 
 def smooth(points: list[tuple[int, float]], span: int = 9, most: int = 300) -> list[tuple[int, float]]:
@@ -28,9 +41,9 @@ def smooth(points: list[tuple[int, float]], span: int = 9, most: int = 300) -> l
     return means[::stride]
 
 
-def loss_plot(curves: dict[str, list[tuple[int, float]]], title: str = "Training loss") -> str:
-    """An SVG picture of named (tokens, loss) curves; x in millions of tokens, y in nats per token."""
-    smoothed = {name: smooth(points) for name, points in curves.items() if points}
+def loss_plot(curves: dict[str, list[tuple[int, float]]], title: str = "Training loss", span: int = 9) -> str:
+    """An SVG picture of named (tokens, loss) curves, each a mean over `span` points; nats per token."""
+    smoothed = {name: smooth(points, span) for name, points in curves.items() if points}
     if not smoothed:
         raise ValueError("There is nothing to plot: the logs hold no loss rows.")
     most_tokens = max(points[-1][0] for points in smoothed.values())

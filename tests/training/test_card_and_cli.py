@@ -12,7 +12,7 @@ from training import cli
 from training.card import table
 from training.figures import repeated
 from training.measure import grouped
-from training.plot import loss_plot, read_losses, smooth
+from training.plot import loss_plot, read_heldout, read_losses, smooth
 
 
 def test_plot_is_valid_svg_with_every_curve() -> None:
@@ -20,6 +20,15 @@ def test_plot_is_valid_svg_with_every_curve() -> None:
     root = ET.fromstring(loss_plot({"target": curve, "draft": curve[:90]}))
     assert len(root.findall("{http://www.w3.org/2000/svg}polyline")) == 2
     assert len(smooth(curve)) <= 300
+
+
+def test_heldout_losses_of_runs_in_a_row_add_up(tmp_path: Path) -> None:
+    """Catches: a second run drawn over the first, rows without held-out losses taken for such."""
+    logs = [tmp_path / name for name in ("one", "two")]
+    row = '{{"tokens": {0}, "loss": 1}}\n{{"tokens": {0}, "heldout": {{"code": {1}}}}}\n'
+    logs[0].write_text(row.format(10, 3) + row.format(20, 2))
+    logs[1].write_text(row.format(5, 1))
+    assert read_heldout(logs) == {"code": [(10, 3), (20, 2), (25, 1)]}
 
 
 def test_plot_without_a_log_is_one_clear_sentence(tmp_path: Path) -> None:
