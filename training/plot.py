@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 COLOURS = ("#1f5fa8", "#c2571a", "#2f7d4f", "#7a4fa3", "#a8326e", "#5f6b1f", "#4a4a4a")
-WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 720, 400, 56, 44, 28, 16
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 720, 420, 56, 44, 48, 16
 
 
 def read_losses(log: Path) -> list[tuple[int, float]]:
@@ -76,8 +76,5 @@ def loss_plot(curves: dict[str, list[tuple[int, float]]], title: str = "Training
         colour = COLOURS[number % len(COLOURS)]
         path = " ".join(f"{x(tokens):.1f},{y(loss):.1f}" for tokens, loss in points)
         out.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.6"/>')
-        place = TOP + 18 + 18 * number
-        out.append(
-            f'<text x="{WIDTH - RIGHT - 8}" y="{place}" text-anchor="end" fill="{colour}">{name}</text>'
-        )
+        out.append(f'<text x="{LEFT + number * 92}" y="37" fill="{colour}">{name}</text>')
     return "\n".join([*out, "</svg>", ""])
