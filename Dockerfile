@@ -27,7 +27,8 @@ COPY assets ./assets
 COPY specdec_core ./specdec_core
 COPY app ./app
 # Weights may have been written readable for their owner only.
-RUN chmod -R a+rX .
+# The library of visitors' runs: mount a volume at var to keep it.
+RUN chmod -R a+rX . && mkdir var && chown lab var
 
 USER lab
 ENV HOST=0.0.0.0 PORT=8501

@@ -14,6 +14,7 @@ from starlette.middleware import Middleware
 
 from app import services
 from app.headers import KnownHosts, SecurityHeaders
+from app.library.owner import OwnerCookie
 from app.routes import routes
 
 
@@ -31,6 +32,7 @@ app = st.App(
     middleware=[
         Middleware(SecurityHeaders),
         Middleware(KnownHosts, hosts=lambda: services.operator().hosts),
+        Middleware(OwnerCookie),
     ],
     lifespan=lifespan,
 )
@@ -41,6 +43,7 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         allowed = services.operator()
+        services.library()
     except ValueError as error:
         sys.exit(str(error))
     os.chdir(Path(__file__).resolve().parent.parent)  # where .streamlit/config.toml is looked for

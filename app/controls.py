@@ -16,6 +16,7 @@ from specdec_core.settings import Settings
 
 from . import links, model_picker, options
 from .glossary import define
+from .models import Choice
 from .prompt import too_long
 from .run import Request
 from .text import plain
@@ -115,7 +116,7 @@ def plain_lane() -> Settings:
     state = st.session_state
     return Settings(
         proposer="none",
-        draft_length=state.gamma,
+        draft_length=state.get("gamma", USUAL.draft_length),
         max_new_tokens=state.tokens,
         temperature=state.temperature,
         top_k=state.top_k,
@@ -197,6 +198,21 @@ def request() -> Request:
         SpecdecError: one sentence about the first thing that does not fit.
     """
     state = st.session_state
+    allowed = subject()
+    lanes, labels = [plain_lane()], [PROPOSERS["none"].title]
+    if state.proposer != "none":
+        lanes.append(chosen_lane())
+        labels.append(label(lanes[1]))
+    return Request(state.prompt, tuple(lanes), tuple(labels), allowed, chat=bool(state.get("chat")))
+
+
+def subject() -> Choice:
+    """The models that a run of the prompt would use, both checked.
+
+    Raises:
+        SpecdecError: one sentence about the first thing that does not fit.
+    """
+    state = st.session_state
     if not state.prompt.strip():
         raise PromptError("The prompt is empty. Type some text to continue, or pick an example.")
     if len(state.prompt) > links.MAX_PROMPT:
@@ -204,9 +220,4 @@ def request() -> Request:
     wanted = model_picker.choice()
     if wanted.target == "":
         raise ModelError("Name the target model first: a hub id such as openai-community/gpt2.")
-    allowed = model_picker.allowed(wanted)
-    lanes, labels = [plain_lane()], [PROPOSERS["none"].title]
-    if state.proposer != "none":
-        lanes.append(chosen_lane())
-        labels.append(label(lanes[1]))
-    return Request(state.prompt, tuple(lanes), tuple(labels), allowed, chat=bool(state.get("chat")))
+    return model_picker.allowed(wanted)

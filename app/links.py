@@ -6,7 +6,7 @@ Streamlit keeps widgets and address in step by itself and drops what does not fi
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,13 +59,21 @@ NUMBERS = (GAMMA, TEMPERATURE, TOP_K, TOP_P, SEED, TOKENS, MEMORY)
 PREFIXES = ("o", "r", "l")  # options of the proposer, the rule and the length policy: o.max_ngram=3
 
 
-def problems(params: Mapping[str, str], choices: Mapping[str, Mapping[str, str]]) -> list[str]:
+def problems(
+    params: Mapping[str, str],
+    choices: Mapping[str, Mapping[str, str]],
+    numbers: Sequence[Number] = NUMBERS,
+    further: Collection[str] = PREFIXES,
+) -> list[str]:
     """A sentence for every value of a link that cannot be used.
 
-    `choices` are the options of the named settings with their titles, the default first.
+    Args:
+        choices: the options of the named settings with their titles, the default first.
+        numbers: the numeric settings that the page knows.
+        further: keys that others look after, or what stands before the dot in them.
     """
     found = []
-    for number in NUMBERS:
+    for number in numbers:
         if number.key in params and (problem := number.problem(params[number.key])):
             found.append(problem)
     for key, options in choices.items():
@@ -76,12 +84,12 @@ def problems(params: Mapping[str, str], choices: Mapping[str, Mapping[str, str]]
             )
     if len(params.get("prompt", "")) > MAX_PROMPT:
         found.append(f"The link's prompt is longer than {MAX_PROMPT:,} characters and was cut there.")
-    known = {number.key for number in NUMBERS} | set(choices) | OTHERS
-    strange = [key for key in params if key not in known and key.partition(".")[0] not in PREFIXES]
+    known = {number.key for number in numbers} | set(choices) | OTHERS
+    strange = [key for key in params if key not in known and key.partition(".")[0] not in further]
     if strange:
         named = ", ".join(f"“{_short(key)}”" for key in strange[:3])
         found.append(f"The link has settings this page does not know ({named}); they are left out.")
-    return found
+    return found + hiding_problems(params)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +144,57 @@ def stop_problems(stops: list[str]) -> list[str]:
     ]
 
 
-OTHERS = {"prompt", "preset", "run", "round", "node", "stop", "chat", "target", "draft", "overlap"}
+OTHERS = {
+    "prompt",
+    "preset",
+    "run",
+    "round",
+    "step",
+    "node",
+    "lead",
+    "view",
+    "stop",
+    "chat",
+    "target",
+    "draft",
+    "overlap",
+    "hide",
+    "present",
+}
+
+PARTS = {  # of the lab's page, which a link can hide: ?hide=settings,charts
+    "title": "Title and glossary",
+    "prompt": "Prompt",
+    "choices": "Who guesses, γ, temperature",
+    "run": "Run and Stop",
+    "settings": "More settings",
+    "numbers": "Numbers",
+    "charts": "Charts",
+    "download": "Downloads",
+    "link": "Teacher's link",
+}
+
+
+def hidden(params: Mapping[str, str]) -> set[str]:
+    """The parts of the page that a link hides."""
+    return _hide_list(params) & PARTS.keys()
+
+
+def hiding_problems(params: Mapping[str, str]) -> list[str]:
+    """A sentence for each name that a link wants hidden and no part has, and for a `present` that is not 1."""
+    found = []
+    if strange := sorted(_hide_list(params) - PARTS.keys()):
+        named = ", ".join(f"“{_short(name)}”" for name in strange[:3])
+        found.append(
+            f"The link hides {named}, which this page does not have; it can hide {', '.join(PARTS)}."
+        )
+    if params.get("present", "1") != "1":
+        found.append(f"The presentation begins with present=1; the link says “{_short(params['present'])}”.")
+    return found
+
+
+def _hide_list(params: Mapping[str, str]) -> set[str]:
+    return set(filter(None, params.get("hide", "").replace(" ", "").split(",")))
 
 
 def address_of_prompt(prompt: str, preset: str | None, default: str | None) -> dict[str, str]:

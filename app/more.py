@@ -33,9 +33,10 @@ def draw(models: Any | None) -> None:
     with model:
         model_picker.draw()
     with text:
-        _text(models)
+        number("number", "New tokens", links.TOKENS, 1, "How many tokens each lane writes at most.")
+        text_settings(models)
     with dice:
-        _dice()
+        dice_settings()
     if said := controls.remark():
         remark.caption(f":material/info: {plain(said)}")
 
@@ -98,8 +99,8 @@ def _lengths(kind: Any) -> Any:
     return remark
 
 
-def _text(models: Any | None) -> None:
-    number("number", "New tokens", links.TOKENS, 1, "How many tokens each lane writes at most.")
+def text_settings(models: Any | None) -> None:
+    """Where the text stops, and the chat template. `models` are the chosen models once they are loaded."""
     st.multiselect(
         "Stop at",
         STOPS,
@@ -120,7 +121,8 @@ def _text(models: Any | None) -> None:
         )
 
 
-def _dice() -> None:
+def dice_settings() -> None:
+    """How tokens are drawn."""
     number(
         "number",
         "Top-k (0: all)",

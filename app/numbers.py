@@ -8,11 +8,11 @@ from specdec_core import theory
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES, lossy
 from specdec_core.settings import Settings
+from specdec_core.sweep_summary import LEAST_TOKENS
 from specdec_core.trace import Stats, Trace
 
 from .text import count
 
-LEAST_TOKENS = 16  # of each lane, before their speeds are compared: fewer say nothing
 
 
 TOKEN_BY_TOKEN = (

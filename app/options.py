@@ -40,18 +40,30 @@ def start_from_address(params: Mapping[str, str]) -> list[str]:
     return complaints
 
 
-def draw(prefix: str, kind: Any) -> None:
-    """The widgets of one kind's options. What they hold stays while another kind is chosen."""
+def draw(prefix: str, kind: Any, lane: str = "") -> None:
+    """The widgets of one kind's options. What they hold stays while another kind is chosen.
+
+    The address keeps them, unless they are a `lane`'s, which has its own place there.
+    """
     known = fields(kind.Options)
     for field in known.values():
-        key = _key(prefix, kind.name, field.name)
+        key = _key(prefix, kind.name, field.name, lane)
         if key not in st.session_state:
             st.session_state[key] = _shown(field, field.default)
         _widget(field, key)
-    _keep_in_address(prefix, kind, known)
+    if not lane:
+        _keep_in_address(prefix, kind, known)
 
 
-def chosen(prefix: str, kind: Any) -> dict[str, Any]:
+def put(prefix: str, kind: Any, values: Mapping[str, Any], lane: str) -> None:
+    """Fill the widgets of a lane's options that do not hold anything yet; what `values` leaves out is as usual."""
+    for field in fields(kind.Options).values():
+        key = _key(prefix, kind.name, field.name, lane)
+        if key not in st.session_state:
+            st.session_state[key] = _shown(field, values.get(field.name, field.default))
+
+
+def chosen(prefix: str, kind: Any, lane: str = "") -> dict[str, Any]:
     """The options that differ from their defaults.
 
     Raises:
@@ -59,7 +71,7 @@ def chosen(prefix: str, kind: Any) -> dict[str, Any]:
     """
     values = {}
     for field in fields(kind.Options).values():
-        key = _key(prefix, kind.name, field.name)
+        key = _key(prefix, kind.name, field.name, lane)
         shown = st.session_state.get(key, _shown(field, field.default))
         if shown is None or shown == "":
             continue
@@ -74,8 +86,8 @@ def chosen(prefix: str, kind: Any) -> dict[str, Any]:
     return values
 
 
-def _key(prefix: str, owner: str, name: str) -> str:
-    return f"{prefix}.{owner}.{name}"
+def _key(prefix: str, owner: str, name: str, lane: str = "") -> str:
+    return f"{lane}{'.' if lane else ''}{prefix}.{owner}.{name}"
 
 
 def _shown(field: OptionField, value: Any) -> Any:

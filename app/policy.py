@@ -1,7 +1,8 @@
-"""What the operator allows, read once from the environment."""
+"""What the operator allows and where things are kept, read once from the environment."""
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,18 +10,22 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Literal, cast, get_args
 
+log = logging.getLogger(__name__)
+
 Allowed = Literal["bundled", "catalogue", "any"]
+LIBRARY = Path(__file__).resolve().parent.parent / "var" / "library.sqlite3"
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Where the server listens and which models its visitors may load."""
+    """Where the server listens, which models its visitors may load, and where their runs are kept."""
 
     host: str = "127.0.0.1"
     port: int = 8501
     models: Allowed = "any"
     models_root: Path | None = None
     hosts: tuple[str, ...] = ()
+    library: Path | None = None  # None: in memory, until the server stops
 
     @property
     def loopback(self) -> bool:
@@ -59,7 +64,25 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
         models_root=Path(root).resolve() if root else None,
         # On loopback, other names in the Host header mean DNS rebinding (or a proxy that should be named).
         hosts=named or (("localhost", "127.0.0.1", "[::1]") if _is_loopback(host) else ()),
+        library=_library(environment.get("SPECDEC_LIBRARY")),
     )
+
+
+def _library(named: str | None) -> Path | None:
+    """The library's file: as named, none where the name is empty; unnamed, our own where that can be written."""
+    if named is None:
+        folder = next(parent for parent in LIBRARY.parents if parent.exists())
+        if os.access(folder, os.W_OK):
+            return LIBRARY
+        log.warning(
+            "The library is kept in memory, since %s cannot be written; SPECDEC_LIBRARY names another file.",
+            LIBRARY,
+        )
+        return None
+    path = Path(named.strip())
+    if named.strip() and path.is_dir():
+        raise ValueError(f"SPECDEC_LIBRARY has to be a file, and {named.strip()!r} is a folder.")
+    return path.resolve() if named.strip() else None
 
 
 def _is_loopback(host: str) -> bool:

@@ -13,25 +13,41 @@ OWN = "own"
 
 
 def start_from_address(choices: Mapping[str, Mapping[str, str]]) -> None:
-    """On the first run of a session: take the prompt from the address and remember what it says wrongly.
+    """On the lab's first run in a session: take the prompt from the address and remember what it says wrongly.
 
     `choices` are the options of the settings that come from a list, with their titles.
     """
-    if "prompt" in st.session_state:
+    if has_begun("lab"):
         return
-    st.session_state.complaints = links.problems(st.query_params.to_dict(), choices)
-    st.session_state.complaints += links.stop_problems(st.query_params.get_all("stop"))
-    st.session_state.complaints += options.start_from_address(st.query_params.to_dict())
-    unusable = links.unusable(st.query_params.to_dict())
-    if links.stop_problems(st.query_params.get_all("stop")):
+    params = st.query_params.to_dict()
+    begin("lab", [*links.problems(params, choices), *options.start_from_address(params)])
+
+
+def has_begun(page: str) -> bool:
+    """Whether the session's state is that of this page already."""
+    return st.session_state.get("state_of") == page and "prompt" in st.session_state
+
+
+def begin(page: str, complaints: list[str]) -> None:
+    """Take the prompt from the address; `complaints` are what is wrong with the rest of it.
+
+    Without a prompt in the address the last one stays, be it from another page.
+    """
+    state, params = st.session_state, st.query_params
+    state.state_of = page
+    unusable = links.unusable(params.to_dict())
+    if wrong := links.stop_problems(params.get_all("stop")):
         unusable.append("stop")
+    state.complaints = complaints + wrong
     families = presets.families()
     first = families[0].presets[0].text if families else "Once upon a time"
-    asked = presets.find(st.query_params.get("preset"))
-    if asked is None and "preset" in st.query_params:
-        st.session_state.complaints.append("The link names an example prompt that does not exist here.")
-    given = st.query_params.get("prompt")
-    st.session_state.prompt = given[: links.MAX_PROMPT] if given else (asked.text if asked else first)
+    asked = presets.find(params.get("preset"))
+    if asked is None and "preset" in params:
+        state.complaints.append("The link names an example prompt that does not exist here.")
+    given = params.get("prompt")
+    state.prompt = (
+        given[: links.MAX_PROMPT] if given else asked.text if asked else state.get("last_prompt", first)
+    )
     if unusable:  # some widgets fail on what they cannot hold, so the page begins again without it
         for key in unusable:
             del st.query_params[key]
@@ -58,6 +74,7 @@ def prompt_box() -> None:
         height=112,
         help="The text the models continue. They add to it, they do not chat.",
     )
+    state.last_prompt = state.prompt
     if len(state.prompt) > links.MAX_PROMPT:
         st.warning(too_long(state.prompt), icon=":material/content_cut:")
     elif preset:

@@ -12,31 +12,51 @@ from specdec_core.trace import Trace
 from . import controls, headline
 from .routes import recorded
 from .run import Run
+from .text import plain
 
 
-def show(run: Run) -> None:
-    """The charts side by side, then the downloads."""
-    from . import charts  # plotly takes a while to import and is needed here only
+def charts(run: Run) -> None:
+    """The charts side by side."""
+    from . import charts as drawn  # plotly takes a while to import and is needed here only
+    from .charts.draw import draw as put
 
     traces = run.traces
     lanes = list(traces.values())
     labels = [run.request.labels[lane] for lane in traces]
     if any(trace.rounds for trace in lanes):
         for column, draw in zip(
-            st.columns(2, gap="medium"), (charts.round_timeline, charts.tokens_against_time), strict=True
+            st.columns(2, gap="medium"), (drawn.round_timeline, drawn.tokens_against_time), strict=True
         ):
-            chart = draw(lanes, labels, headline.MEASURED)
             with column:
-                st.markdown(f"**{chart.title}**")
-                st.plotly_chart(
-                    chart.figure, alt=chart.alt, config={"displayModeBar": False}, key=draw.__name__
-                )
-                st.caption(chart.provenance)
+                put(draw(lanes, labels, headline.MEASURED), draw.__name__)
+
+
+def downloads(run: Run) -> None:
+    """Everything of the run to take home."""
     with st.popover("Download", icon=":material/download:"):
-        for lane, label in zip(traces, labels, strict=True):
-            st.markdown(f"**{label}**")
+        st.markdown("**The whole run**")
+        st.download_button(
+            "Player (HTML)",
+            data=lambda: _page(run),
+            file_name=f"specdec-{run.id}.html",
+            mime="text/html",
+            on_click="ignore",
+            icon=":material/slideshow:",
+            key="page",
+            help="One file that plays this run in any browser, without a server or a network.",
+        )
+        st.caption("A picture of a view is saved in the player itself, beside its controls.")
+        for lane in run.traces:
+            st.markdown(f"**{plain(run.request.labels[lane])}**")
             with st.container(horizontal=True):
                 _downloads(run, lane)
+
+
+def _page(run: Run) -> str:
+    from .export.page import make
+
+    traces = run.traces
+    return make(list(traces.values()), [run.request.labels[lane] for lane in traces])
 
 
 def _downloads(run: Run, lane: int) -> None:

@@ -19,6 +19,7 @@ from starlette.staticfiles import StaticFiles
 from app.player import STATIC
 
 from . import services
+from .library import owner
 from .models import Choice
 from .run import MAX_ANSWER, Run
 
@@ -127,13 +128,19 @@ async def _stream(run: Run, sent: int) -> AsyncIterator[str]:
 
 
 def trace(request: Request) -> Response:
-    """A trace as JSON: one that ships with the app, or a lane of a kept run."""
+    """A trace as JSON: one that ships with the app, a lane of a recent run, or one in the library.
+
+    Of the library's, those behind a shared link, and the visitor's own.
+    """
     name = str(request.path_params["name"])
     trace_id = name.removesuffix(".json")
     if not name.endswith(".json") or not TRACE_ID.fullmatch(trace_id):
         return _missing("A trace's address is /traces/, its name of letters, digits, - and _, and .json.")
     shipped = recorded().get(trace_id)
     body = shipped.read_bytes() if shipped else services.runs().trace(trace_id)
+    key, _, lane = trace_id.rpartition("-")
+    if body is None and lane.isascii() and lane.isdecimal() and len(lane) < 3:
+        body = services.library().trace(key, int(lane), owner.named(request.cookies))
     if body is None:
         return _missing("This trace does not exist, or is no longer kept.")
     headers = {"Cache-Control": "no-cache" if shipped else "no-store"}

@@ -47,6 +47,7 @@ class Run:
     error: str | None = None
     place: int = 0
     device: str = ""
+    owner: str | None = None  # whose library keeps it; None: nobody's
     _stop: threading.Event = field(default_factory=threading.Event)
     _done: threading.Event = field(default_factory=threading.Event)
     _asked: float = 0.0

@@ -1,4 +1,4 @@
-"""What all sessions of this process share: one shelf of models, one set of runs, one policy."""
+"""What all sessions of this process share: one shelf of models, one set of runs, one library, one policy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from specdec_core.events import Event
 from specdec_core.settings import Settings
 
 from . import policy
+from .library import owner
+from .library.store import Library
 from .models import Choice, Shelf
+from .run import Run
 from .runs import Runs
 
 _importing = threading.Lock()
@@ -36,7 +39,17 @@ def shelf() -> Shelf:
 @cache
 def runs() -> Runs:
     """The runs of all sessions."""
-    return Runs(lambda choice, gone: shelf().get(choice, gone), _race)
+    return Runs(lambda choice, gone: shelf().get(choice, gone), _race, owner=owner.of_session, save=_save)
+
+
+@cache
+def library() -> Library:
+    """The runs that are kept.
+
+    Raises:
+        LibraryError: one sentence, if the operator's file cannot be used.
+    """
+    return Library(operator().library)
 
 
 def bring_core() -> None:
@@ -77,6 +90,12 @@ def _fetch(name: str, told: Callable[[int, int], None]) -> None:
     from specdec_core import hub
 
     hub.fetch(name, told)
+
+
+def _save(run: Run) -> None:
+    from .library import keeping
+
+    keeping.keep(run, library())
 
 
 def _race(

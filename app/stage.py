@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, TypedDict
 
 import streamlit as st
@@ -10,10 +11,9 @@ from streamlit.components.v2.bidi_component import BidiComponentResult
 from specdec_core.rules import RULES
 
 from . import links
-from .player import player
+from .player import CURSOR, VIEWS, player
 
 RULE_WORDS = {name: {"title": rule.title, "lossless": rule.lossless} for name, rule in RULES.items()}
-CURSOR = ("round", "node")  # its keys in the address
 
 
 class Provenance(TypedDict):
@@ -31,13 +31,22 @@ def draw(of: str, **shown: Any) -> BidiComponentResult:
 
     `of` names what is shown (an old cursor says nothing about a new run); the rest is handed on to `player`.
     """
-    cursor = {key: links.whole(st.query_params.get(key)) for key in CURSOR}
-    seen = player(cursor=cursor, rules=RULE_WORDS, of=of, **shown)
+    seen = player(cursor=cursor_in(st.query_params), rules=RULE_WORDS, of=of, **shown)
     told = seen.cursor or {}
-    for key, value in told.items() if told.get("of") == of else ():
-        if key in CURSOR:
-            if value is None:
-                st.query_params.pop(key, None)
-            elif st.query_params.get(key) != str(int(value)):
-                st.query_params[key] = str(int(value))
+    for key in CURSOR if told.get("of") == of else ():
+        value = told.get(key)
+        if value is None:
+            st.query_params.pop(key, None)
+        elif st.query_params.get(key) != str(value):
+            st.query_params[key] = str(value)
     return seen
+
+
+def cursor_in(params: Mapping[str, str]) -> dict[str, int | str | None]:
+    """The cursor of an address; None for everything that it does not say, or says in a form that means nothing.
+
+    Which lanes, rounds, events and nodes there are only the player knows; it moves what is out of range into it.
+    """
+    view = params.get("view")
+    numbers = {key: links.whole(params.get(key)) for key in CURSOR if key != "view"}
+    return {**numbers, "view": view if view in VIEWS else None}

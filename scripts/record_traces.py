@@ -1,55 +1,154 @@
-"""Record the traces that ship in assets/traces: `python scripts/record_traces.py`, on a quiet machine.
+"""Record the examples of assets/traces/index.toml with the bundled models, on a quiet machine.
 
-The welcome traces play while the models of a fresh server warm up; they are a race like any other, on the first story
-prompt, and say in their headers on which machine and when they were made.
+    python scripts/record_traces.py [ID ...]     all examples, or those named
+
+Each is a race against plain decoding like any other. It is run a few times and the race of median speed is kept, so
+that no lucky or unlucky one is shown. Where the index names several prompts, the one that shows the effect most is
+taken; if none shows it, the script says so and ends with an error. The traces say themselves where and when they were
+made. Files that no example names any more are removed.
 """
 
 from __future__ import annotations
 
+import re
 import sys
-import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import specdec_core as sd  # noqa: E402
+from app import presets  # noqa: E402
+from app.library.recorded import FOLDER, Recipe, recipes, sent  # noqa: E402
+from app.numbers import parting  # noqa: E402
 
-NAMES = {"none": "welcome-plain", "draft-model": "welcome-draft-model"}
-RACES = 5  # the one with the median speedup is kept, so that a lucky or unlucky run is not shown
+RACES = 5
+LEAST_TOKENS = 24  # in a lane that is to show an effect
+PARTING = 12  # where two texts part best: late enough to have begun alike
+WORDS = re.compile(r"\s*\S+")
+Traces = list[sd.Trace]
 
 
-def main() -> None:
-    """Race a few times and write the median race."""
-    prompts = tomllib.loads((ROOT / "assets" / "prompts" / "story.toml").read_text(encoding="utf-8"))[
-        "prompt"
-    ]
-    prompt = prompts[0]["text"]
+def main(named: list[str]) -> None:
+    """Record what is named, or everything."""
+    found, problems = recipes()
+    if problems:
+        raise SystemExit("\n".join(problems))
+    if unknown := set(named) - {recipe.id for recipe in found}:
+        raise SystemExit(f"There is no example {', '.join(sorted(unknown))} in {FOLDER.name}/index.toml.")
     models = sd.load_models(device="cpu")
-    lanes = [sd.Settings(proposer=name, max_new_tokens=96) for name in NAMES]
-    races = [_race(models, prompt, lanes) for _ in range(RACES + 1)][1:]  # the first one warms up
-    races.sort(key=lambda traces: _speed(traces[1]) / _speed(traces[0]))
-    for name, trace in zip(NAMES.values(), races[RACES // 2], strict=True):
-        problems = trace.audit()
-        if problems:
+    failed = []
+    for recipe in found:
+        if not named or recipe.id in named:
+            try:
+                _record(models, recipe)
+            except sd.SpecdecError as error:
+                failed.append(f"{recipe.id}: {error}")
+    wanted = {f"{name}.json" for recipe in found for name in recipe.files}
+    for path in sorted(FOLDER.glob("*.json")):
+        if path.name not in wanted:
+            path.unlink()
+            print(f"{path.name}: no example names it, removed")
+    if failed:
+        raise SystemExit("\n".join(failed))
+
+
+def _record(models: sd.Models, recipe: Recipe) -> None:
+    best = max(
+        (_race(models, prompt, recipe) for prompt in _prompts(recipe)),
+        key=lambda traces: _effect(recipe, traces),
+    )
+    if recipe.shows and not _is_shown(recipe, best):
+        raise sd.PromptError(f"no prompt of {', '.join(recipe.prompts)} shows the effect “{recipe.shows}”.")
+    races = [_race(models, best[0].header.prompt, recipe) for _ in range(RACES)]
+    races.sort(key=_speedup)
+    for name, trace in zip(recipe.files, races[RACES // 2], strict=True):
+        if problems := trace.audit():
             raise SystemExit(f"{name} fails its audit: {problems[0]}")
-        path = ROOT / "assets" / "traces" / f"{name}.json"
+        path = FOLDER / f"{name}.json"
         path.write_text(trace.to_json(), encoding="utf-8")
-        print(f"{path.relative_to(ROOT)}: {path.stat().st_size:,} bytes, {_speed(trace):.0f} tokens/s")
+        rate = trace.stats.tokens_per_pass or 0.0
+        print(f"{path.relative_to(ROOT)}: {path.stat().st_size:,} bytes, {rate:.2f} tokens per pass")
 
 
-def _race(models: sd.Models, prompt: str, lanes: list[sd.Settings]) -> list[sd.Trace]:
-    done = {
-        event.lane: event.trace for event in sd.race(models, prompt, lanes) if isinstance(event, sd.Finished)
-    }
+def _prompts(recipe: Recipe) -> list[str]:
+    texts = [
+        preset.text
+        for family in presets.families()
+        for preset in family.presets
+        if family.name in recipe.prompts or preset.id in recipe.prompts
+    ]
+    if not texts:
+        raise sd.PromptError(f"there is no prompt {', '.join(recipe.prompts)} in assets/prompts.")
+    return texts
+
+
+def _race(models: sd.Models, prompt: str, recipe: Recipe) -> Traces:
+    lanes = recipe.lanes()
+    ask = _typist(models, prompt, lanes[0]) if lanes[-1].proposer == "you" else None
+    events = sd.race(models, prompt, lanes, ask=ask)
+    done = {event.lane: event.trace for event in events if isinstance(event, sd.Finished)}
     return [done[lane] for lane in range(len(lanes))]
 
 
-def _speed(trace: sd.Trace) -> float:
-    speed = trace.stats.tokens_per_second
-    assert speed is not None
-    return speed
+def _typist(models: sd.Models, prompt: str, plain: sd.Settings) -> Callable[[str], str]:
+    """Somebody who types three words at a time and knows them, but errs in the last one every third time."""
+    whole = prompt + sd.decode(models, prompt, plain.but(record="off")).text
+    answers = 0
+
+    def ask(text: str) -> str:
+        nonlocal answers
+        answers += 1
+        words = WORDS.findall(whole[len(text) :])[:3]
+        if answers % 3 == 0 and words:
+            words[-1] = " banana"
+        return "".join(words)
+
+    return ask
+
+
+def _speedup(traces: Traces) -> float:
+    speeds = [trace.stats.tokens_per_second for trace in traces]
+    assert all(speeds), "every lane decoded something"
+    return (speeds[-1] or 0.0) / (speeds[0] or 1.0)
+
+
+def _accepted(traces: Traces) -> float:
+    stats = traces[-1].stats
+    judged = stats.accepted + stats.rejected
+    return stats.accepted / judged if judged >= 10 else 1.0  # few guesses are no lesson about guessing
+
+
+def _effect(recipe: Recipe, traces: Traces) -> float:
+    """How much a race shows of what its example is there to show."""
+    stats = traces[-1].stats
+    if min(trace.stats.tokens for trace in traces) < LEAST_TOKENS:
+        return -float("inf")
+    match recipe.shows:
+        case "slower":
+            return -_speedup(traces)
+        case "misses":
+            return -_accepted(traces)
+        case "waste":
+            return (sent(stats) - stats.accepted) / stats.tokens
+        case "parts":
+            at = parting(*traces)
+            return -float("inf") if at is None else -abs(at - PARTING)
+    return 0.0
+
+
+def _is_shown(recipe: Recipe, traces: Traces) -> bool:
+    stats = traces[-1].stats
+    if min(trace.stats.tokens for trace in traces) < LEAST_TOKENS:
+        return False
+    return {
+        "slower": _speedup(traces) < 0.95,
+        "misses": _accepted(traces) <= 0.2,
+        "waste": sent(stats) > 2 * stats.accepted,
+        "parts": parting(*traces) is not None,
+    }[recipe.shows or "parts"]
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -1,9 +1,10 @@
-"""The command line: decode, race, proposers, models, doctor."""
+"""The command line: decode, race, sweep, export, proposers, models, doctor."""
 
 from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
-from . import catalogue, cli_render
+from . import catalogue, cli_render, cli_sweep
 from .cli_options import Shared, names_of, pairs_of, with_shared
 from .cli_render import err, out, sentences
 from .draft_length import LENGTH_POLICIES
@@ -23,6 +24,7 @@ from .plan import check, remark
 from .proposers import PROPOSERS, proposer_class
 from .rules import RULES
 from .settings import Settings
+from .shapes import SHAPES
 from .trace import Trace
 
 app = typer.Typer(
@@ -148,6 +150,33 @@ def race(
         _write("[" + ",".join(trace.to_json() for trace in named.values()) + "]", json)
 
 
+app.command()(with_shared(cli_sweep.sweep))
+
+
+@app.command()
+def export(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Traces as 'decode --json' and 'race --json' write them, or as the app saves them; each is a lane."
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.")],
+    title: Annotated[str | None, typer.Option(help="The page's heading.")] = None,
+) -> None:
+    """Make one HTML file that plays traces in any browser, without a server or a network."""
+    with sentences():
+        from .show import read_traces, show
+
+        if output.resolve() in [file.resolve() for file in files]:
+            raise SpecdecError(
+                f"'{output}' is one of the traces, which the page would replace. Choose another file."
+            )
+        traces = [trace for file in files for trace in read_traces(file)]
+        show(traces, title=title, path=output)
+        err.print(Text(f"wrote {output} ({output.stat().st_size:,} bytes)"))
+
+
 @app.command()
 def proposers() -> None:
     """List proposers, acceptance rules and length policies with their options, and what the bundled models can run."""
@@ -168,6 +197,57 @@ def models() -> None:
     out.print(
         "Any other causal LM with safetensors weights loads by hub id or folder: --model ID --draft ID."
     )
+
+
+@app.command()
+def profile(
+    out: Annotated[Path, typer.Option(help="The file to write, such as assets/profiles/my-machine.json.")],
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="Target, as for decode; the bundled one by default.")
+    ] = None,
+    draft: Annotated[str | None, typer.Option("--draft", "-d", help="Draft model, as for decode.")] = None,
+    shape: Annotated[
+        str | None, typer.Option(help=f"Random weights of this size instead: {', '.join(SHAPES)}.")
+    ] = None,
+    draft_shape: Annotated[str | None, typer.Option(help="Random weights of this size as the draft.")] = None,
+    context: Annotated[
+        list[int] | None, typer.Option(help="Tokens in the KV memory; may be given again. 128 and 512.")
+    ] = None,
+    width: Annotated[
+        list[int] | None, typer.Option(help="Tokens in a target pass; may be given again. 1 to 65.")
+    ] = None,
+    measurements: Annotated[
+        int, typer.Option(help="How many whole curves; the quietest counts, so more where other work runs.")
+    ] = 9,
+    seconds: Annotated[float, typer.Option(help="About how long each curve is measured.")] = 0.5,
+    eager: Annotated[bool, typer.Option("--eager", help="On cuda: launch kernel by kernel.")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
+    label: Annotated[
+        str, typer.Option(help="What the profile is called; by default machine and target.")
+    ] = "",
+    note: Annotated[str, typer.Option(help="A sentence to be shown beside it.")] = "",
+) -> None:
+    """Record this machine's width curves, what a pass over n tokens takes, for the what-if clock."""
+    with sentences():
+        from . import cli_profile
+
+        cli_profile.save(None, out)
+        plan = cli_profile.Plan(measurements=measurements, seconds=seconds)
+        plan = replace(plan, contexts=tuple(context or plan.contexts), widths=tuple(width or plan.widths))
+        with err.status("loading models …") as status:
+            models = cli_profile.models_for((model, draft), (shape, draft_shape), device, dtype, not eager)
+            recorded = cli_profile.record(
+                models, plan, label=label, note=note, weights="random" if shape else "trained",
+                told=lambda done, of: status.update(f"measuring, {done} of {of} …"),
+            )  # fmt: skip
+        cli_profile.save(recorded, out)
+        for curve in recorded.curves:
+            told = ", ".join(
+                f"{n}: {s / curve.target_s[0]:.2f}" for n, s in zip(curve.widths, curve.target_s, strict=True)
+            )
+            err.print(f"context {curve.context}: T(1) = {1e3 * curve.target_s[0]:.3f} ms, T(n)/T(1) = {told}")
+        err.print(f"wrote {out}")
 
 
 @app.command()

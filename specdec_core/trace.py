@@ -17,7 +17,11 @@ from pydantic_core import from_json
 from .errors import TraceError, sentence
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
+
+    from .show import Page
 
 FORMAT: Literal["specdec-trace"] = "specdec-trace"
 VERSION: Literal[1] = 1
@@ -263,6 +267,15 @@ class Trace:
         from .frames import frames
 
         return frames(self)
+
+    def show(self, *above: Trace, path: str | Path | None = None, height: int | None = None) -> Page:
+        """The player with this trace, for a notebook; `above` are lanes over it, plain decoding first.
+
+        With `path` the same page is written to a file that plays in any browser. See `specdec_core.show`.
+        """
+        from .show import HEIGHT, show
+
+        return show([*above, self], path=path, height=height or HEIGHT)
 
     def to_json(self) -> str:
         """The trace as compact JSON; `Trace.from_json` gives back an equal trace."""

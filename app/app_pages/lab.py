@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import controls, headline, model_picker, more, opening, prompt, results, services
+from app import builder, controls, headline, model_picker, more, opening, presenter, prompt, results, services
 from app.glossary import TERMS
 from app.models import Choice
 from app.routes import recorded
@@ -14,7 +14,7 @@ from app.text import plain
 from specdec_core.errors import SpecdecError
 from specdec_core.rules import RULES
 
-WELCOME = ("welcome-plain", "welcome-draft-model")
+WELCOME = ("welcome-plain", "welcome")
 
 
 @st.cache_resource(scope="session", on_release=Desk.close, show_spinner=False)
@@ -24,6 +24,7 @@ def the_desk() -> Desk:
 
 
 desk = the_desk()
+presenter.dress()
 prompt.start_from_address(controls.choices())
 
 warming = services.shelf().status(Choice()).state == "loading"
@@ -39,14 +40,19 @@ def warm_up() -> None:
 
 
 head, words = st.columns([6, 1], vertical_alignment="center")
-with head:
+with head, st.container(key=presenter.box("title")):
     with st.container(horizontal=True, vertical_alignment="center"):
         opening.head()
         warm_up()
     opening.about()
-with words, st.popover("Glossary", icon=":material/menu_book:", width="stretch"):
-    for term, meaning in TERMS.items():
-        st.markdown(f"**{term}**  \n{meaning}")
+with words:
+    if presenter.shows("title"):
+        with st.popover("Glossary", icon=":material/menu_book:", width="stretch"):
+            for term, meaning in TERMS.items():
+                st.markdown(f"**{term}**  \n{meaning}")
+    if presenter.shows("link"):
+        with st.popover("Teacher's link", icon=":material/school:", width="stretch"):
+            builder.draw()
 
 if complaints := st.session_state.complaints:
     st.warning("  \n".join(plain(complaint) for complaint in complaints), icon=":material/link_off:")
@@ -54,11 +60,12 @@ if complaints := st.session_state.complaints:
 models = model_picker.loaded()
 with st.container(border=True, key="desk"):
     writing, choosing = st.columns([3, 2], gap="medium")
-    with writing:
+    with writing, st.container(key=presenter.box("prompt")):
         prompt.prompt_box()
     with choosing:
-        controls.essentials(models.available() if models else {})
-        with st.container(horizontal=True, vertical_alignment="center"):
+        with st.container(key=presenter.box("choices")):
+            controls.essentials(models.available() if models else {})
+        with st.container(horizontal=True, vertical_alignment="center", key=presenter.box("run")):
             asked = st.button(
                 "Run",
                 type="primary",
@@ -69,7 +76,7 @@ with st.container(border=True, key="desk"):
             )
             stop_slot = st.container()
         notice = st.container()
-    with st.expander("More settings", icon=":material/tune:", key="more"):
+    with st.expander("More settings", icon=":material/tune:", key=presenter.box("settings")):
         more.draw(models)
 
 if asked:
@@ -95,7 +102,7 @@ active = shown is not None and not shown.finished
 stop_slot.button(
     "Stop",
     icon=":material/stop:",
-    shortcut="Escape",
+    shortcut=None if presenter.presenting() else "Escape",  # there it leads back to the page
     key="stop_run",
     on_click=desk.stop,
     disabled=not (active and shown is desk.run),
@@ -135,9 +142,15 @@ if shown is not None and not active and shown.ends and (said := controls.earlier
 @st.fragment
 def stage() -> None:
     """The player: live while a run goes on, then its whole record; before the first run a recorded one."""
+    present = presenter.presenting()
     if active and shown is not None:
         seen = draw(
-            shown.id, mode="live", events=f"/runs/{shown.id}/events", prompt=shown.request.prompt, **HERE
+            shown.id,
+            mode="live",
+            events=f"/runs/{shown.id}/events",
+            prompt=shown.request.prompt,
+            present=present,
+            **HERE,
         )
         if seen.done == shown.id:
             shown.wait(1.0)
@@ -145,7 +158,7 @@ def stage() -> None:
     elif shown is not None and shown.ends:
         lanes = sorted(shown.ends)
         traces = [{"label": shown.request.labels[lane], "url": shown.trace_path(lane)} for lane in lanes]
-        draw(shown.id, mode="replay", traces=traces, **HERE)
+        draw(shown.id, mode="replay", traces=traces, present=present, **HERE)
     elif shown is None and recorded().keys() >= set(WELCOME):
         draw(
             "welcome",
@@ -154,10 +167,13 @@ def stage() -> None:
             provenance="recorded",
             provenance_note=results.shipped(WELCOME[-1])[1],
             autoplay=True,
+            present=present,
         )
 
 
 stage()
 if shown is not None and shown.finished and shown.ends:
-    headline.show(shown)
-    results.show(shown)
+    parts = {"numbers": headline.show, "charts": results.charts, "download": results.downloads}
+    for part, show in parts.items():
+        if presenter.shows(part):
+            show(shown)

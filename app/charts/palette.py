@@ -1,6 +1,8 @@
-"""Colours and patterns of the phases and lanes. Each difference in colour is also one in pattern or dash."""
+"""Colours and patterns of the phases and lanes. Each difference in colour is also one in pattern, dash or symbol."""
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 # Okabe-Ito hues, darkened or lightened until they keep 3:1 against both page backgrounds.
 PHASES = {
@@ -10,4 +12,53 @@ PHASES = {
     "commit": ("#2f8f76", "."),
 }
 OTHER = ("#7b8494", "-")  # a plain lane's time before its passes; drawn only where there is some
-LANES = (("#7b8494", "dot"), ("#2f7fc4", "solid"), ("#d0742f", "dash"), ("#2f8f76", "dashdot"))
+
+
+class Look(NamedTuple):
+    """How a lane is drawn: as a line, a bar, a point."""
+
+    colour: str
+    dash: str
+    pattern: str
+    symbol: str
+
+
+LANES = (
+    Look("#7b8494", "dot", "", "circle"),
+    Look("#2f7fc4", "solid", "/", "square"),
+    Look("#d0742f", "dash", "x", "diamond"),
+    Look("#2f8f76", "dashdot", ".", "triangle-up"),
+    Look("#a0629a", "longdash", "\\", "x"),
+    Look("#9a7d0a", "longdashdot", "+", "star"),
+)
+
+# Where a committed token came from, in the hues of the player's verdicts.
+SOURCES = {
+    "accepted": ("#2f7fc4", "circle", "accepted guess"),
+    "corrected": ("#a0629a", "x-thin-open", "corrected"),
+    "bonus": ("#9a7d0a", "star", "bonus"),
+    "plain": ("#7b8494", "line-ew-open", "no guess there"),
+}
+
+# Faster is blue, slower is orange, and both begin with a step: a cell just below 1× is seen as well as one just above.
+# See-through, so that the page's own text stays legible on them, in light and dark.
+SLOWER_FASTER = (
+    (0.0, "rgba(208, 105, 47, 0.62)"),
+    (0.4999, "rgba(208, 105, 47, 0.22)"),
+    (0.4999, "rgba(123, 132, 148, 0.08)"),
+    (0.5001, "rgba(123, 132, 148, 0.08)"),
+    (0.5001, "rgba(47, 127, 196, 0.22)"),
+    (1.0, "rgba(47, 127, 196, 0.62)"),
+)
+MORE = ((0.0, "rgba(47, 143, 118, 0.06)"), (1.0, "rgba(47, 143, 118, 0.6)"))
+
+
+def fill(colour: str, pattern: str) -> dict[str, Any]:
+    """A bar's marker: the colour, with the pattern in it."""
+    drawn = {"shape": pattern, "size": 6, "solidity": 0.25, "fillmode": "overlay", "fgcolor": "#fbfaf8"}
+    return {"color": colour, "pattern": drawn, "line": {"width": 0}}
+
+
+def look(lane: int) -> Look:
+    """The look of lane number `lane`; beyond the sixth they begin again."""
+    return LANES[lane % len(LANES)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 from itertools import accumulate
 
 import plotly.graph_objects as go
@@ -11,7 +12,7 @@ from specdec_core.trace import Trace
 
 from ..text import count
 from .chart import Chart
-from .palette import OTHER, PHASES
+from .palette import OTHER, PHASES, fill
 
 
 def round_timeline(traces: Sequence[Trace], labels: Sequence[str], provenance: str) -> Chart:
@@ -20,7 +21,7 @@ def round_timeline(traces: Sequence[Trace], labels: Sequence[str], provenance: s
         phase: {"lane": [], "start": [], "length": [], "round": []} for phase in (*PHASES, "other")
     }
     names = [
-        f"{label}<br>{count(trace.stats.target_passes, 'pass')}"
+        f"{escape(label)}<br>{count(trace.stats.target_passes, 'pass')}"
         for trace, label in zip(traces, labels, strict=True)
     ]
     for trace, name in zip(traces, names, strict=True):
@@ -45,11 +46,7 @@ def round_timeline(traces: Sequence[Trace], labels: Sequence[str], provenance: s
                 base=columns["start"],
                 x=columns["length"],
                 customdata=columns["round"],
-                marker={
-                    "color": colour,
-                    "pattern": {"shape": pattern, "size": 5, "solidity": 0.35},
-                    "line": {"width": 0},
-                },
+                marker=fill(colour, pattern),
                 hovertemplate=phase
                 + ", round %{customdata}<br>%{x:.4f} s from %{base:.4f} s<extra>%{y}</extra>",
             )

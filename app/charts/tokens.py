@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 from itertools import accumulate
 
 import plotly.graph_objects as go
@@ -11,22 +12,23 @@ from specdec_core.trace import Trace
 
 from ..text import count
 from .chart import Chart
-from .palette import LANES
+from .palette import look
 
 
 def tokens_against_time(traces: Sequence[Trace], labels: Sequence[str], provenance: str) -> Chart:
     """A stair for each lane: at the end of each round its committed tokens are added at once."""
     figure = go.Figure()
-    for trace, label, (colour, dash) in zip(traces, labels, LANES, strict=False):
+    for lane, (trace, label) in enumerate(zip(traces, labels, strict=True)):
+        colour, dash, *_ = look(lane)
         clock = [0.0, *(row.end_s for row in trace.rounds)]
         tokens = list(accumulate((len(row.committed.token) for row in trace.rounds), initial=0))
         figure.add_scatter(
-            name=_named(trace, label),
+            name=escape(_named(trace, label)),
             x=clock,
             y=tokens,
             mode="lines",
             line={"shape": "hv", "color": colour, "dash": dash, "width": 2.5},
-            hovertemplate="%{y} tokens after %{x:.3f} s<extra>" + label + "</extra>",
+            hovertemplate="%{y} tokens after %{x:.3f} s<extra>" + escape(label) + "</extra>",
         )
     figure.update_layout(
         height=320,

@@ -16,6 +16,10 @@ from streamlit.components.v2.bidi_component import BidiComponentResult
 
 STATIC = Path(__file__).parent / "static"
 
+CURSOR = ("round", "step", "node", "lead", "view")
+"""Where a viewer stands; see `player`. All are whole numbers but the last."""
+VIEWS = ("tree", "mask", "odds", "window")
+
 _HTML = '<div class="specdec-player"></div>\n<div hidden></div>'
 
 # Streamlit calls the default export again on every change of data or theme, and the last returned function at unmount.
@@ -73,11 +77,13 @@ def player(
     events: str | None = None,
     provenance: Literal["measured", "recorded"] = "measured",
     provenance_note: str = "",
-    cursor: Mapping[str, int | None] | None = None,
+    cursor: Mapping[str, int | str | None] | None = None,
     autoplay: bool = False,
     prompt: str | None = None,
     of: str = "",
     rules: Mapping[str, Mapping[str, Any]] | None = None,
+    compared: bool = True,
+    present: bool = False,
     key: str = "player",
 ) -> BidiComponentResult:
     """Draw a run: live from its event stream, or from finished traces.
@@ -85,19 +91,24 @@ def player(
     Args:
         mode: "live" follows `events` and turns into a replay by itself when the run is done.
         traces: one mapping per lane, plain decoding first: `label`, and `url` (relative to the app's root) or `trace`
-            (a trace as parsed JSON). The cursor walks through the rounds of the last one.
+            (a trace as parsed JSON). Speed is held against the first that decodes plainly.
         events: the address of the run's event stream; with mode "live".
         provenance: where the figures come from, in one word; `provenance_note` names machine and date.
-        cursor: `round` (0 is the prompt; None, or more than there are, is the end) and `node` (a proposal's number in
-            that round; −1 is the token the target wrote itself; None selects nothing).
+        cursor: `lead` is the lane whose rounds the cursor walks through (None: the last); `round` one of
+            its rounds (0 is the prompt; None, or more than there are, is the end); `step` an event within
+            that round, counted from 0 (None: the whole round); `node` a proposal's number in it (−1 is the
+            token the target wrote itself; None selects nothing); `view` the view that is open on a narrow
+            screen, one of `VIEWS`. What is out of range is moved into it.
         autoplay: play a replay from its beginning, unless the cursor names a round or motion is unwanted.
         prompt: the prompt's text, shown while a live run has no trace yet.
         of: a name of what is shown, handed back with the cursor: an old cursor says nothing about a new run.
         rules: for each acceptance rule by name its `title` and whether it is `lossless`.
+        compared: whether the lanes were raced in one run; where not, there is no speedup between them.
+        present: for an audience: one lane and one view, in large.
         key: the component's identity; with the same key, new data goes to the same player.
 
     Returns:
-        The component's state: `cursor` ({"round", "node", "of"} after the viewer moved, None before) and `done` (the
+        The component's state: `cursor` (what `CURSOR` names, and "of", after the viewer moved) and `done` (the
         run's id in the one script run after a live run has ended, otherwise None).
     """
     from ..numbers import LEAST_TOKENS  # imports the core, which is not here yet when the server starts
@@ -111,11 +122,13 @@ def player(
             "traces": [dict(trace) for trace in traces],
             "provenance": provenance,
             "provenance_note": provenance_note,
-            "cursor": {"round": where.get("round"), "node": where.get("node")},
+            "cursor": {name: where.get(name) for name in CURSOR},
             "autoplay": autoplay,
             "prompt": prompt,
             "of": of,
             "rules": {name: dict(rule) for name, rule in (rules or {}).items()},
+            "compared": compared,
+            "present": present,
             "least": LEAST_TOKENS,
         },
         on_cursor_change=lambda: None,

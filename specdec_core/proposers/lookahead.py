@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, Literal
 
 from pydantic import Field
@@ -24,6 +25,7 @@ from .base import Context, Drafts, Note, Outcome, Proposal, Proposer, Resources
 
 Gram = tuple[int, ...]
 UNKNOWN = -1
+RECENT = 8  # how many n-grams of the pool are noted beside those tried
 
 
 class Lookahead(Proposer):
@@ -36,8 +38,10 @@ class Lookahead(Proposer):
     one, so that it shares no random number with the text.
 
     The note (counts are of the rounds before): `window` its levels, `generated` how many of a column's levels the
-    target has written (the others are initial tokens), `harvested` the last round's new n-grams, `pool` its size,
-    `guesses` the n-grams tried, `hits` rounds in which one began rightly, `evictions`.
+    target has written (the others are initial tokens), `pool` its size, `guesses` the n-grams tried, `recent` others
+    of the pool, the last used first, `hits` rounds in which one began rightly, `evictions`. Where the window rode
+    along, also what came of it: `newest`, one level, is what the target wrote below each column, `harvested` the
+    n-grams that were new to the pool.
     """
 
     name = "lookahead"
@@ -89,7 +93,6 @@ class Lookahead(Proposer):
         self.pool = Pool(self.options.guesses, self.options.pool_size)
         self.tried: list[Gram] = []
         self.proposal = Proposal(TokenTree())
-        self.harvested: list[Gram] = []
         self.hits = 0
 
     @classmethod
@@ -117,9 +120,9 @@ class Lookahead(Proposer):
         note: Note = {
             "window": [list(level) for level in zip(*self.columns, strict=True)],
             "generated": list(self.generated),
-            "harvested": [list(gram) for gram in self.harvested],
             "pool": len(self.pool),
             "guesses": [list(gram) for gram in self.tried],
+            "recent": [list(gram) for gram in self.pool.recent(RECENT, beside=root)],
             "hits": self.hits,
             "evictions": self.pool.evictions,
         }
@@ -133,25 +136,28 @@ class Lookahead(Proposer):
             for gram in self.tried:
                 if gram[1 : 1 + len(accepted)] == accepted:
                     self.pool.touch(gram)
-        self.harvested = []
         moved = len(outcome.tokens)
         if len(self.proposal.riders) and outcome.riders is not None:
-            self._grow(outcome.riders[-len(self.columns) :].argmax(-1).tolist())
+            newest = outcome.riders[-len(self.columns) :].argmax(-1).tolist()
+            harvested = self._grow(newest)
+            self.proposal.note |= {"newest": [newest], "harvested": [list(gram) for gram in harvested]}
             moved -= 1  # the levels have moved up by one, which is one position
         width = len(self.columns)
         fresh = [[UNKNOWN] * self.levels for _ in range(moved)]
         self.columns = (self.columns + fresh)[moved : moved + width]
         self.generated = (self.generated + [0] * moved)[moved : moved + width]
 
-    def _grow(self, newest: list[int]) -> None:
-        """Put the target's tokens after the last level below their columns; harvest, and drop level 0."""
+    def _grow(self, newest: list[int]) -> list[Gram]:
+        """Put the target's tokens after the last level below their columns and drop level 0; the n-grams harvested."""
+        harvested: list[Gram] = []
         for number, (column, token) in enumerate(zip(self.columns, newest, strict=True)):
             gram = (*column, token)
             written = self.generated[number] >= self.levels - 1  # all but perhaps its first token
             if written and self.pool.add(gram):
-                self.harvested.append(gram)
+                harvested.append(gram)
             self.columns[number] = list(gram[1:])
             self.generated[number] = min(self.levels, self.generated[number] + 1)
+        return harvested
 
     def _fill(self, context: Context) -> None:
         """Give every position that nobody has guessed yet its initial token."""
@@ -248,6 +254,11 @@ class Pool:
     def beginning_with(self, token: int) -> list[Gram]:
         """The n-grams whose first token that is, the most recently used first."""
         return list(reversed(self._by_first.get(token, ())))
+
+    def recent(self, count: int, beside: int) -> list[Gram]:
+        """The `count` most recently used n-grams that do not begin with `beside`."""
+        others = (gram for gram in reversed(self._all) if gram[0] != beside)
+        return list(islice(others, count))
 
     def _evict(self, gram: Gram) -> None:
         del self._all[gram], self._by_first[gram[0]][gram]

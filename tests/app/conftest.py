@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from app import model_picker, policy, presets, services
+from app.library.store import Library
+from app.library.summary import Summary, summarize
 from app.models import Choice, Shelf
 from app.runs import Runs
 from specdec_core.events import Finished
@@ -82,11 +84,14 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
     runs = Runs(lambda choice, gone: shelf.get(choice, gone), race)
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "runs", lambda: runs)
-    monkeypatch.setattr(services, "operator", lambda: policy.read({}))
+    monkeypatch.setattr(services, "operator", lambda: policy.read({"SPECDEC_LIBRARY": ""}))
+    library = Library()
+    monkeypatch.setattr(services, "library", lambda: library)
     st.cache_resource.clear()
     model_picker.catalogue.clear()
     yield runs
     runs.close()
+    library.close()
     st.cache_resource.clear()
 
 
@@ -102,3 +107,18 @@ def race_traces() -> list[Trace]:
         if isinstance(event, Finished)
     }
     return [found[0], found[1]]
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Iterator[Library]:
+    library = Library(tmp_path / "library.sqlite3")
+    yield library
+    library.close()
+
+
+@pytest.fixture
+def kept(race_traces: list[Trace]) -> list[tuple[Summary, bytes]]:
+    summaries = summarize(race_traces, ["Plain decoding", "Draft model, γ = 4"])
+    return [
+        (summary, trace.to_json().encode()) for summary, trace in zip(summaries, race_traces, strict=True)
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
 ROOT = Path(__file__).resolve().parents[2]
 START_S = 120
@@ -54,6 +55,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         port = found.getsockname()[1]
     log = tmp_path_factory.mktemp("server") / "log.txt"
     environment = {**os.environ, "PORT": str(port), "HOST": "127.0.0.1", "PYTHONUNBUFFERED": "1"}
+    environment["SPECDEC_LIBRARY"] = str(log.with_name("library.sqlite3"))
     with log.open("wb") as output:  # a file: a pipe that nobody reads would block the server
         process = subprocess.Popen(
             [sys.executable, "-m", "app"], cwd=ROOT, env=environment, stdout=output, stderr=output
@@ -75,11 +77,21 @@ def _ready(server: Server) -> bool:
         return False
 
 
+def _matters(said: ConsoleMessage) -> bool:
+    """An error or a warning, except what Streamlit's front end says of every page opened by its own address.
+
+    It first looks for the server one level too deep (/library/_stcore/health), and the browser notes that nothing is
+    there.
+    """
+    searching = re.search(r"/[a-z]+/_stcore/(health|host-config)$", said.location.get("url", ""))
+    return said.type in ("error", "warning") and not searching
+
+
 class Sight(list[str]):
     """What the browser complained about on the pages of one test."""
 
     def watch(self, page: Page) -> None:
-        page.on("console", lambda said: self.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("console", lambda said: self.append(said.text) if _matters(said) else None)
         page.on("pageerror", lambda error: self.append(str(error)))
 
 

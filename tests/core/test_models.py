@@ -218,7 +218,7 @@ def test_the_catalogue_can_be_read_without_loading_anything() -> None:
 
 @pytest.mark.parametrize("proposer", ["draft-model", "branching"])
 def test_a_lane_may_take_the_larger_draft(proposer: str, tmp_path: Path) -> None:
-    """Two drafts, one run. Catches: the option ignored, the record naming the other draft, another draft's KV memory."""
+    """Two drafts, one run. Catches: the option ignored, the wrong draft named, another's KV memory."""
     target, usual = _save(tmp_path / "target"), _save(tmp_path / "usual", draft=True)
     models = sd.load_models(target, usual, larger_draft=target, device="cpu")  # the target drafts for itself
     settings = sd.Settings(proposer=proposer, max_new_tokens=16, options={"draft": "larger"})

@@ -123,7 +123,7 @@ def test_every_round_is_what_a_naive_replay_says(
         int, list[tuple[int, bool]]
     ] = {}  # where a column begins → its tokens, and whether the target wrote them
     used: dict[tuple[int, ...], int] = {}
-    clock, text, harvested, hits = 0, list(prompt), [], 0
+    clock, text, hits = 0, list(prompt), 0
 
     for row in trace.rounds:
         root, limit = len(text) - 1, 60 - (len(text) - len(prompt)) - 1
@@ -137,10 +137,11 @@ def test_every_round_is_what_a_naive_replay_says(
             if root + number not in known:
                 assert {token for token, _ in column[number == 0 :]} <= set(prompt)
         assert noted == [[column[level][0] for column in columns] for level in range(levels)]
-        assert row.note["harvested"] == harvested
         assert (row.note["pool"], row.note["hits"]) == (len(used), hits)
         tried = sorted((gram for gram in used if gram[0] == text[-1]), key=used.__getitem__, reverse=True)
         assert row.note["guesses"] == [list(gram) for gram in tried]
+        others = sorted((gram for gram in used if gram[0] != text[-1]), key=used.__getitem__, reverse=True)
+        assert row.note["recent"] == [list(gram) for gram in others[:8]]
         tree = TokenTree(row.nodes.token, row.nodes.parent)
         paths = [tuple(tree.tokens[step] for step in tree.path(node)) for node in range(len(tree))]
         depth = min(levels, limit)
@@ -157,14 +158,15 @@ def test_every_round_is_what_a_naive_replay_says(
             if accepted and gram[1 : 1 + len(accepted)] == accepted:
                 clock += 1
                 used[gram] = clock
-        known, harvested = {}, []
+        known, harvested, newest = {}, [], []
         for number, column in enumerate(columns):
             if not row.riders:
                 known[root + number] = column
                 continue
             before = [columns[other][0][0] for other in range(1, number + 1)]
             own = [token for token, _ in column[1:]]
-            grown = [*column, (_likeliest(law, text + before + own), True)]
+            newest.append(_likeliest(law, text + before + own))
+            grown = [*column, (newest[-1], True)]
             known[root + number + 1] = grown[1:]
             gram = tuple(token for token, _ in grown)
             if all(written for _, written in grown[1:]):
@@ -177,6 +179,10 @@ def test_every_round_is_what_a_naive_replay_says(
                     del used[min(family, key=used.__getitem__)]
                 elif len(used) > pool_size:
                     del used[min(used, key=used.__getitem__)]
+        if row.riders:
+            assert (row.note["newest"], row.note["harvested"]) == ([newest], harvested)
+        else:
+            assert not {"newest", "harvested"} & set(row.note)
         text += row.committed.token
     assert text[len(prompt) :] == trace.token_ids
     if (window, len(law((0,)))) == (5, 6):
@@ -319,3 +325,16 @@ def test_what_is_announced_is_enough() -> None:
     most = sd.PROPOSERS["lookahead"].max_nodes(settings)
     assert most == 2 * 2 + 3 * 2 - 1
     assert len(trace.rounds[0].nodes.token) + trace.rounds[0].riders == most
+
+
+def test_the_notes_stay_small() -> None:
+    """The largest window, the longest phrases and the widest trie: under 5 kB of JSON a round at five digits an id, and
+    within what a trace may hold. Catches: a note of the whole pool."""
+    options = {"window": 32, "ngram": 8, "guesses": 32, "from_prompt": True, "initial": "random"}
+    prompt = [token for _ in range(40) for token in (1, 2, 3, 4)]
+    trace = sd.decode(pair("llama"), prompt, LOOKAHEAD.but(options=options, max_new_tokens=12))
+    assert sd.Trace.from_json(trace.to_json()) == trace
+    for row in trace.rounds:
+        lists = [fact for fact in row.note.values() if isinstance(fact, list)]
+        assert sum(len(entry) if isinstance(entry, list) else 1 for fact in lists for entry in fact) <= 864
+    assert len(trace.rounds[0].note["window"]) == 7  # type: ignore[arg-type]

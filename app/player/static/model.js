@@ -11,9 +11,12 @@ import { branches } from "./tree.js";
  * @typedef {{text: string, name: string, source: string, node: number}} Token a committed token: its piece of the text, its
  *   name where that piece is empty; `node` is −1 where the target wrote it
  * @typedef {{at: number, nodes: Proposal[]}} Hang proposals that died where committed token `at` stands
- * @typedef {{index: number, end: number, total: number, tokens: Token[], proposals: Proposal[], hangs: Hang[]}} Round
- * @typedef {{label: string, prompt: string, rounds: Round[], rest: string, total: number, temperature: number,
- *   end: string|null, proposer: string, rule: string, trace: object|null, lossy?: boolean}} Lane
+ * @typedef {{start: number, drafted: number, verified: number, end: number, ahead: number}} Times the lane's clock in seconds
+ *   when the round began, when its draft was there, when the target's pass was over, and at its commit; `ahead` is how long
+ *   drafting for the next round ran beside the pass
+ * @typedef {{index: number, end: number, total: number, times: Times, tokens: Token[], proposals: Proposal[], hangs: Hang[]}} Round
+ * @typedef {{label: string, prompt: string, rounds: Round[], rest: string, total: number, temperature: number, judging: string,
+ *   end: string|null, proposer: string, rule: string, trace: object|null, lossy?: boolean, apart?: boolean}} Lane
  */
 
 export const VERDICTS = ["accepted", "rejected", "unreached", "pruned", "cut", "discarded"];
@@ -44,7 +47,7 @@ export function tokenText(trace, id) {
 }
 
 /** One round from plain columns; shared by traces and by `step` messages. */
-function makeRound(index, end, total, texts, names, sources, parents, nodeTexts, verdicts) {
+function makeRound(index, times, total, texts, names, sources, parents, nodeTexts, verdicts) {
   const proposals = nodeTexts.map((text, node) => {
     const given = number(parents[node]) ?? node - 1;
     const parent = given >= -1 && given < node ? given : -1;
@@ -66,7 +69,16 @@ function makeRound(index, end, total, texts, names, sources, parents, nodeTexts,
     if (!hangs.has(at)) hangs.set(at, { at, nodes: [] });
     hangs.get(at).nodes.push(item);
   }
-  return { index, end, total, tokens, proposals, hangs: [...hangs.values()] };
+  return { index, end: times.end, total, times, tokens, proposals, hangs: [...hangs.values()] };
+}
+
+/** When a row's phases ended, by the lane's clock, which never runs backwards. Plain decoding drafts nothing. */
+function timesOf(row, before, plain) {
+  const part = (name) => Math.max(0, number(row?.[name]) ?? 0);
+  const start = Math.max(before, part("start_s"));
+  const drafted = start + (plain ? 0 : part("draft_s"));
+  const verified = drafted + (plain ? part("draft_s") : 0) + part("verify_s");
+  return { start, drafted, verified, end: verified + part("judge_s") + part("commit_s"), ahead: part("ahead_s") };
 }
 
 /**
@@ -85,11 +97,11 @@ export function laneOf(trace, label) {
     const ids = list(row?.committed?.token);
     const texts = ids.map((id, at) => (typeof pieces[total + at] === "string" ? pieces[total + at] : tokenText(trace, id)));
     total += ids.length;
-    const parts = ["start_s", "draft_s", "verify_s", "judge_s", "commit_s"].map((name) => number(row?.[name]) ?? 0);
-    clock = Math.max(clock, parts.reduce((sum, part) => sum + part, 0));
+    const times = timesOf(row, clock, settings.proposer === "none");
+    clock = times.end;
     const nodeTexts = list(nodes.token).map((id) => tokenText(trace, id));
     const names = ids.map((id) => tokenText(trace, id));
-    return makeRound(index, clock, total, texts, names, list(row?.committed?.source), list(nodes.parent), nodeTexts, list(nodes.verdict));
+    return makeRound(index, times, total, texts, names, list(row?.committed?.source), list(nodes.parent), nodeTexts, list(nodes.verdict));
   });
   const proposer = String(settings.proposer ?? "none");
   return {
@@ -99,6 +111,7 @@ export function laneOf(trace, label) {
     rest: pieces.slice(total).join(""), // a run recorded without rounds has only its text
     total: Math.max(total, pieces.length),
     temperature: number(settings.temperature) ?? 0,
+    judging: trace?.header?.judging === "longest" ? "longest" : "each",
     end: typeof trace?.end === "string" ? trace.end : null,
     proposer,
     rule: String(settings.rule ?? ""),
@@ -114,7 +127,7 @@ export function laneOf(trace, label) {
  * @returns {Lane}
  */
 export function emptyLane(label, prompt, proposer) {
-  return { label, prompt, rounds: [], rest: "", total: 0, temperature: 0, end: null, proposer, rule: "", trace: null };
+  return { label, prompt, rounds: [], rest: "", total: 0, temperature: 0, judging: "each", end: null, proposer, rule: "", trace: null };
 }
 
 /** Whether a lane's rule lets the text leave the target's law. `rules` maps names to {title, lossless}. */
@@ -130,8 +143,10 @@ export function lossy(lane, rules) {
 export function addStep(lane, step) {
   const texts = list(step.texts);
   lane.total += texts.length;
-  const clock = Math.max(number(step.clock_s) ?? 0, lane.rounds.at(-1)?.end ?? 0);
+  const start = lane.rounds.at(-1)?.end ?? 0;
+  const end = Math.max(number(step.clock_s) ?? 0, start);
+  const times = { start, drafted: start, verified: end, end, ahead: 0 }; // a step names no phases
   lane.rounds.push(
-    makeRound(lane.rounds.length, clock, lane.total, texts, [], list(step.sources), list(step.parent), list(step.node_texts), list(step.verdict)),
+    makeRound(lane.rounds.length, times, lane.total, texts, [], list(step.sources), list(step.parent), list(step.node_texts), list(step.verdict)),
   );
 }

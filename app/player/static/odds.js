@@ -1,96 +1,180 @@
-/** The odds of a selected token, as numbers: a pure reading of the record, drawn by odds_view.js. */
+/** The odds of a selected token, as numbers: a pure reading of the record, as far as the cursor's moment knows it. */
 
 import { list, number, tokenText } from "./model.js";
+import { knows } from "./moments.js";
+import { roundOf } from "./state.js";
 
 const SHOWN = 4; // candidates of each distribution that are shown at once
+const BARS = new Set(["typical", "confidence"]); // rules that hold a probability against a bar: no coin decides
+const CLOSE = 1e-6;
 
 /**
- * @typedef {{id: number, text: string, p: number|null, q: number|null, pBound: number|null, qBound: number|null,
+ * @typedef {{id: number, text: string, p: number|null, q: number|null, pBound: number|null, qBound: number|null, node: number|null,
  *   chosen: boolean, committed: boolean, minor: boolean}} Row a null probability is only known to be at most its bound
- * @typedef {{rows: Row[], pRest: number|null, qRest: number|null, hasQ: boolean}} Bars
- * @typedef {{text: string, verdict: string|null, source: string|null, committed: string|null, round: number, label: string, greedy: boolean, own: boolean,
- *   atZero: boolean, shared: boolean, matching: boolean, lossy: boolean, rule: string, longest: boolean, bar: Bar|null, siblings: number, failed: number,
- *   judged: Bars|null, models: Bars|null, overlap: number|null, residual: {rows: {id: number, text: string, prob: number,
- *   committed: boolean}[], rest: number}|null, draw: number|null, coin: {u: number, threshold: number, ratio: "first"|"later"|null}|null,
- *   facts: Record<string, number|null>|null, missing: "record"|"place"|null, q: "model"|"fixed"|"none"}} Odds
+ * @typedef {{rows: Row[], pRest: number|null, qRest: number|null, hasP: boolean, hasQ: boolean}} Bars
+ * @typedef {{rule: string, options: Record<string, unknown>, p: number|null, entropy: number|null, asIs: boolean}} Bar of a rule that draws no coin
+ * @typedef {{id: number, text: string, prob: number, committed: boolean}} Drawable
+ * @typedef {{node: number, text: string, verdict: string, u: number, threshold: number}} Coin
+ * @typedef {{text: string, verdict: string|null, source: string|null, committed: string|null, lane: number, round: number, node: number, label: string,
+ *   greedy: boolean, own: boolean, atZero: boolean, shared: boolean, matching: boolean, lossy: boolean, rule: string, longest: boolean,
+ *   bar: Bar|null, siblings: number, fixed: Set<number>|null, failed: number, elder: {q: number, lawful: boolean, waiting: number}|null,
+ *   target: {text: string, rank: number|null}|null, judged: Bars|null, models: Bars|null, overlap: number|null,
+ *   residual: {rows: Drawable[], rest: number}|null, law: Drawable[]|null, draw: number|null, vocabulary: number,
+ *   coin: {u: number, threshold: number, ratio: "first"|"later"|null}|null, coins: Coin[]|null,
+ *   facts: Record<string, number|null>|null, missing: "record"|"place"|null, knowsP: boolean, pointed: boolean, modelless: boolean, undrafted: boolean}} Odds
+ *   `pointed`: the guesses were fixed, not drawn; `modelless`: and no model stands behind them; `undrafted`: nothing was proposed
  */
 
-/** @typedef {{rule: string, options: Record<string, unknown>, p: number|null, entropy: number|null, asIs: boolean}} Bar of a rule that draws no coin */
-
 /**
- * Everything the panel says about `selection`.
- * @param {import("./model.js").Lane} lane
- * @param {import("./state.js").Selection} selection
+ * Everything the panel says about the token in focus.
+ * @param {import("./state.js").View} view
  * @returns {Odds|null}
  */
-export function oddsOf(lane, selection) {
-  const trace = lane.trace;
-  const row = list(trace?.rounds)[selection.round];
-  const round = lane.rounds[selection.round];
+export function oddsOf(view) {
+  const selection = view.focus;
+  const lane = selection ? view.lanes[selection.lane]?.lane : null;
+  const trace = lane?.trace;
+  const row = list(trace?.rounds)[selection?.round];
+  const round = selection ? roundOf(view, selection) : null;
   if (!row || !round) return null;
   const { node } = selection;
   const proposal = node >= 0 ? round.proposals[node] : null;
   const own = proposal ? null : round.tokens.find((token) => token.node < 0);
   if (!proposal && !own) return null;
+
+  const current = selection.lane === view.lead && selection.round === view.current?.index;
+  const may = (what, about) => !current || knows(view, what, about);
+  const knowsP = may("p");
+  const over = may("positions");
+  // Which places were recorded tells what was accepted: before the commit only those whose parent is known to be.
+  const reached = over || !proposal || proposal.parent < 0 || round.proposals[proposal.parent]?.verdict === "accepted";
   const positions = list(row.positions);
-  const position = proposal
-    ? positions.find((item) => item?.at === proposal.parent)
-    : positions[round.tokens.indexOf(own)];
+  const place = !proposal ? positions[round.tokens.indexOf(own)] : reached ? positions.find((item) => item?.at === proposal.parent) : null;
+  const position = place && gated(place, knowsP, over);
+
   const nodes = row.nodes ?? {};
-  const at = (name) => (proposal ? number(list(nodes[name])[node]) : null);
+  const entry = (name, of) => number(list(nodes[name])[of]);
+  const at = (name) => (proposal && (knowsP || name === "q" || name === "model_q") ? entry(name, node) : null);
   const facts = proposal ? Object.fromEntries(["p", "q", "model_p", "model_q", "rank", "entropy"].map((name) => [name, at(name)])) : null;
   const id = proposal ? list(nodes.token)[node] : list(row.committed?.token)[round.tokens.indexOf(own)];
   const settings = trace.header?.settings ?? {};
   const known = facts && Object.values(facts).some((value) => value !== null);
-  const fixed = number(at("q")) === 1 && at("model_q") === null;
-  const exact = { id, judged: { p: at("p"), q: at("q") }, models: { p: at("model_p"), q: at("model_q") } };
-  const bars = (p, q, own) => barsOf(trace, p, q, { id, p: own.p, q: own.q }, position?.token);
-  const earlier = proposal ? round.proposals.some((item) => item.parent === proposal.parent && item.node < node) : false;
-  const coin = at("coin");
-  const threshold = at("threshold");
-  const place = proposal ? proposal.parent : position?.at;
-  const siblings = round.proposals.filter((item) => item.parent === place);
-  const bar = lane.lossy && coinless(trace)
-    ? { rule: String(settings.rule ?? ""), options: settings.rule_options ?? {}, p: at("p"), entropy: at("p_entropy") ?? at("entropy"), asIs: same(position?.residual, position?.p) } : null;
+  const parent = proposal ? proposal.parent : place?.at;
+  const seen = (item) => !["pruned", "discarded"].includes(lane.rounds[selection.round].proposals[item.node]?.verdict);
+  const siblings = round.proposals.filter((item) => item.parent === parent && seen(item)); // of what the target was shown
+  const elder = proposal ? siblings.filter((item) => item.node < node) : [];
+  const drawnFrom = position?.q || position?.model_q;
+  const every = (test) => siblings.length > 0 && siblings.every((item) => test(item.node));
+  const pointed = every((at) => entry("q", at) === 1); // at temperature 0 also what a model drafted
+  const modelless = pointed && every((at) => entry("model_q", at) === null);
+  const bar = BARS.has(String(settings.rule)) && decisive(proposal, entry) ? barOf(settings, at, over ? position : null) : null;
+  const speculative = settings.rule === "speculative-sampling";
+
+  /** What the columns know of a place's tokens: p of every guess, q of the first, whose law is the recorded one. */
+  const exact = (p, q) => new Map(siblings.map((item) => [
+    list(nodes.token)[item.node], { node: item.node, p: knowsP ? entry(p, item.node) : null, q: item === siblings[0] ? entry(q, item.node) : null },
+  ]));
+  const bars = (p, q, columns) => barsOf(trace, p, q, exact(...columns), id, over ? place?.token : null);
+
   return {
     text: proposal?.text ?? own.name,
     verdict: proposal?.verdict ?? null,
     source: own?.source ?? null,
-    round: selection.round + 1,
+    committed: over ? (place?.source ?? null) : null,
+    lane: selection.lane,
+    round: selection.round,
+    node,
     label: lane.label,
     greedy: lane.temperature === 0 && !trace.header?.own_probabilities,
     own: Boolean(trace.header?.own_probabilities),
     atZero: lane.temperature === 0,
-    longest: trace.header?.judging === "longest",
+    longest: lane.judging === "longest",
     bar,
     siblings: siblings.length,
+    fixed: !position?.q && siblings.length ? new Set(siblings.map((item) => list(nodes.token)[item.node])) : null,
     failed: siblings.filter((item) => item.verdict === "rejected").length,
-    shared: settings.rule !== "speculative-sampling",
+    elder: elder.length && position?.q && !pointed ? elderOf(elder, at("q"), position.q, id) : null,
+    target: knowsP && proposal ? targetOf(trace, position, at("rank")) : null,
+    shared: !speculative,
     matching: settings.rule === "token-matching",
     lossy: Boolean(lane.lossy),
     rule: String(settings.rule ?? ""),
-    judged: position?.p ? bars(position.p, position.q, exact.judged) : null,
-    models: position?.model_p ? bars(position.model_p, position.model_q, exact.models) : null,
-    committed: position?.source ?? null,
+    judged: position && (position.p || position.q) ? bars(position.p, position.q, ["p", "q"]) : null,
+    models: position && (position.model_p || position.model_q) ? bars(position.model_p, position.model_q, ["model_p", "model_q"]) : null,
     overlap: number(position?.overlap),
-    residual: position?.residual ? residualOf(trace, position.residual, position.token) : null,
-    draw: own ? number(position?.draw) : null,
-    coin: !bar && judgedVerdict(proposal) && coin !== null && threshold !== null
-      ? { u: coin, threshold, ratio: settings.rule === "speculative-sampling" ? (earlier ? "later" : "first") : null } : null,
+    residual: position?.residual ? residualOf(trace, position.residual, place.token) : null,
+    law: over && number(place?.draw) !== null ? headOf(trace, place.residual ?? place.p, place.token) : null,
+    draw: over ? number(place?.draw) : null,
+    vocabulary: number(trace.header?.vocabulary) ?? 0,
+    coin: !bar && may("coin", node) ? coinOf(proposal, entry, speculative, elder.length) : null,
+    coins: lane.judging === "longest" && proposal && (!current || view.moment.judged.size) ? coinsOf(round, entry) : null,
     facts: known ? facts : null,
-    missing: position?.p ? null : positions.length || known ? "place" : "record",
-    q: fixed ? "fixed" : position?.q || position?.model_q ? "model" : "none",
+    missing: position?.p || (position && !knowsP && (position.q || position.model_q)) ? null : positions.length || known ? "place" : "record",
+    knowsP,
+    pointed: pointed && lane.temperature > 0,
+    modelless,
+    undrafted: !siblings.length && !drawnFrom,
   };
 }
 
-function judgedVerdict(proposal) {
-  return proposal?.verdict === "accepted" || proposal?.verdict === "rejected";
+/** A position without what the moment does not know yet. */
+function gated(place, knowsP, over) {
+  return {
+    p: knowsP ? place.p : null,
+    model_p: knowsP ? place.model_p : null,
+    q: place.q,
+    model_q: place.model_q,
+    overlap: knowsP ? place.overlap : null,
+    residual: over ? place.residual : null,
+  };
 }
 
-/** Whether no coin of the whole record could decide anything: each threshold is 0 or 1. */
-function coinless(trace) {
-  const asked = list(trace.rounds).flatMap((row) => list(row?.nodes?.threshold)).filter((value) => number(value) !== null);
-  return asked.length > 0 && asked.every((value) => value === 0 || value === 1);
+function judgedVerdict(item) {
+  return item?.verdict === "accepted" || item?.verdict === "rejected";
+}
+
+/** Whether a node's threshold leaves nothing to a coin. */
+function decisive(proposal, entry) {
+  const threshold = proposal ? entry("threshold", proposal.node) : null;
+  return threshold === null || threshold === 0 || threshold === 1;
+}
+
+function coinOf(proposal, entry, speculative, elder) {
+  if (!judgedVerdict(proposal)) return null;
+  const u = entry("coin", proposal.node);
+  const threshold = entry("threshold", proposal.node);
+  return u === null || threshold === null ? null : { u, threshold, ratio: speculative ? (elder ? "later" : "first") : null };
+}
+
+/** Every coin of a chain that is judged as one. */
+function coinsOf(round, entry) {
+  return round.proposals
+    .map(({ node, text, verdict }) => ({ node, text, verdict, u: entry("coin", node), threshold: entry("threshold", node) }))
+    .filter((coin) => coin.u !== null && coin.threshold !== null);
+}
+
+function barOf(settings, at, position) {
+  return {
+    rule: String(settings.rule),
+    options: settings.rule_options ?? {},
+    p: at("p"),
+    entropy: at("p_entropy") ?? at("entropy"),
+    asIs: same(position?.residual, position?.p),
+  };
+}
+
+/** A later guess of a place: its own q, and whether that is the recorded law still (drawn with replacement). */
+function elderOf(elder, q, law, id) {
+  const place = list(law.id).indexOf(id);
+  const recorded = place < 0 ? null : number(list(law.prob)[place]);
+  const lawful = q !== null && recorded !== null && Math.abs(q - recorded) < CLOSE;
+  return { q, lawful, waiting: elder.filter((item) => item.verdict !== "rejected").length };
+}
+
+/** The token the target likes best at this place. */
+function targetOf(trace, position, rank) {
+  const best = list(position?.model_p?.id)[0] ?? list(position?.p?.id)[0];
+  return Number.isInteger(best) ? { text: tokenText(trace, best), rank } : null;
 }
 
 function same(one, other) {
@@ -101,35 +185,39 @@ function same(one, other) {
 function head(candidates) {
   const probs = list(candidates?.prob);
   const pairs = list(candidates?.id).map((id, at) => [id, number(probs[at])]);
-  return new Map(pairs.filter(([, value]) => value !== null));
+  return new Map(pairs.filter(([id, value]) => Number.isInteger(id) && value !== null && value >= 0 && value <= 1 + CLOSE * 10));
 }
 
-/** The union of two heads; what one of them does not name is only bounded by its smallest named or its tail. */
-function barsOf(trace, p, q, own, committed) {
+/**
+ * The union of two heads; what one of them does not name is only bounded by its smallest named or its tail.
+ * @returns {Bars}
+ */
+function barsOf(trace, p, q, exact, chosen, committed) {
   const ps = head(p);
   const qs = head(q);
-  const hasQ = qs.size > 0;
+  const [hasP, hasQ] = [ps.size > 0, qs.size > 0];
   const first = (map) => [...map.keys()].slice(0, SHOWN);
-  const major = new Set([...first(ps), ...first(qs), own.id, committed]);
-  const ids = new Set([...ps.keys(), ...qs.keys()]);
-  for (const id of [own.id, committed]) if (Number.isInteger(id)) ids.add(id);
+  const major = new Set([...first(ps), ...first(qs), chosen, committed]);
+  const ids = new Set([...ps.keys(), ...qs.keys(), ...exact.keys()]);
+  for (const id of [chosen, committed]) if (Number.isInteger(id)) ids.add(id);
   const bound = (map, candidates) => Math.min(...map.values(), number(candidates?.tail) ?? 1);
-  const pBound = bound(ps, p);
+  const pBound = hasP ? bound(ps, p) : null;
   const qBound = hasQ ? bound(qs, q) : null;
-  const value = (map, limit, id, exact) => map.get(id) ?? (id === own.id ? exact : null) ?? (limit === 0 ? 0 : null);
+  const value = (map, limit, id, known) => map.get(id) ?? known ?? (limit === 0 ? 0 : null);
   const rows = [...ids].map((id) => ({
     id,
     text: tokenText(trace, id),
-    p: value(ps, pBound, id, own.p),
-    q: hasQ ? value(qs, qBound, id, own.q) : null,
+    p: hasP ? value(ps, pBound, id, exact.get(id)?.p) : null,
+    q: hasQ ? value(qs, qBound, id, exact.get(id)?.q) : null,
     pBound,
     qBound,
-    chosen: id === own.id,
+    node: exact.get(id)?.node ?? null,
+    chosen: id === chosen,
     committed: id === committed,
     minor: !major.has(id),
   }));
   rows.sort((a, b) => Math.max(b.p ?? 0, b.q ?? 0) - Math.max(a.p ?? 0, a.q ?? 0) || a.id - b.id);
-  return { rows, pRest: restOf(rows, ps, p, "p"), qRest: hasQ ? restOf(rows, qs, q, "q") : null, hasQ };
+  return { rows, pRest: hasP ? restOf(rows, ps, p, "p") : null, qRest: hasQ ? restOf(rows, qs, q, "q") : null, hasP, hasQ };
 }
 
 /** The tail's mass without the rows that are known exactly although the head does not name them. */
@@ -139,13 +227,26 @@ function restOf(rows, map, candidates, name) {
   return rows.reduce((rest, row) => (map.has(row.id) ? rest : Math.max(0, rest - (row[name] ?? 0))), tail);
 }
 
-function residualOf(trace, residual, committed) {
-  const rows = [...head(residual)].map(([id, prob]) => ({ id, text: tokenText(trace, id), prob, committed: id === committed }));
-  if (!rows.some((row) => row.committed)) return { rows: rows.slice(0, SHOWN), rest: 1 - sum(rows.slice(0, SHOWN)) };
-  const kept = rows.filter((row, at) => at < SHOWN || row.committed);
-  return { rows: kept, rest: Math.max(0, 1 - sum(kept)) };
+/**
+ * The rows that are shown, with all others as the last one.
+ * @param {Bars} bars
+ * @param {boolean} expanded
+ */
+export function shownOf(bars, expanded) {
+  const rows = expanded ? bars.rows : bars.rows.filter((row) => !row.minor);
+  const hidden = expanded ? [] : bars.rows.filter((row) => row.minor);
+  const rest = (value, name) => (value === null ? null : hidden.reduce((sum, row) => sum + (row[name] ?? 0), value));
+  const others = { id: null, text: null, p: rest(bars.pRest, "p"), q: rest(bars.qRest, "q"), node: null };
+  return (others.p ?? 0) > 1e-9 || (others.q ?? 0) > 1e-9 ? [...rows, others] : rows;
 }
 
-function sum(rows) {
-  return rows.reduce((total, row) => total + row.prob, 0);
+/** @returns {Drawable[]} the named tokens of a law, in falling order */
+function headOf(trace, candidates, committed) {
+  return [...head(candidates)].map(([id, prob]) => ({ id, text: tokenText(trace, id), prob, committed: id === committed }));
+}
+
+function residualOf(trace, residual, committed) {
+  const rows = headOf(trace, residual, committed);
+  const kept = rows.filter((row, at) => at < SHOWN || row.committed);
+  return { rows: kept, rest: Math.max(0, 1 - kept.reduce((total, row) => total + row.prob, 0)) };
 }

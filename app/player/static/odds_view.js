@@ -1,10 +1,14 @@
-/** The odds panel: p against q, the residual, and the coin against its threshold. */
+/** The odds panel: p against q as areas, the coin on its ruler, and what a rejection leaves to draw from. */
 
+import { areasOf } from "./areas.js";
 import { el } from "./dom.js";
-import { oddsOf } from "./odds.js";
-import { flat, MARK, O, prob, quote, VERDICT } from "./text.js";
+import { coinRuler, drawRuler, rulerEnds } from "./needle.js";
+import { oddsOf, shownOf } from "./odds.js";
+import { chart, label, sums, value } from "./odds_chart.js";
+import { flat, MARK, prob, quote, VERDICT } from "./text.js";
+import { O } from "./text_odds.js";
 
-/** @returns the panel's view: `root`, `show(view)` */
+/** @returns the panel's view: `root`, `show(view, rules)` */
 export function createOdds() {
   const root = el("section", { class: "odds", "aria-label": O.title });
   let drawn = "";
@@ -16,16 +20,15 @@ export function createOdds() {
     root.replaceChildren(...(odds ? panel(odds) : [el("p", { class: "hint" }, O.empty)]));
   }
 
+  /** Draw again after a press, with the keyboard where it was. */
+  function again(odds, button) {
+    draw(odds);
+    root.querySelector(button)?.focus();
+  }
+
   function panel(odds) {
-    const verdict = odds.verdict ?? odds.source;
-    const title = odds.verdict ? O.judged(quote(odds.text), VERDICT[odds.verdict]) : O.own(quote(odds.text), odds.source);
-    const parts = [
-      el(
-        "div", { class: "odds-head" },
-        el("h2", { class: `odds-title ${verdict}` }, el("span", { class: "mark", "aria-hidden": "true" }, MARK[verdict]), title),
-        el("p", { class: "odds-where" }, O.where(odds.round, odds.label)),
-      ),
-    ];
+    const judged = odds.verdict === "accepted" || odds.verdict === "rejected";
+    const parts = [heading(odds)];
     if (odds.missing) {
       const unreached = odds.longest ? O.unreachedLongest : odds.bar ? O.offPath : O.unreached;
       const why = odds.missing === "record" ? O.nothing : odds.verdict === "unreached" ? unreached : (O[odds.verdict] ?? O.sibling);
@@ -33,70 +36,48 @@ export function createOdds() {
     } else {
       parts.push(...distributions(odds));
     }
-    if (odds.coin) parts.push(coin(odds, titles[odds.rule]?.title ?? odds.rule));
-    if (odds.bar && (odds.verdict === "accepted" || odds.verdict === "rejected")) parts.push(decided(odds.bar, odds.verdict));
+    if (odds.coin) parts.push(coin(odds, titleOf(odds)));
+    if (odds.coins?.length > 1) parts.push(coins(odds));
+    if (odds.bar && judged) parts.push(decided(odds.bar, odds.verdict));
     if (odds.residual && odds.verdict !== "accepted") parts.push(residual(odds));
+    else if (odds.source && odds.law) parts.push(drawOf(odds));
     if (odds.missing && odds.facts) parts.push(facts(odds.facts));
     return parts;
   }
 
+  function titleOf(odds) {
+    return titles[odds.rule]?.title ?? odds.rule;
+  }
+
   function distributions(odds) {
-    const using = lens ?? (odds.greedy ? "models" : "judged");
-    const bars = odds[using] ?? odds.judged;
+    const using = (lens ?? (odds.greedy ? "models" : "judged")) === "models" && odds.models ? "models" : odds.judged ? "judged" : "models";
+    const bars = odds[using];
+    const rows = shownOf(bars, expanded);
+    const fixed = using === "judged" && bars.hasP && !bars.hasQ ? odds.fixed : null;
+    const parts = using === "judged" && bars.hasP && (bars.hasQ || fixed !== null) && !odds.own && !odds.matching;
+    const areas = areasOf(rows, using === "judged" ? odds.overlap : null, fixed);
     const tab = (name, words) => {
       const button = el("button", { type: "button", class: "tab", "aria-pressed": String(using === name) }, words);
       button.onclick = () => {
         lens = name;
-        draw(odds);
-        root.querySelector('.tab[aria-pressed="true"]')?.focus();
+        again(odds, '.tab[aria-pressed="true"]');
       };
       return button;
     };
-    const minor = bars.rows.filter((row) => row.minor);
-    const shown = expanded ? bars.rows : bars.rows.filter((row) => !row.minor);
-    const hidden = expanded ? [] : minor;
-    const rest = {
-      p: bars.pRest === null ? null : bars.pRest + total(hidden, "p"),
-      q: bars.qRest === null ? null : bars.qRest + total(hidden, "q"),
-    };
-    const top = Math.max(1e-9, ...shown.map((row) => Math.max(row.p ?? 0, row.q ?? 0)));
-    const both = using === "judged" && bars.hasQ;
-    const table = el("div", { class: "bars", role: "table", "aria-label": O.views });
-    table.append(el(
-      "div", { class: `bar-row bar-heads${bars.hasQ ? "" : " single"}`, role: "row" },
-      el("span", { role: "columnheader" }, el("span", { class: "unseen" }, "token")),
-      el("span", { class: "key", role: "columnheader" },
-        el("span", {}, el("span", { class: "swatch p" }), O.target),
-        bars.hasQ ? el("span", {}, el("span", { class: "swatch q" }), O.draft) : null,
-        both ? el("span", {}, el("span", { class: "swatch both" }), O.overlap) : null),
-      el("span", { class: "value", role: "columnheader" }, "p"),
-      bars.hasQ ? el("span", { class: "value", role: "columnheader" }, "q") : null,
-    ));
-    for (const row of shown) table.append(barRow(row, top, both, bars.hasQ, odds));
-    if ((rest.p ?? 0) > 1e-9 || (rest.q ?? 0) > 1e-9) {
-      table.append(barRow({ text: null, p: rest.p, q: rest.q, pBound: null, qBound: null }, top, false, bars.hasQ, odds));
-    }
-    const parts = [el("div", { class: "tabs", role: "group", "aria-label": O.views }, tab("judged", O.judge), tab("models", O.sure)), table];
-    if (minor.length) {
+    const made = [el("p", { class: "compares" }, comparison(odds, titleOf(odds)))];
+    if (odds.judged && odds.models) made.push(el("div", { class: "tabs", role: "group", "aria-label": O.views }, tab("judged", O.judge), tab("models", O.sure)));
+    if (parts && areas.totals) made.push(sums(areas.totals, words(odds, fixed), Boolean(fixed)));
+    made.push(chart(areas, bars, parts, odds));
+    if (bars.rows.some((row) => row.minor)) {
       const more = el("button", { type: "button", class: "more-rows" }, expanded ? O.showFewer : O.showAll(bars.rows.length));
       more.onclick = () => {
         expanded = !expanded;
-        draw(odds);
-        root.querySelector(".more-rows")?.focus();
+        again(odds, ".more-rows");
       };
-      parts.push(more);
+      made.push(more);
     }
-    const notes = [];
-    if (odds.own && using === "judged") notes.push(O.ownJudged);
-    else if (odds.greedy && using === "judged") notes.push(O.oneHot);
-    else if (odds.greedy && !odds.coin) notes.push(O.modelsOnly);
-    if (odds.q === "fixed") notes.push(using === "judged" ? O.pointMass : O.modelless);
-    else if (odds.q === "none" && odds.source) notes.push(O.undrafted);
-    if (both && odds.matching) notes.push(O.matching);
-    else if (both && odds.overlap !== null) notes.push(odds.shared ? O.sharedIs(odds.overlap) : O.overlapIs(odds.overlap, odds.siblings));
-    if (odds.source === "bonus" && odds.draw !== null && !odds.greedy) notes.push(O.drawn(odds.draw));
-    for (const note of notes) parts.push(el("p", { class: "note" }, note));
-    return parts;
+    for (const note of notes(odds, using, areas, parts, Boolean(fixed))) made.push(el("p", { class: "note" }, note));
+    return made;
   }
 
   return {
@@ -107,76 +88,90 @@ export function createOdds() {
      */
     show(view, rules = {}) {
       titles = rules;
-      const focus = view.focus;
+      const { focus, moment } = view;
       const lane = focus ? view.lanes[focus.lane].lane : null;
-      const key = focus ? `${focus.lane} ${focus.round} ${focus.node} ${lane.trace?.header?.id}` : "none";
+      const inside = focus && focus.lane === view.lead && focus.round === view.current?.index ? moment?.step : "whole";
+      const key = focus ? `${focus.lane} ${focus.round} ${focus.node} ${inside} ${lane.trace?.header?.id}` : "none";
       if (key === drawn) return;
       drawn = key;
-      draw(focus ? oddsOf(lane, focus) : null);
+      draw(oddsOf(view));
     },
   };
 }
 
-function total(rows, name) {
-  return rows.reduce((sum, row) => sum + (row[name] ?? 0), 0);
-}
-
-function label(text, marks) {
-  const short = text === null ? el("i", {}, O.everything) : flat(text.length > 24 ? `${text.slice(0, 23)}…` : text);
-  const word = el("span", { class: "bar-token" }, short);
-  return el("span", { class: "bar-label", role: "rowheader", title: text === null ? null : quote(text) }, word, marks ? el("span", { class: "bar-mark" }, marks) : null);
-}
-
-function barRow(row, top, both, hasQ, odds) {
-  const line = (name, value) => lineOf(name, value, top);
-  const plot = el("span", { class: "plot", role: "cell" }, line("p", row.p), hasQ ? line("q", row.q) : null);
-  if (both && row.p && row.q) plot.append(line("both", Math.min(row.p, row.q)));
-  const own = row.chosen && odds.verdict ? MARK[odds.verdict] : row.committed ? (MARK[odds.committed] ?? "") : "";
+function heading(odds) {
+  const verdict = odds.verdict ?? odds.source;
+  const title = odds.verdict ? O.judged(quote(odds.text), VERDICT[odds.verdict] ?? odds.verdict) : O.own(quote(odds.text), odds.source);
   return el(
-    "div", { class: `bar-row${row.chosen ? " chosen" : ""}${hasQ ? "" : " single"}`, role: "row", "data-token": row.id ?? "rest" },
-    label(row.text, own), plot, value("p", row.p, row.pBound), hasQ ? value("q", row.q, row.qBound) : null,
+    "div", { class: "odds-head" },
+    el("h2", { class: `odds-title ${verdict}` }, el("span", { class: "mark", "aria-hidden": "true" }, MARK[verdict] ?? ""), title),
+    el("p", { class: "odds-where" }, O.where(odds.round + 1, odds.label)),
   );
 }
 
-/** A bar on a scale where the likeliest named token fills the row; "all others" may be cut, which shows. */
-function lineOf(name, value, top) {
-  const bar = el("span", { class: `line ${name}${(value ?? 0) > top * 1.0001 ? " over" : ""}` });
-  bar.style.inlineSize = `${Math.min(100, (100 * (value ?? 0)) / top)}%`;
-  return bar;
+/** What the judge holds against what here, in one sentence. */
+function comparison(odds, title) {
+  if (!odds.knowsP) return odds.pointed ? O.beforeFixed : O.before;
+  if (odds.undrafted) return odds.atZero ? O.writesGreedy : O.writes;
+  if (odds.greedy) return odds.verdict ? O.comparesGreedy(quote(odds.text), odds.target ? quote(odds.target.text) : null, odds.target?.rank ?? null) : O.writesGreedy;
+  if (odds.own) return O.comparesOwn;
+  if (odds.matching) return O.comparesMatching;
+  if (odds.longest) return O.comparesChain;
+  if (odds.bar || odds.rule !== "speculative-sampling") return O.comparesRule(title);
+  if (odds.pointed) return O.comparesFixed(odds.siblings);
+  if (odds.elder) return O.comparesElder(odds.elder.q, odds.elder.lawful, odds.elder.waiting);
+  return O.compares;
 }
 
-function value(name, exact, bound) {
-  const text = exact !== null ? prob(exact) : bound === null ? "—" : `≤ ${prob(bound).replace("< ", "")}`;
-  return el("span", { class: `value${exact === null ? " bound" : ""}`, role: "cell", "data-name": name, "data-value": exact, title: exact === null ? O.among : String(exact) }, text);
+function words(odds, fixed) {
+  if (fixed) return O.parts.fixed;
+  return odds.rule === "speculative-sampling" && !odds.atZero ? O.parts.strict : O.parts.loose;
+}
+
+function notes(odds, using, areas, parts, fixed) {
+  const said = [];
+  if (odds.greedy && using === "judged") said.push(O.oneHot);
+  else if (odds.greedy && !odds.coin) said.push(O.modelsOnly);
+  if (odds.modelless && using === "models") said.push(O.modelless);
+  if (parts && odds.overlap !== null) {
+    said.push(odds.pointed || fixed ? O.coveredIs(odds.overlap, odds.siblings) : odds.shared ? O.sharedIs(odds.overlap) : O.overlapIs(odds.overlap, odds.siblings));
+    const others = areas.rows.find((row) => row.id === null);
+    if (!fixed && others && others.shared > 5e-4) said.push(O.othersIs);
+  }
+  if (parts && areas.rows.some((row) => row.most / areas.top > 0.002)) said.push(O.atMost);
+  return said;
 }
 
 function coin(odds, title) {
   const { u, threshold, ratio } = odds.coin;
-  const needle = el("span", { class: "needle" }, el("span", { class: "needle-word" }, "u"));
-  needle.style.insetInlineStart = `${100 * Math.min(Math.max(u, 0), 1)}%`;
-  const pass = el("span", { class: "pass" });
-  pass.style.inlineSize = `${100 * Math.min(Math.max(threshold, 0), 1)}%`;
   const carried = odds.longest && odds.verdict === "accepted" && u >= threshold;
   const words = carried ? O.carried(u, threshold) : O.tossed(u, threshold, odds.verdict);
   const why = odds.greedy && !odds.lossy ? O.greedy : odds.longest ? O.longest : odds.matching ? O.matchRatio
-    : ratio === "later" ? O.ratioLater : ratio ? O.ratio : O.ruled(title);
+    : ratio === "later" ? O.ratioLater : ratio ? (odds.pointed ? O.ratioFixed : O.ratio) : O.ruled(title);
   return el(
     "div", { class: "coin", "data-coin": u, "data-threshold": threshold },
-    el("h3", {}, O.coin),
-    el("div", { class: "axis", "aria-hidden": "true" }, pass, needle),
-    el("div", { class: "axis-ends", "aria-hidden": "true" }, el("span", {}, "0"), el("span", {}, "1")),
-    el("p", { class: "note" }, words, " ", why),
+    el("h3", {}, O.coin), coinRuler(u, threshold), rulerEnds(), el("p", { class: "note" }, words, " ", why),
   );
+}
+
+/** The coins of a chain that is judged as one, below each other. */
+function coins(odds) {
+  const row = ({ node, text, verdict, u, threshold }) => el(
+    "li", { class: `${verdict}${node === odds.node ? " chosen" : ""}`, "data-node": node, "data-round": odds.round, "data-lane": odds.lane },
+    el("span", { class: "mark", "aria-hidden": "true" }, MARK[verdict] ?? ""),
+    el("span", { class: "bar-token" }, flat(text)), coinRuler(u, threshold),
+    el("span", { class: "unseen" }, `${VERDICT[verdict] ?? verdict}: ${prob(u)} / ${prob(threshold)}`),
+  );
+  return el("div", { class: "coins" }, el("h3", {}, O.coins), el("ol", {}, ...odds.coins.map(row)));
 }
 
 /** In place of the coin, for a rule that holds probabilities against a bar. */
 function decided(bar, verdict) {
-  const law = (Object.hasOwn(O.bars, bar.rule) ? O.bars[bar.rule](bar) : O.bar).replace(/\.$/, "");
+  const law = O.bars[bar.rule](bar).replace(/\.$/, "");
   return el(
     "div", { class: "coin decided" },
     el("h3", {}, O.decided),
-    el("p", { class: "note" }, `${law}: ${VERDICT[verdict]}.`),
-    el("p", { class: "note" }, O.noCoin),
+    el("p", { class: "note" }, `${law}: ${VERDICT[verdict]}. `, O.noCoin),
   );
 }
 
@@ -193,17 +188,30 @@ function residual(odds) {
   const top = Math.max(1e-9, ...rows.map((row) => row.prob));
   const table = el("div", { class: "bars", role: "table", "aria-label": O.residual });
   const add = (row) => {
+    const line = el("span", { class: `line area under${row.prob > top * 1.0001 ? " over-long" : ""}` });
+    line.style.inlineSize = `${Math.min(100, (100 * row.prob) / top)}%`;
     table.append(el(
       "div", { class: `bar-row single${row.committed ? " chosen" : ""}`, role: "row", "data-token": row.id ?? "rest" },
-      label(row.text, row.committed ? MARK.corrected : ""), el("span", { class: "plot", role: "cell" }, lineOf("r", row.prob, top)), value("residual", row.prob, null),
+      label(row.text, row.committed ? MARK.corrected : ""), el("span", { class: "plot", role: "cell" }, line), value("residual", row.prob, null),
     ));
   };
   rows.forEach(add);
-  if (odds.residual.rest > 1e-6) add({ text: null, prob: odds.residual.rest, committed: false });
+  if (odds.residual.rest > 1e-6) add({ id: null, text: null, prob: odds.residual.rest, committed: false });
   const [heading, law] = lawOf(odds);
   const drawing = law === O.leftIs || law === O.matchResidualIs; // says that a token is drawn
-  const note = odds.atZero ? (drawing ? O.greedily : `${law} ${O.greedily}`) : odds.draw === null ? law : `${law} ${O.drawn(odds.draw)}`;
-  return el("div", { class: "residual" }, el("h3", {}, heading), table, el("p", { class: "note" }, note));
+  const note = odds.atZero ? (drawing ? O.greedily : `${law} ${O.greedily}`) : law;
+  return el("div", { class: "residual" }, el("h3", {}, heading), table, el("p", { class: "note" }, note), ...drawnFrom(odds));
+}
+
+/** The draw of a token that nothing was rejected for. */
+function drawOf(odds) {
+  return el("div", { class: "draw" }, el("h3", {}, O.draw), ...drawnFrom(odds));
+}
+
+function drawnFrom(odds) {
+  if (odds.draw === null || odds.atZero) return [];
+  const ruler = odds.law && drawRuler(odds.law, odds.draw, odds.vocabulary);
+  return [...(ruler ? [ruler, rulerEnds()] : []), el("p", { class: "note" }, O.drawn(odds.draw), ruler ? ` ${O.ruler}` : "")];
 }
 
 function facts(values) {

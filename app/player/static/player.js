@@ -1,206 +1,202 @@
 /**
  * The player: one page element that draws a run while it happens and walks through it afterwards.
  *
- * What is on screen follows from the lanes (model.js) and the cursor (state.js) alone; views draw and report gestures.
+ * What is on screen (screen.js) follows from the lanes (model.js) and the cursor (state.js) alone; here gestures, playing
+ * and the page move the cursor.
  */
 
-import { createAsk } from "./ask.js";
-import { createControls, createHelp } from "./controls.js";
-import { bringIntoView, el, isDark, setText } from "./dom.js";
 import { createKeys } from "./keys.js";
+import { nodeOf } from "./lighting.js";
 import { laneOf, lossy } from "./model.js";
-import { createOdds } from "./odds_view.js";
-import { createLane } from "./ribbon.js";
-import { createRound } from "./round.js";
+import { createPlayback, SPEEDS } from "./playback.js";
 import { followRun } from "./run.js";
-import { createScore } from "./score.js";
+import { createScreen } from "./screen.js";
 import { address, answer, fetchTraces, nameOf, runId } from "./source.js";
-import { lastStop, laneView, leader, neighbour, speedup, visible } from "./state.js";
+import { lastStop, leader, neighbour, ongoing, placed, visible } from "./state.js";
+import { createTell, cursorOf, published } from "./tell.js";
 import { T } from "./text.js";
-import { createTranscript, sentenceOf } from "./transcript.js";
+import { atClock, byEvent, byRound, ledBy, paced, ROUND_MS } from "./walk.js";
 
-const TELL_MS = 400; // how long the cursor rests before the page's address learns of it
 const TRIGGER_MS = 500; // triggers sent while a component is being mounted can be lost
+const PERFORMANCE_MS = 12_000; // how long a whole run may take when the page starts it by itself
 
 /**
  * Draw the player into `root`.
  * @param {HTMLElement} root an empty element that belongs to the player
  * @param {import("./source.js").Data} first
- * @param {{setStateValue: (name: string, value: object) => void, setTriggerValue: (name: string, value: string) => void}} api
+ * @param {{setStateValue?: (name: string, value: object) => void, setTriggerValue?: (name: string, value: string) => void}} [api]
+ *   how the page hears of the cursor and of a run's end
  * @returns {{update: (data: import("./source.js").Data) => void, destroy: () => void}}
  */
-export function mount(root, first, api) {
+export function mount(root, first, api = {}) {
   const born = performance.now();
   let data = first;
   let source = ""; // what is drawn: the address of a run or of traces
   let ended = ""; // the run that was followed to its end: the page may go on calling it live for a moment
-  let touched = false; // whether the viewer has moved: playing by itself does not change the page's address
+  let asked = ""; // the cursor that the page named last
   let job = 0; // counts sources, so that a late answer to an old question is dropped
   let lanes = [];
-  let laneViews = [];
-  let cursor = { stop: 0, selection: null };
+  let cursor = { stop: 0, event: null, selection: null, lead: null };
   let view = null;
   let live = null;
   let replaying = false;
-  let tellTimer = 0;
   let doneTimer = 0;
-  let told = "";
-  let asked = "";
 
-  const notice = el("p", { class: "notice", role: "status", hidden: true });
-  const score = createScore();
-  const laneBox = el("div", { class: "lanes" });
-  const transcript = createTranscript();
-  const strip = createRound();
-  const odds = createOdds();
-  const help = createHelp();
-  const question = createAsk((number, words) => answer(String(data.events), number, words));
-  const controls = createControls({
-    move: (stop) => go({ stop, selection: null }),
-    playing: () => {
-      draw();
-      tell();
+  const playback = createPlayback({
+    next: (speed) => {
+      const next = paced(lanes, cursor, speed);
+      return next && { ms: next.ms, go: () => move(next.cursor) };
     },
-    help: help.open,
+    rewind: () => move(whole(0)),
+    changed: () => {
+      drawPlaying();
+      draw();
+      tell.soon();
+    },
   });
-  const detail = el("div", { class: "detail" }, el("div", { class: "story" }, transcript.root, strip.root), odds.root);
-  const stage = el("div", { class: "stage" }, score.root, laneBox, question.root, controls.root, detail);
-  const box = el("div", { class: "player", tabindex: 0, role: "group", "aria-label": T.player }, notice, stage, help.root);
+  const moves = {
+    first: () => go(whole(0)),
+    previous: () => go(byRound(lanes, cursor, -1)),
+    back: () => go(byEvent(lanes, cursor, -1)),
+    play: playback.toggle,
+    step: () => go(byEvent(lanes, cursor, 1)),
+    next: () => go(byRound(lanes, cursor, 1)),
+    last: () => go(whole(Infinity)),
+    scrub: (stop) => go(whole(stop)),
+    speed: (value) => {
+      playback.setSpeed(value);
+      drawPlaying();
+    },
+  };
+  const screen = createScreen({
+    controls: moves,
+    clock: (seconds) => replaying && go(atClock(lanes, view.lead, seconds)),
+    lead: letLead,
+    opened: () => tell.soon(),
+    answer: (number, words) => answer(String(data.events), number, words),
+  });
+  const { box } = screen;
   root.replaceChildren(box);
+  const tell = createTell(box, {
+    value: () => (replaying && view && !playback.isPlaying() ? published(view, screen.panels.current()) : null),
+    say: (value) => api.setStateValue?.("cursor", data.of === undefined ? value : { ...value, of: data.of }),
+  });
 
-  for (const gesture of ["pointerdown", "keydown"]) box.addEventListener(gesture, () => (touched = true), { capture: true });
   box.addEventListener("click", (event) => {
-    const chip = event.target.closest?.("[data-node]");
-    const owner = chip?.closest("[data-round][data-lane]");
-    if (!owner || !replaying) return;
-    controls.pause();
-    select({ lane: Number(owner.dataset.lane), round: Number(owner.dataset.round), node: Number(chip.dataset.node) });
+    const node = replaying ? nodeOf(event.target) : null;
+    if (!node) return;
+    playback.pause();
+    select(node);
   });
   box.addEventListener("keydown", createKeys({
     ready: () => replaying,
-    round: (by) => controls.go(view.stop + by),
-    token: (by) => stepToken(by),
-    toggle: controls.toggle,
-    home: () => controls.go(0),
-    end: () => controls.go(view.last),
+    event: (by) => (by > 0 ? moves.step() : moves.back()),
+    round: (by) => (by > 0 ? moves.next() : moves.previous()),
+    node: stepNode,
+    lead: (lane) => lane < lanes.length && letLead(lane),
+    view: () => {
+      screen.panels.next();
+      tell.soon();
+    },
+    toggle: playback.toggle,
+    home: moves.first,
+    end: moves.last,
     drop: () => view.chosen && select(null),
     choose: (target) => target.click(),
-    help: help.open,
+    help: screen.help,
   }));
 
-  function say(text) {
-    setText(notice, text ?? "");
-    notice.hidden = !text;
+  // --- the cursor -----------------------------------------------------------------------------------------------
+
+  /** The cursor at the end of a round. */
+  function whole(stop) {
+    return { ...cursor, stop, event: null, selection: null };
   }
 
-  /** Build the lanes' views again, keeping those that are there. */
-  function setLanes(next) {
-    lanes = next;
-    for (const lane of lanes) lane.lossy = lossy(lane, data.rules);
-    while (laneViews.length > lanes.length) laneViews.pop().root.remove();
-    while (laneViews.length < lanes.length) {
-      const made = createLane(laneViews.length);
-      laneViews.push(made);
-      laneBox.append(made.root);
-    }
-    laneViews.forEach((each, at) => each.root.classList.toggle("leads", at === leader(lanes) && lanes.length > 1));
-    stage.hidden = !lanes.length;
-  }
-
-  // --- replay ---------------------------------------------------------------------------------------------------
-
-  function replay(traces, stop, node, autoplay) {
-    setLanes(traces.map(({ trace, label }) => laneOf(trace, label)));
-    replaying = true;
-    question.show(null);
-    say(lanes.length ? null : T.empty);
-    box.classList.remove("is-live");
-    const lead = lanes[leader(lanes)];
-    const last = lastStop(lanes);
-    controls.setLength([0, ...(lead?.rounds.map((round) => round.end) ?? [])], last, lanes.some((lane) => lane.end === "cancelled"));
-    const moving = autoplay && stop === null && !matchMedia("(prefers-reduced-motion: reduce)").matches;
-    touched = false;
-    place(stop ?? (moving ? 0 : last), node);
-    remember();
-    if (moving) controls.perform();
-  }
-
-  /** Put the cursor where the page says. */
-  function place(stop, node) {
-    const at = Math.min(Math.max(stop, 0), lastStop(lanes));
-    const round = Math.min(at, lanes[leader(lanes)]?.rounds.length ?? 0) - 1;
-    cursor = { stop: at, selection: node === null || round < 0 ? null : { lane: leader(lanes), round, node } };
+  /** Draw at another place; the panes follow the ends of their texts again. */
+  function move(next) {
+    cursor = placed(lanes, next);
+    screen.follow();
     draw();
-    laneViews.forEach((each) => each.follow());
   }
 
   function go(next) {
-    cursor = next;
-    laneViews.forEach((each) => each.follow());
-    draw();
-    tell();
+    if (!replaying) return;
+    playback.pause();
+    move(next);
+    tell.soon();
+  }
+
+  function letLead(lane) {
+    if (replaying) {
+      go(ledBy(lanes, view, lane));
+      return;
+    }
+    cursor = { ...cursor, lead: lane };
+    screen.lead(leader(lanes, lane));
   }
 
   function select(selection) {
     cursor = { ...cursor, selection };
     draw();
-    if (selection) laneViews[selection.lane]?.reveal();
-    tell();
+    if (selection) screen.reveal(selection.lane);
+    tell.soon();
   }
 
-  function stepToken(by) {
-    if (!view.chosen) {
-      controls.go(view.stop + by);
-      return;
+  /** To the next or previous token; forward also into the next round. The keyboard stays in the tree if it was there. */
+  function stepNode(by) {
+    if (!view.focus) return;
+    const inTree = screen.tree.has(box.getRootNode().activeElement);
+    let next = view.chosen ? neighbour(view, view.focus, by) : view.focus;
+    if (!next && by > 0 && view.focus.lane === view.lead && view.event === null && view.stop < view.last) {
+      const further = whole(view.stop + 1);
+      next = neighbour(visible(lanes, further), view.focus, by);
+      if (next) cursor = further;
     }
-    const inStrip = strip.has(box.getRootNode().activeElement);
-    let next = neighbour(view, view.focus, by);
-    if (!next && by > 0 && view.stop < view.last && view.focus.lane === leader(lanes)) {
-      const ahead = visible(lanes, { stop: view.stop + 1, selection: null });
-      next = neighbour(ahead, view.focus, by);
-      if (next) cursor = { ...cursor, stop: view.stop + 1 };
-      laneViews.forEach((each) => each.follow());
-    }
-    controls.pause();
+    playback.pause();
     if (next) select(next);
-    if (next && inStrip) strip.focus(next.node);
+    if (next && inTree) screen.tree.focus(next.node);
   }
 
   function draw() {
     if (!replaying) return;
     view = visible(lanes, cursor, data.least);
-    const lead = leader(lanes);
-    view.lanes.forEach((lane, at) => {
-      laneViews[at].show(lane, {
-        focus: view.focus, chosen: view.chosen, current: at === lead && view.current ? view.current.index : null,
-      });
-    });
-    score.show(view.speedup, lanes, data);
-    controls.show(view.stop);
-    transcript.show(view.current ? sentenceOf(lanes[lead], view.current) : T.atPrompt, controls.isFast());
-    strip.show(view);
-    odds.show(view, data.rules ?? {});
+    screen.show(view, lanes, data, playback.isPlaying() && playback.speed() > 0.5);
   }
 
-  /** The cursor as the page knows it; a selection in an earlier round is that round's moment. */
-  function published() {
-    const selection = view?.chosen && view.focus.lane === leader(lanes) ? view.focus : null;
-    return { round: selection ? selection.round + 1 : view.stop, node: selection ? selection.node : null };
+  function drawPlaying() {
+    screen.playing(playback.isPlaying(), playback.speed(), lanes[leader(lanes, cursor.lead)]);
   }
 
-  function remember() {
-    told = JSON.stringify(published());
+  function setLanes(next) {
+    lanes = next;
+    for (const lane of lanes) Object.assign(lane, { lossy: lossy(lane, data.rules), apart: data.compared === false });
+    screen.setLanes(lanes, leader(lanes, cursor.lead));
   }
 
-  function tell() {
-    clearTimeout(tellTimer);
-    tellTimer = setTimeout(() => {
-      if (!replaying || !view || !touched || controls.isPlaying()) return;
-      const value = published();
-      if (JSON.stringify(value) === told) return;
-      remember();
-      api.setStateValue("cursor", data.of === undefined ? value : { ...value, of: data.of });
-    }, TELL_MS);
+  // --- replay ---------------------------------------------------------------------------------------------------
+
+  function replay(traces, wanted, autoplay) {
+    setLanes(traces.map(({ trace, label }) => laneOf(trace, label)));
+    replaying = true;
+    screen.ask(null);
+    screen.say(lanes.length ? null : T.empty);
+    screen.setLive(false);
+    const moving = autoplay && wanted.stop === null && !matchMedia("(prefers-reduced-motion: reduce)").matches;
+    screen.panels.open(wanted.view);
+    place({ ...wanted, stop: wanted.stop ?? (moving ? 0 : Infinity) });
+    tell.forget();
+    if (!moving) return;
+    const rounds = lastStop(lanes, cursor.lead); // a speed that shows the whole run in good time
+    playback.setSpeed(SPEEDS.find((value) => value >= 1 && (ROUND_MS * rounds) / value <= PERFORMANCE_MS) ?? SPEEDS.at(-1));
+    playback.play();
+  }
+
+  /** Put the cursor where the page says. */
+  function place(wanted) {
+    const at = placed(lanes, wanted);
+    const round = Math.min(at.stop, lanes[at.lead]?.rounds.length ?? 0) - 1;
+    move({ ...at, selection: wanted.node === null || round < 0 ? null : { lane: at.lead, round, node: wanted.node } });
   }
 
   // --- live -----------------------------------------------------------------------------------------------------
@@ -208,25 +204,21 @@ export function mount(root, first, api) {
   function follow(url) {
     const mine = (job += 1);
     const current = (action) => (...told) => mine === job && action(...told);
+    playback.pause();
     replaying = false;
-    controls.pause();
     setLanes([]);
-    question.show(null);
-    box.classList.add("is-live");
-    score.show(null, [], data);
+    screen.ask(null);
+    screen.setLive(true);
+    screen.progress(null, [], data);
     live = followRun(address(url), { prompt: String(data.prompt ?? ""), labels: (data.traces ?? []).map((ref) => ref.label) }, {
-      say: current(say),
-      ask: current(question.show),
+      say: current(screen.say),
+      ask: current(screen.ask),
       lanes: current((told) => {
-        const first = !lanes.length;
+        const fresh = !lanes.length;
         setLanes(told);
-        if (first) bringIntoView(box);
+        if (fresh) screen.toStart();
       }),
-      progress: current(() => {
-        const views = lanes.map((lane) => laneView(lane, lane.rounds.length, lane.end !== null));
-        views.forEach((each, at) => laneViews[at].show(each));
-        score.show(speedup(views, data.least), lanes, data);
-      }),
+      progress: current(() => screen.progress(ongoing(lanes, cursor.lead, data.least), lanes, data)),
       done: current((refs, failed) => finish(refs, failed, mine, runId(url))),
     });
   }
@@ -238,15 +230,15 @@ export function mount(root, first, api) {
       await load(refs, mine, (traces) => {
         ended = source;
         source = nameOf({ mode: "replay", traces: refs });
-        replay(traces, null, null, false);
-        bringIntoView(controls.root);
-        if (failed) say(failed);
+        replay(traces, { stop: null, event: null, node: null, lead: cursor.lead, view: screen.panels.current() }, false);
+        screen.toControls();
+        if (failed) screen.say(failed);
       });
     } else if (!failed) {
-      say(lanes.length ? T.noRecord : T.lost);
+      screen.say(lanes.length ? T.noRecord : T.lost);
     }
     if (mine !== job) return;
-    doneTimer = setTimeout(() => api.setTriggerValue("done", run), Math.max(0, born + TRIGGER_MS - performance.now()));
+    doneTimer = setTimeout(() => api.setTriggerValue?.("done", run), Math.max(0, born + TRIGGER_MS - performance.now()));
   }
 
   // --- what the page asks for -----------------------------------------------------------------------------------
@@ -256,7 +248,7 @@ export function mount(root, first, api) {
     try {
       traces = await fetchTraces(refs);
     } catch {
-      if (mine === job) say(T.noRecord);
+      if (mine === job) screen.say(T.noRecord);
     }
     if (traces && mine === job) then(traces);
   }
@@ -264,26 +256,26 @@ export function mount(root, first, api) {
   function open() {
     live?.close();
     live = null;
-    const { round, node } = data.cursor ?? {};
-    const stop = Number.isInteger(round) ? round : null;
-    const wanted = Number.isInteger(node) ? node : null;
+    const wanted = cursorOf(data.cursor);
+    cursor = { stop: 0, event: null, selection: null, lead: wanted.lead };
     if (data.mode === "live" && data.events) {
       follow(data.events);
     } else if (data.traces?.length) {
       const mine = (job += 1);
-      if (!lanes.length) say(T.loading);
-      load(data.traces, mine, (traces) => replay(traces, stop, wanted, Boolean(data.autoplay)));
+      if (!lanes.length) screen.say(T.loading);
+      load(data.traces, mine, (traces) => replay(traces, wanted, Boolean(data.autoplay)));
     } else {
       job += 1;
       replaying = false;
       setLanes([]);
-      say(T.empty);
+      screen.say(T.empty);
     }
   }
 
   function update(next) {
     data = next;
-    box.dataset.theme = isDark(box) ? "dark" : "light";
+    screen.setTheme();
+    screen.setPresenting(Boolean(data.present));
     const name = nameOf(data);
     const wish = JSON.stringify(data.cursor ?? null);
     if (name !== source && name !== ended) {
@@ -293,10 +285,12 @@ export function mount(root, first, api) {
       return;
     }
     // The page hands back what it was told; only a cursor that is new in both senses moves the player.
-    if (replaying && wish !== asked && wish !== told && Number.isInteger(data.cursor?.round)) {
-      controls.pause();
-      place(data.cursor.round, Number.isInteger(data.cursor.node) ? data.cursor.node : null);
-      remember();
+    const wanted = cursorOf(data.cursor);
+    if (replaying && wish !== asked && !tell.told(wanted) && wanted.stop !== null) {
+      playback.pause();
+      screen.panels.open(wanted.view);
+      place(wanted);
+      tell.forget();
     }
     asked = wish;
     if (replaying) draw();
@@ -308,8 +302,8 @@ export function mount(root, first, api) {
     destroy() {
       job += 1;
       live?.close();
-      controls.destroy();
-      clearTimeout(tellTimer);
+      playback.destroy();
+      tell.destroy();
       clearTimeout(doneTimer);
       root.replaceChildren();
     },

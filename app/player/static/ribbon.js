@@ -15,19 +15,26 @@ const NEAR_END = 32; // pixels; closer to the end than this the pane follows the
 
 /**
  * @param {number} at the lane's number
- * @returns a lane's view: `root`, `show(view, marks)`, `follow()`
+ * @param {(lane: number) => void} lead called when the viewer wants this lane to lead
+ * @returns a lane's view: `root`, `show(view, marks)`, `lead(leads, several)`, `settle()`, `follow()`, `reveal()`
  */
-export function createLane(at) {
-  const label = el("h2", { class: "lane-label" });
+export function createLane(at, lead) {
+  const name = el("span", { class: "lane-words" });
+  const button = el("button", { type: "button", class: "lane-lead" });
+  button.onclick = () => lead(at);
+  const label = el("h2", { class: "lane-label" }, name);
   const ended = el("span", { class: "ended" });
   const numbers = {
-    rate: el("b"), tokens: el("b"), clock: el("b"), unit: el("span"),
+    rate: el("b"), tokens: el("b"), clock: el("b"), unit: el("span"), ratio: el("b"),
   };
+  const ratio = el("span", { class: "number ratio", title: "" }, numbers.ratio, " ", el("span"));
+  const forkMark = el("span", { class: "fork", role: "note" });
   const head = el(
     "div", { class: "lane-head" },
     el("div", { class: "lane-name" }, label, ended),
     el(
       "div", { class: "numbers" },
+      ratio,
       el("span", { class: "number" }, numbers.rate, ` ${T.rate}`),
       el("span", { class: "number" }, numbers.tokens, " ", numbers.unit),
       el("span", { class: "number", title: T.clock }, numbers.clock, " s"),
@@ -41,6 +48,7 @@ export function createLane(at) {
 
   let shown = []; // the drawn rounds' models, in step with body's children
   let following = true;
+  let due = false; // whether the end of the text has moved
   let lit = null;
   let now = null;
   pane.addEventListener("scroll", () => {
@@ -74,14 +82,44 @@ export function createLane(at) {
     if (chosen) lit?.setAttribute("aria-current", "true");
   }
 
+  /** Mark the token with which the text leaves the baseline's. */
+  function part(fork, baseline) {
+    const token = fork && body.children[fork.round]?.querySelectorAll(".tok")[fork.at];
+    const before = token?.parentNode.classList.contains("spot") ? token.parentNode : token;
+    if (!before) forkMark.remove();
+    else if (forkMark.nextSibling !== before) {
+      const words = T.fork(baseline);
+      forkMark.setAttribute("aria-label", words);
+      forkMark.setAttribute("title", words);
+      before.before(forkMark);
+    }
+  }
+
   return {
     root,
     /**
-     * @param {import("./state.js").LaneView} view
-     * @param {{focus: object|null, chosen: boolean, current: number|null}} [marks]
+     * @param {boolean} leads
+     * @param {boolean} several whether there are other lanes, so that leading can be chosen
      */
-    show(view, marks = { focus: null, chosen: false, current: null }) {
-      setText(label, view.lane.label);
+    lead(leads, several) {
+      root.classList.toggle("leads", leads && several);
+      button.setAttribute("aria-pressed", String(leads));
+      if (several === (name.parentNode === button)) return;
+      if (several) button.append(name);
+      label.replaceChildren(several ? button : name);
+    },
+    /**
+     * @param {import("./state.js").LaneView} view
+     * @param {{focus?: object|null, chosen?: boolean, current?: number|null, baseline?: string}} [marks] `baseline` is the
+     *   label of the lane against which speed and text are held
+     */
+    show(view, marks = {}) {
+      setText(name, view.lane.label);
+      button.setAttribute("title", T.lead(view.lane.label, at + 1));
+      setText(numbers.ratio, view.speedup === null ? "" : T.ratio(view.speedup));
+      ratio.hidden = view.speedup === null;
+      setText(ratio.lastChild, ratio.hidden ? "" : (marks.baseline ?? ""));
+      ratio.setAttribute("title", T.ratioOf(marks.baseline ?? ""));
       pane.setAttribute("aria-label", T.lane(view.lane.label));
       setText(ended, view.end ? (T.ends[view.end] ?? "") : "");
       setText(numbers.rate, view.rate === null ? T.none : view.rate.toFixed(1));
@@ -90,15 +128,19 @@ export function createLane(at) {
       setText(numbers.clock, view.clock.toFixed(view.clock < 10 ? 3 : 2));
       const text = view.lane.prompt;
       setText(prompt, text.length > PROMPT_SHOWN ? `…${text.slice(-PROMPT_SHOWN)}` : text);
-      const changed = setRounds(view.rounds);
+      if (setRounds(view.rounds)) due = true;
       setText(rest, view.rest);
-      light(marks.focus, marks.chosen, marks.current);
-      if (changed && following) pane.scrollTop = pane.scrollHeight;
+      light(marks.focus ?? null, marks.chosen ?? false, marks.current ?? null);
+      part(view.fork, marks.baseline ?? "");
+    },
+    /** Scroll as the drawing asked for; last of all, since it makes the browser lay out what was drawn. */
+    settle() {
+      if (due && following) pane.scrollTop = pane.scrollHeight;
+      due = false;
     },
     /** Follow the end of the text again, e.g. because the viewer stepped. */
     follow() {
-      following = true;
-      pane.scrollTop = pane.scrollHeight;
+      following = due = true;
     },
     /** Bring the lit token into the pane, without moving the page. */
     reveal() {

@@ -4,18 +4,20 @@ import { el, setText } from "./dom.js";
 import { LEGEND, MARK, T } from "./text.js";
 
 const RARE = new Set(["pruned", "discarded", "cut"]); // explained beside the others only where they occur
+const occurring = new WeakMap(); // Round → the verdicts in it
 
-/** @returns the head's view: `root`, `show(speedup, plainLabel, provenance, note, temperature)` */
+/** @returns the head's view: `root`, `show(view, lanes, data)` */
 export function createScore() {
   const value = el("span", { class: "speedup-value" });
   const words = el("span", { class: "speedup-words" });
+  const title = el("span", { class: "speedup-title" });
   const origin = el("span", { class: "provenance" });
   const details = el("details", { class: "how" }, el("summary", {}, T.how), el("p", {}, T.definition));
   const random = el("p", { class: "note random", hidden: true });
   const lossy = el("p", { class: "note lossy", hidden: true }, el("b", { class: "lossy-mark" }, T.lossyMark), el("span"));
   const speedup = el(
     "div", { class: "speedup", title: T.definition },
-    el("span", { class: "speedup-title" }, T.speedup), el("span", { class: "speedup-line" }, value, words),
+    title, el("span", { class: "speedup-line" }, value, words),
   );
   const legend = el("ul", { class: "legend", "aria-label": T.marksTitle });
   for (const [verdict, meaning] of LEGEND) {
@@ -25,17 +27,19 @@ export function createScore() {
   return {
     root,
     /**
-     * @param {number|null} ratio
+     * @param {{lanes: import("./state.js").LaneView[], speedup: number|null, compared: number, baseline: number}|null} view null: nothing yet
      * @param {import("./model.js").Lane[]} lanes
-     * @param {{provenance: string, provenance_note: string}} data
+     * @param {import("./source.js").Data} data
      */
-    show(ratio, lanes, data) {
-      const compared = lanes.length > 1;
+    show(view, lanes, data) {
+      const compared = (view?.compared ?? -1) >= 0;
+      const ratio = view?.speedup ?? null;
       speedup.hidden = details.hidden = !compared;
+      setText(title, lanes.length > 2 && compared ? T.speedupOf(lanes[view.compared].label) : T.speedup);
       setText(value, ratio === null ? T.none : T.times(ratio));
-      setText(words, ratio === null ? T.notyet(data.least ?? 1) : T.faster(ratio, lanes[0]?.label ?? ""));
+      setText(words, ratio === null ? T.notyet(data.least ?? 1) : T.faster(ratio, lanes[view.baseline]?.label ?? ""));
       setText(origin, [data.provenance, data.provenance_note].filter(Boolean).join(" · "));
-      const rare = new Set(lanes.flatMap((lane) => lane.rounds).flatMap((round) => round.proposals).map((item) => item.verdict));
+      const rare = rareIn((view?.lanes ?? []).flatMap((lane) => lane.rounds));
       for (const item of legend.children) {
         const { verdict } = item.dataset;
         if (RARE.has(verdict)) item.hidden = !rare.has(verdict);
@@ -48,4 +52,14 @@ export function createScore() {
       if (!random.hidden) setText(random, T.random(temperature));
     },
   };
+}
+
+/** The rare verdicts among the rounds that are shown; rounds never change, so each is looked at once. */
+function rareIn(rounds) {
+  const found = new Set();
+  for (const round of rounds) {
+    if (!occurring.has(round)) occurring.set(round, round.proposals.map((item) => item.verdict).filter((verdict) => RARE.has(verdict)));
+    for (const verdict of occurring.get(round)) found.add(verdict);
+  }
+  return found;
 }

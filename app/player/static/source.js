@@ -2,18 +2,18 @@
 
 import { T } from "./text.js";
 
-const ROOT = new URL("../", import.meta.url); // addresses in the data are relative to the app's root
-
 /**
  * @typedef {{label: string, url?: string, trace?: object}} TraceRef
  * @typedef {{mode: "live"|"replay", events: string|null, traces: TraceRef[], provenance: string, provenance_note: string,
- *   cursor: {round: number|null, node: number|null}, autoplay: boolean, prompt?: string|null, least?: number, of?: string,
- *   rules?: Record<string, {title: string, lossless: boolean}>}} Data
+ *   cursor: Partial<import("./tell.js").Told>, autoplay: boolean, prompt?: string|null, least?: number, of?: string,
+ *   rules?: Record<string, {title: string, lossless: boolean}>, present?: boolean, compared?: boolean}} Data `present`: for an
+ *   audience; `compared` is false where the lanes come from separate runs, so that there is no speedup between them
  */
 
 /** @param {string} path an address below the app's root, with or without a leading slash */
 export function address(path) {
-  return new URL(String(path).replace(/^\/+/, ""), ROOT).href;
+  const root = new URL("../", import.meta.url); // not at loading: a page of its own has no address to start from
+  return new URL(String(path).replace(/^\/+/, ""), root).href;
 }
 
 /**

@@ -1,44 +1,82 @@
 /**
  * Where the viewer stands, and what may be shown there. All functions are pure; the cursor is the only state.
  *
- * A stop is a place of the cursor: 0 is the prompt alone, n the moment when the leading lane's round n was committed.
- * Where another lane was still busy then, one more stop shows everybody at the end.
+ * A stop is a place of the cursor: 0 is the prompt alone, n the leading lane's round n. Where another lane was still
+ * busy then, one more stop shows everybody at the end. Within a round the cursor can stand at one of its events.
  *
  * @typedef {{lane: number, round: number, node: number}} Selection `round` counts from 0; node −1: the target's own token
- * @typedef {{stop: number, selection: Selection|null}} Cursor
+ * @typedef {{stop: number, event: number|null, selection: Selection|null, lead: number|null}} Cursor `event` is an index into
+ *   `momentsOf` of the round `stop`, null the whole round; `lead` is the leading lane, null the last one
  * @typedef {{lane: import("./model.js").Lane, rounds: import("./model.js").Round[], tokens: number, clock: number,
- *   rate: number|null, rest: string, end: string|null}} LaneView
- * @typedef {{lanes: LaneView[], stop: number, last: number, atEnd: boolean, current: import("./model.js").Round|null,
- *   focus: Selection|null, chosen: boolean, speedup: number|null}} View
+ *   rate: number|null, rest: string, end: string|null, speedup: number|null, fork: import("./fork.js").Fork|null}} LaneView
+ * @typedef {{lanes: LaneView[], lead: number, baseline: number, stop: number, last: number, event: number|null, clock: number,
+ *   atEnd: boolean, current: import("./model.js").Round|null, moment: import("./moments.js").Moment|null,
+ *   focus: Selection|null, chosen: boolean, speedup: number|null, compared: number}} View `clock` is the leading lane's;
+ *   `compared` is the lane whose speedup over the baseline `speedup` is
  */
 
-/** The lane whose rounds the cursor walks through: the last one. */
-export function leader(lanes) {
-  return lanes.length - 1;
+import { forkOf } from "./fork.js";
+import { momentAt, momentsOf, roundAt } from "./moments.js";
+
+const SAME = 1e-9; // seconds; sums of equal phases differ by less
+
+/** A whole number within bounds; anything odd is the lower bound. */
+function within(value, low, high) {
+  return Math.min(Math.max(Math.round(value) || 0, low), high);
+}
+
+/** The lane whose rounds the cursor walks through: the one that was chosen, else the last. */
+export function leader(lanes, lead = null) {
+  const last = Math.max(0, lanes.length - 1);
+  return lead === null || lead === undefined ? last : within(lead, 0, last);
+}
+
+/** The lane against which speed is measured: the first that decodes plainly; −1 where there is none. */
+function baselineOf(lanes) {
+  return lanes.findIndex((lane) => lane.proposer === "none");
+}
+
+function clockOf(lane) {
+  return lane?.rounds.at(-1)?.end ?? 0;
 }
 
 /**
  * The highest stop.
  * @param {import("./model.js").Lane[]} lanes
+ * @param {number|null} [lead]
  */
-export function lastStop(lanes) {
+export function lastStop(lanes, lead = null) {
   if (!lanes.length) return 0;
-  const lead = lanes[leader(lanes)];
-  const clock = lead.rounds.at(-1)?.end ?? 0;
-  const unfinished = lanes.some((lane) => lane.rest !== "" || (lane.rounds.at(-1)?.end ?? 0) > clock);
-  return lead.rounds.length + (unfinished ? 1 : 0);
+  const leading = lanes[leader(lanes, lead)];
+  const unfinished = lanes.some((lane) => lane.rest !== "" || clockOf(lane) > clockOf(leading) + SAME);
+  return leading.rounds.length + (unfinished ? 1 : 0);
 }
 
 /** How many of `rounds` had ended at `clock`; ends never fall. */
-function endedBy(rounds, clock) {
+export function endedBy(rounds, clock) {
   let low = 0;
   let high = rounds.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (rounds[middle].end <= clock) low = middle + 1;
+    if (rounds[middle].end <= clock + SAME) low = middle + 1;
     else high = middle;
   }
   return low;
+}
+
+/**
+ * The cursor with everything within its bounds, and one form for each place.
+ * @param {import("./model.js").Lane[]} lanes
+ * @param {Cursor} cursor
+ * @returns {Cursor}
+ */
+export function placed(lanes, cursor) {
+  const lead = leader(lanes, cursor.lead);
+  const stop = within(cursor.stop, 0, lastStop(lanes, lead));
+  const round = stop > 0 ? lanes[lead]?.rounds[stop - 1] : undefined;
+  const steps = round ? momentsOf(lanes[lead], round).length : 0;
+  const inside = round && typeof cursor.event === "number" && cursor.event < steps - 1;
+  return { stop, event: inside ? within(cursor.event, 0, steps - 2) : null, selection: cursor.selection ?? null, lead };
 }
 
 /**
@@ -49,22 +87,32 @@ function endedBy(rounds, clock) {
  * @returns {View}
  */
 export function visible(lanes, cursor, least = 1) {
-  const last = lastStop(lanes);
-  const stop = Math.min(Math.max(Math.round(cursor.stop) || 0, 0), last);
-  const lead = leader(lanes);
-  const shown = Math.min(stop, lanes[lead]?.rounds.length ?? 0);
+  const { stop, event, selection, lead } = placed(lanes, cursor);
+  const leading = lanes[lead];
+  const last = lastStop(lanes, lead);
+  const shown = Math.min(stop, leading?.rounds.length ?? 0);
   const atEnd = stop === last;
-  const clock = shown ? lanes[lead].rounds[shown - 1].end : 0;
+  const seen = shown ? roundAt(leading, leading.rounds[shown - 1], event) : null; // the round at which the cursor stands
+  const clock = seen?.end ?? 0;
   const views = lanes.map((lane, at) => {
-    const count = at === lead ? shown : atEnd ? lane.rounds.length : stop ? endedBy(lane.rounds, clock) : 0;
-    const finished = atEnd || (stop > 0 && count === lane.rounds.length);
+    const ended = atEnd && event === null ? lane.rounds.length : stop ? endedBy(lane.rounds, clock) : 0;
+    const count = at === lead ? shown - (event === null ? 0 : 1) : ended;
+    const finished = (atEnd && event === null) || (stop > 0 && count === lane.rounds.length);
     return laneView(lane, count, finished && (stop > 0 || last === 0));
   });
-  const chosen = allowed(views, cursor.selection);
-  const at = chosen && cursor.selection.lane === lead ? cursor.selection.round : shown - 1; // a selection brings its round
-  const current = lanes[lead]?.rounds[at] ?? null;
-  const focus = chosen ? cursor.selection : current && { lane: lead, round: at, node: telling(current) };
-  return { lanes: views, stop, last, atEnd, current, focus, chosen, speedup: speedup(views, least) };
+  const baseline = baselineOf(lanes);
+  compare(views, baseline, least);
+  const view = { lanes: views, lead, baseline, stop, last, event, clock, atEnd: atEnd && event === null, current: seen, moment: null };
+  const chosen = allowed(view, selection);
+  if (chosen && selection.lane === lead) view.current = roundOf(view, selection); // a selection brings its round
+  const { current } = view;
+  if (current) view.moment = momentAt(leading, leading.rounds[current.index], current === seen ? event : null);
+  const node = current && telling(current, view.moment);
+  view.focus = chosen ? selection : current && node !== null ? { lane: lead, round: current.index, node } : null;
+  view.chosen = chosen;
+  view.compared = comparedOf(views, baseline, lead);
+  view.speedup = views[view.compared]?.speedup ?? null;
+  return view;
 }
 
 /**
@@ -86,24 +134,58 @@ export function laneView(lane, count, finished) {
     rate: last && last.end > 0 ? last.total / last.end : null,
     rest,
     end: finished ? lane.end : null,
+    speedup: null,
+    fork: null,
   };
 }
 
 /**
- * Tokens per second of the last lane over those of the first, both by their own clocks; null until both have written
- * `least` tokens, since fewer say nothing.
- * @param {LaneView[]} views
+ * A run that goes on, as far as it came; each lane has its own clock, so there is no common one.
+ * @param {import("./model.js").Lane[]} lanes
+ * @param {number|null} lead
  * @param {number} [least]
  */
-export function speedup(views, least = 1) {
-  if (views.length < 2 || [views[0], views[views.length - 1]].some((lane) => lane.tokens < least)) return null;
-  const plain = views[0].rate;
-  const other = views[views.length - 1].rate;
-  return plain && other ? other / plain : null;
+export function ongoing(lanes, lead, least = 1) {
+  const views = lanes.map((lane) => laneView(lane, lane.rounds.length, lane.end !== null));
+  const baseline = baselineOf(lanes);
+  compare(views, baseline, least);
+  const compared = comparedOf(views, baseline, leader(lanes, lead));
+  return { lanes: views, lead: leader(lanes, lead), baseline, compared, speedup: views[compared]?.speedup ?? null };
 }
 
-function allowed(views, selection) {
-  const round = selection && views[selection.lane]?.rounds[selection.round];
+/**
+ * Give each lane its speedup and its fork. A speedup is tokens per second over the baseline's, both by their own clocks;
+ * null until both have written `least` tokens, since fewer say nothing.
+ * @param {LaneView[]} views
+ * @param {number} baseline
+ * @param {number} [least]
+ */
+function compare(views, baseline, least = 1) {
+  const plain = views[baseline];
+  if (!plain) return;
+  for (const view of views) {
+    if (view === plain) continue;
+    const enough = view.tokens >= least && plain.tokens >= least && !view.lane.apart;
+    view.speedup = enough && plain.rate && view.rate ? view.rate / plain.rate : null;
+    view.fork = forkOf(view, plain);
+  }
+}
+
+/** The lane whose speedup is told in large: the leading one, or the last where the baseline leads. */
+function comparedOf(views, baseline, lead) {
+  if (baseline < 0 || views.length < 2 || views[0].lane.apart) return -1;
+  if (lead !== baseline) return lead;
+  return baseline === views.length - 1 ? baseline - 1 : views.length - 1;
+}
+
+/** The round of a selection as far as it is visible; undefined where it is not. */
+export function roundOf(view, selection) {
+  const done = view.lanes[selection.lane]?.rounds[selection.round];
+  return done ?? (selection.lane === view.lead && view.current?.index === selection.round ? view.current : undefined);
+}
+
+function allowed(view, selection) {
+  const round = selection && roundOf(view, selection);
   if (!round) return false;
   return selection.node < 0 ? ownToken(round) !== null : selection.node < round.proposals.length;
 }
@@ -112,8 +194,10 @@ function ownToken(round) {
   return round.tokens.find((token) => token.node < 0) ?? null;
 }
 
-/** The node that tells most about a round: where it died, else what the target added. */
-function telling(round) {
+/** The node that tells most: the one that is judged; of a whole round where it died, else what the target added. */
+function telling(round, moment) {
+  if (moment.node !== null) return moment.node;
+  if (moment.phase !== "committed") return round.proposals.length ? 0 : null;
   const rejected = round.proposals.find((item) => item.verdict === "rejected");
   if (rejected) return rejected.node;
   return ownToken(round) ? -1 : (round.proposals[0]?.node ?? -1);
@@ -127,18 +211,18 @@ function telling(round) {
  * @returns {Selection|null}
  */
 export function neighbour(view, from, direction) {
-  const rounds = view.lanes[from.lane].rounds;
-  const order = nodesOf(rounds[from.round]);
+  const order = nodesOf(roundOf(view, from));
   const at = order.indexOf(from.node) + direction;
   if (at >= 0 && at < order.length) return { ...from, node: order[at] };
-  const round = from.round + direction;
-  if (round < 0 || round >= rounds.length) return null;
-  const next = nodesOf(rounds[round]);
-  return { ...from, round, node: direction > 0 ? next[0] : next[next.length - 1] };
+  const round = roundOf(view, { ...from, round: from.round + direction });
+  if (!round) return null;
+  const next = nodesOf(round);
+  if (!next.length) return null;
+  return { ...from, round: round.index, node: direction > 0 ? next[0] : next[next.length - 1] };
 }
 
 /** What can be selected in a round: its proposals, then the target's own token. */
 export function nodesOf(round) {
   const nodes = round.proposals.map((item) => item.node);
-  return ownToken(round) || !nodes.length ? [...nodes, -1] : nodes;
+  return ownToken(round) ? [...nodes, -1] : nodes;
 }

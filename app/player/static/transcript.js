@@ -1,11 +1,38 @@
-/** One sentence per round, in a live region for screen readers. */
+/** One sentence per event, in a live region for screen readers. */
 
 import { list, number } from "./model.js";
 import { el, setText } from "./dom.js";
-import { count, quote, seconds } from "./text.js";
+import { count, quote, seconds, T, VERDICT } from "./text.js";
 
 const UNSEEN = new Set(["pruned", "discarded"]); // never shown to the target
 const WHO = { "draft-model": "the draft", you: "you" };
+
+/**
+ * What happened at the cursor, in one sentence, and nothing of what comes after it.
+ * @param {import("./state.js").View} view
+ * @returns {string}
+ */
+export function sentenceAt(view) {
+  const { current, moment } = view;
+  if (!current) return T.atPrompt;
+  const { lane } = view.lanes[view.lead];
+  if (moment.phase === "committed") return sentenceOf(lane, current);
+  const head = `Round ${current.index + 1}: `;
+  const size = current.proposals.length;
+  if (moment.phase === "proposed") return `${head}${whoIn(lane)} drafted ${count(size, "token")}${copiedFrom(lane, current)}.`;
+  if (moment.phase === "verified") return `${head}${size ? "the target has checked the draft in one pass" : "nothing was proposed; the target made one pass"}.`;
+  const fallen = current.proposals.filter((item) => moment.judged.has(item.node));
+  const told = current.proposals[moment.node];
+  if (lane.judging === "longest") {
+    const kept = fallen.filter((item) => item.verdict === "accepted").length;
+    return `${head}the draft is judged as a whole; ${kept ? `the first ${count(kept, "token")} ${kept === 1 ? "is" : "are"} accepted` : "nothing is accepted"}.`;
+  }
+  return `${head}${quote(told.text)} is ${VERDICT[told.verdict]}, ${fallen.length === 1 ? "the first" : `number ${fallen.length}`} to be judged.`;
+}
+
+function whoIn(lane) {
+  return WHO[lane.proposer] ?? (lane.label.split(",")[0] || "the proposer");
+}
 
 /**
  * What happened in a round, in one sentence.
@@ -26,9 +53,8 @@ export function sentenceOf(lane, round) {
   const accepted = of("accepted").length;
   const rejected = of("rejected");
   const proposed = round.proposals.filter((item) => !UNSEEN.has(item.verdict)).length;
-  const who = WHO[lane.proposer] ?? (lane.label.split(",")[0] || "the proposer");
   const kept = accepted === 0 ? "the target accepted none" : accepted === proposed ? `the target accepted ${proposed === 1 ? "it" : "all"}` : `the target accepted ${accepted}`;
-  const parts = [`${who} proposed ${count(proposed, "token")}${source}; ${kept}`];
+  const parts = [`${whoIn(lane)} proposed ${count(proposed, "token")}${source}; ${kept}`];
   if (rejected.length === 1) parts.push(`rejected ${quote(rejected[0].text)}`);
   else if (rejected.length) parts.push(`rejected ${rejected.length}`);
   const cut = of("cut").length;

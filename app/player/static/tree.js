@@ -1,11 +1,17 @@
 /**
- * Where the nodes of a round's tree stand: columns are depths, rows are leaves, a first child stays in its parent's row.
- * An accepted child comes first, so that the accepted path runs straight along the top.
+ * Where the nodes of a round's tree stand: columns are depths (the root is column 0), rows are as few as the order of
+ * the siblings allows. Nothing here knows a verdict: a tree must stand still while its verdicts fall.
  */
 
 /**
- * @typedef {{places: Map<number, {column: number, row: number}>, columns: number, rows: number}} Layout
+ * @typedef {number|"own"} Key a node's number, or the token that the target adds at the end
+ * @typedef {{node: Key, parent: number}} Item `parent` −1 is the root
+ * @typedef {{column: number, row: number}} Place
+ * @typedef {{places: Map<Key, Place>, columns: number, rows: number}} Layout `columns` and `rows` count the root's too
  */
+
+export const OWN = "own";
+export const ROOT = -1;
 
 /** Whether the proposals are more than a chain. */
 export function branches(proposals) {
@@ -13,28 +19,83 @@ export function branches(proposals) {
 }
 
 /**
- * @param {import("./model.js").Proposal[]} proposals in topological order; with a node its parent is among them
+ * The children of every node, the root's under `ROOT`, in the order in which they are given.
+ * @param {Item[]} items
+ * @returns {Map<Key, Item[]>}
+ */
+export function childrenOf(items) {
+  const children = new Map();
+  for (const item of items) {
+    if (!children.has(item.parent)) children.set(item.parent, []);
+    children.get(item.parent).push(item);
+  }
+  return children;
+}
+
+/**
+ * Level by level each node takes its parent's row or the first free one below it, so lines never cross, first children
+ * run straight on, and there are never more rows than leaves.
+ * @param {Item[]} items in topological order
  * @returns {Layout}
  */
-export function layoutOf(proposals) {
-  const children = new Map();
-  for (const item of proposals) {
-    if (!children.has(item.parent)) children.set(item.parent, []);
-    const siblings = children.get(item.parent);
-    if (item.verdict === "accepted") siblings.unshift(item);
-    else siblings.push(item);
+export function layoutOf(items) {
+  const children = childrenOf(items);
+  const places = new Map([[ROOT, { column: 0, row: 0 }]]);
+  const levels = [[{ node: ROOT }]];
+  let rows = 1;
+  for (let column = 1; levels[column - 1].length; column += 1) {
+    const level = levels[column - 1].flatMap(({ node }) => children.get(node) ?? []);
+    let free = 0;
+    for (const { node, parent } of level) {
+      const row = Math.max(free, places.get(parent).row);
+      places.set(node, { column, row });
+      free = row + 1;
+    }
+    rows = Math.max(rows, free);
+    levels.push(level);
   }
-  const places = new Map();
-  let rows = 0;
-  const waiting = [...(children.get(-1) ?? [])].reverse(); // a stack, not recursion: a damaged record may be deep
-  const started = new Set();
-  while (waiting.length) {
-    const { node, parent, depth } = waiting.pop();
-    // The first of its siblings goes on in the row of its parent; every other one begins a row.
-    const row = started.has(parent) || parent < 0 ? rows++ : places.get(parent).row;
-    places.set(node, { column: depth - 1, row });
-    started.add(parent);
-    waiting.push(...[...(children.get(node) ?? [])].reverse());
+  levels.pop();
+  straighten(levels, places, children, rows);
+  return { places, columns: levels.length, rows };
+}
+
+/** Within the rows there are, move parents down to their first child, and their later siblings along with them. */
+function straighten(levels, places, children, rows) {
+  for (const level of [...levels].reverse()) {
+    let free = 0;
+    for (const { node } of level) {
+      const place = places.get(node);
+      const first = children.get(node)?.[0];
+      place.row = Math.max(free, place.row, first && node !== ROOT ? places.get(first.node).row : 0);
+      free = place.row + 1;
+    }
+    let last = rows;
+    for (const { node } of [...level].reverse()) {
+      const place = places.get(node);
+      place.row = Math.min(place.row, last - 1);
+      last = place.row;
+    }
   }
-  return { places, columns: Math.max(1, ...proposals.map((item) => item.depth)), rows: Math.max(1, rows) };
+}
+
+/**
+ * Who stands where a viewer looks when going from a node in a direction of the layout.
+ * @param {Layout} layout
+ * @param {Item[]} items
+ * @param {Key} node
+ * @param {"ArrowLeft"|"ArrowRight"|"ArrowUp"|"ArrowDown"} key to the parent, the first child, the one above, below
+ * @returns {Key|null} null where there is none; never the root
+ */
+export function beside(layout, items, node, key) {
+  const here = layout.places.get(node);
+  if (!here) return null;
+  if (key === "ArrowLeft") {
+    const parent = items.find((item) => item.node === node)?.parent ?? ROOT;
+    return parent === ROOT ? null : parent;
+  }
+  if (key === "ArrowRight") return items.find((item) => item.parent === node)?.node ?? null;
+  const column = items.filter((item) => layout.places.get(item.node).column === here.column);
+  column.sort((one, other) => layout.places.get(one.node).row - layout.places.get(other.node).row);
+  const at = column.findIndex((item) => item.node === node) + (key === "ArrowDown" ? 1 : -1);
+  return column[at]?.node ?? null;
 }

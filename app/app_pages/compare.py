@@ -1,0 +1,117 @@
+"""The comparison: up to six lanes on one prompt and one clock, then where their time and their guesses went."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import controls, links, model_picker, more, prompt, services
+from app.compare import editor, form, race, result
+from app.glossary import TERMS, define
+from app.runs import Busy, Desk
+from app.text import plain
+from app.widgets import number
+from specdec_core.errors import SpecdecError
+
+TABS = ("Race", "Table", "Charts", "Prompts", "What if", "Take along")
+
+
+@st.cache_resource(scope="session", on_release=Desk.close, show_spinner=False)
+def the_desk() -> Desk:
+    """This session's comparison; closing the tab ends it."""
+    return Desk(services.runs())
+
+
+desk = the_desk()
+editor.start("compare")
+form.take()
+
+head, words = st.columns([6, 1], vertical_alignment="center")
+with head:
+    st.title("Compare", anchor=False, width="content")
+    st.markdown("The same prompt, the same seed, the same machine: let ways of guessing race each other.")
+with words, st.popover("Glossary", icon=":material/menu_book:", width="stretch"):
+    for term, meaning in TERMS.items():
+        st.markdown(f"**{term}**  \n{meaning}")
+
+if complaints := st.session_state.complaints:
+    st.warning("  \n".join(plain(complaint) for complaint in complaints), icon=":material/link_off:")
+
+models = model_picker.loaded()
+missing = models.available() if models else {}
+with st.container(border=True, key="desk"):
+    writing, choosing = st.columns([3, 2], gap="medium")
+    with writing:
+        prompt.prompt_box()
+    with choosing:
+        left, right = st.columns(2, gap="medium")
+        with left:
+            number("slider", "Temperature", links.TEMPERATURE, 0.05, define("Greedy"))
+        with right:
+            number("number", "New tokens", links.TOKENS, 1, "How many tokens each lane writes at most.")
+        with st.expander("Models, text and dice", icon=":material/tune:", key="more"):
+            model_picker.draw()
+            more.text_settings(models)
+            more.dice_settings()
+        with st.container(horizontal=True, vertical_alignment="center"):
+            asked = st.button(
+                "Run",
+                type="primary",
+                icon=":material/play_arrow:",
+                shortcut="Ctrl+Enter",
+                key="go",
+                on_click=form.close,
+                help="Race all lanes on this prompt.",
+            )
+            stop_slot = st.container()
+
+with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+    st.subheader("Lanes", anchor=False, width="content")
+    editor.presets_menu()
+shared = controls.plain_lane()
+editor.cards(shared, missing)
+form.draw(missing)
+editor.keep_in_address()
+if told := st.session_state.get("told"):
+    st.caption(f":material/visibility: {plain(told)}")
+
+if asked:
+    try:
+        desk.start(editor.request(shared, missing))
+    except (SpecdecError, Busy) as error:
+        st.error(plain(str(error)), icon=":material/error:")
+# Not where the run starts: the script may be cut short there by another rerun, and the run would go on unseen.
+if desk.run is not None and st.session_state.get("compared") != desk.run.id:
+    st.query_params["run"] = desk.run.id
+    race.forget_cursor()
+    st.query_params.pop("repeats", None)
+    st.session_state.complaints = []
+    st.session_state.compared = desk.run.id
+
+shown = services.runs().get(st.query_params.get("run"))
+active = shown is not None and not shown.finished
+stop_slot.button(
+    "Stop",
+    icon=":material/stop:",
+    shortcut="Escape",
+    key="stop_run",
+    on_click=desk.stop,
+    disabled=not (active and shown is desk.run),
+    help="End the run within one round; what was decoded until then stays.",
+)
+race.waiting(shown)
+if shown is None:
+    if "run" in st.query_params:
+        st.info(
+            "The run of this link is no longer kept on this server. Its lanes are here: press Run to repeat it.",
+            icon=":material/history:",
+        )
+    else:
+        st.caption("Press Run and watch the lanes side by side. The table and the charts follow.")
+else:
+    if shown.error:
+        st.error(plain(shown.error), icon=":material/error:")
+    if not active and shown.ends and not editor.asks_for(shown.request, shared, missing):
+        st.caption(
+            ":material/history: This is the result of other lanes or settings. Press Run for those above."
+        )
+    result.show(shown, TABS, active)

@@ -1,0 +1,214 @@
+"""The library: the visitor's own runs and the recorded examples, opened in the player, compared, shared, imported."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import services, widgets
+from app.library import entries, listing, owner, recorded, rows, tools
+from app.library.listing import Entry
+from app.player import CURSOR
+from app.stage import draw
+from app.text import count, plain
+
+PER_PAGE = 20
+SHOWN = listing.MOST_SHOWN
+
+library = services.library()
+me = owner.of_session()
+
+st.html(rows.STYLE)
+st.title("Library", anchor=False)
+st.markdown(
+    "Every run you finish is kept here by itself. Open one to step through it again, or set several side by side."
+)
+
+for problem in listing.problems(st.query_params.to_dict(), CURSOR):
+    st.warning(plain(problem), icon=":material/link_off:")
+
+
+def opened(key: str) -> None:
+    """Show a run, from its beginning."""
+    tools.close(CURSOR)
+    st.query_params["run"] = key
+
+
+def picked() -> list[str]:
+    """The runs chosen for comparison, in the order in which they were."""
+    return [key for key in st.query_params.get("picked", "").split(",") if key][: 2 * SHOWN]
+
+
+def toggled(key: str) -> None:
+    """Choose a run for comparison, or no longer."""
+    before = picked()
+    keys = [other for other in before if other != key] + ([] if key in before else [key])
+    if keys:
+        st.query_params["picked"] = ",".join(keys)
+    else:
+        st.query_params.pop("picked", None)
+
+
+def compare() -> None:
+    """Set the chosen runs side by side."""
+    keys = picked()
+    tools.close(CURSOR)
+    st.query_params["run"] = ",".join(keys)
+
+
+def unpick() -> None:
+    """Choose none."""
+    st.query_params.pop("picked", None)
+
+
+@st.fragment
+def stage(shown: list[Entry]) -> None:
+    """The player with what is open, and what can be done with it."""
+    one = shown[0] if len(shown) == 1 else None
+    draw(
+        ",".join(entry.key for entry in shown),
+        mode="replay",
+        compared=one is not None,
+        traces=entries.traces(shown, me, library, inline=not owner.is_remembered()),
+        provenance="recorded",
+        provenance_note=entries.origin(one) if one else "each in a run of its own",
+        key="library-player",
+    )
+    with st.container(horizontal=True):
+        if one and entries.is_mine(one):
+            tools.draw(one, library, CURSOR)
+        tools.downloads(shown, me, library)
+    rows.table(shown)
+
+
+def open_runs(keys: list[str]) -> None:
+    """What the address names, or why it cannot be shown."""
+    found = [(key, entries.open_one(key, me, library)) for key in keys]
+    if missing := sum(entry is None for _, entry in found):
+        one = "This run does" if missing == 1 else f"{missing} of these runs do"
+        st.warning(
+            f"{one} not exist here, or no more: it may have been deleted, its link revoked, or it belongs to somebody "
+            "else who has not shared it.",
+            icon=":material/search_off:",
+        )
+    shown = [entry for _, entry in found if entry is not None]
+    if not shown:
+        return
+    if reason := listing.together(shown):
+        st.warning(plain(reason), icon=":material/block:")
+        return
+    with st.container(border=True, key="open"):
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            title = shown[0].title if len(shown) == 1 else f"Side by side: “{entries.start(shown[0].prompt)}”"
+            st.subheader(plain(title), anchor=False, width="content")
+            st.button("Close", icon=":material/close:", on_click=tools.close, args=(CURSOR,), key="close")
+        for entry in shown:
+            if said := entries.remark(entry):
+                st.caption(plain(said))
+        if len(shown) > 1:
+            st.caption(
+                "These lanes are from different runs, each on its own clock at its own time. What was measured of each "
+                "against plain decoding in its own run stands in the table below."
+            )
+        stage(shown)
+
+
+def own_runs(words: str, proposer: str, order: str) -> None:
+    """The visitor's runs, a page of them at a time."""
+    mine = [entries.of_saved(saved) for saved in library.runs_of(me)]
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.subheader("Your runs", anchor=False, width="content")
+        tools.import_box(library)
+    tools.import_results()
+    if not mine:
+        st.info(
+            "Nothing here yet. Press Run in the Lab, and what it recorded appears here; or import a trace. "
+            "The recorded examples below can be opened at once.",
+            icon=":material/inbox:",
+        )
+        st.page_link("app_pages/lab.py", label="Go to the Lab", icon=":material/science:")
+        return
+    if library.is_full(me):
+        st.warning(
+            "Your library is full of named and shared runs, so new ones are not kept. Delete some to make room.",
+            icon=":material/warning:",
+        )
+    found = listing.find(mine, words, proposer, order)
+    used = f"{rows.size(library.size(me))} of {rows.size(library.limits.owner_bytes)}"
+    kept = "kept on this server" if library.path else "kept until this server stops"
+    shown = "" if len(found) == len(mine) else f"{len(found)} of "
+    st.caption(
+        f"{shown}{count(len(mine), 'run')}, {used}, {kept}. The oldest without a name make room for new ones."
+    )
+    if not found:
+        st.info("No run of yours fits the search. Clear it to see them all.", icon=":material/search_off:")
+    pages = max(1, -(-len(found) // PER_PAGE))
+    at = st.pagination(pages, key="sheet", bind="query-params") if pages > 1 else 1
+    for entry in found[(at - 1) * PER_PAGE : at * PER_PAGE]:
+        rows.row(entry, chosen, opened, toggled)
+
+
+def examples(words: str, proposer: str) -> None:
+    """What ships, in its own order."""
+    everything = [entries.of_example(example) for example in recorded.examples()]
+    found = [entry for entry in everything if listing.find([entry], words, proposer, "newest")]
+    origins = plain(" and ".join(sorted({entries.origin(entry) for entry in everything})))
+    for kind, title, about in (
+        (
+            "proposer",
+            "Recorded examples",
+            f"One for each way of guessing; they need no model. Recorded on: {origins}.",
+        ),
+        (
+            "lesson",
+            "Lessons from failure",
+            "Slower, wasted, missed, changed: what goes wrong, and how it looks.",
+        ),
+    ):
+        cards = [entry for entry in found if entry.source.kind == kind]
+        if cards:
+            st.subheader(title, anchor=False)
+            st.caption(about)
+            with st.grid("auto", min_column_width=300, gap="small"):
+                for entry in cards:
+                    rows.card(entry, chosen, opened, toggled)
+
+
+if keys := [key for key in st.query_params.get("run", "").split(",") if key][:SHOWN]:
+    open_runs(keys)
+
+chosen = picked()
+searching, filtering, ordering = st.columns([3, 1.5, 1.5], vertical_alignment="bottom")
+with searching:
+    sought = st.text_input(
+        "Search",
+        key="q",
+        bind="query-params",
+        max_chars=100,
+        icon=":material/search:",
+        placeholder="prompt, name, proposer, rule or model",
+    )
+with filtering:
+    who = widgets.pick("Proposer", listing.proposer_titles(), "who", "Only runs in which it guesses.")
+with ordering:
+    sort = widgets.pick("Order", listing.ORDERS, "sort", "Of your own runs.")
+if chosen:
+    with st.container(horizontal=True, vertical_alignment="center", key="compare"):
+        st.button(
+            f"Compare {count(len(chosen), 'run')}",
+            type="primary",
+            icon=":material/compare:",
+            on_click=compare,
+            disabled=len(chosen) < 2,
+            key="compare-now",
+            help="Set the chosen runs side by side in the player.",
+        )
+        st.button("Choose none", on_click=unpick, key="unpick")
+        if len(chosen) < 2:
+            st.caption("Choose one more run of the same prompt.")
+if not owner.is_remembered():
+    st.caption(
+        ":material/cookie_off: Your browser keeps no cookie of this server, so runs made in this tab are listed "
+        "in this tab only, until it is closed or reloaded."
+    )
+own_runs(sought, who, sort)
+examples(sought, who)

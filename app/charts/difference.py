@@ -1,0 +1,118 @@
+"""The difference strip: for each token of the text, which lanes had guessed it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+import plotly.graph_objects as go
+
+from specdec_core.trace import Trace
+
+from ..numbers import parting
+from ..text import count
+from .chart import Chart
+from .palette import SOURCES
+from .panels import broken, empty
+
+TITLE = "Which tokens did one lane guess and another not? Compare the rows"
+ACROSS = 24  # tokens per line
+MOST = 256  # tokens
+ROW = 19  # pixels
+
+
+def difference_strip(traces: Sequence[Trace], labels: Sequence[str], provenance: str) -> Chart:
+    """A row of marks per lane, in lines of 24 tokens: accepted guess, corrected, bonus, or not guessed at all.
+
+    Lanes that wrote another text than the first one are drawn up to the token at which they part.
+    """
+    sources = [[source for row in trace.rounds for source in row.committed.source] for trace in traces]
+    common = [parting(traces[0], trace) for trace in traces] if traces else []
+    ends = [
+        min(len(found), MOST if at is None else at, MOST) for found, at in zip(sources, common, strict=True)
+    ]
+    length = max(ends, default=0)
+    if not length:
+        said = "The lanes share no recorded token, so there is nothing to compare."
+        return Chart(empty(said), TITLE, provenance, said)
+    block = len(traces) + 1
+    figure = go.Figure()
+    for source, (colour, symbol, name) in SOURCES.items():
+        places = [
+            (lane, at)
+            for lane, found in enumerate(sources)
+            for at in range(ends[lane])
+            if found[at] == source
+        ]
+        if not places:
+            continue
+        figure.add_scatter(
+            name=name,
+            x=[at % ACROSS + 1 for _, at in places],
+            y=[at // ACROSS * block + lane + 1 for lane, at in places],
+            mode="markers",
+            marker={
+                "color": colour,
+                "symbol": symbol,
+                "size": 9 if source == "bonus" else 8,
+                "line": {"width": 2 if symbol.endswith("open") else 0, "color": colour},
+            },
+            customdata=[
+                [at + 1, escape(labels[lane]), escape(repr(traces[lane].output.texts[at])[1:-1])]
+                for lane, at in places
+            ],
+            hovertemplate="token %{customdata[0]}: “%{customdata[2]}”<br>"
+            + name
+            + "<extra>%{customdata[1]}</extra>",
+        )
+    lines = -(-length // ACROSS)
+    for line in range(lines):
+        last = min(length, (line + 1) * ACROSS)
+        figure.add_annotation(
+            x=0.5,
+            y=line * block,
+            text=f"tokens {line * ACROSS + 1} to {last}",
+            showarrow=False,
+            xanchor="left",
+            font={"size": 12},
+        )
+    names = [broken(label, 15, 1) for label in labels]
+    figure.update_layout(
+        height=96 + ROW * lines * block,
+        margin={"l": 8, "r": 8, "t": 8, "b": 76},
+        legend={"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "x": 0, "title": ""},
+        xaxis={"visible": False, "range": [0, ACROSS + 1]},
+        yaxis={
+            "range": [lines * block - 0.2, -0.7],
+            "tickvals": [line * block + lane + 1 for line in range(lines) for lane in range(len(traces))],
+            "ticktext": names * lines,
+            "tickfont": {"size": 12},
+            "showgrid": False,
+            "zeroline": False,
+            "automargin": True,
+        },
+        hovermode="closest",
+        dragmode=False,
+    )
+    return Chart(figure, TITLE, provenance, _told(sources, ends, common, labels))
+
+
+def _told(sources: list[list[str]], ends: list[int], common: list[int | None], labels: Sequence[str]) -> str:
+    said = []
+    for lane, label in enumerate(labels):
+        guessed = sources[lane][: ends[lane]].count("accepted")
+        alone = [
+            at
+            for at in range(ends[lane])
+            if sources[lane][at] == "accepted"
+            and not any(
+                at < ends[other] and sources[other][at] == "accepted"
+                for other in range(len(labels))
+                if other != lane
+            )
+        ]
+        sentence = f"{label}: {guessed} of {count(ends[lane], 'token')} were accepted guesses, {len(alone)} here alone"
+        if common[lane] is not None:
+            sentence += f"; from token {(common[lane] or 0) + 1} on its text is another"
+        said.append(sentence + ".")
+    return "Which lane had guessed which token. " + " ".join(said)

@@ -1,0 +1,37 @@
+"""A chart on a page: its title above, where its numbers come from below, its text as dark or light as the page's."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from .chart import Chart
+
+TEXT = {
+    "light": "#1d2430",
+    "dark": "#e8e6e1",
+}  # as in .streamlit/config.toml; Streamlit's own grey is too pale
+
+
+def draw(chart: Chart, key: str) -> None:
+    """Draw `chart` across the page's column; `key` is its own on the page."""
+    st.markdown(f"**{chart.title}**")
+    figure = inked(chart.figure, TEXT.get(st.context.theme.type or "light", TEXT["light"]))
+    st.plotly_chart(figure, alt=chart.alt, config={"displayModeBar": False}, key=key, width="stretch")
+    st.caption(chart.provenance)
+
+
+def inked(figure: go.Figure, colour: str) -> go.Figure:
+    """The figure with every text of it in one colour; `figure` stays as it is."""
+    figure = go.Figure(figure.to_dict())
+    font = {"color": colour}
+    figure.update_layout(font=font, legend={"font": font})
+    figure.update_xaxes(tickfont=font, title={"font": font})
+    figure.update_yaxes(tickfont=font, title={"font": font})
+    figure.update_annotations(font=font)
+    for trace in figure.data:
+        if trace.type == "contour":
+            trace.contours.labelfont.color = colour
+        elif trace.type in ("heatmap", "scatter"):
+            trace.textfont.color = colour
+    return figure

@@ -1,0 +1,160 @@
+"""The matrix of a sweep: kinds of text against lanes. What loses is as visible as what wins."""
+
+from __future__ import annotations
+
+from html import escape
+from math import isfinite, log
+from typing import TYPE_CHECKING, Any, Literal
+
+import plotly.graph_objects as go
+
+from specdec_core.sweep_summary import mark
+
+from ..text import count
+from .chart import Chart
+from .palette import MORE, SLOWER_FASTER
+from .panels import broken, empty
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Measure = Literal["speedup", "tokens_per_pass", "alpha"]
+TITLES = {
+    "speedup": "Where does guessing pay? ▲ faster and ▼ slower than plain decoding",
+    "tokens_per_pass": "How many tokens does a target pass bring? This is no speedup: what guessing costs is not in it",
+    "alpha": "How often is a guess accepted? On chains only: a tree has no one rate",
+}
+WIDEST = 3.0  # the speedup at which the colour is full
+
+
+def comparison_matrix(table: pd.DataFrame, measure: Measure, provenance: str) -> Chart:
+    """One cell per family and lane of a sweep's `summary`; plain decoding is what the others are measured against.
+
+    Args:
+        table: what `specdec_core.sweep.summary` gave, of finished or unfinished sweeps.
+    """
+    lines = {(line["family"], line["lane"]): line for line in table.to_dict("records")}
+    families = list(dict.fromkeys(family for family, _ in lines))
+    lanes = sorted({lane for _, lane in lines if lane > 0})
+    if not families or not lanes:
+        said = "Nothing has been measured yet."
+        return Chart(empty(said), TITLES[measure], provenance, said)
+    labels = {line["lane"]: str(line["label"]) for line in lines.values()}
+    cells = [[lines.get((family, lane)) for lane in lanes] for family in families]
+    figure = go.Figure(
+        go.Heatmap(
+            x=list(range(len(lanes))),
+            y=list(range(len(families))),
+            z=[[_shade(cell, measure) for cell in row] for row in cells],
+            zmin=-1.0 if measure == "speedup" else 0.0,
+            zmax=1.0,
+            text=[[words(cell, measure) for cell in row] for row in cells],
+            texttemplate="%{text}",
+            textfont={"size": 14},
+            customdata=[[_hover(cell, measure) for cell in row] for row in cells],
+            hovertemplate="%{customdata}<extra></extra>",
+            hoverongaps=True,
+            colorscale=SLOWER_FASTER if measure == "speedup" else MORE,
+            showscale=False,
+            xgap=3,
+            ygap=3,
+        )
+    )
+    figure.update_layout(
+        height=110 + 46 * len(families),
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        xaxis={
+            "tickvals": list(range(len(lanes))),
+            "ticktext": [_head(labels[lane]) for lane in lanes],
+            "side": "top",
+            "tickangle": 0,
+            "showgrid": False,
+            "zeroline": False,
+            "automargin": True,
+        },
+        yaxis={
+            "tickvals": list(range(len(families))),
+            "ticktext": [broken(family, 14) for family in families],
+            "autorange": "reversed",
+            "showgrid": False,
+            "zeroline": False,
+            "automargin": True,
+        },
+        hovermode="closest",
+        dragmode=False,
+    )
+    told = " ".join(
+        f"{family}: "
+        + ", ".join(f"{labels[lane]} {words(lines.get((family, lane)), measure)}" for lane in lanes)
+        + "."
+        for family in families
+    )
+    return Chart(figure, TITLES[measure], provenance, f"{TITLES[measure]}. {told}")
+
+
+def _head(label: str) -> str:
+    """A lane's name over its column, its letter on a line of its own."""
+    letter, dot, rest = label.partition(" · ")
+    return (
+        f"<b>{escape(letter)}</b><br>{broken(rest, 9, 4)}"
+        if dot and len(letter) == 1
+        else broken(label, 9, 4)
+    )
+
+
+def words(cell: dict[str, Any] | None, measure: Measure) -> str:
+    """What a cell says: sign and number, or why there is none."""
+    if cell is None:
+        return "…"
+    if not cell["prompts"]:
+        return "failed"
+    value = _value(cell, measure)
+    if value is None:
+        return "–"
+    if measure == "speedup":
+        return f"{mark(value)} {value:.2f}×"
+    return f"{value:.2f}" if measure == "tokens_per_pass" else f"{value:.0%}"
+
+
+def _value(cell: dict[str, Any], name: str) -> float | None:
+    value = cell[name]
+    return float(value) if value is not None and isfinite(value) else None
+
+
+def _shade(cell: dict[str, Any] | None, measure: Measure) -> float | None:
+    value = _value(cell, measure) if cell is not None and cell["prompts"] else None
+    if value is None or value <= 0:
+        return None
+    if measure == "speedup":
+        sign = mark(value)  # what is told to be equal is coloured so
+        return 0.0 if sign == "=" else max(-1.0, min(1.0, log(value) / log(WIDEST)))
+    return min(1.0, (value - 1.0) / 4.0) if measure == "tokens_per_pass" else value
+
+
+def _hover(cell: dict[str, Any] | None, measure: Measure) -> str:
+    if cell is None:
+        return "not measured yet"
+    said = [f"<b>{escape(str(cell['label']))}</b> on {escape(str(cell['family']))}"]
+    if cell["prompts"]:
+        said.append(count(cell["prompts"], "prompt"))
+    if cell["failed"]:
+        said.append(f"{count(cell['failed'], 'cell')} failed")
+    if (speedup := _value(cell, "speedup")) is not None and measure == "speedup":
+        said.append(f"{speedup:.2f}× (median over prompts)")
+        said.append(
+            f"middle half of the prompts {cell['speedup_q1']:.2f} to {cell['speedup_q3']:.2f}×, "
+            f"all {cell['speedup_min']:.2f} to {cell['speedup_max']:.2f}×"
+        )
+        said.append(f"slower than plain on {cell['slower']:.0%} of prompts")
+        said.append(f"repeats of a prompt lie {cell['repeats_apart']:.0%} apart")
+    elif measure == "speedup" and cell["prompts"]:
+        said.append("too few tokens to compare speeds")
+    if measure == "tokens_per_pass" and (tau := _value(cell, "tokens_per_pass")) is not None:
+        said.append(f"τ = {tau:.2f} (median over prompts)")
+    if measure == "alpha":
+        if _value(cell, "alpha") is not None:
+            said.append(f"{cell['accepted']} of {cell['judged']} judged guesses accepted")
+            said.append(f"95 % Wilson interval {cell['alpha_low']:.0%} to {cell['alpha_high']:.0%}")
+        else:
+            said.append("no one rate: trees, or nothing judged")
+    return "<br>".join(said)

@@ -1,0 +1,74 @@
+"""Small multiples: one panel per lane, at most two side by side so that they stay legible on a phone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from textwrap import wrap
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+TITLE = 13  # pixels
+
+
+def broken(label: str, width: int = 22, lines: int = 2) -> str:
+    """A label as text for a figure: escaped, in at most `lines` lines of about `width` characters."""
+    parts = wrap(label.replace(" = ", "\u00a0=\u00a0"), width) or [""]
+    if len(parts) > lines:
+        parts = [*parts[: lines - 1], " ".join(parts[lines - 1 :])[: width - 1].rstrip() + "…"]
+    return "<br>".join(map(escape, parts))
+
+
+def panels(labels: Sequence[str], height: int, titles: tuple[str, str]) -> go.Figure:
+    """A figure with one empty panel per label, all on the same scales; `titles` are those of the x and y axes.
+
+    The n-th trace goes to the panel `place(n)`.
+    """
+    across = min(2, max(1, len(labels)))
+    down = -(-max(1, len(labels)) // across)
+    total = 60 + down * (height + 76)
+    figure = make_subplots(
+        rows=down,
+        cols=across,
+        shared_yaxes="all",
+        subplot_titles=[broken(label) for label in labels] or None,
+        horizontal_spacing=0.07,
+        vertical_spacing=min(0.9 / down, 90 / total) if down > 1 else 0,
+        x_title=titles[0],
+    )
+    for words in figure.layout.annotations:
+        words.font = {"size": TITLE}
+        if words.text != titles[0]:
+            words.yanchor = "bottom"
+    figure.update_yaxes(title=titles[1], col=1)
+    figure.update_yaxes(showticklabels=False, col=2)
+    figure.update_layout(
+        height=total,
+        margin={"l": 8, "r": 8, "t": 60, "b": 52},
+        showlegend=False,
+        hovermode="closest",
+        dragmode=False,
+    )
+    return figure
+
+
+def place(panel: int, labels: Sequence[str]) -> dict[str, int]:
+    """Where panel number `panel` lies, as plotly's row and column."""
+    across = min(2, max(1, len(labels)))
+    return {"row": panel // across + 1, "col": panel % across + 1}
+
+
+def empty(words: str, height: int = 120) -> go.Figure:
+    """A figure that says why there is nothing to draw."""
+    figure = go.Figure()
+    figure.add_annotation(
+        text=escape(words), showarrow=False, font={"size": 14}, x=0.5, y=0.5, xref="paper", yref="paper"
+    )
+    figure.update_layout(
+        height=height,
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        xaxis={"visible": False},
+        yaxis={"visible": False},
+    )
+    return figure

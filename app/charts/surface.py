@@ -1,0 +1,197 @@
+"""Measured points on the formula's surface: where does the machine keep the formula's promise?
+
+Over α and γ the surface is `theory.speedup_on`, the form that knows what wider passes cost: with T(n) and the time of a
+draft pass as they were in this very run, and what judging and committing took. A point that stands off its surface is
+due to what the formula leaves out, above all that guesses are not equally easy.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+from statistics import fmean
+
+import plotly.graph_objects as go
+
+from specdec_core import theory
+from specdec_core.settings import Settings
+from specdec_core.trace import Trace
+
+from .. import numbers
+from .chart import Chart
+from .palette import SLOWER_FASTER, look
+from .panels import broken, empty, panels, place
+
+TITLE = (
+    "Does the measured point lie on the formula's surface? Above it the run was luckier, below it paid extra"
+)
+RATES = [at / 25 for at in range(26)]
+LONGEST = 12  # γ
+LEVELS = (0.5, 1.0, 1.5, 2.0, 3.0, 5.0)
+UNSEEN = ("pruned", "discarded")
+OFTEN = 3  # passes of a width, before their mean is taken for what it costs
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A lane's place over the surface, and what its surface is made of. Times in seconds."""
+
+    alpha: float
+    gamma: int
+    measured: float
+    draft_s: float  # one draft pass
+    overhead_s: float  # of a round beyond that of a plain one
+    curve: Mapping[int, float]  # T(n), with the overhead that plain decoding has as well
+
+    @property
+    def cost(self) -> float:
+        """c: a draft pass over a plain round."""
+        return self.draft_s / self.curve[1]
+
+    def modelled(self, alpha: float, gamma: int) -> float:
+        """The formula's speedup at another α and γ, all else as in this lane."""
+        expected = theory.tokens_per_pass(alpha, gamma)
+        return theory.speedup_on(self.curve, expected, gamma, self.draft_s, self.overhead_s)
+
+
+def speedup_surface(
+    traces: Sequence[Trace],
+    labels: Sequence[str],
+    provenance: str,
+    curve: Mapping[int, float] | None = None,
+) -> Chart:
+    """A panel for each lane whose guesses are chains of fixed length; the first trace is plain decoding.
+
+    Args:
+        curve: {n: T(n)} in seconds, as measured apart; by default the passes of these traces say what they took.
+    """
+    points = {lane: point(traces, lane, curve) for lane in range(1, len(traces))}
+    drawn = [lane for lane, found in points.items() if found]
+    if not drawn:
+        said = (
+            "The formula speaks of chains of a fixed length against plain decoding; there is none to compare."
+        )
+        return Chart(empty(said), TITLE, provenance, said)
+    named = [labels[lane] for lane in drawn]
+    figure = panels(named, 190, ("acceptance rate α", "draft length γ"))
+    told = []
+    for panel, lane in enumerate(drawn):
+        found = points[lane]
+        assert found is not None
+        _panel(figure, place(panel, named), found, lane)
+        expected = found.modelled(found.alpha, found.gamma)
+        told.append(
+            f"{labels[lane]}: measured {found.measured:.2f}×, the formula says {expected:.2f}× at "
+            f"α = {found.alpha:.2f}, γ = {found.gamma}, c = {found.cost:.3f}."
+        )
+        words = figure.layout.annotations[panel]
+        words.text = (
+            f"{broken(labels[lane], lines=1)}<br>measured {found.measured:.2f}×"
+            f"<br>formula {expected:.2f}× at c = {found.cost:.2f}"
+        )
+    figure.update_xaxes(range=[0, 1], tickformat=".0%", tickvals=[0.25, 0.5, 0.75])
+    figure.update_yaxes(range=[0.5, LONGEST + 0.5], tickvals=[1, 4, 8, 12])
+    return Chart(
+        figure,
+        TITLE,
+        f"points: {provenance} · surface: modelled, from this run's times, as if every guess had the same chance α",
+        "Modelled speedup over acceptance rate and draft length, with the measured points. " + " ".join(told),
+    )
+
+
+def point(traces: Sequence[Trace], lane: int, curve: Mapping[int, float] | None = None) -> Point | None:
+    """Where a lane stands; None where the formula does not speak of it or nothing was timed."""
+    plain, other = traces[0].stats, traces[lane].stats
+    settings = Settings(**traces[lane].header.settings)
+    if numbers.unmodelled(settings) or not 1 <= settings.draft_length <= LONGEST:
+        return None
+    modelled = numbers.modelled_speedup(plain, other, settings.draft_length)
+    measured = numbers.measured_speedup(plain, other)
+    widths = dict(curve) if curve is not None else widths_seen(traces)
+    if modelled is None or measured is None or widths.get(1, 0.0) <= 0.0:
+        return None
+    drafted = other.draft_passes or other.proposed
+    around = plain.other_s / plain.target_passes
+    return Point(
+        alpha=modelled.alpha,
+        gamma=modelled.gamma,
+        measured=measured,
+        draft_s=other.draft_s / drafted,
+        overhead_s=max(0.0, other.other_s / other.target_passes - around),
+        curve={width: seconds + around for width, seconds in widths.items()},
+    )
+
+
+def widths_seen(traces: Sequence[Trace]) -> dict[int, float]:
+    """{n: mean seconds of the target passes over n tokens} in these traces, for widths that came up often enough.
+
+    The mean, because a measured speedup is one of sums: it has every slow pass in it.
+    """
+    times: dict[int, list[float]] = defaultdict(list)
+    for trace in traces:
+        for row in trace.rounds:
+            seen = sum(verdict not in UNSEEN for verdict in row.nodes.verdict)
+            times[1 + seen + row.riders].append(row.verify_s)
+    return {width: fmean(seconds) for width, seconds in sorted(times.items()) if len(seconds) >= OFTEN}
+
+
+def _panel(figure: go.Figure, at: dict[str, int], found: Point, lane: int) -> None:
+    lengths = list(range(1, LONGEST + 1))
+    speeds = [[found.modelled(alpha, gamma) for alpha in RATES] for gamma in lengths]
+    figure.add_heatmap(
+        **at,
+        x=RATES,
+        y=lengths,
+        z=[[_shade(speed) for speed in row] for row in speeds],
+        zmin=-1.0,
+        zmax=1.0,
+        customdata=speeds,
+        colorscale=SLOWER_FASTER,
+        showscale=False,
+        hovertemplate="modelled %{customdata:.2f}×<br>at α = %{x:.0%}, γ = %{y}<extra></extra>",
+    )
+    for level in LEVELS:
+        if not min(map(min, speeds)) < level < max(map(max, speeds)):
+            continue
+        figure.add_contour(
+            **at,
+            x=RATES,
+            y=lengths,
+            z=speeds,
+            contours={
+                "start": level,
+                "end": level,
+                "size": 1,
+                "coloring": "none",
+                "showlabels": True,
+                "labelfont": {"size": 12},
+                "labelformat": ".1f",
+            },
+            line={"width": 3 if level == 1.0 else 1, "color": "#7b8494"},
+            showscale=False,
+            hoverinfo="skip",
+        )
+    expected = found.modelled(found.alpha, found.gamma)
+    figure.add_scatter(
+        **at,
+        x=[found.alpha],
+        y=[found.gamma],
+        mode="markers",
+        name="measured",
+        marker={
+            "symbol": look(lane).symbol,
+            "size": 13,
+            "color": look(lane).colour,
+            "line": {"width": 2, "color": "#fbfaf8"},
+        },
+        customdata=[[found.measured, expected]],
+        hovertemplate="measured %{customdata[0]:.2f}×, the formula says %{customdata[1]:.2f}×<br>"
+        "at α = %{x:.1%}, γ = %{y}<extra></extra>",
+    )
+
+
+def _shade(speed: float) -> float:
+    """−1 … 1 on the scale of colours: a third as fast, as fast, three times as fast; equal ratios are equal steps."""
+    return max(-1.0, min(1.0, log(speed) / log(3.0)))

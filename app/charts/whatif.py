@@ -1,0 +1,165 @@
+"""The same rounds on two clocks: measured speedups beside those under a profile, and the profile's width curve.
+
+The two kinds of bars are never joined into one figure or ratio: one was measured, the other is recorded or modelled.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from math import log10
+
+import plotly.graph_objects as go
+
+from specdec_core.costs import Costs
+from specdec_core.whatif import WhatIf
+
+from .chart import Chart
+from .palette import look
+from .panels import broken, empty
+
+MEASURED = "#7b8494"
+PROFILE = "#2f7fc4"
+WIDEST = 64
+ZERO_WIDTH = "\u200b"
+
+
+def clocks(
+    labels: Sequence[str], measured: Sequence[float | None], told: Sequence[WhatIf | None], here: str
+) -> Chart:
+    """Two bars per lane: its measured speedup (`here` says where and when), and the one under the profile.
+
+    Args:
+        measured: None where there is no baseline, or too few tokens.
+        told: None where the profile has nothing to say about a lane.
+    """
+    first = next((one for one in told if one is not None), None)
+    title = "Would it pay on that machine? Only bars longer than 1× do"
+    if first is None or not labels:
+        said = "This profile has nothing to say about these lanes."
+        return Chart(empty(said), title, here, said)
+    names = [broken(label, 18, 3) for label in labels]
+    names = [name + ZERO_WIDTH * names[:at].count(name) for at, name in enumerate(names)]
+    figure = go.Figure()
+    bars: tuple[tuple[str, list[float | None], str, str], ...] = (
+        ("measured", [*measured], MEASURED, ""),
+        (first.kind, [one.speedup if one else None for one in told], PROFILE, "/"),
+    )
+    for kind, speedups, colour, pattern in bars:
+        figure.add_bar(
+            name=f"{kind} · {here if kind == 'measured' else first.label}",
+            orientation="h",
+            y=names,
+            x=speedups,
+            text=["" if speedup is None else f" {speedup:.2f}×" for speedup in speedups],
+            textposition="outside",
+            textfont={"size": 13},
+            cliponaxis=False,
+            marker={
+                "color": colour,
+                "pattern": {"shape": pattern, "size": 6, "solidity": 0.3},
+                "line": {"width": 0},
+            },
+            hovertemplate=f"{kind}: " + "%{x:.2f}× plain decoding<extra>%{y}</extra>",
+        )
+    figure.add_vline(x=1.0, line={"color": MEASURED, "width": 1.5, "dash": "dot"}, opacity=0.7, layer="below")
+    most = max(1.0, *(speedup for _, speedups, _, _ in bars for speedup in speedups if speedup))
+    figure.update_layout(
+        barmode="group",
+        bargap=0.35,
+        height=150 + 74 * len(labels),
+        margin={"l": 8, "r": 8, "t": 8, "b": 96},
+        legend={
+            "orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "x": 0, "title": "",
+            "traceorder": "normal",
+        },
+        xaxis={"title": "speedup on the same clock", "range": [0, most * 1.18], "zeroline": False},
+        # Bars of a group stand from below upwards, so the axis is turned: the first lane and its first bar on top.
+        yaxis={"categoryorder": "array", "categoryarray": names, "autorange": "reversed", "automargin": True},
+        hovermode="closest",
+        dragmode=False,
+    )  # fmt: skip
+    said = " ".join(
+        f"{label}: {'not measured' if once is None else f'{once:.2f} times, measured'}; "
+        + (f"{one.speedup:.2f} times, {one.kind}." if one else "nothing under the profile.")
+        for label, once, one in zip(labels, measured, told, strict=True)
+    )
+    return Chart(
+        figure,
+        title,
+        f"measured · {here}   |   {first.provenance}",
+        f"Speedups over plain decoding, here and under {first.label}. {said}",
+    )
+
+
+def widths(
+    costs: Costs,
+    labels: Sequence[str],
+    lanes: Sequence[int],
+    told: Sequence[WhatIf | None],
+    provenance: str,
+) -> Chart:
+    """T(n)/T(1) of the profile, and on it the widths that the lanes' rounds had; a larger mark, more rounds.
+
+    `lanes` are their numbers, from which they have their looks.
+    """
+    found = [Counter(one.widths) if one else Counter() for one in told]
+    widest = max([WIDEST, *(width for counts in found for width in counts)])
+    steps = sorted({*range(1, 33), *range(32, widest + 1, max(1, widest // 128)), widest})
+    figure = go.Figure(
+        go.Scatter(
+            name="T(n)/T(1)",
+            x=steps,
+            y=[costs.ratio(step) for step in steps],
+            mode="lines",
+            line={"color": MEASURED, "width": 2.5},
+            hovertemplate="%{x} tokens in a pass: %{y:.2f} plain passes<extra></extra>",
+        )
+    )
+    for lane, label, counts in zip(lanes, labels, found, strict=True):
+        if not counts:
+            continue
+        rounds = sum(counts.values())
+        figure.add_scatter(
+            name=broken(label, 28, 1),
+            x=[*counts],
+            y=[costs.ratio(width) for width in counts],
+            customdata=[*counts.values()],
+            mode="markers",
+            cliponaxis=False,
+            marker={
+                "color": look(lane).colour,
+                "symbol": look(lane).symbol,
+                "size": [7 + 9 * (count / rounds) ** 0.5 for count in counts.values()],
+                "opacity": 0.85,
+                "line": {"width": 1, "color": "rgba(255, 255, 255, 0.7)"},
+            },
+            hovertemplate="%{customdata} rounds of %{x} tokens: %{y:.2f} plain passes each<extra>"
+            + broken(label)
+            + "</extra>",
+        )
+    top = costs.ratio(widest)
+    figure.update_layout(
+        height=360,
+        margin={"l": 8, "r": 8, "t": 8, "b": 96},
+        legend={"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "x": 0, "title": ""},
+        xaxis={
+            "title": "tokens in a target pass, n", "type": "log", "range": [-0.03, log10(widest) + 0.05],
+            "tickvals": [one for one in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512) if one <= widest], "zeroline": False,
+        },
+        yaxis={"title": "plain passes, T(n)/T(1)", "range": [0, max(2.0, top * 1.08)], "zeroline": False},
+        hovermode="closest",
+        dragmode=False,
+    )  # fmt: skip
+    said = ", ".join(f"{width} tokens {costs.ratio(width):.2f}" for width in (1, 5, 9, 17, 33, 65))
+    marked = " ".join(
+        f"{label}: most rounds have {counts.most_common(1)[0][0]} tokens in the pass."
+        for label, counts in zip(labels, found, strict=True)
+        if counts
+    )
+    return Chart(
+        figure,
+        "What does a wide pass cost there? Guesses are cheap where the line is flat",
+        provenance,
+        f"Cost of a target pass by its width, in plain passes: {said}. {marked}",
+    )

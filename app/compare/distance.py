@@ -1,0 +1,95 @@
+"""How far a lane's text is from the target's: proved to be none, or counted from the record, or not known.
+
+Nothing here imports streamlit. No number is made up: where the record does not say, that is what is said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from specdec_core import counterfactual
+from specdec_core.errors import SpecdecError
+from specdec_core.rules import lossy
+from specdec_core.trace import Trace
+
+from ..numbers import parting
+from ..text import count
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """What is known of a lane's text.
+
+    Attributes:
+        lossless: whether the rule is proved to keep the target's law.
+        share: of the committed tokens those that are not the target's; None where it is not counted, or none can be.
+        short: for a cell of the table; `told` says the same and how it was counted, as a sentence.
+        source: "exact", "measured" or "" where nothing is claimed.
+    """
+
+    lossless: bool
+    share: float | None
+    short: str
+    told: str
+    source: str
+
+
+def distance(plain: Trace, lane: Trace) -> Distance:
+    """Compare a lane's text with what its target would have written."""
+    if not lossy(lane):
+        return _lossless(plain, lane)
+    if not lane.token_ids:
+        return Distance(False, None, "lossy", "The lane wrote nothing.", "")
+    greedy = not lane.header.settings.get("temperature")
+    return _first_choices(lane) if greedy else _other_verdicts(lane)
+
+
+def _lossless(plain: Trace, lane: Trace) -> Distance:
+    at = parting(plain, lane)
+    if lane.header.settings.get("temperature"):
+        told = "The rule keeps the target's law, not its words: above temperature 0 the texts may differ."
+        return Distance(True, None, "lossless", told, "exact")
+    shared = min(len(plain.token_ids), len(lane.token_ids))
+    if at is None:
+        return Distance(
+            True, 0.0, "lossless, same text", f"All {count(shared, 'shared token')} are lane A's.", "exact"
+        )
+    told = (
+        f"At temperature 0 the text should be lane A's, and it is another from token {at + 1} on: two tokens were tied "
+        "to within rounding, or the rule is broken."
+    )
+    return Distance(True, None, f"parts at token {at + 1}", told, "measured")
+
+
+def _first_choices(lane: Trace) -> Distance:
+    """At temperature 0: the committed tokens that are not the target's likeliest after the same text."""
+    positions = [position for row in lane.rounds for position in row.positions]
+    if len(positions) != len(lane.token_ids):
+        told = "The record holds no probabilities, so what the rule let pass cannot be counted."
+        return Distance(False, None, "lossy, not counted", told, "")
+    other = sum(position.token != position.model_p.id[0] for position in positions)
+    share = other / len(positions)
+    told = (
+        f"{other} of {count(len(positions), 'token')} are not what the target itself would have written next after the "
+        "same text."
+    )
+    return Distance(False, share, f"lossy: {share:.1%} not the target's own", told, "measured")
+
+
+def _other_verdicts(lane: Trace) -> Distance:
+    """Above temperature 0: accepted tokens that speculative sampling, with the same coins, would not have kept."""
+    try:
+        again = counterfactual.judge_again(lane, "speculative-sampling")
+    except SpecdecError as error:
+        return Distance(False, None, "lossy, not counted", f"Not counted: {error}", "")
+    kept = sum(
+        verdict == "accepted" and node not in judged.path
+        for row, judged in zip(lane.rounds, again.rounds, strict=True)
+        for node, verdict in enumerate(row.nodes.verdict)
+    )
+    share = kept / len(lane.token_ids)
+    told = (
+        f"{kept} of {count(len(lane.token_ids), 'token')} were kept where a lossless rule (speculative sampling) would "
+        "not have kept them, with the same guesses and coins."
+    )
+    return Distance(False, share, f"lossy: {share:.1%} a lossless rule would not keep", told, "measured")

@@ -1,0 +1,213 @@
+"""The lanes on the page: what they are, a card for each, and what can be done with it.
+
+The lanes themselves are the truth, kept in the session and in the address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from specdec_core.errors import SettingsError, SpecdecError
+from specdec_core.proposers import PROPOSERS
+from specdec_core.rules import RULES
+from specdec_core.settings import Settings
+
+from .. import controls, links, presets, prompt
+from ..player import CURSOR
+from ..run import Request
+from ..text import plain
+from . import form, whatif
+from . import lanes as core
+from .chip import heading
+from .lanes import LETTERS, Lane
+
+# Keys that the tabs look after.
+FURTHER = (
+    *("tab", "repeats", "sweep", "sweep_families", "sweep_most", "sweep_repeats", "sweep_measure"),
+    *whatif.KEYS,
+    *CURSOR,
+)
+ACTIONS = {"copy": "Duplicate", "left": "Move left", "right": "Move right", "remove": "Remove"}
+
+
+def start(page: str) -> None:
+    """On the page's first run in a session: lanes and prompt from the address, and what is wrong with it."""
+    state = st.session_state
+    if prompt.has_begun(page):
+        return
+    found, complaints = core.from_address(st.query_params.get_all("lane"))
+    state.lanes = {}
+    # The count goes on: a name is never used twice, nor what its widgets held.
+    state.lane_count = state.get("lane_count", 0)
+    for lane in found:
+        _add(lane)
+    state.editing = None
+    params = {key: value for key, value in st.query_params.to_dict().items() if key != "lane"}
+    numbers = [number for number in links.NUMBERS if number not in (links.GAMMA, links.MEMORY)]
+    shared = {
+        key: titles for key, titles in controls.choices().items() if key in ("model", "device", "dtype")
+    }
+    prompt.begin(page, [*links.problems(params, shared, numbers, further=FURTHER), *complaints])
+
+
+def lanes() -> list[Lane]:
+    """All lanes but the plain one, in their order."""
+    return list(st.session_state.lanes.values())
+
+
+def keep_in_address() -> None:
+    """Write the lanes to the address."""
+    wanted = core.to_address(lanes())
+    if st.query_params.get_all("lane") != wanted:
+        st.query_params["lane"] = wanted
+
+
+def request(shared: Settings, missing: Mapping[str, str | None]) -> Request:
+    """What Run asks for: plain decoding and all lanes.
+
+    Raises:
+        SpecdecError: one sentence about the first thing that does not fit.
+    """
+    subject = controls.subject()
+    for number, (name, lane) in enumerate(st.session_state.lanes.items(), start=1):
+        if why_not := form.broken(name, lane) or lane.refusal(shared, missing):
+            raise SettingsError(f"Lane {LETTERS[number]}: {why_not}")
+    found = lanes()
+    return Request(
+        st.session_state.prompt,
+        (shared, *(lane.settings(shared) for lane in found)),
+        (f"A · {PROPOSERS['none'].title}", *(core.label(lane, at) for at, lane in enumerate(found, start=1))),
+        subject,
+        chat=bool(st.session_state.get("chat")),
+    )
+
+
+def asks_for(shown: Request, shared: Settings, missing: Mapping[str, str | None]) -> bool:
+    """Whether Run would ask for the same again."""
+    try:
+        return request(shared, missing) == shown
+    except SpecdecError:
+        return False
+
+
+def presets_menu() -> None:
+    """Comparisons that show a known effect."""
+    st.menu_button(
+        "Ready-made comparisons",
+        [preset.name for preset in core.PRESETS],
+        format_func={preset.name: preset.title for preset in core.PRESETS}.__getitem__,
+        key="ready_made",
+        icon=":material/view_week:",
+        on_click=_take_preset,
+        help="Lanes that show a known effect. They take the place of yours.",
+    )
+
+
+def cards(shared: Settings, missing: Mapping[str, str | None]) -> None:
+    """Draw the lanes' cards; one that cannot run says why."""
+    count = len(st.session_state.lanes)
+    with st.grid(min_column_width=215, gap="small"):
+        with st.container(border=True, height="stretch", gap="xsmall", key="lane-A"):
+            st.html(heading(0, PROPOSERS["none"].title))
+            st.caption("The measured baseline. It is in every comparison.")
+        for number, (name, lane) in enumerate(st.session_state.lanes.items(), start=1):
+            with st.container(border=True, height="stretch", gap="xsmall", key=f"lane-{LETTERS[number]}"):
+                st.html(heading(number, PROPOSERS[lane.proposer].title))
+                st.caption(plain(" · ".join(core.words(lane)) or "as usual"))
+                if not RULES[lane.rule].lossless:
+                    st.badge("lossy", icon=":material/warning:", color="orange")
+                if why_not := form.broken(name, lane) or lane.refusal(shared, missing):
+                    st.markdown(f":material/block: {plain(why_not)}")
+                _buttons(name, number, count)
+        if count < core.MOST - 1:
+            with st.container(border=True, height="stretch", gap="xsmall", key="lane-more"):
+                st.button(
+                    "Add a lane",
+                    icon=":material/add:",
+                    key="add_lane",
+                    type="tertiary",
+                    on_click=_added,
+                    help=f"Up to {core.MOST} lanes race side by side.",
+                )
+                st.caption("Any proposer, rule and length policy.")
+
+
+def _buttons(name: str, number: int, count: int) -> None:
+    with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
+        open_now = st.session_state.get("editing") == name
+        st.button(
+            "Change",
+            key=f"{name}.change",
+            icon=":material/tune:",
+            type="primary" if open_now else "secondary",
+            on_click=_open,
+            args=(None if open_now else name,),
+        )
+        possible = {
+            "copy": count < core.MOST - 1,
+            "left": number > 1,
+            "right": number < count,
+            "remove": count > 1,
+        }
+        st.menu_button(
+            "More",
+            [action for action, can in possible.items() if can],
+            format_func=ACTIONS.__getitem__,
+            key=f"{name}.more",
+            type="tertiary",
+            on_click=_act,
+            args=(name,),
+        )
+
+
+def _add(lane: Lane, behind: str | None = None) -> str:
+    """Put a lane at the end, or behind another; its name."""
+    state = st.session_state
+    state.lane_count += 1
+    name, found = f"lane{state.lane_count}", {}
+    for other, there in state.lanes.items():
+        found[other] = there
+        if other == behind:
+            found[name] = lane
+    found.setdefault(name, lane)
+    state.lanes = found
+    return name
+
+
+def _added() -> None:
+    st.session_state.editing = _add(Lane())
+
+
+def _open(name: str | None) -> None:
+    form.take()
+    st.session_state.editing = name
+
+
+def _act(name: str) -> None:
+    state = st.session_state
+    action = state[f"{name}.more"]
+    names = list(state.lanes)
+    at = names.index(name)
+    if action == "copy":
+        _add(state.lanes[name], behind=name)
+    elif action == "remove":
+        del state.lanes[name]
+    elif action in ("left", "right"):
+        other = at + (1 if action == "right" else -1)
+        names[at], names[other] = names[other], names[at]
+        state.lanes = {key: state.lanes[key] for key in names}
+
+
+def _take_preset() -> None:
+    state = st.session_state
+    chosen = next(preset for preset in core.PRESETS if preset.name == state.ready_made)
+    state.lanes, state.editing = {}, None
+    for lane in chosen.lanes:
+        _add(lane)
+    if chosen.temperature is not None:
+        state.temperature = chosen.temperature
+    if found := presets.find(chosen.prompt):
+        state.prompt = found.text
+    state.told = chosen.look_for

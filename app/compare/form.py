@@ -1,0 +1,156 @@
+"""The form of the lane that is being changed: filled from the lane, and read back into it in each run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from specdec_core.draft_length import LENGTH_POLICIES
+from specdec_core.errors import SettingsError
+from specdec_core.proposers import PROPOSERS
+from specdec_core.rules import RULES
+
+from .. import controls, links, options
+from ..glossary import define
+from ..text import plain
+from . import lanes as core
+from .chip import heading
+from .lanes import LETTERS, Lane
+
+
+def draw(missing: Mapping[str, str | None]) -> None:
+    """The form of the lane that is being changed, if one is."""
+    state = st.session_state
+    name = state.get("editing")
+    if name not in state.lanes:
+        return
+    lane, number = state.lanes[name], list(state.lanes).index(name) + 1
+    with st.container(border=True, key="lane-form"):
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            st.html(heading(number, f"Lane {LETTERS[number]}"))
+            st.button("Done", icon=":material/check:", key="done", on_click=close)
+        guesses, judges, lengths = st.columns(3, gap="medium")
+        with guesses:
+            kind = PROPOSERS[
+                _pick(name, "proposer", "Proposer", _proposers(missing), lane, "Proposer", "Draft model")
+            ]
+            st.caption(plain(missing.get(kind.name) or kind.summary))
+            _options(name, "o", kind, lane)
+        with judges:
+            titles = {key: controls.rule_title(key) for key in RULES}
+            rule = RULES[
+                _pick(name, "rule", "Acceptance rule", titles, lane, "Acceptance rule", "Lossless", "Lossy")
+            ]
+            st.caption(plain(rule.summary))
+            _options(name, "r", rule, lane)
+        with lengths:
+            asks = core.asks_length(_read(name, lane))
+            gamma = links.GAMMA
+            st.slider(
+                "Guesses per round, γ", int(gamma.low), int(gamma.high), key=_seed(name, "gamma", lane.gamma),
+                disabled=not asks, help=define("Draft length γ"), persist_state="page",
+            )  # fmt: skip
+            titles = {key: policy.title for key, policy in LENGTH_POLICIES.items()}
+            policy = LENGTH_POLICIES[
+                _pick(name, "length", "How far it guesses", titles, lane, "Length policy")
+            ]
+            st.caption(plain(policy.summary))
+            _options(name, "l", policy, lane)
+            st.toggle(
+                "Guess while the target checks", key=_seed(name, "overlap", lane.overlap),
+                disabled=not kind.can_overlap, persist_state="page",
+            )  # fmt: skip
+            st.number_input(
+                "Memory for a round, MB (0: no limit)", float(links.MEMORY.low), float(links.MEMORY.high), step=1.0,
+                key=_seed(name, "memory", lane.memory), persist_state="page",
+            )  # fmt: skip
+    state.lanes[name] = _read(name, lane)
+
+
+def take() -> None:
+    """Take what the open form's widgets hold into its lane, before the cards are drawn."""
+    state = st.session_state
+    name = state.get("editing")
+    if name in state.lanes and f"{name}.proposer" in state:
+        state.lanes[name] = _read(name, state.lanes[name])
+
+
+def close() -> None:
+    """Put the form away; what it says is the lane's."""
+    take()
+    st.session_state.editing = None
+
+
+def broken(name: str, lane: Lane) -> str | None:
+    """What of the lane's form is no value, as a sentence; None where all is, or no form was opened."""
+    for prefix in core.TABLES:
+        owner, values = lane.of(prefix)
+        if f"{name}.proposer" not in st.session_state:
+            continue
+        options.put(prefix, owner, values, name)
+        try:
+            options.chosen(prefix, owner, name)
+        except SettingsError as error:
+            return str(error)
+    return None
+
+
+def _pick(name: str, what: str, words: str, titles: Mapping[str, str], lane: Lane, *terms: str) -> str:
+    key = _seed(name, what, getattr(lane, what))
+    return str(
+        st.selectbox(
+            words,
+            list(titles),
+            format_func=titles.__getitem__,
+            key=key,
+            help=define(*terms),
+            persist_state="page",
+        )
+    )
+
+
+def _proposers(missing: Mapping[str, str | None]) -> dict[str, str]:
+    return {
+        name: f"{kind.title} (not with these models)" if missing.get(name) else kind.title
+        for name, kind in controls.proposers().items()
+        if name != "none"
+    }
+
+
+def _options(name: str, prefix: str, kind: Any, lane: Lane) -> None:
+    owner, values = lane.of(prefix)
+    options.put(prefix, kind, values if owner is kind else {}, name)
+    options.draw(prefix, kind, name)
+
+
+def _seed(name: str, what: str, value: Any) -> str:
+    """The key of a lane's widget, which holds the lane's value if it holds nothing yet."""
+    key = f"{name}.{what}"
+    if key not in st.session_state:
+        st.session_state[key] = value
+    return key
+
+
+def _read(name: str, lane: Lane) -> Lane:
+    """The lane as the form has it; an option that cannot be read keeps its last value."""
+    state = st.session_state
+    found = replace(
+        lane,
+        **{
+            what: state.get(f"{name}.{what}", getattr(lane, what))
+            for what in ("proposer", "gamma", "rule", "length", "overlap", "memory")
+        },
+    )
+    for prefix, place in (("o", "options"), ("r", "rule_options"), ("l", "length_options")):
+        owner, values = found.of(prefix)
+        if owner is not lane.of(prefix)[0]:
+            values = {}
+        options.put(prefix, owner, values, name)
+        try:
+            found = replace(found, **{place: options.chosen(prefix, owner, name)})
+        except SettingsError:
+            found = replace(found, **{place: dict(values)})
+    return found

@@ -1,0 +1,128 @@
+"""The race in the player, while it runs and afterwards, and where two of its lanes part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from specdec_core.trace import Trace
+
+from .. import services
+from ..player import CURSOR
+from ..run import Run
+from ..stage import HERE, draw
+from ..text import count, plain
+from .differences import Spot, differences
+from .lanes import LETTERS
+
+MOST_SPOTS = 40
+MARKS = {"accepted": "✓", "rejected": "✗", "not guessed": "·"}
+
+
+def forget_cursor() -> None:
+    """Take the player's cursor out of the address."""
+    for key in CURSOR:
+        st.query_params.pop(key, None)
+
+
+def waiting(shown: Run | None) -> None:
+    """What stands before the first token: the models' download, the line. Notices when the run is over."""
+    active = shown is not None and not shown.finished
+
+    @st.fragment(run_every=0.5 if active else None)
+    def wait() -> None:
+        if shown is None or not active:
+            return
+        if shown.finished:
+            st.rerun()
+        if shown.state == "loading":
+            status = services.shelf().status(shown.request.choice)
+            st.progress(status.fraction or 0.0, text=plain(status.text or "Waiting for the models") + "…")
+        elif shown.state == "queued" and shown.place:
+            ahead = "one run is" if shown.place == 1 else f"{shown.place} runs are"
+            st.info(f"Waiting in line: {ahead} ahead of yours.", icon=":material/hourglass_top:")
+
+    wait()
+
+
+@st.fragment
+def stage(shown: Run) -> None:
+    """The player: live while the run goes on, then its whole record."""
+    if not shown.finished:
+        seen = draw(
+            shown.id, mode="live", events=f"/runs/{shown.id}/events", prompt=shown.request.prompt, **HERE
+        )
+        if seen.done == shown.id:
+            shown.wait(1.0)
+            st.rerun()
+    elif shown.ends:
+        jump = st.session_state.get("jump", (shown.id, 0))
+        of = f"{shown.id}.{jump[1]}" if jump[0] == shown.id else shown.id
+        traces = [
+            {"label": shown.request.labels[lane], "url": shown.trace_path(lane)}
+            for lane in sorted(shown.ends)
+        ]
+        draw(of, mode="replay", traces=traces, **HERE)
+
+
+def partings(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
+    """Where two lanes part; each place opens the player there. `numbers` are the lanes' places in the run."""
+    with st.expander("Where two lanes part", icon=":material/call_split:", key="partings"):
+        first, second = st.columns(2)
+        options = list(range(len(traces)))
+        names = [shown.request.labels[number] for number in numbers]
+        one = first.selectbox("This lane", options, index=min(1, len(options) - 1), format_func=names.__getitem__,
+                              key="part_one")  # fmt: skip
+        other = second.selectbox("against", options, index=len(options) - 1, format_func=names.__getitem__,
+                                 key="part_other")  # fmt: skip
+        if one == other:
+            st.caption("Choose two different lanes.")
+            return
+        found = differences(traces[one], traces[other])
+        letters = (LETTERS[numbers[one]], LETTERS[numbers[other]])
+        st.markdown(
+            f"From token {found.parts + 1} on their texts differ."
+            if found.parts is not None
+            else f"They wrote the same {count(found.shared, 'token')}."
+        )
+        if not found.spots:
+            st.caption("No token was guessed right by one of them and not by the other.")
+            return
+        st.caption(
+            f"{count(len(found.spots), 'token')} that one of them had guessed and the other had not "
+            f"(✓ accepted, ✗ rejected, · not guessed). Each opens the player there."
+        )
+        with st.container(horizontal=True, gap="xsmall"):
+            for spot in found.spots[:MOST_SPOTS]:
+                _spot(shown, spot, letters, other)
+        if len(found.spots) > MOST_SPOTS:
+            st.caption(f"The first {MOST_SPOTS} are listed.")
+
+
+def _spot(shown: Run, spot: Spot, letters: tuple[str, str], lead: int) -> None:
+    """A button that opens the player at the place, led by lane `lead`, the second of the two."""
+    fates = " ".join(f"{letter}{MARKS[fate]}" for letter, fate in zip(letters, spot.fates, strict=True))
+    guessed = [
+        f"{letter} guessed “{guess}”"
+        for letter, guess in zip(letters, spot.guesses, strict=True)
+        if guess is not None
+    ]
+    st.button(
+        f"{spot.position + 1} “{plain(spot.token.strip() or repr(spot.token)[1:-1])}” {fates}",
+        key=f"spot-{spot.position}",
+        type="tertiary",
+        help=plain("; ".join(guessed)),
+        on_click=_open,
+        args=(shown.id, lead, spot.rounds[1], spot.nodes[1]),
+    )
+
+
+def _open(run: str, lead: int, index: int, node: int | None) -> None:
+    """Put the player at a lane's round; its name changes, so that where it stood before says nothing."""
+    forget_cursor()
+    st.query_params["lead"] = str(lead)
+    st.query_params["round"] = str(index + 1)
+    if node is not None:
+        st.query_params["node"] = str(node)
+    st.session_state.jump = (run, st.session_state.get("jump", ("", 0))[1] + 1)

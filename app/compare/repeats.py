@@ -1,0 +1,126 @@
+"""The same race again, lane after lane in turns, so that a speedup has a spread and advice its uncertainty.
+
+Repeats are a sweep over one prompt; the address names it.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from specdec_core.advice import LEAST_CASES, Advice, advise
+from specdec_core.cases import Case
+from specdec_core.errors import SpecdecError
+from specdec_core.proposers import PROPOSERS
+from specdec_core.rules import RULES
+from specdec_core.sweep import Measured
+
+from ..run import Request, Run
+from ..runs import Busy
+from ..sweeps import Job, Order, sweeps
+from ..text import count, plain
+
+TURNS = 7  # six is the least that can tell two lanes apart
+ADDRESS = "repeats"
+
+
+def job(run: Run) -> Job | None:
+    """The repeats that the address names, if they are of this run's lanes and prompt."""
+    found = sweeps().get(st.query_params.get(ADDRESS))
+    return (
+        found if found is not None and found.order.cases == _order(run).cases and _same(found, run) else None
+    )
+
+
+def rows(run: Run) -> list[Measured]:
+    """The cells measured so far; empty before."""
+    found = job(run)
+    return list(found.rows) if found else []
+
+
+def why_not(request: Request) -> str | None:
+    """Why a run cannot be repeated, as a sentence; None if it can."""
+    if any("person" in PROPOSERS[lane.proposer].needs for lane in request.lanes):
+        return "A lane that asks a person is not repeated: nobody wants to type the same words seven times."
+    if request.chat:
+        return "A run with a chat template is not repeated here."
+    return None
+
+
+def controls(run: Run) -> None:
+    """The button that begins repeats, and how far they are."""
+    found, refusal = job(run), why_not(run.request)
+    busy = found is not None and found.active
+
+    @st.fragment(run_every=0.5 if busy else None)
+    def progress() -> None:
+        if found is None or not busy:
+            return
+        found.seen()
+        if not found.active:
+            st.rerun()
+        done, total = len(found.rows), found.order.cells
+        st.progress(min(1.0, done / total), text=f"{done} of {count(total, 'cell')} measured")
+
+    with st.container(horizontal=True, vertical_alignment="center"):
+        asked = st.button(
+            f"Repeat {TURNS} times",
+            icon=":material/replay:",
+            key="repeat",
+            disabled=busy or refusal is not None,
+            help="All lanes again, in turns, nothing recorded: gives the speedup a spread. "
+            f"{LEAST_CASES} turns are the least that can tell two lanes apart.",
+        )
+        if found is not None and busy:
+            st.button("Stop repeating", icon=":material/stop:", key="stop_repeats", on_click=found.cancel)
+    progress()
+    if refusal:
+        st.caption(refusal)
+    if found is not None and found.error:
+        st.error(plain(found.error), icon=":material/error:")
+    if asked:
+        try:
+            st.query_params[ADDRESS] = sweeps().start(_order(run)).id
+        except (SpecdecError, Busy) as error:
+            st.error(plain(str(error)), icon=":material/error:")
+        else:
+            st.rerun()
+
+
+def recommendation(run: Run) -> Advice | None:
+    """What the repeats recommend among the lanes that are a choice."""
+    return advise(rows(run), run.request.labels, leave_out=no_choice(run.request))
+
+
+def no_choice(request: Request) -> list[int]:
+    """Lanes that nobody should be told to take: another text, or drafting that is not counted."""
+    return [
+        number
+        for number, lane in enumerate(request.lanes)
+        if number and (not RULES[lane.rule].lossless or PROPOSERS[lane.proposer].unpaid)
+    ]
+
+
+def advice(run: Run) -> None:
+    """The recommendation with its uncertainty."""
+    found = recommendation(run)
+    if found is None:
+        st.caption("No recommendation yet: one run cannot tell luck from speed. Repeat it.")
+        return
+    st.markdown(f":material/{'thumb_up' if found.clear else 'balance'}: {plain(found.sentence)}")
+    out = ", ".join(run.request.labels[number].partition(" · ")[0] for number in no_choice(run.request))
+    st.caption(
+        "measured · paired by turn, bootstrap over turns and sign test; each pair judged by itself"
+        + (f" · not among the choices: {out} (lossy, or its drafting is not counted)" if out else "")
+    )
+
+
+def _order(run: Run) -> Order:
+    request = run.request
+    case = Case("comparison", "prompt", request.prompt)
+    return Order((case,), request.lanes, request.labels, TURNS, request.choice)
+
+
+def _same(found: Job, run: Run) -> bool:
+    """Whether repeats are of the run's lanes; the sweep's record nothing."""
+    wanted = tuple(lane.but(record="off") for lane in run.request.lanes)
+    return found.order.lanes == wanted and found.order.choice == run.request.choice

@@ -1,0 +1,150 @@
+"""What stands below the lanes once there is a run: the race, its table, charts, and everything to take along."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from specdec_core import ledger
+from specdec_core.diagnosis import why
+from specdec_core.errors import SpecdecError
+from specdec_core.ledger import Line
+from specdec_core.proposers import PROPOSERS
+from specdec_core.trace import Trace
+
+from .. import services
+from ..headline import MEASURED
+from ..run import Run
+from ..text import plain
+from . import race, repeats, take_along
+from .lanes import LETTERS
+from .table import html, megabytes, table
+
+
+def show(shown: Run, names: Sequence[str], active: bool) -> None:
+    """The tabs; those behind the first need a finished run with its plain lane."""
+    tabs = dict(
+        zip(names, st.tabs(list(names), key="tab", on_change="rerun", bind="query-params"), strict=True)
+    )
+    numbers = [] if active else sorted(shown.ends)
+    traces = [shown.traces[number] for number in numbers]
+    ready = bool(traces) and 0 in numbers
+    with tabs["Race"]:
+        if tabs["Race"].open:
+            race.stage(shown)
+            if ready:
+                verdicts(shown, traces, numbers)
+                race.partings(shown, traces, numbers)
+    for name, draw in (
+        ("Table", _table),
+        ("Charts", _charts),
+        ("Prompts", _prompts),
+        ("What if", _what_if),
+        ("Take along", _take_along),
+    ):
+        with tabs[name]:
+            if not tabs[name].open:
+                continue
+            if ready:
+                draw(shown, traces, numbers)
+            else:
+                st.info("This comes when the race is over." if active else "The run left nothing to compare.")
+
+
+def verdicts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
+    """One sentence per lane: faster or slower than plain decoding, and why."""
+    st.markdown("**Why faster, why slower?**")
+    for number, trace in zip(numbers[1:], traces[1:], strict=True):
+        found = why(traces[0], trace)
+        words = found.sentence if found else "Too little was decoded to tell."
+        if PROPOSERS[shown.request.lanes[number].proposer].unpaid:
+            words += " Its drafting is not on the clock, so this is a bound, not a speedup."
+        st.markdown(f"**{LETTERS[number]}** {plain(words)}")
+    st.caption(
+        f"{MEASURED} · τ / (1 + drafting + wider pass + the rest), in plain rounds, is the measured speedup"
+    )
+
+
+def ledgers(shown: Run, traces: Sequence[Trace]) -> list[list[Line] | None]:
+    """Each lane's memory, as far as its models are still loaded."""
+    models = services.shelf().ready(shown.request.choice)
+    found: list[list[Line] | None] = []
+    for trace in traces:
+        try:
+            found.append(ledger.ledger(trace, models) if models else None)
+        except SpecdecError:
+            found.append(None)
+    return found
+
+
+def _table(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
+    measured = repeats.rows(shown)
+    lines = ledgers(shown, traces)
+    lanes = [shown.request.lanes[number] for number in numbers]
+    titles = [shown.request.labels[number].partition(" · ")[2] for number in numbers]
+    rows = table(traces, lanes, measured, lines)
+    st.html(html(rows, titles, numbers, st.context.theme.type or "light"))
+    repeats.controls(shown)
+    repeats.advice(shown)
+    with st.expander("What the rows mean", icon=":material/menu_book:"):
+        for row in rows:
+            st.markdown(f"**{plain(row.title)}** ({plain(row.source)})  \n{plain(row.words)}")
+    with st.expander("Memory ledger", icon=":material/memory:"):
+        for number, found in zip(numbers, lines, strict=True):
+            if found:
+                st.markdown(f"**{plain(shown.request.labels[number])}**")
+                st.table(
+                    [
+                        {
+                            "what": f"– of it: {line.name[0].lower()}{line.name[1:]}"
+                            if line.part
+                            else line.name,
+                            "size": megabytes(line.size),
+                            "source": line.source,
+                            "how": line.told,
+                        }
+                        for line in found
+                    ],
+                    hide_index=True,
+                )
+        st.caption(
+            "Not in it: activations inside a pass, probabilities beside the logits, and the record itself."
+        )
+
+
+def _charts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
+    from .. import charts  # plotly takes a while to import and is needed here only
+    from ..charts.draw import draw
+
+    labels = [shown.request.labels[number] for number in numbers]
+    draws = (
+        charts.tokens_against_time,
+        charts.time_budget,
+        charts.round_timeline,
+        charts.tokens_per_pass,
+        charts.acceptance_by_depth,
+        charts.speedup_surface,
+        charts.difference_strip,
+    )
+    with st.grid(2, min_column_width=420, gap="medium"):
+        for chart in draws:
+            with st.container():
+                draw(chart(traces, labels, MEASURED), chart.__name__)
+
+
+def _prompts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
+    from . import sweep_view
+
+    request = shown.request
+    sweep_view.show(request.lanes, request.labels, request.choice)
+
+
+def _what_if(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
+    from . import whatif_view
+
+    whatif_view.show(traces, [shown.request.labels[number] for number in numbers])
+
+
+def _take_along(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
+    take_along.show(shown, traces, numbers, ledgers(shown, traces))

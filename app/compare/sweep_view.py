@@ -1,0 +1,312 @@
+"""A sweep on the comparison page: choose prompts, watch the matrix of families and lanes fill, take it home."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from specdec_core import cases as sources
+from specdec_core.cases import Case
+from specdec_core.errors import SpecdecError
+from specdec_core.proposers import PROPOSERS
+from specdec_core.rules import RULES
+from specdec_core.settings import Settings
+from specdec_core.sweep import Measured, summary
+from specdec_core.sweep_summary import failures, to_csv, to_json
+
+from .. import presets
+from ..library import owner
+from ..models import Choice
+from ..runs import Busy
+from ..sweeps import MAX_CELLS, OVER, Job, Order, sweeps
+from ..text import count, plain
+
+ADDRESS = "sweep"
+IN_ADDRESS = {"bind": "query-params", "persist_state": "session"}
+MEASURES = {"speedup": "Speedup", "tokens_per_pass": "Tokens per pass τ", "alpha": "Acceptance rate α"}
+FAILURES = 5  # are told one by one
+
+
+def show(lanes: Sequence[Settings], labels: Sequence[str], choice: Choice) -> None:
+    """The form for a sweep of these lanes, and the sweep that the address names, if there is one.
+
+    Args:
+        lanes: as raced; lane 0 is plain decoding.
+        labels: what they are called.
+        choice: the models they ran on.
+    """
+    job = sweeps().get(st.query_params.get(ADDRESS))
+    st.markdown(
+        "**The same lanes on many prompts.** One prompt shows how guessing works, many show where it pays: code is "
+        "easy to guess, verse is hard."
+    )
+    if job is None and ADDRESS in st.query_params:
+        st.info(
+            "The sweep of this link is no longer kept on this server. Start it again below.",
+            icon=":material/history:",
+        )
+    kept = [at for at, lane in enumerate(lanes) if "person" not in PROPOSERS[lane.proposer].needs]
+    if len(kept) < len(lanes):
+        st.caption("The lane that asks a person is left out: nobody types the same words for every prompt.")
+    going = job is not None and job.active
+    _form([lanes[at] for at in kept], [labels[at] for at in kept], choice, busy=going)
+    if job is not None:
+        _watch(job)
+
+
+def _form(lanes: list[Settings], labels: list[str], choice: Choice, busy: bool) -> None:
+    """What to sweep, and the button that begins it; `busy` while one goes on."""
+    families = {family.name: family for family in presets.families()}
+    titles = {name: family.title for name, family in families.items()}
+    with st.container(border=True, key="sweep_form"):
+        named = st.pills(
+            "Kinds of text",
+            list(titles),
+            selection_mode="multi",
+            default=list(titles),
+            format_func=titles.__getitem__,
+            key="sweep_families",
+            **IN_ADDRESS,
+            wrap=True,
+            help="The example prompts that ship with the lab.",
+        )
+        left, middle, right = st.columns(3, gap="medium", vertical_alignment="top")
+        with left:
+            most = st.number_input(
+                "Prompts of each kind",
+                min_value=1,
+                max_value=20,
+                value=3,
+                key="sweep_most",
+                **IN_ADDRESS,
+                help="The first so many of each kind; more prompts make the medians steadier.",
+            )
+        with middle:
+            repeats = st.number_input(
+                "Repeats",
+                min_value=1,
+                max_value=10,
+                value=3,
+                key="sweep_repeats",
+                **IN_ADDRESS,
+                help="How many times each cell is timed. Lanes take turns, and each turn begins with another lane.",
+            )
+        with right:
+            file = st.file_uploader(
+                "Your own prompts (JSONL)",
+                type=["jsonl", "ndjson", "json"],
+                key="sweep_file",
+                max_upload_size=2,
+                help=f"One JSON object a line, such as `{sources.EXAMPLE}`. At most {sources.MAX_CASES} prompts.",
+            )
+        cases = [
+            Case(name, preset.name, preset.text) for name in named for preset in families[name].presets[:most]
+        ]
+        refusal = None
+        if file is not None:
+            try:
+                cases += sources.from_jsonl(file.getvalue())
+                _no_double(cases)
+            except SpecdecError as error:
+                refusal = str(error)
+        order = Order(tuple(cases), tuple(lanes), tuple(labels), repeats, choice)
+        if refusal is None and order.cells > MAX_CELLS:
+            refusal = (
+                f"That is {order.cells:,} cells; at most {MAX_CELLS:,} are measured. Take less of something."
+            )
+        with st.container(horizontal=True, vertical_alignment="center"):
+            began = st.button(
+                "Start the sweep",
+                icon=":material/grid_on:",
+                type="primary",
+                key="sweep_start",
+                disabled=busy or refusal is not None or not cases,
+                help="Other runs get their turn between two cells.",
+            )
+            st.caption(
+                f"{count(len(cases), 'prompt')} × {count(len(lanes), 'lane')} × {count(repeats, 'repeat')} = "
+                f"{count(order.cells, 'cell')}, up to {count(lanes[0].max_new_tokens, 'token')} each"
+                if cases
+                else "Choose at least one kind of text, or bring a file."
+            )
+        if refusal:
+            st.error(plain(refusal), icon=":material/error:")
+    if began:
+        try:
+            st.query_params[ADDRESS] = sweeps().start(order, owner.of_session()).id
+        except (SpecdecError, Busy) as error:
+            st.error(plain(str(error)), icon=":material/error:")
+        else:
+            st.rerun()
+
+
+def _no_double(cases: Sequence[Case]) -> None:
+    """Refuse own prompts that take a shipped prompt's name.
+
+    Raises:
+        SpecdecError: one sentence.
+    """
+    seen = set()
+    for case in cases:
+        if (case.family, case.name) in seen:
+            raise SpecdecError(
+                f"Your file has a prompt '{case.name}' in the family '{case.family}', and so has the lab. "
+                "Give it another name."
+            )
+        seen.add((case.family, case.name))
+
+
+def _watch(job: Job) -> None:
+    """How far a sweep is, its buttons, and what was measured so far."""
+    began_active = job.active
+    mine = job.owner == owner.of_session()
+
+    @st.fragment(run_every=1.0 if began_active else None)
+    def live() -> None:
+        job.seen()
+        if began_active and not job.active:
+            st.rerun()
+        rows = list(job.rows)
+        with st.container(horizontal=True, vertical_alignment="center", key="sweep_state"):
+            _state(job, len(rows))
+            _buttons(job, mine)
+        if job.error:
+            st.error(plain(job.error), icon=":material/error:")
+        if rows:
+            matrix(rows, job.about, "measured · this machine, this sweep" + (" so far" if job.active else ""))
+
+    live()
+    if job.rows and not job.active:
+        _downloads(job)
+
+
+def _state(job: Job, done: int) -> None:
+    cells = job.order.cells
+    if job.state in OVER:
+        words = {
+            "done": f"All {count(cells, 'cell')} measured.",
+            "stopped": f"Stopped after {done:,} of {count(cells, 'cell')}.",
+            "failed": f"Ended after {done:,} of {count(cells, 'cell')}.",
+        }[job.state]
+        st.markdown(words)
+        return
+    words = f"{done:,} of {count(cells, 'cell')}"
+    if job.state == "loading":
+        words += " · loading the models"
+    elif job.place:
+        words += f" · waiting for {count(job.place, 'run')} ahead"
+    elif job.ahead is None:
+        words += " · warming up"
+    elif job.left_s is not None:
+        words += f" · about {_duration(job.left_s)} left"
+    if (ahead := job.ahead) is not None:
+        words += f" · {plain(ahead.case.family)}: {plain(ahead.case.name)}, {plain(ahead.label)}"
+    st.progress(min(1.0, done / cells), text=words)
+
+
+def _buttons(job: Job, mine: bool) -> None:
+    if not mine:
+        st.caption("Somebody else's sweep: you can watch it, they steer it.")
+    elif job.active:
+        st.button(
+            "Cancel",
+            icon=":material/stop:",
+            key="sweep_cancel",
+            on_click=job.cancel,
+            help="Ends within one round; what was measured stays, and the sweep can go on later.",
+        )
+    elif job.state != "done":
+        resumed = st.button(
+            "Resume",
+            icon=":material/play_arrow:",
+            key="sweep_resume",
+            help="Goes on where it stopped; a turn that was cut short is measured anew.",
+        )
+        if resumed:
+            try:
+                sweeps().resume(job)
+            except Busy as error:
+                st.error(plain(str(error)), icon=":material/error:")
+            else:
+                st.rerun()
+
+
+def matrix(rows: Sequence[Measured], about: dict[str, object], provenance: str) -> None:
+    """The matrix of families and lanes, one measure at a time, and the same as a table."""
+    from ..charts import comparison_matrix  # plotly takes a while to import and is needed here only
+    from ..charts.draw import draw
+
+    table = summary(rows)
+    measure = st.segmented_control(
+        "Shown in each cell",
+        list(MEASURES),
+        default="speedup",
+        format_func=MEASURES.__getitem__,
+        key="sweep_measure",
+        **IN_ADDRESS,
+        required=True,
+        help="The three never mix: tokens per pass leave out what guessing costs, α leaves out how long drafts are.",
+    )
+    told = [provenance, str(about.get("machine", "")), str(about.get("device", ""))]
+    draw(
+        comparison_matrix(table, measure, " · ".join(filter(None, told)) + " · medians over prompts"),
+        "sweep_matrix",
+    )
+    lossy = [row.label for row in rows if _is_lossy(row, about)]
+    if lossy:
+        names = ", ".join(dict.fromkeys(lossy))
+        st.caption(f":material/warning: lossy, so with texts of their own: {plain(names)}")
+    failed = failures(rows)
+    for told in failed[:FAILURES]:
+        st.caption(f":material/error: {plain(told)}")
+    if len(failed) > FAILURES:
+        st.caption(f"… and {len(failed) - FAILURES} more; the JSON has them all.")
+    with st.expander("As a table, with intervals", icon=":material/table:", key="sweep_table"):
+        st.dataframe(table.drop(columns=["lane"]), hide_index=True, width="stretch")
+
+
+def _is_lossy(row: Measured, about: dict[str, object]) -> bool:
+    lanes = about.get("lanes")
+    if row.lane == 0 or not isinstance(lanes, list):
+        return False
+    return not RULES[lanes[row.lane]["rule"]].lossless
+
+
+def _downloads(job: Job) -> None:
+    rows = list(job.rows)
+    name = f"specdec-sweep-{job.id}"
+    with st.container(horizontal=True, key="sweep_downloads"):
+        for title, data, file, kind, words in (
+            ("Cells (CSV)", lambda: to_csv(rows), f"{name}-cells.csv", "text/csv", "One row per cell."),
+            (
+                "Matrix (CSV)",
+                lambda: str(summary(rows).to_csv(index=False)),
+                f"{name}-matrix.csv",
+                "text/csv",
+                "One row per kind of text and lane, with quartiles and intervals.",
+            ),
+            (
+                "Everything (JSON)",
+                lambda: to_json(job.about, rows),
+                f"{name}.json",
+                "application/json",
+                "Cells, matrix, settings, models, machine and versions.",
+            ),
+        ):
+            st.download_button(
+                title,
+                data=data,
+                file_name=file,
+                mime=kind,
+                on_click="ignore",
+                icon=":material/download:",
+                key=f"sweep_{file.rpartition('-')[2]}",
+                help=words,
+            )
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return count(max(1, round(seconds)), "second")
+    return count(round(seconds / 60), "minute") if seconds < 5400 else f"{seconds / 3600:.1f} hours"

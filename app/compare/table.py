@@ -1,0 +1,269 @@
+"""The table of a comparison: one row per figure, one column per lane, each with where it comes from.
+
+Nothing here imports streamlit. Every cell is what it shows and what it is; the page draws the one, the downloads hold
+the other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from html import escape
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from specdec_core.ledger import Line, total
+from specdec_core.proposers import PROPOSERS
+from specdec_core.settings import Settings
+from specdec_core.sweep import Measured, wilson
+from specdec_core.trace import Trace
+
+from ..numbers import LEAST_TOKENS, measured_speedup
+from .chip import chip
+from .distance import distance
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NOTHING = "—"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """`text` and the smaller `note` are what is shown, `value` is what it is; None where there is nothing to say."""
+
+    text: str
+    value: Any = None
+    note: str = ""
+    bar: float | None = None  # a share of the cell's width, drawn behind a figure
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A figure of all lanes."""
+
+    key: str
+    title: str
+    source: str  # exact, measured, modelled, or a mixture in words
+    words: str  # the definition
+    cells: list[Cell] = field(default_factory=list)
+
+
+def table(
+    traces: Sequence[Trace],
+    lanes: Sequence[Settings],
+    repeats: Sequence[Measured] = (),
+    ledgers: Sequence[list[Line] | None] = (),
+) -> list[Row]:
+    """All rows. Lane 0 is plain decoding; `repeats` are further turns of the same lanes on the same prompt."""
+    plain = traces[0]
+    rows = [
+        Row("speedup", "Measured speedup", "measured", "Time per token of plain decoding over that of the lane, both "
+            "taken on this machine in the same run. Prefill and recording are not in it.",
+            [_speedup(plain, trace, lane, number, repeats)
+             for number, (trace, lane) in enumerate(zip(traces, lanes, strict=True))]),
+        Row("tokens_per_second", "Tokens per second", "measured", "Committed tokens by decoding time, in the race.",
+            [_figure(trace.stats.tokens_per_second, "{:.0f}") for trace in traces]),
+        Row("acceptance_rate", "Acceptance rate α", "measured", "Accepted guesses by judged guesses, with the Wilson "
+            "interval (95 %), which takes the guesses for independent. Trees have one rate per depth.",
+            [_alpha(trace) for trace in traces]),
+        Row("tokens_per_pass", "Tokens per pass τ", "exact", "Committed tokens by target passes; corrected and bonus "
+            "tokens count.", [_figure(trace.stats.tokens_per_pass, "{:.2f}") for trace in traces]),
+        Row("target_passes", "Target passes", "exact", "After the prefill.",
+            [Cell(f"{trace.stats.target_passes:,}", trace.stats.target_passes,
+                  f"for {trace.stats.tokens:,} tokens") for trace in traces]),
+        Row("proposed", "Proposed", "exact", "Guesses in all rounds.",
+            [Cell(f"{trace.stats.proposed:,}", trace.stats.proposed) for trace in traces]),
+        Row("wasted", "Wasted", "exact", "Guesses that were not accepted: rejected, unreached behind a rejection, "
+            "pruned, cut by the end, or drafted ahead in vain.", [_wasted(trace) for trace in traces]),
+        Row("draft_s", "Drafting", "measured", "Seconds of the draft phases.",
+            [_seconds(trace, "draft_s") for trace in traces]),
+        Row("verify_s", "Checking", "measured", "Seconds of the target's passes.",
+            [_seconds(trace, "verify_s") for trace in traces]),
+        Row("other_s", "The rest", "measured", "Seconds of judging and committing.",
+            [_seconds(trace, "other_s") for trace in traces]),
+        Row("memory", "Memory", "exact, but for the packed weights", "Weights, keys and values, logits; the ledger "
+            "below has every line.", [_memory(lines) for lines in ledgers or [None] * len(traces)]),
+        Row("text", "Text", "exact or measured", "Whether the rule keeps the target's law, and if not, how many tokens "
+            "were found that are not the target's.",
+            [Cell("the target's own", "lossless"), *(_text(plain, trace) for trace in traces[1:])]),
+    ]  # fmt: skip
+    return rows
+
+
+def speedups(repeats: Sequence[Measured], lane: int) -> list[float]:
+    """A lane's speedup in each turn in which it and plain decoding wrote enough."""
+    turns: dict[Any, dict[int, Measured]] = {}
+    for row in repeats:
+        if row.error is None and row.tokens >= LEAST_TOKENS and row.seconds > 0:
+            turns.setdefault(row.turn, {})[row.lane] = row
+    return [
+        (turn[lane].tokens / turn[lane].seconds) / (turn[0].tokens / turn[0].seconds)
+        for turn in turns.values()
+        if 0 in turn and lane in turn
+    ]
+
+
+def frame(rows: Sequence[Row], labels: Sequence[str]) -> pd.DataFrame:
+    """The values as a data frame, one row per lane."""
+    import pandas as pd
+
+    columns: dict[str, list[Any]] = {"lane": [_cell_text(label) for label in labels]}
+    for row in rows:
+        parts = [cell.value if isinstance(cell.value, dict) else {"value": cell.value} for cell in row.cells]
+        for part in dict.fromkeys(("value", *(name for found in parts for name in found))):
+            name = row.key if part == "value" else f"{row.key}_{part}"
+            columns[name] = [found.get(part) for found in parts]
+    return pd.DataFrame(columns)
+
+
+def to_json(rows: Sequence[Row], labels: Sequence[str], about: Mapping[str, Any],
+            ledgers: Sequence[list[Line] | None] = ()) -> str:  # fmt: skip
+    """Everything as JSON: definitions, sources and values, and what has to be said beside them."""
+    return json.dumps(
+        {
+            **about,
+            "figures": [
+                {"key": row.key, "title": row.title, "source": row.source, "definition": row.words} for row in rows
+            ],
+            "lanes": [
+                {"label": label, **{row.key: row.cells[lane].value for row in rows},
+                 "ledger": [asdict(line) for line in ledgers[lane] or []] if ledgers else []}
+                for lane, label in enumerate(labels)
+            ],
+        },
+        ensure_ascii=False,
+        indent=1,
+    )  # fmt: skip
+
+
+def html(rows: Sequence[Row], titles: Sequence[str], numbers: Sequence[int], theme: str = "light") -> str:
+    """The table as HTML; all texts are escaped.
+
+    Args:
+        titles, numbers: the lanes' names and places in the run, for their chips.
+        theme: the page's, light or dark.
+    """
+    head = "".join(
+        f'<th scope="col">{chip(number)}<span>{escape(title)}</span></th>'
+        for number, title in zip(numbers, titles, strict=True)
+    )
+    body = "".join(
+        f'<tr><th scope="row">{escape(row.title)}<small>{escape(row.source)}</small></th>'
+        + "".join(_td(cell) for cell in row.cells)
+        + "</tr>"
+        for row in rows
+    )
+    return (
+        f"<style>{STYLE}.sd-table{{--sd-page:{PAGE[theme]}}}</style>"
+        '<div class="sd-scroll" tabindex="0" role="region" aria-label="Figures of all lanes">'
+        f'<table class="sd-table"><thead><tr><th scope="col">Figure</th>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+PAGE = {
+    "light": "#fbfaf8",
+    "dark": "#14181f",
+}  # as in .streamlit/config.toml: what scrolls passes below the titles
+STYLE = """
+.sd-scroll{overflow-x:auto;max-width:100%}
+.sd-table{border-collapse:separate;border-spacing:0;width:100%;font-variant-numeric:tabular-nums;font-size:.95rem}
+.sd-table th,.sd-table td{padding:.5rem .75rem;text-align:left;vertical-align:top;
+border-bottom:1px solid color-mix(in srgb,currentColor 16%,transparent);min-width:8.5rem}
+.sd-table thead th{vertical-align:bottom;font-weight:600}
+.sd-table thead th span{overflow-wrap:anywhere}
+.sd-table thead th>span:last-child{display:block;margin-top:.35rem;font-size:.875rem;line-height:1.3}
+.sd-table tbody th,.sd-table thead th:first-child{font-weight:600;position:sticky;left:0;z-index:1;
+background:var(--sd-page);min-width:9rem}
+.sd-table small{display:block;font-weight:400;font-size:.8rem;opacity:.78;line-height:1.35}
+.sd-table td b{font-weight:650;font-size:1.02rem}
+.sd-table td i{display:block;height:4px;border-radius:2px;margin-top:.3rem;background:currentColor;opacity:.55}
+@media (max-width:600px){.sd-table th,.sd-table td{padding:.4rem .5rem;min-width:7.2rem}
+.sd-table tbody th,.sd-table thead th:first-child{min-width:6.8rem}}
+"""
+
+
+def _td(cell: Cell) -> str:
+    bar = f'<i style="width:{max(2.0, 100 * min(1.0, cell.bar)):.1f}%"></i>' if cell.bar is not None else ""
+    note = f"<small>{escape(cell.note)}</small>" if cell.note else ""
+    return f"<td><b>{escape(cell.text)}</b>{note}{bar}</td>"
+
+
+def _speedup(plain: Trace, trace: Trace, lane: Settings, number: int, repeats: Sequence[Measured]) -> Cell:
+    if number == 0:
+        return Cell("1×", {"value": 1.0}, "the baseline")
+    bound = "a bound: drafting is not counted" if PROPOSERS[lane.proposer].unpaid else ""
+    found = speedups(repeats, number)
+    if found:
+        middle, low, high = median(found), min(found), max(found)
+        value = {"value": middle, "low": low, "high": high, "repeats": len(found)}
+        note = (
+            f"{low:.2f} to {high:.2f} in {len(found)} repeats" if len(found) > 1 else "one repeat, no spread"
+        )
+        return Cell(f"{middle:.2f}×", value, "; ".join(filter(None, (note, bound))))
+    once = measured_speedup(plain.stats, trace.stats)
+    if once is None:
+        return Cell(NOTHING, None, f"fewer than {LEAST_TOKENS} tokens in a lane")
+    return Cell(f"{once:.2f}×", {"value": once, "repeats": 1}, bound or "one run, no spread")
+
+
+def _figure(value: float | None, form: str) -> Cell:
+    return Cell(NOTHING) if value is None else Cell(form.format(value), value)
+
+
+def _alpha(trace: Trace) -> Cell:
+    stats = trace.stats
+    judged = stats.accepted + stats.rejected
+    if stats.acceptance_rate is not None:
+        low, high = wilson(stats.accepted, judged)
+        value = {"value": stats.acceptance_rate, "low": low, "high": high, "judged": judged}
+        return Cell(f"{stats.acceptance_rate:.2f}", value, f"{low:.2f} to {high:.2f}, of {judged:,} judged")
+    if stats.acceptance_by_depth:
+        first = " · ".join(f"{rate:.2f}" for rate in stats.acceptance_by_depth[:4])
+        return Cell(first, {"by_depth": stats.acceptance_by_depth}, "by depth, from the first")
+    return Cell(NOTHING, None, "nothing was judged")
+
+
+def _wasted(trace: Trace) -> Cell:
+    stats = trace.stats
+    wasted = stats.proposed - stats.accepted
+    share = wasted / stats.proposed if stats.proposed else None
+    note = f"{share:.0%} of what was proposed" if share is not None else "nothing was proposed"
+    return Cell(f"{wasted:,}", {"value": wasted, "share": share}, note, share)
+
+
+def _seconds(trace: Trace, name: str) -> Cell:
+    seconds, whole = float(getattr(trace.stats, name)), trace.stats.decode_s
+    share = seconds / whole if whole else None
+    return Cell(f"{seconds:.3f} s", seconds, f"{share:.0%} of the time" if share is not None else "", share)
+
+
+def _memory(lines: list[Line] | None) -> Cell:
+    if lines is None:
+        return Cell(NOTHING, None, "the models are no longer loaded")
+    size = total(lines)
+    return Cell(megabytes(size), size)
+
+
+def megabytes(size: int) -> str:
+    """Bytes in words."""
+    return (
+        f"{size / 1e9:.2f} GB"
+        if size >= 1e9
+        else f"{size / 1e6:.1f} MB"
+        if size >= 1e5
+        else f"{size / 1e3:.1f} kB"
+    )
+
+
+def _text(plain: Trace, trace: Trace) -> Cell:
+    found = distance(plain, trace)
+    value = {"value": "lossless" if found.lossless else "lossy", "share": found.share, "source": found.source}
+    return Cell(found.short, value, found.source)
+
+
+def _cell_text(label: str) -> str:
+    """A label that no spreadsheet runs as a formula."""
+    return f"'{label}" if label[:1] in "=+-@" else label

@@ -1,0 +1,95 @@
+"""Everything of a comparison to take along: the table, the traces, and a lane as settings of other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from specdec_core import portable
+from specdec_core.ledger import Line
+from specdec_core.trace import Trace
+
+from .. import services
+from ..run import Run
+from ..text import plain
+from . import repeats
+from .table import frame, table, to_json
+
+
+def show(
+    run: Run, traces: Sequence[Trace], numbers: Sequence[int], ledgers: Sequence[list[Line] | None]
+) -> None:
+    """Downloads on top, settings below."""
+    labels = [run.request.labels[number] for number in numbers]
+    lanes = [run.request.lanes[number] for number in numbers]
+    rows = table(traces, lanes, repeats.rows(run), ledgers)
+    st.markdown("**The table**")
+    with st.container(horizontal=True):
+        _download("CSV", "csv", "text/csv", run, lambda: frame(rows, labels).to_csv(index=False))
+        _download(
+            "JSON",
+            "json",
+            "application/json",
+            run,
+            lambda: to_json(rows, labels, _about(run, traces), ledgers),
+        )
+    st.markdown("**The traces**")
+    with st.container(horizontal=True):
+        for number, label in zip(numbers, labels, strict=True):
+            st.link_button(
+                plain(label),
+                f"{run.trace_path(number)}?download=1",
+                icon=":material/data_object:",
+                help="The complete record of this lane. It replays without a model.",
+            )
+    st.markdown("**A lane's settings in other programs**")
+    options = list(range(len(numbers)))
+    best = repeats.recommendation(run)
+    wished = numbers.index(best.best) if best and best.best in numbers else len(numbers) - 1
+    at = st.selectbox("Lane", options, index=wished, format_func=labels.__getitem__, key="portable_lane")
+    header, lane = traces[at].header, lanes[at]
+    draft = header.draft.name if header.draft else None
+    models = services.shelf().ready(run.request.choice)
+    layers = getattr(getattr(getattr(models, "target", None), "model", None), "config", None)
+    st.caption(f"transformers {portable.TRANSFORMERS} · checked by tests against the installed version")
+    st.code(
+        portable.transformers_code(
+            lane, header.target.name, draft, header.dtype, getattr(layers, "num_hidden_layers", None)
+        ),
+        language="python",
+        wrap_lines=True,
+    )
+    st.caption("vLLM · by its documentation of 2026, not run here")
+    st.code(portable.vllm_code(lane, header.target.name, draft), language="bash", wrap_lines=True)
+
+
+def _download(title: str, kind: str, mime: str, run: Run, data: Any) -> None:
+    st.download_button(
+        title,
+        data=data,
+        file_name=f"specdec-compare-{run.id}.{kind}",
+        mime=mime,
+        on_click="ignore",
+        icon=":material/table_view:",
+        key=f"table-{kind}",
+    )
+
+
+def _about(run: Run, traces: Sequence[Trace]) -> dict[str, Any]:
+    """What has to be said beside the figures."""
+    header = traces[0].header
+    return {
+        "format": "specdec-comparison",
+        "version": 1,
+        "run": run.id,
+        "created": header.created,
+        "machine": header.machine,
+        "device": header.device,
+        "dtype": header.dtype,
+        "packages": header.packages,
+        "target": header.target.name,
+        "prompt": run.request.prompt,
+        "settings": [lane.model_dump(mode="json") for lane in run.request.lanes],
+    }

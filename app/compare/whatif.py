@@ -1,0 +1,148 @@
+"""What the what-if view can be asked, how an address says so, and what it answers. Nothing here imports streamlit.
+
+Keys of the address: wp the profile, wb the batch, wc the context, wt and wd the sizes of a modelled machine's target
+and draft.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from specdec_core.costs import Costs
+from specdec_core.errors import SettingsError
+from specdec_core.profiles import Modelled, Profile, Recorded, shipped
+from specdec_core.shapes import SHAPES, shape
+from specdec_core.trace import Trace
+from specdec_core.whatif import WhatIf, on_clock
+
+KEYS = ("wp", "wb", "wc", "wt", "wd")  # what this view keeps in the address
+BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+CONTEXTS = (128, 512, 2_048, 8_192, 32_768)  # of modelled machines, the default first
+TARGETS = ("8B", "70B", "3B", "1.5B", "1B", "0.5B")
+NAMES = {"wp": "machine", "wb": "batch", "wc": "context", "wt": "target size", "wd": "draft size"}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What the address asks for, as far as it makes sense."""
+
+    profile: str
+    batch: int
+    context: int
+    target: str | None = None
+    draft: str | None = None
+
+
+@cache
+def profiles() -> tuple[dict[str, Profile], list[str]]:
+    """The profiles that ship, and what is wrong with those that cannot be read."""
+    return shipped()
+
+
+def options(known: Mapping[str, Profile], params: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """What can be chosen under each key, with its words, the default first; later keys follow from earlier ones."""
+    found = {"wp": {name: f"{one.kind} · {one.label}" for name, one in known.items()}}
+    name = params.get("wp", "")
+    profile = known[name if name in known else next(iter(known))]
+    if isinstance(profile, Recorded):
+        batch = int(one_of(params.get("wb"), [str(one) for one in profile.batches]))
+        found["wb"] = {str(one): str(one) for one in profile.batches}
+        found["wc"] = {str(one): f"{one:,} tokens" for one in profile.contexts(batch)}
+        return found
+    found["wt"] = {size: f"{size} ({SHAPES[size].title})" for size in TARGETS}
+    target = shape(one_of(params.get("wt"), list(found["wt"])))
+    smaller = [one for one in SHAPES.values() if one.parameters < target.parameters]
+    # The usual draft has about an eighth of the target's parameters.
+    smaller.sort(key=lambda one: abs(one.parameters / target.parameters - 1 / 8))
+    found["wd"] = {one.name: f"{one.name} ({one.title})" for one in smaller}
+    found["wb"] = {str(one): str(one) for one in BATCHES}
+    found["wc"] = {str(one): f"{one:,} tokens" for one in CONTEXTS}
+    return found
+
+
+def problems(known: Mapping[str, Profile], params: Mapping[str, str]) -> list[str]:
+    """A sentence for every value of the address that cannot be used."""
+    offered, found = options(known, params), []
+    for key in KEYS:
+        if key in params and key not in offered:
+            found.append(
+                f"The link names a {NAMES[key]}, and the chosen machine was recorded with its own; it is left out."
+            )
+        elif key in params and params[key] not in offered[key]:
+            used = next(iter(offered[key].values()))
+            given = params[key] if len(params[key]) <= 40 else params[key][:37] + "…"
+            found.append(
+                f"The link asks for the {NAMES[key]} “{given}”, which there is not here; “{used}” is used."
+            )
+    return found
+
+
+def costs_of(profile: Profile, choice: Choice) -> Costs:
+    """What passes cost under the choice.
+
+    Raises:
+        SettingsError: one sentence, if the models do not fit in the machine's memory.
+    """
+    if isinstance(profile, Recorded):
+        return profile.costs(choice.batch, choice.context)
+    return profile.costs(choice.batch, choice.context, choice.target or TARGETS[0], choice.draft)
+
+
+def told_of(traces: Sequence[Trace], profile: Profile, costs: Costs) -> list[WhatIf | str]:
+    """Each lane on the profile's clock, or the sentence why it cannot be."""
+    found: list[WhatIf | str] = []
+    for trace in traces:
+        try:
+            found.append(on_clock(trace, profile, costs, layers_of(trace)))
+        except SettingsError as error:
+            found.append(str(error))
+    return found
+
+
+def layers_of(trace: Trace) -> int | None:
+    """How many layers the target has that wrote the trace, if a recorded profile knows it by name."""
+    named = (one.target for one in profiles()[0].values() if isinstance(one, Recorded))
+    return next((part.layers for part in named if part.name == trace.header.target.name), None)
+
+
+def sentences(
+    labels: Sequence[str],
+    measured: Sequence[float | None],
+    told: Sequence[WhatIf],
+    profile: Profile,
+    choice: Choice,
+) -> list[str]:
+    """What changed: what the widest pass costs there, why, and what becomes of the lane that sends it."""
+    if not told:
+        return []
+    lane = max(range(len(told)), key=lambda at: max(told[at].widths))
+    one, width = told[lane], max(told[lane].widths)
+    costs = one.costs
+    said = [
+        f"At batch {costs.batch} on {profile.label} ({costs.pair}), a target pass over {width} tokens costs "
+        f"{costs.ratio(width):.2f} plain passes"
+        + (f" and a draft pass {costs.cost_ratio:.2f}." if costs.cost_ratio is not None else ".")
+    ]
+    once = measured[lane]
+    said.append(
+        f"{labels[lane]}: {one.speedup:.2f}× there ({one.kind})"
+        + (f"; measured: {once:.2f}×." if once is not None else "; not measured, for want of a plain lane.")
+    )
+    if isinstance(profile, Modelled) and choice.target:
+        knee = profile.knee(shape(choice.target), costs.batch, costs.context)
+        said.append(
+            "However wide it is, a pass is busy moving weights there: guesses cost next to nothing."
+            if knee is None
+            else f"From {knee:,} tokens on, a pass computes for longer than it moves weights and memory: further "
+            "guesses then cost in proportion."
+            if knee > 1
+            else "Already a pass over one token computes for longer than it moves: guesses cost in proportion."
+        )
+    return said
+
+
+def one_of(asked: str | None, offered: Sequence[str]) -> str:
+    """What was asked for, or the default."""
+    return asked if asked is not None and asked in offered else offered[0]

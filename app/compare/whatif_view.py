@@ -1,0 +1,179 @@
+"""What if it ran elsewhere? The lanes' recorded rounds under another machine's clock, beside what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+
+from specdec_core.costs import Costs
+from specdec_core.errors import SettingsError
+from specdec_core.profiles import Profile
+from specdec_core.trace import Trace
+from specdec_core.whatif import WhatIf
+
+from .. import numbers
+from ..glossary import define
+from ..text import plain
+from ..widgets import pick
+from . import whatif as core
+
+
+@st.fragment
+def show(traces: Sequence[Trace], labels: Sequence[str]) -> None:
+    """The view of a comparison's lanes; plain decoding among them is the measured baseline."""
+    known, bad = core.profiles()
+    for problem in bad:
+        st.warning(plain(problem), icon=":material/broken_image:")
+    lanes = [lane for lane, trace in enumerate(traces) if trace.header.settings.get("proposer") != "none"]
+    if not known or not lanes:
+        st.info(
+            "There is no profile to put the rounds on."
+            if not known
+            else "Plain decoding has nothing to win or lose elsewhere: add a lane that guesses.",
+            icon=":material/schedule:",
+        )
+        return
+    st.markdown(
+        "The same recorded rounds on another machine's clock. What was guessed and accepted stays; only time is "
+        "asked anew."
+    )
+    slot = st.container()
+    wrong = core.problems(known, _address())
+    choice = _choose(known)
+    # The choices have mended the address by now; what was wrong with it is said until it changes again.
+    said, address = st.session_state.get("whatif_link", ([], None))
+    said = wrong or (said if address == _address() else [])
+    st.session_state.whatif_link = (said, _address())
+    if said:
+        slot.warning("  \n".join(map(plain, said)), icon=":material/link_off:")
+    profile = known[choice.profile]
+    try:
+        costs = core.costs_of(profile, choice)
+    except SettingsError as error:
+        st.warning(plain(str(error)), icon=":material/memory:")
+        return
+    results = core.told_of([traces[lane] for lane in lanes], profile, costs)
+    told = [one if isinstance(one, WhatIf) else None for one in results]
+    names = [labels[lane] for lane in lanes]
+    plain_lane = next((one for one in traces if one.header.settings.get("proposer") == "none"), None)
+    measured = [
+        numbers.measured_speedup(plain_lane.stats, traces[lane].stats) if plain_lane else None
+        for lane in lanes
+    ]
+    shown = [(name, once, one) for name, once, one in zip(names, measured, told, strict=True) if one]
+    words = core.sentences(
+        [name for name, _, _ in shown], [once for _, once, _ in shown], [one for _, _, one in shown], profile, choice
+    )  # fmt: skip
+    if words:
+        st.markdown(f"**{plain(words[0])}** " + plain(" ".join(words[1:])))
+    for name, result in zip(names, results, strict=True):
+        if isinstance(result, str):
+            st.caption(f":material/block: {plain(name)}: {plain(result)}")
+    _charts(names, lanes, measured, told, costs, profile, traces[lanes[0]])
+    _table(shown)
+    _assumptions(profile, [one for one in told if one])
+
+
+def _charts(
+    names: Sequence[str],
+    lanes: Sequence[int],
+    measured: Sequence[float | None],
+    told: Sequence[WhatIf | None],
+    costs: Costs,
+    profile: Profile,
+    first: Trace,
+) -> None:
+    from ..charts import whatif  # plotly takes a while to import and is needed here only
+    from ..charts.draw import draw
+
+    here = f"{first.header.machine}, {first.header.created[:10]}"
+    with st.grid(2, min_column_width=380, gap="medium"):
+        with st.container():
+            draw(whatif.clocks(names, measured, told, here), "whatif-clocks")
+        with st.container():
+            draw(whatif.widths(costs, names, lanes, told, profile.provenance), "whatif-widths")
+
+
+def _table(shown: Sequence[tuple[str, float | None, WhatIf]]) -> None:
+    """The figures behind the bars, each in a column that says what it is."""
+    if not shown:
+        return
+    kind = shown[0][2].kind
+    rows = [
+        {
+            "lane": plain(name),
+            "speedup, measured": "—" if once is None else f"{once:.2f}×",
+            f"speedup, {kind}": f"{one.speedup:.2f}×" + (" (a bound)" if one.unpaid else ""),
+            f"tokens/s of a text, {kind}": f"{one.tokens_per_second:,.0f}",
+            f"drafting, {kind}": f"{one.draft_s / one.seconds:.0%} of the time",
+            "rounds": f"{len(one.rounds):,}",
+        }
+        for name, once, one in shown
+    ]
+    plain_speed = 1.0 / shown[0][2].costs.target(1)
+    st.table(rows, hide_index=True)
+    st.caption(f"{kind} · plain decoding there: {plain_speed:,.0f} tokens/s of a text")
+
+
+def _assumptions(profile: Profile, told: Sequence[WhatIf]) -> None:
+    with st.expander("What this assumes", icon=":material/fact_check:", key="whatif-assumptions"):
+        st.markdown(f"**{plain(profile.label)}** · {profile.kind}")
+        st.markdown("\n".join(f"- {plain(said)}" for said in profile.assumptions))
+        st.markdown("**The rounds**")
+        priced = dict.fromkeys(said for one in told for said in one.assumptions)
+        last = "What a round spends outside of models is not carried over: searching, judging, Python."
+        st.markdown("\n".join(f"- {plain(said)}" for said in [*priced, last]))
+
+
+def _choose(known: Mapping[str, Profile]) -> core.Choice:
+    """The controls; each is in the address, and what no longer fits gives way to its default."""
+    machines = core.options(known, {})["wp"]
+    _settle("wp", machines)
+    words = (
+        "Recorded: times that were measured on the machine named. Modelled: a roofline made of its published figures; "
+        "what it assumes stands below.\n\n" + define("Provenance")
+    )
+    machine = pick("Machine", machines, "wp", words)
+    picked = {"wp": machine}
+    with st.grid(4, min_column_width=170, gap="small"):
+        for key, label, words in (
+            ("wt", "Target size", "Whose passes are priced. What was accepted stays as it was recorded."),
+            ("wd", "Draft size", "Used by lanes that draft with a model of their own."),
+            ("wb", "Batch", "How many texts are decoded together. Their tokens share the weights' way from memory, so "
+             "a pass gets full sooner: speculation pays less and less."),
+            ("wc", "Context", "How many tokens of each text lie in the KV memory, at every round."),
+        ):  # fmt: skip
+            offered = core.options(known, picked).get(key)
+            _settle(key, offered or {})
+            if offered is None:
+                st.query_params.pop(key, None)
+                continue
+            if key == "wb" and len(offered) > 1:
+                picked[key] = _slide(label, list(offered), key, words)
+            else:
+                picked[key] = pick(label, offered, key, words)
+    return core.Choice(picked["wp"], int(picked["wb"]), int(picked["wc"]), picked.get("wt"), picked.get("wd"))
+
+
+def _settle(key: str, offered: Mapping[str, str]) -> None:
+    """Forget a choice that is no longer offered."""
+    if st.session_state.get(key) not in offered:
+        st.session_state.pop(key, None)
+
+
+def _slide(label: str, offered: list[str], key: str, words: str) -> str:
+    """As `pick`, for values in their order."""
+    if key not in st.session_state:
+        st.session_state[key] = core.one_of(st.query_params.get(key), offered)
+    picked = str(st.select_slider(label, offered, key=key, help=words))
+    if picked == offered[0]:
+        st.query_params.pop(key, None)
+    elif st.query_params.get(key) != picked:
+        st.query_params[key] = picked
+    return picked
+
+
+def _address() -> dict[str, str]:
+    """This view's part of the address."""
+    return {key: value for key, value in st.query_params.to_dict().items() if key in core.KEYS}

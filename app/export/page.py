@@ -1,0 +1,295 @@
+"""The page that holds traces and plays them: a head in plain HTML, the records as JSON, the player's code, and no more.
+
+The same traces give the same bytes. The page's own policy forbids every request; its one script runs by its hash.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import zlib
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from specdec_core.errors import SettingsError, SpecdecError
+from specdec_core.settings import Settings
+from specdec_core.trace import Header, Trace
+
+from .linker import link
+
+PLAYER = Path(__file__).resolve().parent.parent / "player" / "static"
+ENTRY, OPEN = "export.js", "openPage"
+PACK_BYTES = 400_000  # a record above this is packed; below, whoever looks at the page's source can read it
+PROMPT_SHOWN = 4_000  # characters
+ONE_RUN_S = 120  # lanes of one race are begun within this time
+
+USUAL = Settings()
+# Settings that are always told; the others where they are not the usual.
+ALWAYS = ("proposer", "rule", "draft_length", "max_new_tokens", "temperature", "seed")
+
+PRINTED = """
+@media print {
+  .player .controls, .player .help-box, .player .how, .player .picture { display: none !important; }
+  .player .pane { block-size: auto !important; max-block-size: none !important; overflow: visible !important; }
+}
+"""
+
+
+def make(
+    traces: Sequence[Trace],
+    labels: Sequence[str] | None = None,
+    *,
+    title: str | None = None,
+    cursor: dict[str, int] | None = None,
+) -> str:
+    """A complete HTML document that plays `traces`, one lane each, the last one leading.
+
+    Args:
+        traces: lanes of one prompt, the baseline first.
+        labels: what the lanes are called; by default after their settings.
+        title: the page's heading; by default it names the leading lane.
+        cursor: where the player opens; by default at the end.
+
+    Raises:
+        SpecdecError: one sentence, if there are no lanes, too many, or lanes of different prompts.
+    """
+    from specdec_core.lanes import MAX_LANES  # here, like the tables below: it brings torch
+
+    if not 1 <= len(traces) <= MAX_LANES:
+        raise SettingsError(f"A page shows 1 to {MAX_LANES} traces as lanes, got {len(traces)}.")
+    if any(trace.header.prompt != traces[0].header.prompt for trace in traces):
+        raise SettingsError("The lanes of a page share one prompt, and these do not; export them one by one.")
+    names = [label(trace) for trace in traces] if labels is None else list(labels)
+    if len(names) != len(traces):
+        raise SettingsError(f"Every lane has a label: there are {len(traces)} lanes and {len(names)} labels.")
+    heading = title or f"Speculative decoding, replayed: {names[-1]}"
+    code, style = _code()
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{b64encode(sha256(code.encode()).digest()).decode()}'; "
+        "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+    records = "\n".join(_record(trace.to_json()) for trace in traces)
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="Specdec Lab">
+<title>{_text(heading)}</title>
+<link rel="icon" href="data:,">
+<style>{_style("page.css")}</style>
+<style id="player-style" media="not all">{style}</style>
+</head>
+<body>
+{_head(traces, names, heading)}
+<main>
+<p id="notice" role="status">The player needs JavaScript; the record itself stands in this page as JSON.</p>
+<div id="player"></div>
+</main>
+{_foot(traces)}
+<script type="application/json" id="settings">{_json(_settings(traces, names, cursor))}</script>
+{records}
+<script>{code}</script>
+</body>
+</html>
+"""
+
+
+def label(trace: Trace) -> str:
+    """What a lane is called, after its settings."""
+    from specdec_core.proposers import PROPOSERS
+    from specdec_core.rules import RULES
+
+    try:
+        settings = Settings(**trace.header.settings)
+        kind, rule = PROPOSERS[settings.proposer], RULES[settings.rule]
+        chain = kind.drafts(settings) == "chain" and "length" in kind.heeds
+    except (SpecdecError, KeyError, TypeError):  # a record of another version of the core, or a hostile one
+        return str(trace.header.settings.get("proposer", "A lane"))[:60]
+    words = [kind.title]
+    if chain:
+        upto = "" if settings.length_policy == USUAL.length_policy else "up to "
+        words.append(f"γ {upto or '= '}{settings.draft_length}")
+    if not rule.lossless:
+        words.append("lossy")
+    return ", ".join(words)
+
+
+def of_one_run(traces: Sequence[Trace]) -> bool:
+    """Whether the lanes were raced together, so that their times may be compared."""
+    heads = [trace.header for trace in traces]
+    same = {
+        (head.machine, head.device, head.dtype, head.target.name, tuple(head.prompt_ids)) for head in heads
+    }
+    times = [_time(head) for head in heads]
+    if len(heads) > 1 and (len(same) > 1 or None in times):
+        return False
+    known = [time for time in times if time is not None]
+    return not known or max(known) - min(known) <= ONE_RUN_S
+
+
+def _settings(traces: Sequence[Trace], names: list[str], cursor: dict[str, int] | None) -> dict[str, Any]:
+    """What the player is told beside the traces; the keys are those of its `Data`."""
+    from specdec_core.rules import RULES
+
+    from ..numbers import LEAST_TOKENS
+
+    used = {str(trace.header.settings.get("rule")) for trace in traces} & RULES.keys()
+    return {
+        "labels": names,
+        "mode": "replay",
+        "events": None,
+        "provenance": "recorded",
+        "provenance_note": _place(traces),
+        "cursor": cursor or {},
+        "autoplay": False,
+        "compared": of_one_run(traces),
+        "rules": {
+            name: {"title": RULES[name].title, "lossless": RULES[name].lossless} for name in sorted(used)
+        },
+        "least": LEAST_TOKENS,
+    }
+
+
+def _head(traces: Sequence[Trace], names: list[str], heading: str) -> str:
+    prompt = traces[0].header.prompt
+    shown = _text(prompt[:PROMPT_SHOWN])
+    if len(prompt) > PROMPT_SHOWN:
+        shown += f"… ({len(prompt):,} characters in all; the record below has every one)"
+    notes = [
+        f"Recorded on {_place(traces)}. Times, probabilities and coins are those of that run; "
+        "nothing is decoded again here, and no model is needed."
+    ]
+    if not of_one_run(traces):
+        notes.append("The lanes were recorded in separate runs, so their times are not compared.")
+    for name, trace in zip(names, traces, strict=True):
+        if broken := trace.audit():
+            notes.append(f"The record of “{name}” is not sound: {broken[0]}")
+    paragraphs = "\n".join(f"<p>{_text(note)}</p>" for note in notes)
+    return f"""<header>
+<h1>{_text(heading)}</h1>
+{paragraphs}
+<details>
+<summary>Prompt, settings, models and versions</summary>
+<pre>{shown}</pre>
+<div class="facts" tabindex="0" role="region" aria-label="Settings of each lane">
+{_table(names, _facts(traces))}
+</div>
+</details>
+</header>"""
+
+
+def _foot(traces: Sequence[Trace]) -> str:
+    version = traces[-1].header.packages.get("specdec_core", "")
+    return f"""<footer>
+<p>Made with Specdec Lab{_text(f" {version}" if version else "")}. This file is complete: it makes no requests,
+and it plays wherever it is opened. The place you stand at is in its address, behind the #.</p>
+<div id="saving"></div>
+<p>A saved record is read by <code>specdec_core.Trace.from_json</code>, by <code>python -m specdec_core export</code>,
+which makes a page like this one, and by the import of the lab's library.</p>
+</footer>"""
+
+
+def _facts(traces: Sequence[Trace]) -> list[tuple[str, list[str]]]:
+    """Rows of the table: a name, and a text for each lane."""
+    heads = [trace.header for trace in traces]
+    usual = USUAL.model_dump(mode="json")
+    names = dict.fromkeys(name for head in heads for name in [*usual, *head.settings])
+    rows = []
+    for name in names:
+        values = [head.settings.get(name) for head in heads]
+        if name in ALWAYS or any(value not in (None, usual.get(name)) for value in values):
+            rows.append((name.replace("_", " "), [_value(value) for value in values]))
+    rows += [
+        ("target", [f"{head.target.name}, {head.target.parameters:,} parameters" for head in heads]),
+        ("draft", [f"{head.draft.name}, {head.draft.parameters:,} parameters" if head.draft else "" for head in heads]),
+        ("heads", [", ".join(info.name for info in head.heads) for head in heads]),
+        ("device", [f"{head.device}, {head.dtype}" for head in heads]),
+        ("machine", [head.machine for head in heads]),
+        ("recorded", [head.created for head in heads]),
+        ("versions", [", ".join(f"{name} {number}" for name, number in head.packages.items()) for head in heads]),
+        ("ended by", [trace.end for trace in traces]),
+        ("record", [head.id for head in heads]),
+    ]  # fmt: skip
+    return [(name, values) for name, values in rows if any(values)]
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} = {_value(given)}" for name, given in value.items())
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _table(names: list[str], rows: Iterable[tuple[str, list[str]]]) -> str:
+    head = "".join(f'<th scope="col">{_text(name)}</th>' for name in names)
+    body = "\n".join(
+        f'<tr><th scope="row">{_text(name)}</th>{"".join(f"<td>{_text(value[:600])}</td>" for value in values)}</tr>'
+        for name, values in rows
+    )
+    return f"<table>\n<thead><tr><td></td>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+
+
+def _place(traces: Sequence[Trace]) -> str:
+    """The machines and days of the recording, in words."""
+    places = dict.fromkeys(f"{trace.header.machine}, {trace.header.created[:10]}" for trace in traces)
+    return " and ".join(places)
+
+
+def _time(head: Header) -> float | None:
+    try:
+        return datetime.fromisoformat(head.created).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _record(text: str) -> str:
+    if len(text) <= PACK_BYTES:
+        return f'<script type="application/json" class="trace">{_inert(text)}</script>'
+    packed = b64encode(zlib.compress(text.encode(), level=9)).decode()
+    return f'<script type="application/json" class="trace" data-packed="deflate">"{packed}"</script>'
+
+
+def _json(value: Any) -> str:
+    return _inert(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def _inert(text: str) -> str:
+    """JSON that cannot end the element it stands in; it reads the same."""
+    return text.replace("<", "\\u003c")
+
+
+def _text(text: str) -> str:
+    """Text as HTML; control characters as their signs, since HTML cannot hold them."""
+    visible = re.sub(
+        r"[\x00-\x08\x0b-\x1f\x7f]",
+        lambda found: chr(0x2400 + min(ord(found[0]), 0x21)),
+        text.replace("\r\n", "\n"),
+    )
+    return html.escape(visible)
+
+
+def _code() -> tuple[str, str]:
+    """The player's code and style, linked once for each state of its files."""
+    return _linked(tuple((path.name, path.stat().st_mtime_ns) for path in sorted(PLAYER.iterdir())))
+
+
+@cache
+def _linked(_files: tuple[tuple[str, int], ...]) -> tuple[str, str]:
+    sheets = [path.read_text(encoding="utf-8") for path in sorted(PLAYER.glob("*.css"))]
+    return link(PLAYER, ENTRY, OPEN), _sealed("\n".join([*sheets, PRINTED]))
+
+
+@cache
+def _style(name: str) -> str:
+    return _sealed(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+
+
+def _sealed(css: str) -> str:
+    return css.replace("</", "<\\/")

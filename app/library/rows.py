@@ -1,0 +1,165 @@
+"""How runs look in a list: one card each, with what tells it apart and its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import streamlit as st
+
+from specdec_core.proposers import PROPOSERS
+
+from ..text import count, plain
+from . import entries
+from .listing import Entry, side_by_side
+from .recorded import Example
+from .store import Saved
+from .summary import Summary
+
+ENDS = {"length": "length reached", "eos": "the model ended it", "stop": "stop text", "cancelled": "stopped"}
+STYLE = """<style>
+[class*="st-key-open-"] button, [class*="st-key-open-"] button > div { justify-content: flex-start; text-align: left; }
+[class*="st-key-open-"] button p { text-align: left; font-size: 1rem; }
+</style>"""  # Streamlit has buttons in the middle only, and these are headings
+MOST_LANES = 3  # whose figures a card shows
+Act = Callable[[str], None]
+
+
+def row(entry: Entry, picked: Sequence[str], on_open: Act, on_pick: Act) -> None:
+    """A kept run: its name opens it; who guessed, when, and how it went."""
+    saved = entry.source
+    assert isinstance(saved, Saved)
+    with st.container(border=True, key=f"row-{entry.key}"):
+        what, figures, choose = st.columns([5, 3, 1.2], vertical_alignment="center")
+        with what, st.container(gap="xxsmall"):
+            _title(entry, on_open)
+            marks = [when(saved.created)]
+            if entries.imported(entry):
+                marks.append("**imported, recorded elsewhere**")
+            if saved.link:
+                marks.append("shared by link")
+            if any(lane.problem for lane in entry.lanes):
+                marks.append("**fails its audit**")
+            named = [plain(entries.start(entry.prompt))] if saved.name else []
+            lanes = ", ".join(plain(lane.label) for lane in entry.guessing[:MOST_LANES])
+            st.caption("  \n".join([*named, " · ".join([lanes, *marks])]))
+        with figures:
+            _figures(entry)
+        with choose:
+            _pick(entry, picked, on_pick)
+
+
+def card(entry: Entry, picked: Sequence[str], on_open: Act, on_pick: Act) -> None:
+    """A recorded example: its title opens it; what to look for, and its figures."""
+    example = entry.source
+    assert isinstance(example, Example)
+    with st.container(border=True, height="stretch", key=f"row-{example.id}", gap="xsmall"):
+        _title(entry, on_open)
+        st.markdown(plain(example.look_for))
+        st.caption(f"{plain(entry.lanes[-1].label)} on “{plain(entries.start(entry.prompt))}”")
+        _figures(entry)
+        _pick(entry, picked, on_pick)
+
+
+def _title(entry: Entry, on_open: Act) -> None:
+    st.button(
+        f"**{plain(entry.title)}**",
+        key=f"open-{entry.key}",
+        type="tertiary",
+        icon=":material/play_circle:",
+        on_click=on_open,
+        args=(entry.key,),
+        wrap=True,
+    )
+
+
+def _pick(entry: Entry, picked: Sequence[str], on_pick: Act) -> None:
+    st.checkbox(
+        "Compare",
+        value=entry.key in picked,
+        key=f"pick-{entry.key}-{entry.key in picked}",
+        on_change=on_pick,
+        args=(entry.key,),
+    )
+
+
+def _figures(entry: Entry) -> None:
+    lines = [figures(lane, elsewhere=not _measured_here(entry)) for lane in entry.guessing[:MOST_LANES]]
+    if len(entry.guessing) > MOST_LANES:
+        lines.append(f"and {count(len(entry.guessing) - MOST_LANES, 'lane')} more")
+    st.markdown("  \n".join(lines))
+
+
+def _measured_here(entry: Entry) -> bool:
+    return isinstance(entry.source, Saved) and not entries.imported(entry)
+
+
+def figures(lane: Summary, *, elsewhere: bool) -> str:
+    """A lane's tokens per pass and its speedup, each with where it comes from."""
+    passes = f"**{lane.tokens_per_pass:.2f}** tokens per pass" if lane.tokens_per_pass else "no target pass"
+    if lane.plain:
+        speed = f"{lane.tokens_per_second:.0f} tokens/s" if lane.tokens_per_second else "not timed"
+        return f"{passes} · {speed} {'recorded' if elsewhere else 'measured'}"
+    return f"{passes} · {speedup(lane, elsewhere=elsewhere)}"
+
+
+def speedup(lane: Summary, *, elsewhere: bool) -> str:
+    """A lane's speedup over the plain lane of its own run, and of what kind the figure is."""
+    if lane.speedup is None:
+        return "no speedup: no baseline in the same run" if lane.tokens >= 16 else "too short for a speedup"
+    kind = PROPOSERS.get(lane.proposer)
+    word = "recorded" if elsewhere else "measured"
+    if kind and kind.unpaid:
+        return f"**{lane.speedup:.2f}×** speedup, a bound: drafting is not counted"
+    return f"**{lane.speedup:.2f}×** speedup, {word}" + (", lossy rule" if lane.lossy else "")
+
+
+def table(shown: Sequence[Entry]) -> None:
+    """Every figure of the lanes that are open, a row each."""
+    lines = []
+    for entry, number in side_by_side(shown):
+        lane = entry.lanes[number]
+        elsewhere = not _measured_here(entry)
+        name = lane.label if len(shown) == 1 else f"{lane.label} ({entry.title})"
+        lines.append(
+            {
+                "Lane": plain(name),
+                "Tokens": str(lane.tokens),
+                "Target passes": str(lane.passes),
+                "Tokens per pass": f"{lane.tokens_per_pass:.2f}" if lane.tokens_per_pass else "—",
+                "Acceptance rate α": f"{lane.acceptance:.0%}" if lane.acceptance is not None else "—",
+                "Tokens per second": f"{lane.tokens_per_second:.0f}" if lane.tokens_per_second else "—",
+                "Speedup in its own run": "baseline" if lane.plain else speedup(lane, elsewhere=elsewhere),
+                "Ended": ENDS.get(lane.end, lane.end),
+            }
+        )
+    st.table(lines, hide_index=True, border="horizontal")
+    if any(lane.acceptance is None and not lane.plain for entry in shown for lane in entry.lanes):
+        st.caption(
+            "α is left out where proposals were trees: failed siblings would mix many questions into one figure."
+        )
+
+
+def size(bytes_: int) -> str:
+    """A number of bytes, rounded."""
+    return (
+        f"{bytes_ / 1e6:,.0f} MB"
+        if bytes_ >= 1e7
+        else f"{bytes_ / 1e6:.1f} MB"
+        if bytes_ >= 1e5
+        else f"{bytes_ / 1e3:.0f} kB"
+    )
+
+
+def when(seconds: float) -> str:
+    """A moment in the visitor's own time."""
+    moment = datetime.fromtimestamp(seconds, _zone())
+    return f"{moment.day} {moment:%b %Y, %H:%M}"
+
+
+def _zone() -> tzinfo:
+    try:
+        return ZoneInfo(st.context.timezone or "UTC")
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return UTC

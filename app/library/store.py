@@ -1,0 +1,257 @@
+"""The library: runs kept for their owner, with their traces, within limits.
+
+An owner is a secret (see `owner.py`) of which only a digest is kept. Everything that lists, names, shares or deletes
+asks for it; somebody else's run and one that does not exist get the same answer. A shared link opens one run for
+reading.
+Safe to use from several threads, and by several processes on one file.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Literal
+
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
+
+from .schema import connect, lanes, runs
+from .summary import COLUMNS, Summary
+
+Origin = Literal["measured", "imported"]
+MAX_NAME = 80  # characters
+USUAL_BYTES = 500_000  # more than most runs take
+
+
+class Full(ValueError):
+    """There is no room for one more run; its text is fit to be shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much is kept: runs and bytes (packed) of one owner, bytes of all owners together."""
+
+    runs: int = 200
+    owner_bytes: int = 100_000_000
+    all_bytes: int = 2_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A kept run without its traces. `created` is in seconds since 1970; `link` is set while the run is shared."""
+
+    id: str
+    created: float
+    name: str | None
+    prompt: str
+    origin: Origin
+    machine: str
+    recorded: str
+    bytes: int
+    link: str | None
+    lanes: tuple[Summary, ...]
+
+
+class Library:
+    """All kept runs."""
+
+    def __init__(self, path: Path | None = None, limits: Limits | None = None) -> None:
+        """Open the library at `path`, or one in memory.
+
+        Raises:
+            LibraryError: one sentence, if there can be none at `path`.
+        """
+        self.path, self.limits = path, limits or Limits()
+        self._engine = connect(path)
+        self._writer = self._engine.execution_options(writes=True)
+        # One thread at a time: in memory all share one connection, and on disk writers would only wait for each other.
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._engine.dispose()
+
+    def add(
+        self,
+        owner: str,
+        prompt: str,
+        kept: Sequence[tuple[Summary, bytes]],
+        *,
+        origin: Origin,
+        machine: str,
+        recorded: str,
+        run_id: str | None = None,
+        name: str | None = None,
+    ) -> str:
+        """Keep a run: for each lane its summary and its trace as JSON. Returns its id.
+
+        Where the limits are met, the oldest runs with neither a name nor a link make room.
+
+        Raises:
+            Full: if named and shared runs leave no room for it; then nothing is changed.
+        """
+        run_id = run_id or secrets.token_urlsafe(12)
+        packed = [zlib.compress(json) for _, json in kept]
+        size = sum(map(len, packed)) + len(prompt.encode())
+        digest = _digest(owner)
+        row = {
+            "id": run_id,
+            "owner": digest,
+            "created": time.time(),
+            "name": _name(name),
+            "prompt": prompt,
+            "origin": origin,
+            "machine": machine,
+            "recorded": recorded,
+            "bytes": size,
+        }
+        with self._transaction(writes=True) as connection:
+            self._make_room(connection, digest, size)
+            connection.execute(insert(runs).values(row))
+            for lane, ((summary, _), trace) in enumerate(zip(kept, packed, strict=True)):
+                columns = {column: getattr(summary, column) for column in COLUMNS}
+                connection.execute(insert(lanes).values(run=run_id, lane=lane, trace=trace, **columns))
+        return run_id
+
+    def runs_of(self, owner: str) -> list[Saved]:
+        """The owner's runs, newest first."""
+        return self._find(runs.c.owner == _digest(owner))
+
+    def get(self, owner: str, run_id: str) -> Saved | None:
+        """A run of this owner."""
+        return next(iter(self._find((runs.c.id == run_id) & (runs.c.owner == _digest(owner)))), None)
+
+    def shared(self, link: str) -> Saved | None:
+        """The run that a shared link opens."""
+        return next(iter(self._find(runs.c.link == link)), None)
+
+    def trace(self, key: str, lane: int, owner: str | None) -> bytes | None:
+        """A lane's trace as JSON; `key` is a shared link, or the id of a run of `owner`."""
+        mine = (runs.c.id == key) & (runs.c.owner == _digest(owner)) if owner else runs.c.id.is_(None)
+        wanted = select(lanes.c.trace).join(runs).where((runs.c.link == key) | mine, lanes.c.lane == lane)
+        with self._transaction() as connection:
+            found = connection.execute(wanted).scalar()
+        return zlib.decompress(found) if found is not None else None
+
+    def rename(self, owner: str, run_id: str, name: str) -> bool:
+        """Name a run, or take its name away with an empty one; whether there was such a run."""
+        return self._change(owner, run_id, name=_name(name))
+
+    def share(self, owner: str, run_id: str) -> str | None:
+        """The link that opens this run for everybody, made if there is none yet; None if there is no such run."""
+        with self._transaction(writes=True) as connection:
+            mine = (runs.c.id == run_id) & (runs.c.owner == _digest(owner))
+            connection.execute(
+                update(runs).where(mine, runs.c.link.is_(None)).values(link=secrets.token_urlsafe(18))
+            )
+            link: str | None = connection.execute(select(runs.c.link).where(mine)).scalar()
+        return link
+
+    def revoke(self, owner: str, run_id: str) -> bool:
+        """Let the run's link open nothing any more; whether there was such a run."""
+        return self._change(owner, run_id, link=None)
+
+    def delete(self, owner: str, run_id: str) -> bool:
+        """Delete a run with its traces; its bytes are overwritten and given back. Whether there was such a run."""
+        with self._transaction(writes=True) as connection:
+            mine = (runs.c.id == run_id) & (runs.c.owner == _digest(owner))
+            gone = connection.execute(delete(runs).where(mine)).rowcount > 0
+        if gone:
+            with self._lock, self._engine.connect() as connection:  # what was deleted still stands in the log
+                connection.connection.driver_connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # type: ignore[union-attr]
+        return gone
+
+    def size(self, owner: str | None = None) -> int:
+        """Bytes kept of this owner, or of all."""
+        with self._transaction() as connection:
+            return _size(connection, _digest(owner) if owner else None)
+
+    def is_full(self, owner: str) -> bool:
+        """Whether the owner's next run would find no room, because everything kept is named or shared."""
+        saved = self.runs_of(owner)
+        room = self.limits.owner_bytes - sum(run.bytes for run in saved)
+        stays = all(run.name or run.link for run in saved)
+        return bool(saved) and stays and (len(saved) >= self.limits.runs or room < USUAL_BYTES)
+
+    @contextmanager
+    def _transaction(self, *, writes: bool = False) -> Iterator[Connection]:
+        with self._lock, (self._writer if writes else self._engine).begin() as connection:
+            yield connection
+
+    def _find(self, where: Any) -> list[Saved]:
+        wanted = (
+            select(*(column for column in runs.c if column is not runs.c.owner), lanes.c.lane)
+            .add_columns(*(lanes.c[column] for column in COLUMNS))
+            .join(lanes)
+            .where(where)
+            .order_by(runs.c.created.desc(), runs.c.id, lanes.c.lane)
+        )
+        with self._transaction() as connection:
+            rows = connection.execute(wanted).all()
+        return [_saved(list(group)) for _, group in groupby(rows, lambda row: row.id)]
+
+    def _change(self, owner: str, run_id: str, **values: Any) -> bool:
+        with self._transaction(writes=True) as connection:
+            mine = (runs.c.id == run_id) & (runs.c.owner == _digest(owner))
+            return connection.execute(update(runs).where(mine).values(**values)).rowcount > 0
+
+    def _make_room(self, connection: Connection, owner: str, size: int) -> None:
+        """Delete the oldest runs that nobody named or shared until one more of `size` bytes fits."""
+        limits = self.limits
+        count = connection.execute(
+            select(func.count()).select_from(runs).where(runs.c.owner == owner)
+        ).scalar_one()
+        lacking = _size(connection, owner) + size - limits.owner_bytes
+        self._evict(connection, runs.c.owner == owner, count + 1 - limits.runs, lacking, "Your library is")
+        lacking = _size(connection, None) + size - limits.all_bytes
+        self._evict(connection, runs.c.id.is_not(None), 0, lacking, "This server's library is")
+
+    def _evict(self, connection: Connection, where: Any, number: int, lacking: int, whose: str) -> None:
+        unnamed = where & runs.c.name.is_(None) & runs.c.link.is_(None)
+        oldest = connection.execute(select(runs.c.id, runs.c.bytes).where(unnamed).order_by(runs.c.created))
+        for row in oldest.all():
+            if number <= 0 and lacking <= 0:
+                return
+            connection.execute(delete(runs).where(runs.c.id == row.id))
+            number, lacking = number - 1, lacking - row.bytes
+        if number > 0 or lacking > 0:
+            raise Full(
+                f"{whose} full: it keeps up to {self.limits.runs} runs and {self.limits.owner_bytes // 10**6} MB of "
+                "one visitor, and what is named or shared never goes by itself. Delete some to keep new ones."
+            )
+
+
+def _saved(rows: Sequence[Row[Any]]) -> Saved:
+    first = rows[0]
+    return Saved(
+        id=first.id,
+        created=first.created,
+        name=first.name,
+        prompt=first.prompt,
+        origin=first.origin,
+        machine=first.machine,
+        recorded=first.recorded,
+        bytes=first.bytes,
+        link=first.link,
+        lanes=tuple(Summary(**{column: getattr(row, column) for column in COLUMNS}) for row in rows),
+    )
+
+
+def _size(connection: Connection, owner: str | None) -> int:
+    mine = runs.c.owner == owner if owner else runs.c.id.is_not(None)
+    return int(connection.execute(select(func.coalesce(func.sum(runs.c.bytes), 0)).where(mine)).scalar_one())
+
+
+def _digest(owner: str) -> str:
+    return sha256(owner.encode()).hexdigest()
+
+
+def _name(name: str | None) -> str | None:
+    return " ".join((name or "").split())[:MAX_NAME] or None

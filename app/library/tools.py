@@ -1,0 +1,144 @@
+"""What an owner can do with a run: share it, name it, delete it; and bring one in from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from specdec_core.errors import TraceError
+
+from ..text import count, plain
+from . import entries, importing, owner
+from .listing import Entry, side_by_side
+from .store import MAX_NAME, Full, Library, Saved
+
+MOST_FILES = 8
+
+
+def link_to(key: str, cursor: Iterable[str]) -> str:
+    """The address that brings back this run and the place where the viewer stands in it."""
+    here = {name: st.query_params[name] for name in cursor if name in st.query_params}
+    base = (st.context.url or "/library").split("?")[0]
+    return f"{base}?{urlencode({'run': key, **here})}"
+
+
+def draw(entry: Entry, library: Library, cursor: Iterable[str]) -> None:
+    """Sharing, naming and deleting of the visitor's own run."""
+    saved = entry.source
+    assert isinstance(saved, Saved)
+    whose = owner.of_session()
+    with st.popover("Share", icon=":material/link:"):
+        _share(saved, library, whose, cursor)
+    with st.popover("Rename", icon=":material/edit:"), st.form("rename", border=False):
+        name = st.text_input(
+            "Name",
+            value=saved.name or "",
+            max_chars=MAX_NAME,
+            help="A named run is never removed to make room.",
+        )
+        if st.form_submit_button("Save name", type="primary"):
+            library.rename(whose, saved.id, name)
+            st.rerun()
+    with st.popover("Delete", icon=":material/delete:"):
+        traces = count(len(entry.lanes), "trace")
+        st.markdown(
+            f"This deletes the run and its {traces} for good"
+            + (", and its shared link will open nothing." if saved.link else ".")
+        )
+        if st.button("Delete for good", type="primary", key="delete"):
+            library.delete(whose, saved.id)
+            close(cursor)
+            st.rerun()
+
+
+def _share(saved: Saved, library: Library, whose: str, cursor: Iterable[str]) -> None:
+    if saved.link is None:
+        st.markdown("Whoever has the link can read this run and step through it. Nobody can change it.")
+        if st.button("Make a link", type="primary", key="share"):
+            library.share(whose, saved.id)
+            st.rerun()
+        return
+    st.markdown("This link opens the run where you stand now, for reading, in any browser:")
+    st.code(link_to(saved.link, cursor), language=None, wrap_lines=True)
+    if st.button("Revoke the link", key="revoke", help="The link will open nothing; a new one can be made."):
+        library.revoke(whose, saved.id)
+        st.rerun()
+
+
+def downloads(shown: Sequence[Entry], whose: str, library: Library) -> None:
+    """Each lane's record as a file."""
+    with st.popover("Download", icon=":material/download:"):
+        for entry, number in side_by_side(shown):
+
+            def json(entry: Entry = entry, number: int = number) -> bytes:
+                return entries.data(entry, number, whose, library)
+
+            st.download_button(
+                f"{plain(entry.lanes[number].label)}: trace (JSON)",
+                data=json,
+                file_name=f"specdec-{entry.key.replace('.', '-')}-{number}.json",
+                mime="application/json",
+                on_click="ignore",
+                icon=":material/data_object:",
+                key=f"json-{entry.key}-{number}",
+            )
+
+
+def close(cursor: Iterable[str]) -> None:
+    """Leave what is open in the player."""
+    for key in ("run", *cursor):
+        st.query_params.pop(key, None)
+
+
+def import_box(library: Library) -> None:
+    """Take traces from files, one run each: what their lanes had to do with each other is not known."""
+    state = st.session_state
+    turn = state.setdefault("import_turn", 0)
+    with st.popover("Import", icon=":material/upload_file:", key="import"):
+        st.markdown(
+            "A trace that this program or `python -m specdec_core decode --json` has written. It is checked, and "
+            "kept as recorded elsewhere: none of its figures counts as measured here."
+        )
+        files = st.file_uploader(
+            f"Trace files (JSON, up to {importing.MAX_MB} MB each)",
+            type=["json"],
+            accept_multiple_files=True,
+            max_upload_size=importing.MAX_MB,
+            key=f"files-{turn}",
+        )
+        if files:
+            state.imported = [_take(file.name, file.getvalue(), library) for file in files[:MOST_FILES]]
+            if len(files) > MOST_FILES:
+                state.imported.append(
+                    (False, f"Up to {MOST_FILES} files are taken at once; the others were left.")
+                )
+            state.import_turn = turn + 1  # an empty box again: the files are let go of
+            st.rerun()
+
+
+def import_results() -> None:
+    """What became of the files that came last, until the next click."""
+    for sound, words in st.session_state.pop("imported", ()):
+        if sound:
+            st.success(words, icon=":material/check_circle:")
+        else:
+            st.warning(words, icon=":material/warning:")
+
+
+def _take(name: str, data: bytes, library: Library) -> tuple[bool, str]:
+    shown = plain(name[:80])
+    try:
+        _, summary = importing.take(owner.of_session(), name, data, library)
+    except (TraceError, Full) as error:
+        return False, f"{shown} was not imported. {plain(str(error))}"
+    if summary.problem:
+        return False, (
+            f"{shown} was imported, but its record contradicts itself, so do not trust its figures: "
+            f"{plain(summary.problem)}"
+        )
+    return (
+        True,
+        f"{shown} was imported: {plain(summary.label)}, {count(summary.tokens, 'token')}. It is in the list.",
+    )

@@ -1,0 +1,101 @@
+/**
+ * The player in a page of its own, opened from disk or in a notebook: the traces stand in the page, nothing is fetched.
+ * app/export/ makes such pages; in the app this module is not used.
+ */
+
+import { el, setText } from "./dom.js";
+import { mount } from "./player.js";
+import { PAGE } from "./text.js";
+
+const WHOLE = /^-?\d{1,6}$/;
+const WORD = /^[a-z]{1,12}$/;
+
+/** Draw the traces that stand in this page, and keep the cursor in its address. */
+export async function openPage() {
+  const host = document.getElementById("player");
+  const shadow = host.attachShadow({ mode: "open" });
+  const root = el("div", {});
+  const style = el("style");
+  style.textContent = document.getElementById("player-style").textContent;
+  shadow.append(style, root);
+  const notice = document.getElementById("notice");
+  let texts = null;
+  let data = null;
+  try {
+    texts = await Promise.all([...document.querySelectorAll(".trace")].map(textOf));
+    const { labels, ...settings } = JSON.parse(document.getElementById("settings").textContent);
+    data = { ...settings, traces: texts.map((text, at) => ({ label: labels[at], trace: JSON.parse(text) })) };
+  } catch {
+    setText(notice, document.querySelector("[data-packed]") && !window.DecompressionStream ? PAGE.old : PAGE.damaged);
+    return;
+  }
+  notice.remove();
+
+  let told = "";
+  const at = () => ({ ...data, cursor: { ...data.cursor, ...cursorIn(location.hash) } });
+  const player = mount(root, at(), {
+    setStateValue(name, value) {
+      if (name !== "cursor") return;
+      told = hashOf(value);
+      try {
+        history.replaceState(null, "", told);
+      } catch {
+        // a frame without an address of its own
+      }
+      player.update(at()); // handed back, as a page does: whoever follows a link to an earlier place goes there
+    },
+    setTriggerValue() {},
+  });
+  addEventListener("hashchange", () => location.hash !== told && player.update(at()));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => player.update(at()));
+  addSaving(data.traces.map((ref) => ref.label), texts);
+  addPrinting(shadow, () => player.update(at()));
+}
+
+/** A trace's JSON as it was written, unpacked where it was packed. */
+async function textOf(element) {
+  if (!element.dataset.packed) return element.textContent;
+  const bytes = Uint8Array.from(atob(JSON.parse(element.textContent)), (sign) => sign.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Response(stream).text();
+}
+
+/** What `#round=3&view=mask` says: whole numbers and words; the player ignores what it does not know. */
+function cursorIn(hash) {
+  const given = [...new URLSearchParams(hash.slice(1))].filter(([, text]) => WHOLE.test(text) || WORD.test(text));
+  return Object.fromEntries(given.map(([name, text]) => [name, WHOLE.test(text) ? Number(text) : text]));
+}
+
+function hashOf(cursor) {
+  const parts = Object.entries(cursor).filter(([, value]) => value !== null && (WHOLE.test(value) || WORD.test(value)));
+  return `#${new URLSearchParams(parts.map(([name, value]) => [name, String(value)]))}`;
+}
+
+function addSaving(labels, texts) {
+  const box = document.getElementById("saving");
+  labels.forEach((label, at) => {
+    const button = el("button", { type: "button" }, PAGE.save(label));
+    button.onclick = () => {
+      const link = el("a", { href: URL.createObjectURL(new Blob([texts[at]], { type: "application/json" })), download: `specdec-trace-${at + 1}.json` });
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+    };
+    box.append(button);
+  });
+}
+
+/** On paper everything is unfolded, and light. */
+function addPrinting(shadow, redraw) {
+  const folded = [];
+  addEventListener("beforeprint", () => {
+    shadow.querySelector(".player")?.setAttribute("data-theme", "light");
+    for (const details of document.querySelectorAll("details:not([open])")) {
+      details.open = true;
+      folded.push(details);
+    }
+  });
+  addEventListener("afterprint", () => {
+    for (const details of folded.splice(0)) details.open = false;
+    redraw();
+  });
+}

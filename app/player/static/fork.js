@@ -1,0 +1,47 @@
+/** Where two lanes' texts part. */
+
+/**
+ * @typedef {{round: number, at: number}} Fork the token with which a lane's text leaves another's: its round, its place
+ */
+
+const parted = new WeakMap(); // Lane → WeakMap(Lane → where their whole texts part), so that each pair is compared once
+
+/**
+ * The fork of a lane from the baseline, once both have written it; null before, and while one text begins the other.
+ * @param {import("./state.js").LaneView} view
+ * @param {import("./state.js").LaneView} plain
+ * @returns {Fork|null}
+ */
+export function forkOf(view, plain) {
+  if (!view.lane.trace || !plain.lane.trace || view.lane.prompt !== plain.lane.prompt) return null; // live lanes grow
+  if (!parted.has(view.lane)) parted.set(view.lane, new WeakMap());
+  const known = parted.get(view.lane);
+  if (!known.has(plain.lane)) known.set(plain.lane, part(view.lane, plain.lane));
+  const found = known.get(plain.lane);
+  return found && found.round < view.rounds.length && found.other < plain.rounds.length ? found : null;
+}
+
+function part(lane, plain) {
+  const one = textOf(lane);
+  const other = textOf(plain);
+  let at = 0;
+  while (at < one.length && one[at] === other[at]) at += 1;
+  if (at === one.length || at === other.length) return null;
+  return { ...tokenAt(lane, at), other: tokenAt(plain, at).round };
+}
+
+function textOf(lane) {
+  return lane.rounds.flatMap((round) => round.tokens.map((token) => token.text)).join("");
+}
+
+/** The token that holds a character of the text. */
+function tokenAt(lane, character) {
+  let length = 0;
+  for (const round of lane.rounds) {
+    for (const [at, token] of round.tokens.entries()) {
+      length += token.text.length;
+      if (length > character) return { round: round.index, at };
+    }
+  }
+  return { round: 0, at: 0 };
+}

@@ -1,0 +1,21 @@
+/** The help: keys and marks, in a modal dialog that closes with Escape. */
+
+import { el } from "./dom.js";
+import { LEGEND, MARK, T } from "./text.js";
+
+/** @returns `root`, `open()` */
+export function createHelp() {
+  const close = el("button", { type: "button", class: "control close", "aria-label": T.close, title: T.close }, "×");
+  const keys = el("dl", { class: "keys" });
+  for (const [key, words] of T.keys) keys.append(el("dt", {}, ...key.split(" ").map((name) => el("kbd", {}, name))), el("dd", {}, words));
+  const marks = el("ul", { class: "marks" });
+  for (const [verdict, words] of LEGEND) {
+    marks.append(el("li", {}, el("span", { class: `sample ${verdict}`, "aria-hidden": "true" }, MARK[verdict]), words));
+  }
+  const root = el("dialog", { class: "help-box", "aria-label": T.help }, close, el("h2", {}, T.keysTitle), keys, el("h2", {}, T.marksTitle), marks, el("p", { class: "note" }, T.pace));
+  close.onclick = () => root.close();
+  root.onclick = (event) => {
+    if (event.target === root) root.close();
+  };
+  return { root, open: () => root.open || root.showModal() };
+}

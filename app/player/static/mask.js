@@ -1,0 +1,274 @@
+/**
+ * The attention mask of the target's pass: a row for each token it reads, a column for each KV slot that the row may look
+ * at. All see the committed text, which is folded into one column; within the pass a token sees the path above it and
+ * nothing else. Below the columns stands the KV memory, slot under slot.
+ */
+
+import { el, setText } from "./dom.js";
+import { setClass, stand, write } from "./patch.js";
+import { createSlots, MOST_ROWS, passOf, sees } from "./slots.js";
+import { count, flat, MARK, quote, VERDICT } from "./text.js";
+import { W } from "./text_tree.js";
+import { createZoom } from "./zoom.js";
+
+const SVG = "http://www.w3.org/2000/svg";
+const CELLS = { few: 24, many: 18, least: 3, largest: 40 }; // px; `few` up to so many rows as fit a screen
+const FEW = 20;
+const FIT = 470; // px of height for all rows together, as the box in mask.css leaves them
+const LABELLED = 15; // px, from which a row's words have room
+const PREFIX = { few: 3, many: 4 }; // cells, the width of the folded column, so that its number has room
+
+/** @returns {{root: HTMLElement, show: (view: import("./state.js").View) => void}} */
+export function createMask() {
+  const say = el("p", { class: "mask-say" });
+  const heads = el("div", { class: "mask-heads" });
+  const slotsHead = el("div", { class: "mask-slots" }, el("span", { class: "mask-column prefix" }));
+  const cells = document.createElementNS(SVG, "svg");
+  cells.setAttribute("class", "mask-cells");
+  cells.setAttribute("aria-hidden", "true");
+  const slots = createSlots();
+  const corner = el("div", { class: "mask-corner" }, ...W.maskHeads.map((head) => el("span", {}, head)));
+  const lanes = el("div", { class: "mask-lanes" }, el("span", {}, W.slotsBefore), el("span", { class: "after" }, W.slotsAfter));
+  const field = el("div", { class: "mask-field" }, corner, slotsHead, heads, el("div", { class: "mask-body" }, cells), lanes, slots.root);
+  const box = el("div", { class: "mask-box", role: "group" }, field);
+  const zoom = createZoom(box, { by: (factor) => resize(size() * factor), to: (wish) => resize(wish === "fit" ? "fit" : null) });
+  const notes = el("p", { class: "hint mask-notes" });
+  const legend = createLegend();
+  const root = el("section", { class: "mask" });
+  const parts = [
+    el("div", { class: "mask-head" }, el("h2", {}, W.maskTitle), zoom.root),
+    say, box, legend.root, notes,
+    el("div", { class: "mask-memory" }, el("h3", {}, W.slotsTitle), slots.say, el("p", { class: "hint" }, W.slotsFrom)),
+  ];
+
+  let pass = null;
+  let owner = {};
+  let rows = []; // {head, mark, line} of each row drawn
+  let wish = null; // px of a cell, "fit", or null for the usual size
+  let width = 0; // px that the view has
+  let state = {};
+  let looked = ""; // the row that was selected last
+  let pointed = null; // the row that the pointer or the keyboard is on
+
+  new ResizeObserver(() => {
+    if (root.clientWidth === width) return;
+    width = root.clientWidth;
+    if (wish === "fit" && pass) resize("fit");
+  }).observe(root);
+  box.addEventListener("keydown", onKey);
+  for (const name of ["pointerover", "focusin"]) field.addEventListener(name, (event) => point(rowAt(event.target)));
+  for (const name of ["pointerleave", "focusout"]) field.addEventListener(name, () => point(null));
+
+  /** @param {import("./state.js").View} view */
+  function show(view) {
+    const round = view.current;
+    root.hidden = !round;
+    if (!round) {
+      pass = null;
+      root.replaceChildren(); // nothing of a round stays in the page
+      return;
+    }
+    if (!root.firstChild) root.append(...parts);
+    const lane = view.lanes[view.lead].lane;
+    const wanted = passOf(lane, round.index);
+    if (wanted !== pass || owner.lane !== view.lead) {
+      pass = wanted;
+      owner = { round: round.index, lane: view.lead };
+      build();
+    }
+    const phase = view.moment?.phase ?? "committed";
+    const here = view.focus && view.focus.lane === owner.lane && view.focus.round === owner.round ? (pass.rowOf.get(view.focus.node) ?? null) : null;
+    paint(round, phase, view.focus?.node < 0 ? null : here, view.chosen);
+    const own = round.tokens.at(-1);
+    state = { phase, source: own ? VERDICT[own.source] : "" };
+    slots.show(pass, phase, size(), folded() * size(), owner, state.source);
+    tell();
+    const name = view.chosen && here !== null ? `${owner.lane} ${owner.round} ${here}` : "";
+    if (name && name !== looked) reveal(here);
+    looked = name;
+  }
+
+  /** Scroll the box, and nothing else, to a row that was selected. */
+  function reveal(at) {
+    const cell = size();
+    const room = box.clientHeight - slotsHead.offsetHeight - slots.root.offsetHeight;
+    if (room <= 0 || (at * cell >= box.scrollTop && (at + 1) * cell <= box.scrollTop + room)) return;
+    box.scrollTop = (at + 0.5) * cell - room / 2;
+  }
+
+  /** Another pass: its rows and columns. */
+  function build() {
+    const shown = Math.min(pass.rows.length, MOST_ROWS);
+    while (rows.length > shown) {
+      const row = rows.pop();
+      row.head.remove();
+      row.line.remove();
+      row.column.remove();
+    }
+    pointed = null;
+    for (let at = 0; at < shown; at += 1) {
+      const row = (rows[at] ??= makeRow());
+      stand(heads, row.head, at);
+      stand(cells, row.line, at);
+      stand(slotsHead, row.column, at + 1);
+      fill(row, at);
+    }
+    box.setAttribute("aria-label", W.maskName(shown));
+    legend.show(pass.rows.some((row) => row.kind === "rider"));
+    const left = pass.rows.length - shown;
+    const said = [
+      pass.rows.length === 1 ? W.maskPlain : "", left ? W.maskMore(left) : "", pass.loose ? W.maskLoose(pass.loose) : "",
+      pass.byDistance ? W.maskDistance : "",
+    ];
+    setText(notes, said.filter(Boolean).join(" "));
+    notes.hidden = !notes.textContent;
+    measure();
+  }
+
+  /** What a row shows whatever the moment. */
+  function fill(row, at) {
+    const { kind, node, text, depth } = pass.rows[at];
+    const seen = sees(pass.rows, at);
+    const [position, slot] = pass.before === null ? [null, null] : [pass.before + depth, pass.before + at];
+    const name = { root: W.root(quote(text), owner.round), node: quote(text), rider: `${quote(text)} (${W.rider})` }[kind];
+    setText(row.word, flat(text));
+    setText(row.position, position === null ? `+${depth}` : String(position));
+    setText(row.slot, slot === null ? `+${at}` : String(slot));
+    setText(row.column, slot === null ? `+${at}` : String(slot));
+    row.head.setAttribute("aria-label", W.maskRow(name, position, slot, seen.length));
+    row.head.setAttribute("aria-disabled", String(kind !== "node")); // the others are there to be read
+    for (const element of [row.head, row.line]) {
+      element.dataset.row = at;
+      for (const [key, value] of [["node", node], ["round", owner.round], ["lane", owner.lane]]) {
+        if (kind === "node") element.dataset[key] = value;
+        else delete element.dataset[key];
+      }
+    }
+    const [ground, columns, path, own] = row.line.children;
+    ground.setAttribute("d", `M${-PREFIX.many} ${at}H${pass.rows.length}v1H${-PREFIX.many}z`);
+    columns.setAttribute("d", seen.map((each) => `M${each} 0h1v${at}h-1z`).join(""));
+    path.setAttribute("d", `M${-PREFIX.many} ${at}H0v1H${-PREFIX.many}z${runs(seen.slice(0, -1)).map(([from, long]) => `M${from} ${at}h${long}v1h-${long}z`).join("")}`);
+    own.setAttribute("d", `M${at} ${at}h1v1h-1z`);
+  }
+
+  /** What the moment knows of each row: the verdict, and whether the pass has run. */
+  function paint(round, phase, here, chosen) {
+    if (cells.dataset.phase !== phase) cells.dataset.phase = phase;
+    const kept = phase === "committed" ? new Set(pass.kept) : null;
+    rows.forEach((row, at) => {
+      const { kind, node } = pass.rows[at];
+      const verdict = kind === "node" ? round.proposals[node].verdict : kind;
+      const name = `${verdict}${kept?.has(at) ? " kept" : ""}${at === here ? (chosen ? " selected" : " focused") : ""}`;
+      setClass(row.head, `mask-row ${name}`);
+      setClass(row.line, `mask-line ${name}`);
+      setText(row.mark, kind === "rider" ? "~" : (MARK[verdict] ?? ""));
+      write(row, "stop", at === (here ?? 0) ? 0 : -1, (value) => (row.head.tabIndex = value));
+    });
+  }
+
+  /** The sentence about the row that is pointed at, else the one in focus, else the root. */
+  function tell() {
+    const at = pointed ?? rows.findIndex((row) => row.head.tabIndex === 0);
+    const row = pass?.rows[at];
+    if (!row) return;
+    const path = sees(pass.rows, at).slice(0, -1);
+    const named = path.map((each) => (each ? quote(pass.rows[each].text) : `the root ${quote(pass.rows[0].text)}`));
+    const others = !named.length ? null : named.length > 5 ? `${named.slice(0, 2).join(", ")}, ${count(named.length - 3, "more row")}, ${named.at(-1)}` : named.join(", ");
+    const own = `${row.kind === "root" ? "The root " : ""}${quote(row.text)}${row.kind === "rider" ? ` (${W.rider})` : ""}`;
+    setText(say, W.maskSees(own, pass.before, others, pass.before === null ? null : pass.before + row.depth, pass.before + at));
+  }
+
+  function size() {
+    const shown = Math.min(pass?.rows.length ?? 1, MOST_ROWS);
+    if (wish === "fit") {
+      const [across, down] = [((width || 600) - 96) / (shown + PREFIX.few + 1), FIT / shown];
+      return Math.min(Math.max(Math.min(across, down), CELLS.least), CELLS.few);
+    }
+    return wish ?? (shown <= FEW ? CELLS.few : CELLS.many);
+  }
+
+  function folded() {
+    return size() < CELLS.few && size() >= LABELLED ? PREFIX.many : PREFIX.few;
+  }
+
+  function measure() {
+    const cell = size();
+    field.style.setProperty("--cell", `${cell}px`);
+    const prefix = folded();
+    field.style.setProperty("--prefix", String(prefix));
+    box.dataset.detail = cell >= LABELLED ? "labelled" : "bare";
+    cells.setAttribute("viewBox", `${-prefix} 0 ${prefix + rows.length} ${rows.length}`);
+    cells.style.inlineSize = `${(prefix + rows.length) * cell}px`;
+    cells.style.blockSize = `${rows.length * cell}px`;
+    setText(slotsHead.firstChild, pass?.before === null ? "…" : W.maskPrefix(pass?.before ?? 0));
+  }
+
+  function resize(to) {
+    wish = typeof to === "number" ? Math.min(Math.max(to, CELLS.least), CELLS.largest) : to;
+    measure();
+    if (pass) slots.show(pass, state.phase, size(), folded() * size(), owner, state.source);
+  }
+
+  function point(at) {
+    if (at === pointed) return;
+    pointed = at;
+    cells.querySelector(".pointed")?.classList.remove("pointed");
+    if (at !== null) rows[at].line.classList.add("pointed");
+    tell();
+  }
+
+  function rowAt(target) {
+    const line = target.closest?.("[data-row]");
+    return line ? Number(line.dataset.row) : null;
+  }
+
+  function onKey(event) {
+    let took = zoom.key(event);
+    const at = rowAt(event.target);
+    const next = at === null || event.ctrlKey || event.metaKey || event.altKey ? null : { ArrowUp: at - 1, ArrowDown: at + 1 }[event.key] ?? null;
+    if (next !== null) {
+      took = true;
+      const head = rows[next]?.head;
+      if (head?.dataset.node !== undefined) head.click(); // selecting is the player's
+      head?.focus();
+    }
+    if (!took) return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  return { root, show };
+}
+
+/** Cells beside each other as one: [first, how many]. */
+function runs(columns) {
+  const made = [];
+  for (const column of columns) {
+    const last = made.at(-1);
+    if (last && last[0] + last[1] === column) last[1] += 1;
+    else made.push([column, 1]);
+  }
+  return made;
+}
+
+function makeRow() {
+  const [mark, word, position, slot] = ["mark", "mask-word", "mask-number", "mask-number slot-number"].map((name) => el("span", { class: name }));
+  const head = el("button", { type: "button", class: "mask-row", "aria-label": "", "aria-disabled": "false", tabindex: -1 }, mark, word, position, slot);
+  const line = document.createElementNS(SVG, "g");
+  line.setAttribute("class", "mask-line");
+  for (const name of ["ground", "columns", "path", "own"]) {
+    const part = document.createElementNS(SVG, "path");
+    part.setAttribute("class", name);
+    line.append(part);
+  }
+  return { head, mark, word, position, slot, line, column: el("span", { class: "mask-column" }) };
+}
+
+function createLegend() {
+  const key = (name) => el("span", { class: "mask-key" }, el("i", { class: `mask-sample ${name}` }), W.maskLegend[name]);
+  const rider = key("rider");
+  return {
+    root: el("p", { class: "mask-legend hint" }, key("prefix"), key("sees"), key("self"), rider),
+    show: (riders) => (rider.hidden = !riders),
+  };
+}

@@ -1,0 +1,110 @@
+/**
+ * The events within a round: proposed → verified → judged, node after node → committed. Everything here is pure.
+ *
+ * A cursor that stands inside a round sees the round as it was at that moment (`roundAt`): verdicts that had not fallen
+ * are "waiting", and nothing is committed before the last moment. Views ask `knows` before they read the trace.
+ *
+ * @typedef {import("./model.js").Lane} Lane
+ * @typedef {import("./model.js").Round} Round
+ * @typedef {{phase: "proposed"|"verified"|"judged"|"committed", node: number|null, nodes: number[], clock: number}} Event
+ *   `nodes` are those whose verdict falls, `node` is the one that decides; `clock` is the lane's, in seconds: judging
+ *   is recorded as one phase, so every verdict stands at its beginning
+ * @typedef {{phase: Event["phase"], step: number, steps: number, judged: Set<number>, node: number|null}} Moment
+ */
+
+const JUDGED = new Set(["accepted", "rejected"]);
+
+const events = new WeakMap(); // Round → Event[]
+const partial = new WeakMap(); // Round → the rounds as they were at its moments, so that equal cursors give equal objects
+const passed = new WeakMap(); // Event[] → Moment[]
+
+/**
+ * A round's events in order.
+ * @param {Lane} lane
+ * @param {Round} round one of the lane's
+ * @returns {Event[]}
+ */
+export function momentsOf(lane, round) {
+  let made = events.get(round);
+  if (!made) {
+    made = listed(lane, round);
+    events.set(round, made);
+  }
+  return made;
+}
+
+function listed(lane, round) {
+  const { drafted, verified, end } = round.times;
+  const made = round.proposals.length ? [{ phase: "proposed", node: null, nodes: [], clock: drafted }] : [];
+  made.push({ phase: "verified", node: null, nodes: [], clock: verified });
+  // A rule walks down from the root, along the siblings of each level; on one level the earlier sibling came first.
+  const judged = round.proposals.filter((item) => JUDGED.has(item.verdict));
+  judged.sort((one, other) => one.depth - other.depth || one.node - other.node);
+  if (lane.judging === "longest") {
+    const deciding = judged.findLast((item) => item.verdict === "accepted") ?? judged[0];
+    if (deciding) made.push({ phase: "judged", node: deciding.node, nodes: judged.map((item) => item.node), clock: verified });
+  } else {
+    for (const { node } of judged) made.push({ phase: "judged", node, nodes: [node], clock: verified });
+  }
+  made.push({ phase: "committed", node: null, nodes: [], clock: end });
+  return made;
+}
+
+/**
+ * The moment in which a round is seen.
+ * @param {Lane} lane
+ * @param {Round} round
+ * @param {number|null} event an index into `momentsOf`; null is the last one
+ * @returns {Moment}
+ */
+export function momentAt(lane, round, event) {
+  const list = momentsOf(lane, round);
+  if (!passed.has(list)) {
+    const judged = [];
+    passed.set(list, list.map(({ phase, node, nodes }, step) => {
+      judged.push(...nodes);
+      return { phase, step, steps: list.length, judged: new Set(judged), node };
+    }));
+  }
+  return passed.get(list)[event ?? list.length - 1];
+}
+
+/**
+ * A round as it was at a moment; at the last one it is the round itself.
+ * @param {Lane} lane
+ * @param {Round} round
+ * @param {number|null} event
+ * @returns {Round}
+ */
+export function roundAt(lane, round, event) {
+  const list = momentsOf(lane, round);
+  if (event === null || event >= list.length - 1) return round;
+  if (!partial.has(round)) partial.set(round, []);
+  const made = partial.get(round);
+  made[event] ??= unfinished(round, momentAt(lane, round, event), list[event].clock);
+  return made[event];
+}
+
+function unfinished(round, moment, clock) {
+  const proposals = round.proposals.map((item) => (moment.judged.has(item.node) ? item : { ...item, verdict: "waiting" }));
+  const times = { ...round.times, verified: Math.min(round.times.verified, clock), end: clock };
+  return { ...round, proposals, times, end: clock, tokens: [], hangs: [], total: round.total - round.tokens.length };
+}
+
+/**
+ * Whether something about the round `view.current` may be in the page. Every earlier round is known in full.
+ * @param {import("./state.js").View} view
+ * @param {"q"|"p"|"coin"|"positions"|"times"} what `q`: what the proposer knew; `p`: the target's probabilities of the
+ *   proposals; `coin`: coin and threshold of `node`, once it was judged; `positions`: whole distributions, the residual,
+ *   the target's own token; `times`: how long the phases took
+ * @param {number} [node]
+ * @returns {boolean}
+ */
+export function knows(view, what, node) {
+  const { moment } = view;
+  if (!moment) return false;
+  if (what === "q") return true;
+  if (what === "p") return moment.phase !== "proposed";
+  if (what === "coin") return moment.judged.has(node);
+  return moment.phase === "committed";
+}

@@ -1,0 +1,90 @@
+/** Numbers that fall on a ruler: a coin against its threshold, and the number that draws a token. */
+
+import { el } from "./dom.js";
+import { flat, MARK } from "./text.js";
+import { O } from "./text_odds.js";
+
+const WIDE = 0.14; // of the ruler; narrower zones carry no word
+const NAMED = 0.09;
+
+function percent(value) {
+  return `${(100 * Math.min(Math.max(value, 0), 1)).toFixed(4)}%`;
+}
+
+/** The needle itself: where the number fell. */
+function needle(u) {
+  const mark = el("span", { class: "needle" }, el("span", { class: "needle-word" }, "u"));
+  mark.style.insetInlineStart = percent(u);
+  return mark;
+}
+
+/**
+ * A coin on the ruler from 0 to 1: below the threshold the token stays.
+ * @param {number} u
+ * @param {number} threshold
+ * @returns {HTMLElement}
+ */
+export function coinRuler(u, threshold) {
+  const zone = (name, size, mark, word) => {
+    const part = el("span", { class: name }, size >= WIDE ? el("span", { class: "zone-word" }, `${mark} ${word}`) : null);
+    part.style.inlineSize = percent(size);
+    return part;
+  };
+  const stays = Math.min(Math.max(threshold, 0), 1);
+  return el("div", { class: "axis", "aria-hidden": "true" }, zone("pass", stays, MARK.accepted, O.stays), zone("fail", 1 - stays, MARK.rejected, O.goes), needle(u));
+}
+
+/**
+ * Where the tokens of a law stand on the ruler from 0 to 1, in the order of the vocabulary, around the one that was
+ * drawn. The tokens that the record does not name lie between them; the drawn one holds `u`, which bounds how many
+ * of them stand before it.
+ * @param {import("./odds.js").Drawable[]} law
+ * @param {number} u
+ * @param {number} vocabulary
+ * @returns {{id: number|null, text: string|null, from: number, size: number, drawn: boolean}[]|null} null where the record does
+ *   not name the drawn token
+ */
+export function segmentsOf(law, u, vocabulary) {
+  const drawn = law.find((token) => token.committed);
+  if (!drawn) return null;
+  const named = [...law].sort((one, other) => one.id - other.id);
+  const mass = (tokens) => tokens.reduce((sum, token) => sum + token.prob, 0);
+  const before = named.filter((token) => token.id < drawn.id);
+  const [ahead, tail] = [mass(before), Math.max(0, 1 - mass(named))];
+  const spread = ahead + tail * (vocabulary > 0 ? Math.min(1, drawn.id / vocabulary) : 0.5);
+  const [least, most] = [Math.max(ahead, u - drawn.prob), Math.min(ahead + tail, u)];
+  const start = Math.max(Math.min(spread, most), Math.min(least, most));
+  const parts = [...before, { id: null, prob: Math.max(0, start - ahead) }, drawn, { id: null, prob: Math.max(0, ahead + tail - start) }, ...named.filter((token) => token.id > drawn.id)];
+  let from = 0;
+  return parts.filter((part) => part.prob > 0).map(({ id, text = null, prob }) => {
+    const part = { id, text, from, size: prob, drawn: id === drawn.id };
+    from += prob;
+    return part;
+  });
+}
+
+/**
+ * The number that drew a token on its law's cumulative bar; null where the record does not name the token.
+ * @param {import("./odds.js").Drawable[]} law
+ * @param {number} u
+ * @param {number} vocabulary
+ */
+export function drawRuler(law, u, vocabulary) {
+  const segments = segmentsOf(law, u, vocabulary);
+  if (!segments) return null;
+  const parts = segments.map(({ id, text, from, size, drawn }) => {
+    const part = el(
+      "span", { class: `segment${drawn ? " drawn" : ""}${id === null ? " rest" : ""}`, "data-token": id ?? "rest" },
+      size >= NAMED && id !== null ? el("span", { class: "zone-word" }, flat(text)) : null,
+    );
+    part.style.insetInlineStart = percent(from);
+    part.style.inlineSize = percent(size);
+    return part;
+  });
+  return el("div", { class: "cumulative", "aria-hidden": "true" }, ...parts, needle(u));
+}
+
+/** The ends of a ruler. */
+export function rulerEnds() {
+  return el("div", { class: "axis-ends", "aria-hidden": "true" }, el("span", {}, "0"), el("span", {}, "1"));
+}

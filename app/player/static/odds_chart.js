@@ -1,0 +1,106 @@
+/** p against q on paper: a table whose rows carry three areas, and the sums of these. */
+
+import { polygons, ticks } from "./areas.js";
+import { el } from "./dom.js";
+import { flat, MARK, prob, quote } from "./text.js";
+import { O } from "./text_odds.js";
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** Both distributions as bars of length 1, made of what they share and what they do not; with the numbers. */
+export function sums(totals, words, fixed) {
+  const piece = (name, size) => {
+    const part = el("span", { class: `area ${name}` });
+    part.style.inlineSize = `${100 * size}%`;
+    return part;
+  };
+  const bar = (name, other) => el(
+    "div", { class: "sum" },
+    el("span", { class: "sum-name" }, O.sums[name]),
+    el("span", { class: "sum-bar" }, piece("shared", totals.shared), piece(other, 1 - totals.shared)),
+  );
+  const item = (name) => words[name] && el(
+    "li", { "data-part": name, "data-value": totals[name] }, el("span", { class: `swatch area ${name}` }), el("span", {}, words[name]), el("b", {}, prob(totals[name])),
+  );
+  return el(
+    "div", { class: "sums" },
+    el("div", { "aria-hidden": "true" }, fixed ? null : bar("q", "over"), bar("p", "under")),
+    el("ul", { class: "part-list" }, ...["shared", "over", "under"].map((name) => item(name) || null)),
+  );
+}
+
+/** The areas over the rows of a table: one row for each token, one polygon for each area. */
+export function chart(areas, bars, parts, odds) {
+  const heads = el(
+    "div", { class: `bar-row bar-heads${bars.hasQ ? "" : " single"}`, role: "row" },
+    el("span", { role: "columnheader" }, el("span", { class: "unseen" }, O.token)),
+    el("span", { class: "key", role: "columnheader" },
+      bars.hasP ? el("span", {}, el("span", { class: "stroke p" }), O.target) : null,
+      bars.hasQ ? el("span", {}, el("span", { class: "stroke q" }), O.draft) : null),
+    bars.hasP || !bars.hasQ ? el("span", { class: "value", role: "columnheader" }, "p") : null,
+    bars.hasQ ? el("span", { class: "value", role: "columnheader" }, "q") : null,
+  );
+  const columns = (bars.hasP ? 1 : 0) + (bars.hasQ ? 1 : 0);
+  const body = el("div", { class: "bar-body", role: "rowgroup" }, plane(areas, parts, bars), ...areas.rows.map((row) => barRow(row, areas.top, bars, parts, odds)));
+  const table = el("div", { class: `bars chart columns-${columns}`, role: "table", "aria-label": O.views }, el("div", { role: "rowgroup" }, heads), body, axis(areas.top));
+  table.style.setProperty("--rows", String(areas.rows.length));
+  return table;
+}
+
+/** What lies behind all rows at once. */
+function plane(areas, parts, bars) {
+  const made = polygons(areas, parts).map(({ name, points }) => {
+    const part = el("div", { class: `area ${name}`, "data-area": name });
+    part.style.clipPath = `polygon(${points.map(([x, y]) => `${(100 * x).toFixed(4)}% ${(100 * y).toFixed(4)}%`).join(", ")})`;
+    return part;
+  });
+  const lines = document.createElementNS(SVG, "svg");
+  for (const [name, value] of [["viewBox", `0 0 1 ${areas.rows.length}`], ["preserveAspectRatio", "none"]]) lines.setAttribute(name, value);
+  for (const name of ["q", "p"].filter((each) => bars[each === "p" ? "hasP" : "hasQ"])) {
+    const path = document.createElementNS(SVG, "path");
+    path.setAttribute("class", name);
+    path.setAttribute("d", `M0 0 ${areas.rows.map((row, at) => `H${((row[name] ?? 0) / areas.top).toFixed(5)} V${at + 1}`).join(" ")} H0`);
+    lines.append(path);
+  }
+  return el("div", { class: "plane", "aria-hidden": "true" }, ...made, lines);
+}
+
+function barRow(row, top, bars, parts, odds) {
+  const mark = row.chosen && odds.verdict ? MARK[odds.verdict] : row.committed ? MARK[odds.committed] : "";
+  const said = parts ? (row.most > 1e-9 ? O.sharedAtMost(row.most) : O.sharedBy(row.shared)) : "";
+  const plot = el("span", { class: "plot", role: "cell" }, el("span", { class: "unseen" }, said));
+  if (parts && row.most > 0) {
+    const fog = el("span", { class: "fog", title: O.among });
+    fog.style.inlineSize = `${(100 * row.most) / top}%`;
+    plot.append(fog);
+  }
+  const at = row.node;
+  return el(
+    "div",
+    {
+      class: `bar-row${row.chosen ? " chosen" : ""}`, role: "row", "data-token": row.id ?? "rest",
+      "data-node": at, "data-round": at === null ? null : odds.round, "data-lane": at === null ? null : odds.lane,
+    },
+    label(row.text, mark), plot,
+    bars.hasP || !bars.hasQ ? value("p", row.p, row.pBound) : null, bars.hasQ ? value("q", row.q, row.qBound) : null,
+  );
+}
+
+export function label(text, marks) {
+  const short = text === null ? el("i", {}, O.everything) : flat(text.length > 24 ? `${text.slice(0, 23)}…` : text);
+  const word = el("span", { class: "bar-token" }, short);
+  return el("span", { class: "bar-label", role: "rowheader", title: text === null ? null : quote(text) }, word, marks ? el("span", { class: "bar-mark" }, marks) : null);
+}
+
+export function value(name, exact, bound) {
+  const text = exact !== null ? prob(exact) : bound === null || bound === undefined ? "—" : `≤ ${prob(bound).replace("< ", "")}`;
+  return el("span", { class: `value${exact === null ? " bound" : ""}`, role: "cell", "data-name": name, "data-value": exact, title: exact === null ? O.among : String(exact) }, text);
+}
+
+function axis(top) {
+  return el("div", { class: "scale", "aria-hidden": "true" }, ...ticks(top).map((value) => {
+    const tick = el("span", { class: "tick" }, String(value));
+    tick.style.insetInlineStart = `${(100 * value) / top}%`;
+    return tick;
+  }));
+}

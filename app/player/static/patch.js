@@ -1,0 +1,29 @@
+/** Changing elements only where they differ: from one event to the next nearly everything stays as it is. */
+
+/**
+ * Remember `value` under `name`, and act only if it is new.
+ * @template Value
+ * @param {{known?: Record<string, Value>}} of whose memory it is
+ * @param {string} name
+ * @param {Value} value
+ * @param {(value: Value) => void} action
+ */
+export function write(of, name, value, action) {
+  of.known ??= {};
+  if (of.known[name] === value) return;
+  of.known[name] = value;
+  action(value);
+}
+
+/** Let `child` be its parent's child number `at`. One that stands there is not moved: that would take the keyboard away. */
+export function stand(parent, child, at) {
+  const there = parent.children[at] ?? null;
+  if (there !== child) parent.insertBefore(child, there);
+}
+
+/** Give an element this class, and leave it those that are not its view's to decide: that it is lit, or pointed at. */
+export function setClass(element, name) {
+  const others = ["lit", "pointed"].filter((each) => element.classList.contains(each));
+  const wanted = [name, ...others].join(" ");
+  if (element.getAttribute("class") !== wanted) element.setAttribute("class", wanted);
+}

@@ -1,0 +1,142 @@
+/** Everything the player draws, put together: what stands where, and how one view (state.js) reaches all of it. */
+
+import { createAsk } from "./ask.js";
+import { createControls } from "./controls.js";
+import { bringIntoView, el, isDark, setText } from "./dom.js";
+import { createHelp } from "./help.js";
+import { createLighting } from "./lighting.js";
+import { createMask } from "./mask.js";
+import { createOdds } from "./odds_view.js";
+import { createPanels } from "./panels.js";
+import { createPicture } from "./picture.js";
+import { createWindow } from "./proposer_view.js";
+import { createLane } from "./ribbon.js";
+import { createRound } from "./round.js";
+import { createScore } from "./score.js";
+import { T } from "./text.js";
+import { createTimeline } from "./timeline.js";
+import { createTranscript, sentenceAt } from "./transcript.js";
+import { meanRound, ROUND_MS } from "./walk.js";
+
+/**
+ * @param {{controls: object, clock: (seconds: number) => void, lead: (lane: number) => void, opened: () => void,
+ *   answer: (question: number, words: string) => Promise<string|null>}} on the viewer's gestures
+ */
+export function createScreen(on) {
+  const notice = el("p", { class: "notice", role: "status", hidden: true });
+  const score = createScore();
+  const laneBox = el("div", { class: "lanes" });
+  const question = createAsk(on.answer);
+  const timeline = createTimeline(on.clock);
+  const help = createHelp();
+  const controls = createControls({ ...on.controls, help: help.open });
+  const transcript = createTranscript();
+  const views = { tree: createRound(), mask: createMask(), odds: createOdds(), window: createWindow() };
+  const panels = createPanels(views, on.opened);
+  const picture = createPicture({ text: { root: laneBox }, ...views }, { titles: T.view, where: () => moment });
+  controls.root.append(picture.root);
+  const detail = el("div", { class: "detail" }, transcript.root, panels.root);
+  const stage = el("div", { class: "stage" }, score.root, laneBox, question.root, timeline.root, controls.root, detail);
+  const box = el("div", { class: "player", tabindex: 0, role: "group", "aria-label": T.player }, notice, stage, help.root);
+  const lighting = createLighting(box);
+  let ribbons = [];
+  let moment = ""; // as a picture of it is called
+
+  function lead(at) {
+    ribbons.forEach((each, lane) => each.lead(lane === at, ribbons.length > 1));
+  }
+
+  return {
+    box,
+    panels,
+    tree: views.tree,
+    ask: question.show,
+    help: help.open,
+    lead,
+    reveal: (lane) => ribbons[lane]?.reveal(),
+    /** The panes follow the ends of their texts again. */
+    follow: () => ribbons.forEach((each) => each.follow()),
+    /** @param {string|null} text a sentence above all; null takes it away */
+    say(text) {
+      setText(notice, text ?? "");
+      notice.hidden = !text;
+    },
+    /**
+     * Make room for the lanes, keeping the views that are there.
+     * @param {import("./model.js").Lane[]} lanes
+     * @param {number} leading
+     */
+    setLanes(lanes, leading) {
+      while (ribbons.length > lanes.length) ribbons.pop().root.remove();
+      while (ribbons.length < lanes.length) {
+        const made = createLane(ribbons.length, on.lead);
+        ribbons.push(made);
+        laneBox.append(made.root);
+      }
+      laneBox.classList.toggle("many", lanes.length > 2);
+      timeline.setLanes(lanes);
+      lead(leading);
+      stage.hidden = !lanes.length;
+    },
+    /** Live or replayed: a run that goes on has nothing to step through. */
+    setLive(is) {
+      box.classList.toggle("is-live", is);
+    },
+    toStart: () => bringIntoView(box),
+    toControls: () => bringIntoView(controls.root),
+    setTheme() {
+      box.dataset.theme = isDark(box) ? "dark" : "light";
+    },
+    /** For an audience: one lane and one view, in large (presenter.css). */
+    setPresenting(is) {
+      if (is === box.classList.contains("presents")) return;
+      box.classList.toggle("presents", is);
+      if (is) box.focus({ preventScroll: true }); // the keys work at once
+    },
+    /**
+     * Draw everything as it is at the cursor.
+     * @param {import("./state.js").View} view
+     * @param {import("./model.js").Lane[]} lanes
+     * @param {import("./source.js").Data} data
+     * @param {boolean} quiet whether events follow each other too fast to be read out
+     */
+    show(view, lanes, data, quiet) {
+      const { focus, chosen, current } = view;
+      moment = current ? `round-${current.index + 1}` : "prompt";
+      lead(view.lead);
+      view.lanes.forEach((lane, at) => {
+        const marks = { focus, chosen, current: at === view.lead && current ? current.index : null, baseline: lanes[view.baseline]?.label };
+        ribbons[at].show(lane, marks);
+      });
+      score.show(view, lanes, data);
+      timeline.show(view);
+      controls.show(view, lanes[view.lead]?.rounds.length ?? 0, lanes.some((lane) => lane.end === "cancelled"));
+      transcript.show(sentenceAt(view), quiet);
+      for (const each of Object.values(views)) each.show(view, data.rules ?? {});
+      panels.show();
+      lighting.refresh();
+      ribbons.forEach((each) => each.settle());
+    },
+    /**
+     * Draw a run that goes on.
+     * @param {{lanes: import("./state.js").LaneView[], baseline: number, compared: number, speedup: number|null}|null} seen
+     * @param {import("./model.js").Lane[]} lanes
+     * @param {import("./source.js").Data} data
+     */
+    progress(seen, lanes, data) {
+      seen?.lanes.forEach((each, at) => ribbons[at].show(each, { baseline: lanes[seen.baseline]?.label }));
+      score.show(seen, lanes, data);
+      if (seen) timeline.show({ ...seen, clock: null });
+      ribbons.forEach((each) => each.settle());
+    },
+    /**
+     * @param {boolean} is whether it plays
+     * @param {number} speed
+     * @param {import("./model.js").Lane|undefined} lane the leading one
+     */
+    playing(is, speed, lane) {
+      const mean = meanRound(lane);
+      controls.playing(is, speed, is && mean > 0 ? T.slow(ROUND_MS / 1000 / speed / mean) : "");
+    },
+  };
+}

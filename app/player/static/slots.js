@@ -1,0 +1,216 @@
+/**
+ * The target's KV memory around one pass: which slot each token's row is written to, which rows a commit keeps, where
+ * it moves them. `passOf` says it, from the record alone; `createSlots` draws it as a strip of slots.
+ *
+ * A pass writes the root's row to the first slot behind the committed prefix and the tree's nodes behind it, in their
+ * order; what rides along comes last. The commit gathers the rows of the committed path to the front and forgets the
+ * others. The newest committed token has no row yet: it is the next round's root.
+ */
+
+import { el, setText } from "./dom.js";
+import { list, number, tokenText } from "./model.js";
+import { setClass } from "./patch.js";
+import { quote } from "./text.js";
+import { W } from "./text_tree.js";
+import { ROOT } from "./tree.js";
+
+/**
+ * @typedef {{kind: "root"|"node"|"rider", node: number, above: number, depth: number, text: string}} PassRow `above` is the
+ *   row of the parent (−1 at the root), `depth` the distance from the root; `node` is −1 where it is none
+ * @typedef {{rows: PassRow[], rowOf: Map<number, number>, before: number|null, after: number|null, kept: number[],
+ *   loose: number, pending: string, committed: number|null, agrees: boolean, byDistance: boolean}} Pass `kept` are the rows
+ *   that stay, `loose` counts riders of which the record names no tokens, `pending` is the last committed token, which has
+ *   no row yet, `committed` the length of the text after the round, prompt included; `agrees`: the record keeps its laws;
+ *   `byDistance`: the model has no position ids
+ */
+
+const UNSEEN = new Set(["pruned", "discarded"]);
+
+const passes = new WeakMap(); // Round → Pass
+
+/** Whether the target read a proposal; ask it of a whole round, as a partial one does not know. */
+export function wasRead(item) {
+  return !UNSEEN.has(item.verdict);
+}
+
+/**
+ * The rows of a round's target pass.
+ * @param {import("./model.js").Lane} lane
+ * @param {number} index of the round
+ * @returns {Pass}
+ */
+export function passOf(lane, index) {
+  const round = lane.rounds[index];
+  if (!passes.has(round)) passes.set(round, read(lane, round, index));
+  return passes.get(round);
+}
+
+function read(lane, round, index) {
+  const record = list(lane.trace?.rounds)[index];
+  const rows = [{ kind: "root", node: ROOT, above: -1, depth: 0, text: rootText(lane, index) }];
+  const rowOf = new Map([[ROOT, 0]]);
+  for (const item of round.proposals) {
+    if (!wasRead(item)) continue;
+    const above = rowOf.get(item.parent) ?? 0;
+    rowOf.set(item.node, rows.length);
+    rows.push({ kind: "node", node: item.node, above, depth: rows[above].depth + 1, text: item.text });
+  }
+  const riding = Math.max(0, number(record?.riders) ?? 0);
+  const window = windowOf(lane.trace, record, riding, rows.length);
+  rows.push(...window);
+  const path = round.proposals.filter((item) => item.verdict === "accepted" && rowOf.has(item.node));
+  const kept = [0, ...path.slice(0, Math.max(0, round.tokens.length - 1)).map((item) => rowOf.get(item.node))];
+  const [before, after] = [number(record?.cache_before), number(record?.cache_after)];
+  const start = list(lane.trace?.header?.decoder_start).length || list(lane.trace?.header?.prompt_ids).length;
+  const committed = lane.trace && start ? start + round.total : null;
+  const agrees = before === null || (after === before + kept.length && (committed === null || after === committed - 1));
+  return {
+    rows, rowOf, before, after, kept, loose: window.length ? 0 : riding, pending: round.tokens.at(-1)?.name ?? "", committed, agrees,
+    byDistance: list(lane.trace?.header?.decoder_start).length > 0,
+  };
+}
+
+/** The text of the last token that was committed before a round. */
+export function rootText(lane, index) {
+  if (index > 0) return lane.rounds[index - 1].tokens.at(-1)?.name ?? "";
+  const started = list(lane.trace?.header?.decoder_start);
+  if (started.length) return tokenText(lane.trace, started.at(-1));
+  const text = list(lane.trace?.header?.prompt_texts).at(-1);
+  return typeof text === "string" ? text : lane.prompt.slice(-12);
+}
+
+/**
+ * Lookahead's window as rows: its levels one after the other without the first token, which is the root. The first level
+ * is a chain below the root; every other token hangs below the level before it in its column.
+ */
+function windowOf(trace, record, riding, first) {
+  const levels = list(record?.note?.window).map(list);
+  const width = levels[0]?.length ?? 0;
+  if (!riding || levels.some((level) => level.length !== width) || levels.length * width - 1 !== riding) return [];
+  const ids = levels.flat().slice(1);
+  const rows = [];
+  ids.forEach((id, at) => {
+    const up = at < width - 1 ? at - 1 : at - width;
+    const depth = up < 0 ? 1 : rows[up].depth + 1;
+    rows.push({ kind: "rider", node: ROOT, above: up < 0 ? 0 : first + up, depth, text: tokenText(trace, id) });
+  });
+  return rows;
+}
+
+/**
+ * The rows a row may look at within the pass, itself included, from the root down; it sees the whole prefix besides.
+ * @param {PassRow[]} rows
+ * @param {number} row
+ */
+export function sees(rows, row) {
+  const seen = [];
+  for (let at = row; at >= 0; at = rows[at].above) seen.push(at);
+  return seen.reverse();
+}
+
+const LANE = 22; // px, a lane's height as in mask.css; the arrows between the two lanes have twice that
+
+/** How many rows of a pass are drawn; the widest proposers send fewer. */
+export const MOST_ROWS = 320;
+
+/**
+ * The strip: the slots as the pass writes them, and below, once it is committed, as they are then; both in cells of `size`
+ * px behind a folded prefix of `prefix` px.
+ * @returns {{root: HTMLElement, say: HTMLElement, show: (pass: Pass, phase: string, size: number, prefix: number, owner: {round: number, lane: number}, source: string) => void}}
+ */
+export function createSlots() {
+  const say = el("p", { class: "slots-say" });
+  const above = el("div", { class: "slots-lane" });
+  const below = el("div", { class: "slots-lane after" });
+  const arrows = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  arrows.setAttribute("class", "slots-arrows");
+  arrows.setAttribute("aria-hidden", "true");
+  const root = el("div", { class: "slots", "aria-hidden": "true" }, above, arrows, below); // `say` tells it in words
+  let drawn = {};
+
+  /** The lane as the pass wrote it. */
+  function written(pass, count, { size, prefix, round, lane }) {
+    const slots = [block(0, prefix, "prefix")];
+    for (let row = 0; row < count; row += 1) {
+      const { kind, node } = pass.rows[row];
+      const slot = block(prefix + row * size, size, "");
+      if (kind === "node") for (const [name, value] of [["node", node], ["round", round], ["lane", lane]]) slot.dataset[name] = value;
+      slots.push(slot);
+    }
+    above.replaceChildren(...slots);
+  }
+
+  /** The lane as the commit left it, with an arrow from each row's old place to its new one. */
+  function gathered(pass, count, { size, prefix }) {
+    const kept = pass.kept.filter((row) => row < count);
+    const places = kept.map((_, at) => block(prefix + at * size, size, "kept"));
+    const rest = block(prefix + (kept.length + 1) * size, Math.max(0, count - kept.length - 1) * size, "free");
+    below.replaceChildren(block(0, prefix, "prefix"), ...places, block(prefix + kept.length * size, size, "pending"), rest);
+    const middle = (at) => prefix + (at + 0.5) * size;
+    const lines = kept.map((row, at) => arrow(middle(row), middle(at)));
+    arrows.replaceChildren(...lines);
+    return places.map((place, at) => ({ place, from: (kept[at] - at) * size }));
+  }
+
+  return {
+    root,
+    say,
+    show(pass, phase, size, prefix, owner, source) {
+      const next = { pass, phase, size, prefix, ...owner };
+      const same = (...names) => names.every((name) => drawn[name] === next[name]);
+      const stepped = same("pass", "size", "round", "lane") && drawn.phase !== "committed" && phase === "committed";
+      const count = Math.min(pass.rows.length, MOST_ROWS);
+      if (!same("pass", "size", "prefix", "round", "lane")) {
+        root.style.inlineSize = `${prefix + (count + 1) * size}px`;
+        written(pass, count, next);
+      }
+      if (!same("pass", "size", "prefix", "round", "lane", "phase")) {
+        const kept = new Set(pass.kept);
+        const state = (row) => (phase === "proposed" ? "reserved" : phase !== "committed" ? "written" : kept.has(row) ? "kept" : "freed");
+        for (let row = 0; row < count; row += 1) setClass(above.children[row + 1], `slot ${state(row)}`);
+        const moved = phase === "committed" ? gathered(pass, count, next) : clear(below, arrows);
+        if (stepped) glide(moved);
+        setText(say, sentence(pass, phase, source));
+      }
+      drawn = next;
+    },
+  };
+}
+
+function block(start, width, state) {
+  const made = el("i", { class: `slot ${state}` });
+  made.style.insetInlineStart = `${start}px`;
+  made.style.inlineSize = `${Math.max(0, width - 1)}px`;
+  return made;
+}
+
+function arrow(from, to) {
+  const line = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  const end = 2 * LANE - 2;
+  line.setAttribute("d", `M${from} 2C${from} ${LANE} ${to} ${LANE} ${to} ${end - 5}V${end}M${to - 4} ${end - 5}L${to} ${end}L${to + 4} ${end - 5}`);
+  line.setAttribute("class", from === to ? "stays" : "moves");
+  return line;
+}
+
+function clear(...parts) {
+  for (const part of parts) part.replaceChildren();
+  return [];
+}
+
+/** The rows on their way; whoever wants no motion sees the arrows alone. */
+function glide(moved) {
+  if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+  for (const { place, from } of moved) {
+    place.animate([{ transform: `translate(${from}px, ${-3 * LANE}px)` }, { transform: "none" }], { duration: 450, easing: "cubic-bezier(0.3, 0, 0.2, 1)" });
+  }
+}
+
+function sentence(pass, phase, source) {
+  if (pass.before === null) return W.kvUnknown;
+  const width = pass.rows.length + pass.loose;
+  if (phase === "proposed") return W.kvReserved(pass.before, width);
+  if (phase !== "committed") return W.kvWritten(pass.before, width);
+  if (!pass.agrees) return W.kvOdd(pass.before, pass.after, pass.kept.length, pass.committed);
+  const moved = pass.kept.some((row, at) => row !== at);
+  return W.kvKept(pass.before, pass.after, width, pass.kept.map((row) => pass.before + row), moved, quote(pass.pending), source);
+}

@@ -1,0 +1,81 @@
+/** The cursor between player and page: as the page's address names it, and when the page learns of it. */
+
+import { NAMES } from "./panels.js";
+
+const REST_MS = 400; // how long the cursor rests before the page's address learns of it
+
+/**
+ * @typedef {{round: number|null, step: number|null, node: number|null, lead: number|null, view: string|null}} Told `step` is the
+ *   event within the round (null: the whole round), `lead` the leading lane (null: the last), `view` the open one
+ */
+
+function whole(value) {
+  return Number.isInteger(value) ? value : null;
+}
+
+/**
+ * What the page asks for; anything odd counts as not said.
+ * @param {Partial<Told>|null|undefined} told
+ * @returns {{stop: number|null, event: number|null, node: number|null, lead: number|null, view: string|null}}
+ */
+export function cursorOf(told) {
+  const { round, step, node, lead, view } = told ?? {};
+  return { stop: whole(round), event: whole(step), node: whole(node), lead: whole(lead), view: NAMES.includes(view) ? view : null };
+}
+
+/**
+ * The cursor as the page knows it; a selection in an earlier round is that round's moment.
+ * @param {import("./state.js").View} view
+ * @param {string|null} panel
+ * @returns {Told}
+ */
+export function published(view, panel) {
+  const selection = view.chosen && view.focus.lane === view.lead ? view.focus : null;
+  const round = selection ? selection.round + 1 : view.stop;
+  return {
+    round,
+    step: round === view.stop ? view.event : null,
+    node: selection ? selection.node : null,
+    lead: view.lead === view.lanes.length - 1 ? null : view.lead,
+    view: panel,
+  };
+}
+
+/**
+ * Tells the page where the cursor rests, but only what the viewer did: playing by itself does not change the address.
+ * @param {HTMLElement} box where gestures count as the viewer's
+ * @param {{value: () => Told|null, say: (value: Told) => void}} on `value` is null while there is nothing to tell
+ */
+export function createTell(box, on) {
+  let touched = false;
+  let timer = 0;
+  let last = "";
+  let said = []; // what was told and may still be handed back: the page answers late, and with what it knew before
+  for (const gesture of ["pointerdown", "keydown"]) box.addEventListener(gesture, () => (touched = true), { capture: true });
+
+  return {
+    soon() {
+      clearTimeout(timer);
+      timer = setTimeout(() => {
+        const value = touched ? on.value() : null;
+        if (value === null || JSON.stringify(value) === last) return;
+        last = JSON.stringify(value);
+        said.push(last);
+        on.say(value);
+      }, REST_MS);
+    },
+    /** The page said itself where the cursor is: nothing to tell before the viewer moves. */
+    forget() {
+      touched = false;
+      last = JSON.stringify(on.value());
+      said = [last];
+    },
+    /** Whether this is what the page was told, and not yet handed something later back. */
+    told(wanted) {
+      const at = said.lastIndexOf(JSON.stringify({ round: wanted.stop, step: wanted.event, node: wanted.node, lead: wanted.lead, view: wanted.view }));
+      said = said.slice(Math.max(at, 0));
+      return at >= 0;
+    },
+    destroy: () => clearTimeout(timer),
+  };
+}

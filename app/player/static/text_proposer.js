@@ -1,0 +1,63 @@
+/** The words of what the proposer looked at. */
+
+import { count } from "./text.js";
+
+export const W = {
+  titles: {
+    lookahead: "Window and pool", "prompt-lookup": "Where the guesses were copied from",
+    "draft-model": "Drafting while the target checks", branching: "Drafting while the target checks",
+    medusa: "The heads", eagle: "The head", "early-exit": "The exit",
+  },
+  start: "Step forward to see what the proposer looked at.",
+  medusa: (heads, nodes) => `${heads === null ? "The heads" : count(heads, "head")} on the target's last state, each for one position further ahead, proposed ${count(nodes, "node")} without a pass of their own.`,
+  eagle: (levels, found, nodes) => `${levels === null ? "The head" : `In ${count(levels, "level")} the head`} wrote ${found === null ? "its candidates" : count(found, "candidate")}; ${nodes} of them were shown to the target.`,
+  exit: (layer, nodes) => `The first ${layer === null ? "layers" : count(layer, "layer")} of the target alone wrote ${nodes === 1 ? "this" : `these ${count(nodes, "guess")}`}; its other layers check.`,
+
+  noWindow: "The record of this round does not hold the window.",
+  rides: (n) => `The window rides along in the target's pass: ${count(n, "further token")}, none of which can enter the text by itself.`,
+  home: "The window stayed out of this pass: too little text or memory was left for it.",
+  windowName: (width, levels) => `Window of ${count(width, "column")} and ${count(levels, "level")}`,
+  windowIs: "Each column is a phrase in the making; what guesses the same position of the text stands above each other.",
+  newestIs: "The lowest row is what this pass found likeliest behind each column; it is the next last level.",
+  position: "position",
+  root: "root",
+  level: (n) => `level ${n}`,
+  newest: "found now",
+  cellMark: { root: "●", written: "", initial: "·", newest: "▸" },
+  cellKind: { root: "(root)", written: "(written by the target)", initial: "(initial token, not guessed yet)", newest: "(found in this pass)" },
+  cell: (text, position, kind) => `${text}, ${position === 0 ? "the root" : `position +${position}`}${kind === "written" ? ", written by the target in an earlier pass" : kind === "initial" ? ", an initial token: nobody has guessed here yet" : kind === "newest" ? ", found in this pass" : ""}`,
+  pool: (n) => `Pool of ${count(n, "phrase")}`,
+  tried: (n, root) => `${count(n, "phrase")} ${n === 1 ? "begins" : "begin"} with the root ${root}, and what follows it became the proposal:`,
+  untried: (root) => `None begins with the root ${root}, so nothing was proposed.`,
+  triedName: "Phrases that became the proposal",
+  leftOut: "beyond the depth or the memory that was left",
+  recent: "Others, the last used first:",
+  harvested: (n) => (n ? `New in the pool by this pass: ${count(n, "phrase")}` : "This pass brought the pool nothing new"),
+
+  noMatchNote: "The record of this round does not say where was looked.",
+  match: (length, copied, where) => `The last ${length === 1 ? "token stands" : `${length} tokens stand`} earlier, ${where}; the ${copied === 1 ? "token" : `${copied} tokens`} behind ${copied === 1 ? "was" : "were"} copied.`,
+  inPrompt: "in the prompt",
+  inAnswer: "in the answer",
+  miss: "The last token stands nowhere earlier with something behind it, so nothing was proposed.",
+  choice: (match, places, votes) => {
+    if (places === null) return "";
+    if (places === 1) return "There was one such place.";
+    if (votes !== null) return `There were ${places} such places; in ${votes} of them the same token follows, and the newest of those was taken.`;
+    return `There were ${places} such places; the ${match === "first" ? "earliest" : "newest"} was taken${match === "last" ? ", and the match is as long as the text agrees there" : ""}.`;
+  },
+  lookupKey: { matched: "how the text ends, and where it stood before", copied: "what followed there, copied" },
+  gap: (n) => ` … ${count(n, "token")} … `,
+
+  ahead: (n) => `${count(n, "guess")} of this round ${n === 1 ? "was" : "were"} drafted while the target checked the round before.`,
+  aheadLevels: (n) => `${count(n, "level")} of this tree ${n === 1 ? "was" : "were"} drafted while the target checked the round before.`,
+  aheadLater: "What was drafted beside the check shows once the round is committed.",
+  bet: (passes, time) => `Beside the check the draft made ${count(passes, "pass")} in ${time}, on the bet that its whole guess stays.`,
+  noBet: "Nothing was drafted beside this check.",
+  betEnded: (lost) => (lost ? `${count(lost, "token")} drafted ahead came to nothing:` : "The bet held, and the next round goes on from there."),
+  lost: "Discarded",
+  further: (n) => `and ${n} more`,
+  targetTrack: "target",
+  draftTrack: "draft",
+  verifying: (time) => `verify ${time}`,
+  drafting: (draft, ahead, lost) => `draft ${draft} · ahead ${ahead}${lost ? ", discarded" : ""}`,
+};

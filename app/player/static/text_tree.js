@@ -1,0 +1,68 @@
+/** The words of the tree, the mask and the KV memory. */
+
+import { count } from "./text.js";
+
+/** "Slots 22–30 are" or "slots 22–30": the slots a pass of `width` rows writes behind `before` kept ones. */
+function slots(before, width, verb = "are") {
+  const many = width > 1;
+  const range = many ? `${before}–${before + width - 1}` : `${before}`;
+  return verb ? `Slot${many ? "s" : ""} ${range} ${many ? "are" : "is"}` : `slot${many ? "s" : ""} ${range}`;
+}
+
+export const W = {
+  treeIs: (nodes, levels) =>
+    nodes ? `${count(nodes, "guess")}${levels > 1 ? `, ${count(levels, "level")} deep` : ""}` : "nothing was proposed",
+  treeName: (nodes, levels) => `The proposal: ${count(nodes, "guess")}, ${count(levels, "level")} deep. Arrow keys go to parent, child and neighbours.`,
+  root: (text, round) => `The root ${text}: the last committed token${round > 0 ? `, of round ${round}` : ", the end of the prompt"}.`,
+  rootMark: "root",
+  node: (text, verdict, depth, parent, facts) => `${text}, ${verdict}, level ${depth} after ${parent}${facts ? `; ${facts}` : ""}`,
+  ownNode: (text, source, parent) => `${text}, ${source}, after ${parent}`,
+  ranked: (rank) => (rank === 1 ? "the target's first choice here" : `the target's choice number ${rank} here`),
+  widthBy: {
+    q: "line width: draft q",
+    p: "line width: target p (no draft probability here)",
+    none: "line width: no probability is known yet",
+  },
+  bars: (p, q) => `bars: ${[p && "target p, solid", q && "draft q, striped"].filter(Boolean).join("; ")}`,
+  onPath: "accepted path",
+  firstChoice: "the target's first choice",
+  foldPruned: (n) => `Hide ${count(n, "pruned guess")}`,
+  notDrawn: (n) => `${count(n, "further guess")} not drawn: the tree is too large for a picture.`,
+  zoom: "Size",
+  zoomOut: "Smaller (−)",
+  zoomIn: "Larger (+)",
+  zoomFit: "Fit (f)",
+  zoomFull: "100 % (0)",
+  treeCue: (nodes) => `${count(nodes, "guess")} in all: scroll within the box, or make it smaller, to see the others.`,
+  showPruned: (n) => `Show ${count(n, "pruned guess")} as well`,
+
+  maskTitle: "What one pass of the target reads",
+  maskName: (rows) => `Attention mask of ${count(rows, "row")}. Up and down go through the rows.`,
+  maskHeads: ["token", "position", "slot"],
+  maskPrefix: (n) => `${n} before`,
+  maskSees: (text, prefix, others, position, slot) =>
+    `${text} may look at ${prefix === null ? "the whole text before the root" : `all ${count(prefix, "row")} before the root`}`
+    + `${others === null ? " and at itself" : `, at ${others}, and at itself`}; nothing else of the pass exists for it.`
+    + `${position === null ? "" : ` Position ${position}, KV slot ${slot}.`}`,
+  maskRow: (text, position, slot, ancestors) =>
+    `${text}${position === null ? "" : `, position ${position}, slot ${slot}`}, sees the prefix and ${count(ancestors, "row")} of the pass`,
+  maskPlain: "One row, as in plain decoding: the root sees everything before it and itself.",
+  maskMore: (n) => `${count(n, "further row")} of the pass not drawn.`,
+  maskLoose: (n) => `${count(n, "further token")} rode along in the pass; the record does not name them.`,
+  maskLegend: { prefix: "the committed text, folded", sees: "may look", self: "itself", rider: "~ rides along, is no proposal" },
+  maskDistance: "This model has no position ids: the mask corrects its learned bias for distance, and positions count as shown.",
+  rider: "rides along",
+  slotsTitle: "KV memory",
+  slotsBefore: "in the pass",
+  slotsAfter: "after the commit",
+  slotsFrom: "Cache lengths are recorded; rows and slots follow from them.",
+  kvUnknown: "The record of this run has no cache lengths yet.",
+  kvReserved: (before, width) => `${before} rows are kept. ${slots(before, width)} reserved for the pass; nothing is written there yet.`,
+  kvWritten: (before, width) => `The pass has written ${count(width, "row")}, ${slots(before, width, "")}, for the time being: the verdicts decide which stay.`,
+  kvKept: (before, after, width, kept, moved, pending, source) =>
+    `${kept.length} of ${count(width, "row")} ${kept.length === 1 ? "stays" : "stay"}: ${kept.length > 12 ? "the path" : `slot${kept.length > 1 ? "s" : ""} ${kept.join(", ")}`}`
+    + `${moved ? `, moved together to ${before}–${after - 1}` : `, already in place`}. Cache ${before} → ${after} rows. `
+    + `${pending} (${source}) has no row yet: it is the next root, written to slot ${after} by the next pass. So there is one row less than committed tokens: ${after} = ${after + 1} − 1.`,
+  kvOdd: (before, after, kept, committed) =>
+    `The record contradicts itself: the cache went from ${before} to ${after ?? "nothing"} rows, its verdicts keep ${kept}${committed === null ? "" : `, and ${committed} tokens ask for ${committed - 1}`}.`,
+};

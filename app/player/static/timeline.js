@@ -1,0 +1,106 @@
+/**
+ * The shared time axis: each lane's rounds as blocks on its own recorded clock, and the cursor's time as a line through
+ * all of them. Blocks are only ever added or removed at the end, so stepping costs what changed.
+ */
+
+import { el, setText } from "./dom.js";
+import { seconds, T } from "./text.js";
+
+/**
+ * @param {(clock: number) => void} go the viewer pointed at a time of the clock, in seconds
+ * @returns `root`, `setLanes(lanes)`, `show(view)`
+ */
+export function createTimeline(go) {
+  const names = el("div", { class: "time-names" });
+  const field = el("div", { class: "time-field", title: T.timeline });
+  const line = el("span", { class: "time-now" });
+  const start = el("span", {}, "0");
+  const end = el("span", {});
+  const key = el("span", { class: "time-key" });
+  for (const [name, words] of Object.entries(T.timelineKey)) key.append(el("span", {}, el("i", { class: name }), words));
+  const axis = el("div", { class: "time-axis" }, start, key, end);
+  const root = el("div", { class: "timeline", role: "img", "aria-label": T.timeline }, names, field, axis);
+  let rows = []; // per lane: its element, and the rounds that are drawn, in step with its children
+  let whole = 0; // seconds that the axis spans
+
+  function pointed(event) {
+    const frame = field.getBoundingClientRect();
+    if (whole > 0 && frame.width > 0) go(whole * Math.min(Math.max((event.clientX - frame.left) / frame.width, 0), 1));
+  }
+  field.addEventListener("pointerdown", (event) => {
+    if (event.button !== 0) return;
+    field.setPointerCapture(event.pointerId);
+    pointed(event);
+  });
+  field.addEventListener("pointermove", (event) => {
+    if (field.hasPointerCapture(event.pointerId)) pointed(event);
+  });
+
+  const clocks = (lanes) => Math.max(0, ...lanes.map((lane) => lane.rounds.at(-1)?.end ?? 0));
+
+  /** The axis spans the whole record; of a live run it grows in steps, so that its blocks seldom move. */
+  function stretch(lanes, growing) {
+    const longest = clocks(lanes);
+    const next = growing ? (longest > whole ? longest * 1.5 : whole) : longest;
+    if (next === whole) return;
+    whole = next;
+    setText(end, whole > 0 ? seconds(whole) : "");
+    for (const row of rows) row.element.style.setProperty("--whole", String(whole || 1));
+  }
+
+  function fill(row, rounds) {
+    let same = 0;
+    while (same < row.drawn.length && same < rounds.length && row.drawn[same] === rounds[same]) same += 1;
+    while (row.element.children.length > same) row.element.lastChild.remove();
+    if (rounds.length > same) row.element.append(...rounds.slice(same).map(block));
+    row.drawn = rounds;
+  }
+
+  return {
+    root,
+    /** @param {import("./model.js").Lane[]} lanes */
+    setLanes(lanes) {
+      root.hidden = !lanes.length;
+      if (!lanes.length) whole = 0;
+      while (rows.length > lanes.length) rows.pop().element.remove();
+      while (rows.length < lanes.length) {
+        const row = { element: el("div", { class: "time-row" }), drawn: [] };
+        row.element.style.setProperty("--whole", String(whole || 1));
+        rows.push(row);
+        field.append(row.element);
+      }
+      field.append(line);
+      names.replaceChildren(...lanes.map((lane) => el("span", { class: "time-name" }, lane.label)));
+      key.lastChild.hidden = true;
+    },
+    /** @param {import("./state.js").View} view its `clock` is null while a run goes on */
+    show(view) {
+      const lanes = view.lanes.map((each) => each.lane);
+      stretch(lanes, view.clock === null);
+      view.lanes.forEach((each, at) => {
+        fill(rows[at], each.rounds);
+        rows[at].element.classList.toggle("leads", at === view.lead);
+      });
+      const ahead = lanes.some((lane) => lane.rounds.some((round) => round.times.ahead > 0));
+      key.lastChild.hidden = !ahead;
+      line.hidden = view.clock === null || whole === 0;
+      if (line.hidden) return;
+      const now = view.atEnd ? clocks(lanes) : view.clock;
+      line.style.insetInlineStart = `${(100 * now) / whole}%`;
+    },
+  };
+}
+
+/** One round; its measures are seconds, the style sheet knows the axis. What was drafted beside the pass is hatched. */
+function block(round) {
+  const { start, drafted, verified, end, ahead } = round.times;
+  const made = el("i", { class: "time-round" });
+  const share = (from, to) => `${end > start ? (100 * Math.min(Math.max((to - from) / (end - start), 0), 1)).toFixed(2) : 0}%`;
+  made.style.cssText = `--at:${start.toFixed(6)};--for:${(end - start).toFixed(6)};--draft:${share(start, drafted)};--verify:${share(start, verified)}`;
+  if (ahead > 0) {
+    const beside = el("b", { class: "time-ahead" });
+    beside.style.cssText = `inset-inline-start:${share(start, drafted)};inline-size:${share(0, Math.min(ahead, verified - drafted))}`;
+    made.append(beside);
+  }
+  return made;
+}

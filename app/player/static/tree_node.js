@@ -1,0 +1,102 @@
+/** A node of the tree and the line that leads to it: making them, and writing to them what a moment knows. */
+
+import { el, setText } from "./dom.js";
+import { setClass, write } from "./patch.js";
+import { flat, MARK, prob, quote, VERDICT } from "./text.js";
+import { W } from "./text_tree.js";
+import { OWN } from "./tree.js";
+
+const CHIP = 0.76; // of a column; the rest is for the lines
+
+/**
+ * @typedef {{text: string, verdict: string, above: string, depth: number, p: number|null, q: number|null, rank: number|null,
+ *   width: number|null, judging: boolean, focus: ""|"focused"|"selected", stop: boolean, isOwn: boolean}} Known `above` is the
+ *   parent's text, `width` the line's between 0 and 1, `stop` whether the tab key stops here
+ */
+
+export function makeNode(key) {
+  const [mark, word] = [el("span", { class: "mark", "aria-hidden": "true" }), el("span", { class: "chip-text" })];
+  const [p, q, bars] = [el("span"), el("span"), el("i", { class: "bars" })];
+  const chip = el(
+    "button",
+    { type: "button", class: "chip", "data-node": key === OWN ? -1 : key },
+    el("span", { class: "chip-top" }, mark, word),
+    el("span", { class: "chip-facts" }, p, q),
+    bars,
+  );
+  return { chip, mark, word, p, q, bars, line: line("edge") };
+}
+
+/**
+ * @param {ReturnType<typeof makeNode>} node
+ * @param {Known} known
+ */
+export function paintNode(node, known) {
+  const { text, verdict, p, q, rank, width, isOwn } = known;
+  const states = ["chip", verdict, isOwn && "ghost", rank === 1 && "first", known.judging && "judging", known.focus];
+  setClass(node.chip, states.filter(Boolean).join(" "));
+  write(node, "text", flat(text), (value) => setText(node.word, value));
+  write(node, "mark", MARK[verdict] ?? "", (value) => setText(node.mark, value));
+  write(node, "p", p === null ? "" : `p ${prob(p)}`, (value) => setText(node.p, value));
+  write(node, "q", q === null ? "" : `q ${prob(q)}`, (value) => setText(node.q, value));
+  write(node, "bars", `${percent(p)} 2px, ${percent(q)} 2px`, (value) => (node.bars.style.backgroundSize = value));
+  const facts = [node.known.p, node.known.q, rank ? W.ranked(rank) : ""].filter(Boolean).join(", ");
+  const label = isOwn
+    ? W.ownNode(quote(text), VERDICT[verdict], quote(known.above))
+    : W.node(quote(text), VERDICT[verdict], known.depth, quote(known.above), facts);
+  write(node, "label", label, (value) => {
+    node.chip.setAttribute("aria-label", value);
+    node.chip.title = value;
+  });
+  write(node, "pressed", Boolean(known.focus), (value) => node.chip.setAttribute("aria-pressed", String(value)));
+  write(node, "stop", known.stop ? 0 : -1, (value) => (node.chip.tabIndex = value));
+  write(node, "edge", `edge ${verdict}`, (value) => node.line.setAttribute("class", value));
+  write(node, "width", width === null ? null : (1 + 8 * width).toFixed(2), (value) => {
+    if (value === null) node.line.removeAttribute("stroke-width");
+    else node.line.setAttribute("stroke-width", value);
+  });
+}
+
+/** The length of a bar; nothing where nothing is known. */
+function percent(value) {
+  return `${(100 * Math.min(Math.max(value ?? 0, 0), 1)).toFixed(1)}%`;
+}
+
+/** A line from a parent's right edge to a child's left one, in columns and rows. */
+export function curve(layout, item) {
+  const from = layout.places.get(item.parent);
+  const to = layout.places.get(item.node);
+  const [x, y, right, low] = [from.column + CHIP, from.row + 0.5, to.column, to.row + 0.5];
+  const middle = ((x + right) / 2).toFixed(3);
+  return `M${x.toFixed(3)} ${y}C${middle} ${y} ${middle} ${low} ${right} ${low}`;
+}
+
+/** A line of the picture. */
+export function line(name) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  made.setAttribute("class", name);
+  return made;
+}
+
+/** What the lines, bars and corners mean. */
+export function createLegend() {
+  const line = el("span", { class: "tree-key width" });
+  const bars = el("span", { class: "tree-key bars" }, el("i", { class: "bars-sample" }), el("span"));
+  const way = el("span", { class: "tree-key way" }, el("i", { class: "way-sample" }), W.onPath);
+  const first = el("span", { class: "tree-key first" }, el("i", { class: "first-sample" }), W.firstChoice);
+  let drawn = "";
+  return {
+    root: el("p", { class: "tree-legend hint" }, line, bars, way, first),
+    show(by, accepted, { ranked, drafted, judged }) {
+      const name = `${by} ${accepted} ${ranked} ${drafted} ${judged}`;
+      if (name === drawn) return;
+      drawn = name;
+      setText(line, by ? W.widthBy[by] : "");
+      line.hidden = !by;
+      bars.hidden = !by || !(drafted || judged);
+      setText(bars.lastChild, W.bars(judged, drafted));
+      way.hidden = !accepted;
+      first.hidden = !ranked;
+    },
+  };
+}

@@ -1,0 +1,270 @@
+/**
+ * The proposal tree in large: the root, every guess, and what the target wrote itself, joined by lines as wide as a guess
+ * was likely. It scrolls, zooms and pans within itself; as it shrinks, nodes say less, but never in smaller type.
+ */
+
+import { el, setText } from "./dom.js";
+import { list } from "./model.js";
+import { knows } from "./moments.js";
+import { stand, write } from "./patch.js";
+import { rootText, wasRead } from "./slots.js";
+import { flat, quote } from "./text.js";
+import { W } from "./text_tree.js";
+import { beside, layoutOf, OWN, ROOT } from "./tree.js";
+import { factsOf, FOLDED_FROM, itemsOf } from "./tree_facts.js";
+import { createLegend, curve, line, makeNode, paintNode } from "./tree_node.js";
+import { createZoom } from "./zoom.js";
+
+const SVG = "http://www.w3.org/2000/svg";
+const FULL = { column: 128, row: 64 }; // px at 100 %
+const LEAST = { column: 34, row: 15 };
+const TALL = 400; // px of height within which a tree is shown with all its numbers
+const HEIGHT = 440; // px, the box's height limit, as in tree.css
+
+/** @returns the view: `root`, `show(view)`, `focus(node)`, `has(element)` */
+export function createTree() {
+  const route = line("route");
+  const routeLine = line("route-line");
+  const trail = line("trail");
+  const lines = document.createElementNS(SVG, "svg");
+  lines.append(route, routeLine, trail);
+  for (const [name, value] of [["class", "tree-lines"], ["preserveAspectRatio", "none"], ["aria-hidden", "true"]]) lines.setAttribute(name, value);
+  const stem = el("span", { class: "stem" }, el("span", { class: "stem-mark" }, W.rootMark), el("span", { class: "chip-text" }));
+  const field = el("div", { class: "tree-field" }, lines, stem);
+  const box = el("div", { class: "tree", role: "group" }, field);
+  const about = el("span", { class: "tree-about" });
+  const drawn = {}; // sizes as they were written last
+  const zoom = createZoom(box, { by: (factor, at) => resize(current().row / FULL.row * factor, at), to: (wish) => resize(wish === "fit" ? "fit" : 1, null) });
+  const cue = el("p", { class: "hint tree-cue", hidden: true });
+  const fold = el("button", { type: "button", class: "more-rows", hidden: true });
+  const lost = el("p", { class: "hint", hidden: true });
+  const legend = createLegend();
+  const parts = [el("div", { class: "tree-bar" }, about, zoom.root), box, cue, fold, lost, legend.root];
+  const root = el("div", { class: "chips", role: "group" });
+
+  const nodes = new Map(); // Key → what is drawn of it; kept from round to round
+  let shape = {}; // what the layout follows from
+  let items = [];
+  let layout = layoutOf([]);
+  let unfolded = null; // the round whose pruned guesses were asked for
+  let wish = "auto"; // or "fit", or a factor
+  let room = { width: 0, height: HEIGHT };
+  let scroll = { left: 0, top: 0 };
+  let shown = null; // the last view
+  let looked = ""; // what the box was scrolled to last
+
+  new ResizeObserver(() => {
+    const width = box.clientWidth;
+    if (!width || width === room.width) return;
+    room = { ...room, width };
+    if (shape.whole) measure();
+    reveal(true);
+  }).observe(box);
+  box.addEventListener("scroll", () => (scroll = { left: box.scrollLeft, top: box.scrollTop }), { passive: true });
+  box.addEventListener("keydown", onKey);
+  for (const name of ["pointerover", "focusin"]) field.addEventListener(name, (event) => showTrail(event.target));
+  for (const name of ["pointerleave", "focusout"]) field.addEventListener(name, () => showTrail(null));
+  fold.onclick = () => {
+    unfolded = unfolded === shape.whole ? null : shape.whole;
+    show(shown);
+  };
+
+  /** @param {import("./state.js").View} view */
+  function show(view) {
+    shown = view;
+    const round = view.current;
+    if (!round) {
+      shape = {};
+      root.replaceChildren(); // nothing of a round stays in the page
+      return;
+    }
+    if (!root.firstChild) root.append(...parts);
+    if (!room.width) room = { ...room, width: box.clientWidth };
+    const lane = view.lanes[view.lead].lane;
+    const whole = lane.rounds[round.index];
+    const done = !view.moment || view.moment.phase === "committed";
+    const wanted = view.chosen && view.focus.lane === view.lead && view.focus.round === round.index ? view.focus.node : null;
+    const open = unfolded === whole || (wanted !== null && whole.proposals[wanted]?.verdict === "pruned");
+    if (shape.whole !== whole || shape.done !== done || shape.open !== open) {
+      shape = { whole, lane, done, open, at: view.lead };
+      reshape();
+    }
+    paint(view, round);
+    reveal(false);
+  }
+
+  /** Another set of nodes: lay them out, and bring elements and lines to their places. */
+  function reshape() {
+    const { whole, lane, done, open } = shape;
+    const found = itemsOf(whole, done, open);
+    items = found.items;
+    layout = layoutOf(items);
+    const kept = new Set(items.map((item) => item.node));
+    for (const [key, node] of nodes) {
+      if (kept.has(key)) continue;
+      node.chip.remove();
+      node.line.remove();
+      nodes.delete(key);
+    }
+    items.forEach((item, order) => {
+      let node = nodes.get(item.node);
+      if (!node) nodes.set(item.node, (node = makeNode(item.node)));
+      // In their order; whatever stands there already is not moved, as that would take the keyboard away from it.
+      stand(field, node.chip, order + 2);
+      stand(lines, node.line, order);
+      const place = layout.places.get(item.node);
+      write(node, "column", place.column, (value) => (node.chip.style.left = `calc(${value} * var(--cell))`));
+      write(node, "row", place.row, (value) => (node.chip.style.top = `calc(${value} * var(--line) + 2px)`));
+      write(node, "curve", curve(layout, item), (value) => node.line.setAttribute("d", value));
+      write(node, "round", whole.index, (value) => (node.chip.dataset.round = value));
+      write(node, "lane", shape.at, (value) => (node.chip.dataset.lane = value));
+    });
+    trail.setAttribute("d", "");
+    lines.setAttribute("viewBox", `0 0 ${layout.columns} ${layout.rows}`);
+    field.style.setProperty("--columns", String(layout.columns));
+    field.style.setProperty("--rows", String(layout.rows));
+    const text = rootText(lane, whole.index);
+    setText(stem.lastChild, flat(text));
+    stem.title = W.root(quote(text), whole.index);
+    const seen = whole.proposals.filter(wasRead);
+    const levels = Math.max(0, ...seen.map((item) => item.depth));
+    setText(about, W.treeIs(seen.length, levels));
+    box.setAttribute("aria-label", W.treeName(seen.length, levels));
+    const folding = done && found.pruned >= FOLDED_FROM;
+    tell(fold, folding ? (open ? W.foldPruned(found.pruned) : W.showPruned(found.pruned)) : "");
+    tell(lost, found.lost ? W.notDrawn(found.lost) : "");
+    measure();
+  }
+
+  /** What the moment knows of each node. */
+  function paint(view, round) {
+    const { whole, lane, at } = shape;
+    const record = list(lane.trace?.rounds)[whole.index]?.nodes ?? {};
+    const facts = factsOf(lane, record, knows(view, "p"));
+    const { moment, focus } = view;
+    const here = focus && focus.lane === at && focus.round === whole.index ? keyOf(focus.node) : null;
+    const own = round.tokens.find((token) => token.node < 0);
+    const stop = nodes.has(here) ? here : items[0]?.node;
+    for (const { node: key, parent, item } of items) {
+      const isOwn = key === OWN;
+      paintNode(nodes.get(key), {
+        text: isOwn ? own.name : item.text,
+        verdict: isOwn ? own.source : round.proposals[key].verdict,
+        above: parent === ROOT ? rootText(lane, whole.index) : whole.proposals[parent].text,
+        depth: layout.places.get(key).column,
+        ...(isOwn ? { p: null, q: null, rank: null, width: null } : facts.of(key)),
+        judging: moment?.phase === "judged" && moment.node === key,
+        focus: key !== here ? "" : view.chosen ? "selected" : "focused",
+        stop: key === stop,
+        isOwn,
+      });
+    }
+    const accepted = items.filter(({ node }) => node !== OWN && round.proposals[node].verdict === "accepted");
+    const way = accepted.map((item) => nodes.get(item.node).known.curve).join("");
+    for (const each of [route, routeLine]) if (each.getAttribute("d") !== way) each.setAttribute("d", way);
+    legend.show(items.length > 0 && items[0].node !== OWN ? facts.by : "", accepted.length > 0, facts);
+  }
+
+  /** How large the tree is drawn; said to the style sheet, which does the rest. */
+  function measure() {
+    const size = current();
+    write(drawn, "column", size.column, (value) => field.style.setProperty("--cell", `${value}px`));
+    write(drawn, "rowSize", size.row, (value) => field.style.setProperty("--line", `${value}px`));
+    const detail = size.column >= 96 && size.row >= 60 ? "full" : size.column >= 62 && size.row >= 24 ? "text" : "mark";
+    write(drawn, "detail", detail, (value) => (box.dataset.detail = value));
+    const over = layout.columns * size.column > room.width + 12 || layout.rows * size.row > HEIGHT;
+    tell(cue, over && room.width ? W.treeCue(shape.whole.proposals.filter(wasRead).length) : "");
+  }
+
+  function current() {
+    const across = room.width ? (room.width - 10) / layout.columns : FULL.column;
+    const within = (value, low, high) => Math.min(Math.max(value, low), high);
+    if (wish === "fit") {
+      return { column: within(across, LEAST.column, 150), row: within((HEIGHT - 12) / layout.rows, LEAST.row, FULL.row) };
+    }
+    if (wish === "auto") return { column: within(across, 104, 176), row: layout.rows * FULL.row <= TALL ? FULL.row : 26 };
+    return { column: Math.max(FULL.column * wish, LEAST.column), row: Math.max(FULL.row * wish, LEAST.row) };
+  }
+
+  /** Zoom; what is at `at`, or in the middle, stays where it is. */
+  function resize(to, at) {
+    const before = current();
+    const [x, y] = at ? [at.x, at.y] : [room.width / 2, Math.min(HEIGHT, layout.rows * before.row) / 2];
+    wish = typeof to === "number" ? Math.min(Math.max(to, 0.3), 2.5) : to;
+    measure();
+    const after = current();
+    box.scrollTo((scroll.left + x) / before.column * after.column - x, (scroll.top + y) / before.row * after.row - y);
+  }
+
+  /** Scroll the box, and nothing else, to the node in focus, to the one being judged, or to the end of the accepted path. */
+  function reveal(again) {
+    if (!shown?.current || !items.length) return;
+    const { moment, focus, chosen, current: round } = shown;
+    const here = chosen && focus.lane === shape.at && focus.round === round.index ? keyOf(focus.node) : null;
+    const accepted = items.findLast(({ node }) => node !== OWN && round.proposals[node].verdict === "accepted")?.node;
+    const key = here ?? moment?.node ?? accepted ?? items[0].node;
+    const place = layout.places.get(key);
+    const name = `${shape.at} ${round.index} ${key} ${layout.rows}`;
+    if (!place || (!again && name === looked)) return;
+    if (!room.width) return; // not laid out yet: the observer comes back to it
+    looked = name;
+    const size = current();
+    const tall = Math.min(HEIGHT, layout.rows * size.row);
+    const into = (start, length, from, space) => (start >= from && start + length <= from + space ? from : start - (space - length) / 2);
+    const left = into(place.column * size.column, size.column, scroll.left, room.width);
+    const top = into(place.row * size.row, size.row, scroll.top, tall);
+    if (left === scroll.left && top === scroll.top) return;
+    box.scrollTo(left, top);
+    scroll = { left: Math.max(0, left), top: Math.max(0, top) };
+  }
+
+  /** The way from the root to the node that is pointed at. */
+  function showTrail(target) {
+    const chip = target?.closest?.(".chip");
+    let key = chip ? keyOf(Number(chip.dataset.node)) : ROOT;
+    let drawn = "";
+    while (key !== ROOT && nodes.has(key)) {
+      drawn += nodes.get(key).known.curve;
+      key = items.find((item) => item.node === key)?.parent ?? ROOT;
+    }
+    trail.setAttribute("d", drawn);
+  }
+
+  function onKey(event) {
+    const chip = event.target.closest(".chip");
+    let took = zoom.key(event);
+    if (!took && chip && /^Arrow/.test(event.key) && !event.ctrlKey && !event.metaKey && !event.altKey && !event.shiftKey) {
+      const next = beside(layout, items, keyOf(Number(chip.dataset.node)), event.key);
+      took = next !== null || event.key === "ArrowUp" || event.key === "ArrowDown";
+      if (next !== null) {
+        nodes.get(next).chip.click(); // selecting is the player's
+        nodes.get(next)?.chip.focus({ preventScroll: true });
+      }
+    }
+    if (!took) return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  return {
+    root,
+    show,
+    /** Give the keyboard to the chip of `node`, if it is here. */
+    focus(node) {
+      nodes.get(keyOf(node))?.chip.focus({ preventScroll: true });
+    },
+    /** Whether the keyboard is on one of the nodes. */
+    has: (element) => box.contains(element),
+  };
+}
+
+/** A node as the tree names it; a selection says −1 of the target's own token. */
+function keyOf(node) {
+  return node < 0 ? OWN : node;
+}
+
+/** Say something, or nothing at all. */
+function tell(part, text) {
+  setText(part, text);
+  part.hidden = !text;
+}

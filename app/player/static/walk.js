@@ -1,0 +1,101 @@
+/** Where the cursor goes: event by event, round by round, to another lane, and how long playback waits on the way. Pure. */
+
+import { momentsOf } from "./moments.js";
+import { endedBy, lastStop, leader, placed } from "./state.js";
+
+/** @typedef {import("./state.js").Cursor} Cursor @typedef {import("./model.js").Lane} Lane */
+
+export const ROUND_MS = 1_000; // at 1×, drafting and checking of an average round together
+const EVENT_MS = 150; // at 1×, the least that an event is seen
+const LONGEST = 2.5; // a round that took longer than so many average ones is not waited for in full
+const SHORTEST = 0.4;
+
+/**
+ * One event on or back.
+ * @param {Lane[]} lanes
+ * @param {Cursor} cursor
+ * @param {1|-1} by
+ * @returns {Cursor}
+ */
+export function byEvent(lanes, cursor, by) {
+  const { stop, event, lead } = placed(lanes, cursor);
+  const at = (next, inside) => placed(lanes, { stop: next, event: inside, selection: null, lead });
+  if (by > 0) return event === null ? at(stop + 1, 0) : at(stop, event + 1);
+  if (event !== null) return event > 0 ? at(stop, event - 1) : at(stop - 1, null);
+  const round = lanes[lead]?.rounds[stop - 1];
+  const steps = round ? momentsOf(lanes[lead], round).length : 0;
+  return steps > 1 ? at(stop, steps - 2) : at(stop - 1, null);
+}
+
+/**
+ * One round on or back: from within a round to its end or to its beginning.
+ * @param {Lane[]} lanes
+ * @param {Cursor} cursor
+ * @param {1|-1} by
+ * @returns {Cursor}
+ */
+export function byRound(lanes, cursor, by) {
+  const { stop, event, lead } = placed(lanes, cursor);
+  const next = by > 0 && event !== null ? stop : stop + by;
+  return placed(lanes, { stop: next, event: null, selection: null, lead });
+}
+
+/**
+ * The same time, walked by another lane.
+ * @param {Lane[]} lanes
+ * @param {import("./state.js").View} view
+ * @param {number} lane
+ * @returns {Cursor}
+ */
+export function ledBy(lanes, view, lane) {
+  const lead = leader(lanes, lane);
+  const stop = view.atEnd ? lastStop(lanes, lead) : endedBy(lanes[lead]?.rounds ?? [], view.clock);
+  return placed(lanes, { stop: view.stop === 0 ? 0 : stop, event: null, selection: null, lead });
+}
+
+/**
+ * The moment of the leading lane at a time of its clock: the phase that was going on.
+ * @param {Lane[]} lanes
+ * @param {number} lead
+ * @param {number} clock seconds
+ * @returns {Cursor}
+ */
+export function atClock(lanes, lead, clock) {
+  const rounds = lanes[lead]?.rounds ?? [];
+  const done = endedBy(rounds, clock);
+  if (done >= rounds.length) return placed(lanes, { stop: lastStop(lanes, lead), event: null, selection: null, lead });
+  if (clock <= 0) return placed(lanes, { stop: 0, event: null, selection: null, lead });
+  const list = momentsOf(lanes[lead], rounds[done]);
+  const reached = list.findLastIndex((item) => item.clock <= clock);
+  return placed(lanes, reached < 0 ? { stop: done, event: null, selection: null, lead } : { stop: done + 1, event: reached, selection: null, lead });
+}
+
+/**
+ * What playback shows next, and after how long. Up to 1× it goes event by event, faster round by round; the lane's clock
+ * is stretched until an average round takes ROUND_MS.
+ * @param {Lane[]} lanes
+ * @param {Cursor} cursor
+ * @param {number} speed
+ * @returns {{cursor: Cursor, ms: number}|null} null at the end
+ */
+export function paced(lanes, cursor, speed) {
+  const from = placed(lanes, cursor);
+  const lane = lanes[from.lead];
+  if (!lane || (from.stop === lastStop(lanes, from.lead) && from.event === null)) return null;
+  const next = speed > 1 ? byRound(lanes, from, 1) : byEvent(lanes, from, 1);
+  const mean = meanRound(lane);
+  const share = mean > 0 && next.stop <= lane.rounds.length ? (clockAt(lane, next) - clockAt(lane, from)) / mean : 1;
+  const ms = Math.max(speed > 1 ? SHORTEST * ROUND_MS : EVENT_MS, Math.min(share, LONGEST) * ROUND_MS);
+  return { cursor: next, ms: ms / speed };
+}
+
+/** Seconds of an average round of a lane. */
+export function meanRound(lane) {
+  return lane?.rounds.length ? lane.rounds.at(-1).end / lane.rounds.length : 0;
+}
+
+function clockAt(lane, { stop, event }) {
+  const round = lane.rounds[stop - 1];
+  if (!round) return 0;
+  return event === null ? round.end : momentsOf(lane, round)[event].clock;
+}

@@ -1,0 +1,66 @@
+/** Zooming and panning a scroll box: four buttons, keys, the wheel with ctrl, and dragging the empty ground. */
+
+import { el, icon } from "./dom.js";
+import { W } from "./text_tree.js";
+
+const STEP = 1.25;
+const DRAGGED = 4; // px, from which a press on the ground is a drag
+
+/**
+ * @param {HTMLElement} box what scrolls
+ * @param {{by: (factor: number, at: {x: number, y: number}|null) => void, to: (wish: "fit"|"full") => void}} on `at` is the
+ *   place within the box that is to stay where it is
+ * @returns {{root: HTMLElement, key: (event: KeyboardEvent) => boolean}} the buttons; `key` says whether it took the key
+ */
+export function createZoom(box, on) {
+  const button = (name, label, path, press) => {
+    const made = el("button", { type: "button", class: `zoom-button ${name}`, "aria-label": label, title: label }, icon(path));
+    made.onclick = press;
+    return made;
+  };
+  const out = () => on.by(1 / STEP, null);
+  const closer = () => on.by(STEP, null);
+  const root = el(
+    "div",
+    { class: "zoom", role: "group", "aria-label": W.zoom },
+    button("smaller", W.zoomOut, "M3 7h10v2H3z", out),
+    button("larger", W.zoomIn, "M7 3h2v4h4v2H9v4H7V9H3V7h4z", closer),
+    button("fit", W.zoomFit, "M2 2h4v1.6H3.6V6H2zm8 0h4v4h-1.6V3.6H10zM2 10h1.6v2.4H6V14H2zm10.4 0H14v4h-4v-1.6h2.4z", () => on.to("fit")),
+    button("full", W.zoomFull, "M2 3h12v10H2zm1.6 1.6v6.8h8.8V4.6zM5 6h1.6v4H5zm4.4 0H11v4H9.4zM7.3 6.4h1.4v1H7.3zm0 2.2h1.4v1H7.3z", () => on.to("full")),
+  );
+  box.addEventListener("wheel", (event) => {
+    if (!event.ctrlKey) return;
+    event.preventDefault();
+    const frame = box.getBoundingClientRect();
+    on.by(event.deltaY < 0 ? STEP : 1 / STEP, { x: event.clientX - frame.left, y: event.clientY - frame.top });
+  }, { passive: false });
+  pan(box);
+  const keys = { "+": closer, "=": closer, "-": out, "−": out, f: () => on.to("fit"), 0: () => on.to("full") };
+  return {
+    root,
+    key(event) {
+      const action = event.ctrlKey || event.metaKey || event.altKey ? null : keys[event.key];
+      action?.();
+      return Boolean(action);
+    },
+  };
+}
+
+/** Drag the ground with the mouse; a finger scrolls by itself. */
+function pan(box) {
+  let from = null;
+  box.addEventListener("pointerdown", (event) => {
+    if (event.pointerType !== "mouse" || event.button !== 0 || event.target.closest("button")) return;
+    from = { x: event.clientX, y: event.clientY, left: box.scrollLeft, top: box.scrollTop, moving: false };
+  });
+  box.addEventListener("pointermove", (event) => {
+    if (!from) return;
+    const [x, y] = [event.clientX - from.x, event.clientY - from.y];
+    if (!from.moving && Math.hypot(x, y) < DRAGGED) return;
+    if (!from.moving) box.setPointerCapture(event.pointerId);
+    from.moving = true;
+    box.scrollTo(from.left - x, from.top - y);
+  });
+  const drop = () => (from = null);
+  for (const name of ["pointerup", "pointercancel", "lostpointercapture"]) box.addEventListener(name, drop);
+}

@@ -1,0 +1,82 @@
+"""What a link leaves of the lab's page: `?hide=settings,charts` less, `?present=1` the player alone, in large type.
+
+Hidden controls stay where they are, out of sight by style alone, so that their values hold and a run still works.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from . import links
+
+LARGE_REM = 27  # pixels: the player's smallest type is 0.75rem, and 20 pixels are read from the last row
+
+BOXES = {"settings": "more"}  # keys of containers that had a name of their own before they could be hidden
+DESK = {"prompt", "choices", "run", "settings"}
+
+CHROME = """
+header[data-testid="stHeader"], [data-testid="stSidebar"], [data-testid="stToolbar"], [data-testid="stDecoration"],
+[data-testid="stStatusWidget"], [data-testid="stSidebarCollapsedControl"] { display: none !important; }
+[data-testid="stMainBlockContainer"] { padding: 0.6rem 1rem 2.5rem !important; max-width: none !important; }
+[data-testid="stMainBlockContainer"] [data-testid="stVerticalBlock"] { gap: 0 !important; }
+.st-key-presenter { position: fixed; inset: auto 0.3rem 0.3rem auto; z-index: 1000; width: auto !important; }
+.st-key-leave button { min-height: 0; padding: 0.1rem 0.4rem; background: var(--st-background-color, Canvas); }
+"""
+
+
+def presenting() -> bool:
+    """Whether the address asks for the player alone."""
+    return st.query_params.get("present") == "1"
+
+
+def hidden() -> set[str]:
+    """The parts of the page that are out of sight; in a presentation all of them."""
+    return set(links.PARTS) if presenting() else links.hidden(st.query_params.to_dict())
+
+
+def shows(part: str) -> bool:
+    """Whether a part is drawn that keeps nothing when it is left out."""
+    return part not in hidden()
+
+
+def box(part: str) -> str:
+    """The key of the container that holds a part."""
+    return BOXES.get(part, f"part-{part}")
+
+
+def dress() -> None:
+    """Put the parts that are hidden out of sight; in a presentation Streamlit's own frame as well. Called first."""
+    away = hidden()
+    rules = [f".st-key-{box(part)}" for part in away]
+    rules += [f'[data-testid="stColumn"]:has(.st-key-{box("prompt")})'] if "prompt" in away else []
+    rules += [f'[data-testid="stColumn"]:has(.st-key-{box("run")})'] if {"choices", "run"} <= away else []
+    rules += [".st-key-desk"] if away >= DESK else []
+    head = f'[data-testid="stHorizontalBlock"]:has(.st-key-{box("title")})'
+    rules += [head] if {"title", "link"} <= away else []
+    css = f"{', '.join(sorted(rules))} {{ display: none !important; }}" if rules else ""
+    if presenting():
+        css += f"\nhtml {{ font-size: {LARGE_REM}px !important; }}\n{CHROME}"
+    # One place on the page, filled or not: were it there only at times, all that follows would be drawn anew.
+    with st.container(key="presenter"):
+        if css:
+            st.html(f"<style>{css}</style>")
+        if presenting():
+            st.button(
+                "Leave",
+                key="leave",
+                icon=":material/close_fullscreen:",
+                shortcut="Escape",
+                on_click=leave,
+                type="tertiary",
+                help="Back to the whole page (Escape).",
+            )
+
+
+def enter() -> None:
+    """Show the player alone."""
+    st.query_params["present"] = "1"
+
+
+def leave() -> None:
+    """Show the whole page again."""
+    st.query_params.pop("present", None)

@@ -1,0 +1,151 @@
+"""How long a step of the player's cursor takes in Chromium, on a trace of 256 tokens with trees of 64 nodes.
+
+    python -m benchmarks.player [--trace FILE] [--width PX] [--most STEPS] [--json FILE]
+
+Records the trace with the bundled target and its EAGLE head beside a plain lane, opens both in the player and walks
+through them by keys: every event and every round, forward and back. A step is the key's handler and the layout it
+forces; its median and worst are printed, and the processor time of the page's thread, which a busy machine changes
+less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import CDPSession, Page, Route, sync_playwright
+
+STATIC = Path(__file__).resolve().parent.parent / "app" / "player" / "static"
+HOST = "http://player.invalid/"  # answered from disk by `_serve`, never resolved
+TYPES = {".js": "text/javascript", ".css": "text/css"}
+PROMPT = "Once upon a time, there was a little girl named Lily. She"
+NODES = 64
+TOKENS = 256
+
+OPEN = """async ([data, css]) => {
+  const { mount } = await import("/player.js");
+  const shadow = document.getElementById("host").attachShadow({ mode: "open" });
+  const style = document.createElement("style");
+  style.textContent = css;
+  const root = document.createElement("div");
+  shadow.append(style, root);
+  window.player = mount(root, data);
+  window.shadow = shadow;
+}"""
+
+# One press after the other, each with the layout that it asks for; a frame in between, as a viewer's screen would draw.
+WALK = """async ([key, most]) => {
+  const box = shadow.querySelector(".player");
+  const frame = () => new Promise((done) => requestAnimationFrame(() => done()));
+  const seen = () => shadow.querySelector(".where").textContent;
+  const times = [];
+  box.focus();
+  for (let step = 0; step < most; step += 1) {
+    const before = seen();
+    const began = performance.now();
+    box.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+    box.getBoundingClientRect();
+    shadow.querySelector(".panels").getBoundingClientRect();
+    times.push(performance.now() - began);
+    if (seen() === before) break;
+    await frame();
+  }
+  return times;
+}"""
+
+
+def record() -> list[dict[str, Any]]:
+    """A plain lane and an EAGLE lane with trees of 64 nodes, as parsed JSON."""
+    import specdec_core as sd
+
+    models = sd.load_models()
+    lanes = [
+        sd.Settings(proposer="none", max_new_tokens=TOKENS),
+        sd.Settings(
+            proposer="eagle", max_new_tokens=TOKENS, options={"nodes": NODES, "top_k": 10, "depth": 6}
+        ),
+    ]
+    return [json.loads(sd.decode(models, PROMPT, lane).to_json()) for lane in lanes]
+
+
+def _serve(route: Route) -> None:
+    name = route.request.url.removeprefix(HOST)
+    if name == "":
+        route.fulfill(
+            content_type="text/html", body='<!doctype html><meta charset="utf-8"><div id="host"></div>'
+        )
+    elif (file := STATIC / Path(name).name).is_file():
+        route.fulfill(content_type=TYPES[file.suffix], body=file.read_text(encoding="utf-8"))
+    else:
+        route.fulfill(status=404, body="")
+
+
+def _thread_ms(session: CDPSession) -> float:
+    metrics = {item["name"]: item["value"] for item in session.send("Performance.getMetrics")["metrics"]}
+    return 1000 * float(metrics["TaskDuration"])
+
+
+def measure(page: Page, traces: list[dict[str, Any]], most: int) -> dict[str, dict[str, float]]:
+    """Milliseconds of a step by what it does: `median`, `worst`, `steps`, and `thread` (processor time on average)."""
+    css = "\n".join(sheet.read_text(encoding="utf-8") for sheet in sorted(STATIC.glob("*.css")))
+    data = {
+        "mode": "replay",
+        "traces": [{"label": trace["header"]["settings"]["proposer"], "trace": trace} for trace in traces],
+        "cursor": {"round": 0},
+        "provenance": "recorded",
+        "provenance_note": "benchmark",
+    }
+    page.route(f"{HOST}**", _serve)
+    page.goto(HOST)
+    page.evaluate(OPEN, [data, css])
+    page.locator(".lane").first.wait_for()
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    found = {}
+    for title, key in (
+        ("event on", "ArrowRight"),
+        ("round back", "ArrowUp"),
+        ("round on", "ArrowDown"),
+        ("event back", "ArrowLeft"),
+    ):
+        before = _thread_ms(session)
+        times = page.evaluate(WALK, [key, most])
+        found[title] = {
+            "steps": len(times),
+            "median": statistics.median(times),
+            "worst": max(times),
+            "thread": (_thread_ms(session) - before) / len(times),
+        }
+    return found
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--trace", type=Path, action="append", help="a recorded trace instead, one per lane")
+    parser.add_argument("--width", type=int, default=1440)
+    parser.add_argument("--most", type=int, default=4_000, help="steps of each kind")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    traces = [json.loads(file.read_text(encoding="utf-8")) for file in arguments.trace or []] or record()
+    sizes = [len(row["nodes"]["token"]) for row in traces[-1]["rounds"]]
+    print(f"{len(traces[-1]['output']['ids'])} tokens in {len(sizes)} rounds of up to {max(sizes)} nodes")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        found = measure(
+            browser.new_page(viewport={"width": arguments.width, "height": 900}), traces, arguments.most
+        )
+        browser.close()
+    print(f"{'ms per step':14}{'steps':>8}{'median':>10}{'worst':>10}{'thread':>10}   wanted: ≤ 16, ≤ 50")
+    for title, row in found.items():
+        print(f"{title:14}{row['steps']:8}{row['median']:10.1f}{row['worst']:10.1f}{row['thread']:10.1f}")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""Why a lane is faster or slower than plain decoding: its measured time per round, cut into what it was spent on.
+
+With t the time of a plain round (one token), a lane's round takes 1 + D + W + O of it: one plain pass, D for drafting,
+W for the pass being wider than a plain one, O for judging and committing beyond what plain decoding needs for that. It
+commits τ tokens, so the measured speedup is exactly τ / (1 + D + W + O). What keeps τ small is counted in the same
+unit, as a token is worth a plain round: L tokens a round were lost because guesses fell, U because none were made.
+The largest of L, U, D, W and O is what the lane loses most by.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from .draft_length import FixedLength
+from .judges import size_of
+from .proposers import proposer_class
+from .settings import Settings
+from .sweep_summary import LEAST_TOKENS
+from .theory import Curve, pass_time
+from .trace import Round, Trace
+
+Cause = Literal["acceptance", "few guesses", "drafting", "width", "overhead", "unexplained"]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Where a lane's time went. All but the first three is per round, in tokens or in plain rounds.
+
+    Attributes:
+        speedup: measured, time per token of the plain lane over that of this one.
+        alpha: acceptance rate; None where proposals branched or nothing was judged.
+        accepted_share: accepted guesses / all proposed ones; None where nothing was proposed.
+        tokens: τ, committed tokens.
+        rejected: L, tokens lost because guesses fell: how deep the proposal went, less what was accepted of it.
+        unguessed: U, tokens lost because fewer guesses were made than asked for; 0 where their number is the
+            proposer's or the policy's choice.
+        drafting, width, overhead: D, W and O.
+        unexplained: what of the wider pass a given width curve does not account for; 0 without one.
+    """
+
+    speedup: float
+    alpha: float | None
+    accepted_share: float | None
+    tokens: float
+    rejected: float
+    unguessed: float
+    drafting: float
+    width: float
+    overhead: float
+    unexplained: float = 0.0
+
+    @property
+    def cost(self) -> float:
+        """How many plain rounds one round takes: 1 + D + W + O."""
+        return 1.0 + self.drafting + self.width + self.overhead + self.unexplained
+
+    @property
+    def cause(self) -> Cause:
+        """What the lane loses most by."""
+        losses: dict[Cause, float] = {
+            "acceptance": self.rejected,
+            "few guesses": self.unguessed,
+            "drafting": self.drafting,
+            "width": self.width,
+            "overhead": self.overhead,
+            "unexplained": self.unexplained,
+        }
+        return max(losses, key=losses.__getitem__)
+
+    @property
+    def sentence(self) -> str:
+        """The verdict, the account and the cause, in one sentence."""
+        slower = self.speedup < 0.995
+        way = "Slower" if slower else "Faster" if self.speedup > 1.005 else "As fast as plain"
+        parts = [(self.drafting, "drafting"), (self.width, "the wider pass"), (self.overhead, "the rest")]
+        if abs(self.unexplained) >= 0.005:
+            parts.append((self.unexplained, "what the width does not explain"))
+        account = ", ".join(f"{'+' if value >= 0 else '−'} {abs(value):.2f} {name}" for value, name in parts)
+        return (
+            f"{way}, {self.speedup:.2f}×: a round commits {self.tokens:.2f} tokens and takes as long as "
+            f"{self.cost:.2f} plain ones (1 {account}); "
+            f"{'above all, ' if slower else 'what it loses most by: '}{self._cause()}."
+        )
+
+    def _cause(self) -> str:
+        rate, share = self.alpha, self.accepted_share
+        right = f"α = {rate:.2f}" if rate is not None else f"{share or 0.0:.0%} of them"
+        return {
+            "acceptance": f"too few guesses were right ({right}), {self.rejected:.2f} tokens a round were lost",
+            "few guesses": f"too little was guessed, {self.unguessed:.2f} tokens a round fewer than asked for",
+            "drafting": f"drafting costs too much, {self.drafting:.2f} of a plain round",
+            "width": f"the wider pass costs too much, {self.width:.2f} of a plain round",
+            "overhead": f"the work around the models costs too much, {self.overhead:.2f} of a plain round",
+            "unexplained": f"the passes took {self.unexplained:.2f} of a plain round longer than their width explains",
+        }[self.cause]
+
+
+def why(plain: Trace, lane: Trace, curve: Curve | None = None) -> Diagnosis | None:
+    """Compare `lane` with `plain`, both of one race.
+
+    Args:
+        plain: plain decoding of the same prompt.
+        lane: any other lane, its rounds recorded.
+        curve: T(n) of this machine, in any unit. With it W is what the curve says that the recorded widths cost, and
+            the rest of the pass's extra time is `unexplained`.
+
+    Returns None where there is too little to go by: fewer than 16 tokens in a lane, no rounds, or no time.
+    """
+    base, stats = plain.stats, lane.stats
+    if min(base.tokens, stats.tokens) < LEAST_TOKENS or not lane.rounds:
+        return None
+    if base.decode_s <= 0 or stats.decode_s <= 0:
+        return None
+    rounds, unit = len(lane.rounds), base.decode_s / base.target_passes
+    plain_verify = base.verify_s / base.target_passes
+    wider = width = (stats.verify_s / rounds - plain_verify) / unit
+    if curve is not None:
+        ratio = sum(pass_time(curve, _width(row)) for row in lane.rounds) / rounds / pass_time(curve, 1)
+        width = (ratio - 1.0) * plain_verify / unit
+    return Diagnosis(
+        speedup=stats.tokens * unit / stats.decode_s,
+        alpha=stats.acceptance_rate,
+        accepted_share=stats.accepted / stats.proposed if stats.proposed else None,
+        tokens=stats.tokens / rounds,
+        rejected=sum(_depth(row) - row.nodes.verdict.count("accepted") for row in lane.rounds) / rounds,
+        unguessed=_unguessed(lane),
+        drafting=stats.draft_s / rounds / unit,
+        width=width,
+        overhead=(stats.other_s / rounds - (base.other_s + base.draft_s) / base.target_passes) / unit,
+        unexplained=wider - width,
+    )
+
+
+def _width(row: Round) -> int:
+    return 1 + size_of(row) + row.riders
+
+
+def _depth(row: Round) -> int:
+    """How many tokens the round could have won beyond the target's own: the depth of what the target saw."""
+    return max(row.nodes.depth[: size_of(row)], default=0)
+
+
+def _unguessed(lane: Trace) -> float:
+    """U: per round, how many levels fewer than γ were proposed; 0 unless γ was asked for in every round.
+
+    The last rounds are left out as the end of the text shortens their proposals.
+    """
+    settings = Settings(**lane.header.settings)
+    kind, gamma = proposer_class(settings.proposer), settings.draft_length
+    if kind.drafts(settings) != "chain" or "length" not in kind.heeds or settings.proposer == "none":
+        return 0.0
+    if settings.length_policy != FixedLength.name or settings.memory_budget_mb:
+        return 0.0
+    before, missing = 0, []
+    for row in lane.rounds:
+        room = min(gamma, settings.max_new_tokens - before - 1)
+        before += len(row.committed.token)
+        missing.append(max(0, room - _depth(row)))
+    return sum(missing) / len(missing)

@@ -1,0 +1,264 @@
+"""A lane's choices as settings of other programs: transformers' `generate`, and vLLM's `speculative_config`.
+
+What has no counterpart there is said in a comment line, never replaced by something near it. The names of transformers
+are those of version 5.23, where an assistant's draft length is read from the assistant's own generation config; vLLM's
+are those of its documentation of 2026 and were not run here.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .draft_length import read_options as length_options
+from .proposers import proposer_class
+from .rules import rule_class
+from .settings import Settings
+
+TRANSFORMERS = "5.23"
+BUNDLED = "specdec-"  # what the names of the models that ship begin with
+
+
+@dataclass(slots=True)
+class Elsewhere:
+    """The choices as one program takes them.
+
+    Attributes:
+        generate: keyword arguments of the call that generates.
+        draft: what the drafting model's own generation config is given (transformers).
+        config: the speculative configuration (vLLM); None where it has no such method.
+        missing: a sentence for each choice that has no counterpart.
+    """
+
+    generate: dict[str, Any] = field(default_factory=dict)
+    draft: dict[str, Any] = field(default_factory=dict)
+    config: dict[str, Any] | None = None
+    missing: list[str] = field(default_factory=list)
+
+
+def for_transformers(settings: Settings, layers: int | None = None) -> Elsewhere:
+    """The settings as `generate` takes them; `layers` are the target's, for an early exit after a third of them."""
+    found = Elsewhere(generate={"max_new_tokens": settings.max_new_tokens})
+    if settings.temperature == 0:
+        found.generate["do_sample"] = False
+    else:
+        found.generate |= {
+            "do_sample": True,
+            "temperature": settings.temperature,
+            "top_k": settings.top_k,
+            "top_p": settings.top_p,
+        }
+    options = proposer_class(settings.proposer).read_options(settings).model_dump()
+    if settings.proposer in ("draft-model", "early-exit"):
+        found.draft = _draft_length(settings, found.missing)
+        if settings.proposer == "early-exit":
+            found.generate["assistant_early_exit"] = options["layer"] or max(1, (layers or 3) // 3)
+            if not options["layer"] and layers is None:
+                found.missing.append(
+                    "A third of the layers: put that number in place of assistant_early_exit."
+                )
+    elif settings.proposer == "prompt-lookup":
+        found.generate["prompt_lookup_num_tokens"] = settings.draft_length
+        found.generate["max_matching_ngram_size"] = options["max_ngram"]
+        if options["match"] != "first":
+            found.missing.append(
+                f"match = {options['match']}: transformers copies what follows the first match from the left."
+            )
+        _other_length(settings, found.missing)
+    elif settings.proposer != "none":
+        found.missing.append(_no_proposer(settings, "transformers"))
+        return found
+    _rule_in_transformers(settings, found)
+    _common(settings, found.missing)
+    return found
+
+
+def for_vllm(settings: Settings, draft: str | None = None) -> Elsewhere:
+    """The settings as `SamplingParams` and `speculative_config`; `draft` is the draft model's name."""
+    found = Elsewhere(generate={"max_tokens": settings.max_new_tokens, "temperature": settings.temperature})
+    if settings.temperature > 0:
+        found.generate |= {"top_k": settings.top_k, "top_p": settings.top_p, "seed": settings.seed}
+    if settings.stop:
+        found.generate["stop"] = list(settings.stop)
+    options = proposer_class(settings.proposer).read_options(settings).model_dump()
+    gamma = settings.draft_length
+    if settings.proposer == "draft-model":
+        found.config = {
+            "method": "draft_model",
+            "model": draft or "the draft model",
+            "num_speculative_tokens": gamma,
+        }
+        if settings.temperature > 0 and settings.rule != "token-matching":
+            found.config["draft_sample_method"] = "probabilistic"
+    elif settings.proposer == "prompt-lookup":
+        found.config = {
+            "method": "ngram",
+            "num_speculative_tokens": gamma,
+            "prompt_lookup_max": options["max_ngram"],
+            "prompt_lookup_min": 1,
+        }
+        if options["match"] != "longest":
+            found.missing.append(f"match = {options['match']}: vLLM has no choice of the match.")
+    elif settings.proposer == "eagle":
+        found.config = {
+            "method": "eagle",
+            "model": "the EAGLE head",
+            "num_speculative_tokens": options["depth"],
+        }
+        found.missing.append("top_k and nodes: vLLM checks a chain of guesses, no tree.")
+    elif settings.proposer == "medusa":
+        found.config = {"method": "medusa", "model": "the Medusa heads", "num_speculative_tokens": 4}
+        found.missing.append(
+            "The tree: vLLM checks a chain of each head's first guess; set as many tokens as heads."
+        )
+    elif settings.proposer != "none":
+        found.missing.append(_no_proposer(settings, "vLLM"))
+        return found
+    if found.config is not None:
+        if settings.length_policy != "fixed":
+            found.missing.append(
+                f"length policy = {settings.length_policy}: γ is {gamma} in every round here; see vLLM's own dynamic "
+                "speculative decoding."
+            )
+        _rule_in_vllm(settings, found)
+    _common(settings, found.missing)
+    return found
+
+
+def transformers_code(settings: Settings, target: str, draft: str | None = None, dtype: str = "float32",
+                      layers: int | None = None) -> str:  # fmt: skip
+    """Python that generates with these choices; it needs a `prompt`.
+
+    Args:
+        target, draft: hub ids or folders; names of the models that ship stand for their folders.
+        dtype: the weights' format, such as float32.
+        layers: how many the target has.
+    """
+    found = for_transformers(settings, layers)
+    assisted = settings.proposer == "draft-model"
+    lines = [f"# {_about(settings)}", *(f"# Not here: {sentence}" for sentence in found.missing)]
+    names = ["AutoModelForCausalLM", "AutoTokenizer"]
+    if settings.stop:
+        names += ["StoppingCriteriaList", "StopStringCriteria"]
+    lines += [
+        f"from transformers import {', '.join(names)}",
+        "",
+        f"tokenizer = AutoTokenizer.from_pretrained({_path(target)!r})",
+        f"model = AutoModelForCausalLM.from_pretrained({_path(target)!r}, dtype={dtype!r})",
+    ]
+    if assisted:
+        lines.append(
+            f"assistant = AutoModelForCausalLM.from_pretrained({_path(draft or '')!r}, dtype={dtype!r})"
+        )
+    if found.draft:
+        owner = "assistant" if assisted else "model"
+        lines.append(
+            f"{owner}.generation_config.update({_arguments(found.draft)})  # read from here, not from the call"
+        )
+    arguments = ("assistant_model=assistant, " if assisted else "") + _arguments(found.generate)
+    if settings.stop:  # stop_strings in the call would reach the assistant too, which has no tokenizer
+        lines.append(f"stop = StoppingCriteriaList([StopStringCriteria(tokenizer, {list(settings.stop)!r})])")
+        arguments += ", stopping_criteria=stop"
+    lines += [
+        "",
+        'inputs = tokenizer(prompt, return_tensors="pt")',
+        f"output = model.generate(**inputs, {arguments})",
+        'print(tokenizer.decode(output[0, inputs["input_ids"].shape[1] :]))',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def vllm_code(settings: Settings, target: str, draft: str | None = None) -> str:
+    """A command that serves the target with these choices, and what a request asks for."""
+    found = for_vllm(settings, _path(draft) if draft else None)
+    lines = [f"# {_about(settings)}", *(f"# Not here: {sentence}" for sentence in found.missing)]
+    command = f"vllm serve {shlex.quote(_path(target))}"
+    if found.config is not None:
+        command += f" \\\n    --speculative-config {shlex.quote(json.dumps(found.config))}"
+    lines += [command, "", "# With each request (SamplingParams):", f"# {json.dumps(found.generate)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _draft_length(settings: Settings, missing: list[str]) -> dict[str, Any]:
+    """The length policy as the drafting model's generation config has it."""
+    wanted: dict[str, Any] = {
+        "num_assistant_tokens": settings.draft_length,
+        "num_assistant_tokens_schedule": "constant",
+        "assistant_confidence_threshold": 0.0,
+    }
+    if settings.length_policy == "heuristic":
+        wanted["num_assistant_tokens_schedule"] = "heuristic_transient"
+        missing.append("The heuristic's most: transformers lets the draft grow without a bound.")
+    elif settings.length_policy == "confidence":
+        wanted["assistant_confidence_threshold"] = length_options(settings).threshold
+        missing.append(
+            "A constant threshold: transformers moves it between rounds where scikit-learn is installed."
+        )
+    else:
+        _other_length(settings, missing)
+    return wanted
+
+
+def _other_length(settings: Settings, missing: list[str]) -> None:
+    if settings.length_policy != "fixed":
+        missing.append(
+            f"length policy = {settings.length_policy}: γ is {settings.draft_length} in every round there."
+        )
+
+
+def _rule_in_transformers(settings: Settings, found: Elsewhere) -> None:
+    rule, sampled = settings.rule, settings.temperature > 0
+    if settings.proposer == "none" or (rule_class(rule).lossless and not sampled):
+        return  # at temperature 0 all lossless rules write the same
+    if rule == "ensemble" and settings.proposer != "prompt-lookup" and sampled:
+        weight = float(rule_class(rule).read_options(settings).weight)
+        if weight < 1:
+            found.generate["assistant_ensemble_weight"] = weight
+        return
+    theirs = "token-matching" if settings.proposer == "prompt-lookup" else "speculative-sampling"
+    same_law = settings.proposer == "prompt-lookup" and rule == "speculative-sampling"  # of fixed guesses
+    if rule != theirs and not same_law:
+        found.missing.append(
+            f"rule = {rule}: transformers has no such rule{' at temperature 0' if not sampled else ''}."
+        )
+
+
+def _rule_in_vllm(settings: Settings, found: Elsewhere) -> None:
+    assert found.config is not None
+    if settings.rule == "block" and settings.temperature > 0:
+        found.config["rejection_sample_method"] = "block"
+    elif not rule_class(settings.rule).lossless or settings.rule == "kseq":
+        found.missing.append(f"rule = {settings.rule}: vLLM has no such rule.")
+
+
+def _no_proposer(settings: Settings, program: str) -> str:
+    title = proposer_class(settings.proposer).title
+    return f"{title}: {program} has no such way to guess, so it decodes plainly with what follows."
+
+
+def _common(settings: Settings, missing: list[str]) -> None:
+    if settings.temperature > 0:
+        missing.append(
+            f"seed = {settings.seed}: the random numbers are others there, so the text differs; its law is the same."
+        )
+    if settings.overlap:
+        missing.append("Drafting while the target checks.")
+    if settings.memory_budget_mb:
+        missing.append("The memory budget for a round.")
+
+
+def _about(settings: Settings) -> str:
+    from .sweep import label
+
+    return f"Specdec Lab: {label(settings)}"
+
+
+def _arguments(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in values.items())
+
+
+def _path(name: str) -> str:
+    return f"assets/models/{name}" if name.startswith(BUNDLED) and "/" not in name else name

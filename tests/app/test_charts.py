@@ -1,0 +1,340 @@
+"""The charts of a comparison and of a sweep draw what the traces say, worked out here once more from the rounds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from html import escape
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from app import charts, numbers
+from app.charts import budget, depth, surface
+from app.charts.chart import Chart
+from app.charts.draw import inked
+from app.charts.palette import LANES, MORE, SLOWER_FASTER, SOURCES, look
+from app.charts.panels import broken
+from specdec_core import sweep, theory
+from specdec_core.cases import Case
+from specdec_core.events import Finished
+from specdec_core.settings import Settings
+from specdec_core.trace import Trace
+
+from .conftest import scripted_models
+
+LABELS = ["Plain decoding", "Draft model, γ = 4", "Prompt <b>lookup</b>", "Branching draft"]
+LANES_RUN = [
+    Settings(proposer="none", max_new_tokens=40),
+    Settings(max_new_tokens=40),
+    Settings(proposer="prompt-lookup", max_new_tokens=40),
+    Settings(proposer="branching", max_new_tokens=40),
+]
+OF_TRACES: list[Callable[..., Chart]] = [
+    charts.round_timeline,
+    charts.tokens_against_time,
+    charts.acceptance_by_depth,
+    charts.tokens_per_pass,
+    charts.speedup_surface,
+    charts.time_budget,
+    charts.difference_strip,
+]
+
+
+@pytest.fixture(scope="module")
+def traces() -> list[Trace]:
+    from specdec_core import race
+
+    events = race(scripted_models(), "abcabcab", LANES_RUN)
+    found = {event.lane: event.trace for event in events if isinstance(event, Finished)}
+    return [found[lane] for lane in range(len(LANES_RUN))]
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    cases = [Case("tales", "one", "abc"), Case("tales", "two", "cab"), Case("<code>", "one", "bbb")]
+    return sweep.summary(sweep.sweep(scripted_models(), cases, LANES_RUN, labels=LABELS, repeats=2))
+
+
+def clock(trace: Trace, verify: float, draft: float = 0.0) -> Trace:
+    """The trace with times given by hand: each pass takes `verify` seconds per token in it, each draft pass `draft`."""
+    rounds = []
+    for row in trace.rounds:
+        width = 1 + len(row.nodes.token)
+        passes = max(row.draft_passes, len(row.nodes.token))
+        rounds.append(
+            replace(row, verify_s=verify * (10 + width), draft_s=draft * passes, judge_s=0.5, commit_s=0.25)
+        )
+    stats = trace.stats
+    verify_s, draft_s, other_s = (
+        sum(row.verify_s for row in rounds), sum(row.draft_s for row in rounds), 0.75 * len(rounds)
+    )  # fmt: skip
+    timed = replace(
+        stats, verify_s=verify_s, draft_s=draft_s, other_s=other_s,
+        tokens_per_second=stats.tokens / (verify_s + draft_s + other_s),
+    )  # fmt: skip
+    return replace(trace, rounds=rounds, stats=timed)
+
+
+@pytest.mark.parametrize("draw", OF_TRACES)
+def test_every_chart_has_words_for_eyes_ears_and_origin(
+    draw: Callable[..., Chart], traces: list[Trace]
+) -> None:
+    chart = draw(traces, LABELS, "measured · here")
+    assert chart.title and "measured · here" in chart.provenance
+    assert len(chart.alt) > 60 and "nan" not in chart.alt.lower()
+    assert chart.figure.to_json() == draw(traces, LABELS, "measured · here").figure.to_json(), (
+        "a pure function"
+    )
+
+
+@pytest.mark.parametrize("draw", OF_TRACES)
+def test_charts_of_nothing_say_so(draw: Callable[..., Chart], traces: list[Trace]) -> None:
+    """Stopped at once, recorded without rounds, plain decoding alone, no lane at all. Catches: a division by zero."""
+    nothing = replace(
+        traces[1].stats, tokens=0, target_passes=0, accepted=0, rejected=0, tokens_per_second=None,
+        tokens_per_pass=None, acceptance_rate=None, draft_s=0.0, verify_s=0.0, other_s=0.0,
+    )  # fmt: skip
+    output = replace(traces[1].output, ids=[], texts=[], offsets=[], text="")
+    cut = [replace(trace, rounds=[], stats=nothing, output=output) for trace in traces]
+    off = [replace(trace, rounds=[]) for trace in traces]
+    for given in (cut, off, traces[:1], [traces[0], traces[0]], []):
+        chart = draw(given, LABELS[: len(given)], "measured")
+        assert chart.alt and chart.title and chart.figure.to_json()
+
+
+@pytest.mark.parametrize("draw", OF_TRACES)
+def test_text_of_a_lane_reaches_a_figure_as_text_only(
+    draw: Callable[..., Chart], traces: list[Trace]
+) -> None:
+    """plotly reads a little HTML in its texts. Catches: a label or token that becomes a link."""
+    assert "<a " not in draw(traces, ['<a href="x">A</a>'] * len(traces), "measured").figure.to_json()
+
+
+def test_acceptance_by_depth_counts_places_not_siblings(traces: list[Trace]) -> None:
+    """Oracle: each round's path is followed from the root; at each depth it either went on or was refused."""
+    chart = charts.acceptance_by_depth(traces, LABELS, "measured")
+    assert [line.name for line in chart.figure.data] == [escape(label) for label in LABELS[1:]], (
+        "nothing of plain decoding was judged"
+    )
+    for line, trace in zip(chart.figure.data, traces[1:], strict=True):
+        passed: dict[int, int] = {}
+        judged: dict[int, int] = {}
+        for row in trace.rounds:
+            nodes = row.nodes
+            at, level = -1, 1
+            while True:
+                children = [node for node, parent in enumerate(nodes.parent) if parent == at]
+                verdicts = [nodes.verdict[child] for child in children]
+                if not {"accepted", "rejected"} & set(verdicts):
+                    break
+                judged[level] = judged.get(level, 0) + 1
+                if "accepted" not in verdicts:
+                    break
+                passed[level] = passed.get(level, 0) + 1
+                at, level = children[verdicts.index("accepted")], level + 1
+        shares = [passed.get(level, 0) / judged[level] for level in sorted(judged)]
+        assert list(line.x) == sorted(judged)
+        assert list(line.y) == pytest.approx(shares)
+        assert list(line.y) == pytest.approx(trace.stats.acceptance_by_depth)
+        bounds = [sweep.wilson(passed.get(level, 0), judged[level]) for level in sorted(judged)]
+        assert list(line.error_y.array) == pytest.approx(
+            [high - y for (_, high), y in zip(bounds, shares, strict=True)]
+        )
+        assert list(line.error_y.arrayminus) == pytest.approx(
+            [y - low for (low, _), y in zip(bounds, shares, strict=True)]
+        )
+    assert depth.depth_counts(traces[0]) == []
+
+
+def test_tokens_per_pass_are_shares_of_rounds(traces: list[Trace]) -> None:
+    chart = charts.tokens_per_pass(traces, LABELS, "measured")
+    for bars, trace in zip(chart.figure.data, traces[1:], strict=True):
+        sizes = [len(row.committed.token) for row in trace.rounds]
+        assert list(bars.y) == [sizes.count(size) / len(sizes) for size in bars.x]
+        assert sum(bars.y) == pytest.approx(1.0)
+        assert sum(size * share for size, share in zip(bars.x, bars.y, strict=True)) == pytest.approx(
+            trace.stats.tokens_per_pass
+        )
+    means = [shape.x0 for shape in chart.figure.layout.shapes]
+    assert means == pytest.approx([trace.stats.tokens_per_pass for trace in traces[1:]])
+    assert [words.text.rpartition("<br>")[2] for words in chart.figure.layout.annotations[:3]] == [
+        f"τ = {trace.stats.tokens_per_pass:.2f}" for trace in traces[1:]
+    ]
+
+
+def test_the_time_budget_adds_up_to_the_time_of_a_token(traces: list[Trace]) -> None:
+    timed = [clock(traces[0], 1.0), clock(traces[1], 1.0, 0.5), *traces[2:]]
+    chart = charts.time_budget(timed, LABELS, "measured")
+    bars = {bar.name: list(bar.x) for bar in chart.figure.data if bar.type == "bar"}
+    for lane, trace in enumerate(timed):
+        parts = {name: values[lane] for name, values in bars.items()}
+        assert sum(parts.values()) == pytest.approx(1e3 * trace.stats.decode_s / trace.stats.tokens)
+    tokens, rounds = timed[1].stats.tokens, timed[1].rounds
+    assert bars["judge"][1] == pytest.approx(500.0 * len(rounds) / tokens)
+    assert bars["draft"][1] == pytest.approx(1e3 * sum(row.draft_s for row in rounds) / tokens)
+    assert bars["draft"][0] == 0.0, "plain decoding drafts nothing"
+    assert budget.budget(replace(traces[1], rounds=[]))["other"] == pytest.approx(
+        1e3 * traces[1].stats.other_s / traces[1].stats.tokens
+    )
+    twins = charts.time_budget(timed, ["same"] * 4, "measured").figure.data[0].y
+    assert len(set(twins)) == 4, "lanes of one name keep a bar each"
+
+
+def test_the_surface_is_the_formula_and_the_point_the_measurement(traces: list[Trace]) -> None:
+    """Times by hand: T(n) = 10 + n, a draft pass 0.5 s, 0.75 s around each pass. Oracle: Leviathan's expectation over
+    those times, written out. Catches: a surface of another c, a point that was moved onto its surface."""
+    timed = [clock(trace, 1.0, 0.5 if lane else 0.0) for lane, trace in enumerate(traces)]
+    chart = charts.speedup_surface(timed, LABELS, "measured")
+    heat = next(part for part in chart.figure.data if part.type == "heatmap")
+    (dot,) = [part for part in chart.figure.data if part.type == "scatter"][:1]
+    stats, plain = timed[1].stats, timed[0].stats
+    expected_measured = (plain.decode_s / plain.tokens) / (stats.decode_s / stats.tokens)
+    assert (dot.x[0], dot.y[0]) == (stats.acceptance_rate, 4)
+    assert dot.customdata[0][0] == pytest.approx(expected_measured)
+
+    def by_hand(alpha: float, gamma: int) -> float:
+        tokens = gamma + 1 if alpha == 1 else (1 - alpha ** (gamma + 1)) / (1 - alpha)
+        seen = sorted(surface.widths_seen(timed))
+        assert 1 in seen and 5 in seen
+        return tokens * 11.75 / (gamma * draft + 10 + gamma + 1 + 0.75)
+
+    draft = stats.draft_s / stats.draft_passes
+    for alpha in (0.0, 0.2, 0.48, 1.0):
+        at = list(heat.x).index(pytest.approx(alpha))
+        assert heat.customdata[3][at] == pytest.approx(by_hand(alpha, 4))
+        assert (heat.z[3][at] > 0) == (by_hand(alpha, 4) > 1)
+    assert dot.customdata[0][1] == pytest.approx(by_hand(stats.acceptance_rate, 4))
+    assert "modelled" in chart.provenance and "points: measured" in chart.provenance
+    given = charts.speedup_surface(timed, LABELS, "measured", curve={1: 1.0, 5: 1.0})
+    found = surface.point(timed, 1, {1: 1.0, 5: 1.0})
+    assert found is not None and found.curve[1] == pytest.approx(1.75) and given.figure.data
+
+
+def test_only_lanes_the_formula_speaks_of_have_a_surface(traces: list[Trace]) -> None:
+    """Trees, and lanes that rarely draft γ tokens, are none of the theorem's."""
+    assert surface.point(traces, 3) is None
+    lossy = replace(
+        traces[1], header=replace(traces[1].header, settings=LANES_RUN[1].but(rule="typical").model_dump())
+    )
+    assert surface.point([traces[0], lossy], 1) is None
+    slow = surface.Point(0.5, 4, 1.0, 0.1, 0.0, {1: 1.0, 5: 1.0})
+    assert slow.modelled(0.5, 4) == pytest.approx(theory.speedup(0.5, 4, 0.1))
+    assert slow.cost == pytest.approx(0.1)
+
+
+def test_the_difference_strip_marks_each_lane_s_tokens(traces: list[Trace]) -> None:
+    chart = charts.difference_strip(traces, LABELS, "measured")
+    names = {name: source for source, (_, _, name) in SOURCES.items()}
+    found: dict[tuple[int, int], str] = {}
+    block = len(traces) + 1
+    for part in chart.figure.data:
+        for x, y in zip(part.x, part.y, strict=True):
+            line, lane = divmod(y, block)
+            found[lane - 1, line * 24 + x - 1] = names[part.name]
+    for lane, trace in enumerate(traces):
+        sources = [source for row in trace.rounds for source in row.committed.source]
+        assert [found[lane, at] for at in range(len(sources))] == sources
+    assert len({part.marker.symbol for part in chart.figure.data}) == len(chart.figure.data)
+
+
+def test_the_difference_strip_ends_where_texts_part(traces: list[Trace]) -> None:
+    """Catches: tokens of two different texts that are compared as if they were one."""
+    output = traces[1].output
+    other = replace(
+        traces[1], output=replace(output, ids=[*output.ids[:7], (output.ids[7] + 1) % 8, *output.ids[8:]])
+    )
+    chart = charts.difference_strip([traces[0], other], LABELS[:2], "measured")
+    drawn = [data[0] for part in chart.figure.data for data in part.customdata if data[1] == LABELS[1]]
+    assert sorted(drawn) == list(range(1, 8))
+    assert numbers.parting(traces[0], other) == 7 and "from token 8 on its text is another" in chart.alt
+
+
+def test_the_matrix_holds_the_summary(table: pd.DataFrame) -> None:
+    chart = charts.comparison_matrix(table, "speedup", "measured")
+    (heat,) = chart.figure.data
+    lines = {(line["family"], line["lane"]): line for line in table.to_dict("records")}
+    for row, family in enumerate(("tales", "<code>")):
+        for column, lane in enumerate((1, 2, 3)):
+            speedup = lines[family, lane]["speedup"]
+            assert heat.text[row][column] == f"{sweep_mark(speedup)} {speedup:.2f}×"
+            assert (heat.z[row][column] > 0, heat.z[row][column] < 0) == (speedup > 1.005, speedup < 0.995)
+            assert f"{lines[family, lane]['speedup_q1']:.2f}" in heat.customdata[row][column]
+            assert heat.text[row][column] in chart.alt
+    assert chart.figure.layout.yaxis.ticktext == ("tales", "&lt;code&gt;")
+    assert "<code>" not in chart.figure.to_json()
+    tau = charts.comparison_matrix(table, "tokens_per_pass", "measured").figure.data[0]
+    assert tau.text[0][0] == f"{lines['tales', 1]['tokens_per_pass']:.2f}"
+    alpha = charts.comparison_matrix(table, "alpha", "measured").figure.data[0]
+    assert alpha.text[0][0] == f"{lines['tales', 1]['alpha']:.0%}"
+    assert alpha.text[0][2] == "–" and alpha.z[0][2] is None, "a tree has no one rate"
+
+
+def sweep_mark(speedup: float) -> str:
+    return "▲" if speedup > 1.005 else "▼" if speedup < 0.995 else "="
+
+
+def test_slower_is_seen_as_well_as_faster(table: pd.DataFrame) -> None:
+    """0.8× and 1.25× have equally strong colours, and 0.97× is no paler than a fifth of the strongest."""
+    made = table.copy()
+    made.loc[made["lane"] == 1, "speedup"] = 0.8
+    made.loc[made["lane"] == 2, "speedup"] = 1.25
+    made.loc[made["lane"] == 3, "speedup"] = 0.97
+    heat = charts.comparison_matrix(made, "speedup", "measured").figure.data[0]
+    assert heat.z[0][0] == pytest.approx(-heat.z[0][1])
+    assert heat.z[0][2] < -0.001
+    opacity = [float(re.findall(r"[\d.]+", colour)[-1]) for _, colour in SLOWER_FASTER]
+    assert opacity == pytest.approx(opacity[::-1]) and opacity[1] >= 0.2
+    assert [colour[:5] for _, colour in MORE] == ["rgba("] * 2
+
+
+def test_a_lane_s_letter_stands_above_its_name(table: pd.DataFrame) -> None:
+    made = table.assign(label=[f"{'ABCD'[lane]} · <i>lane</i> γ = 4" for lane in table["lane"]])
+    heads = charts.comparison_matrix(made, "speedup", "measured").figure.layout.xaxis.ticktext
+    assert heads[0].startswith("<b>B</b><br>&lt;i&gt;") and "γ\u00a0=\u00a04" in heads[0]
+
+
+def test_an_unfinished_or_failed_cell_says_so(table: pd.DataFrame) -> None:
+    partial = table[~((table["family"] == "<code>") & (table["lane"] == 3))].copy()
+    partial.loc[(partial["family"] == "<code>") & (partial["lane"] == 2), "prompts"] = 0
+    heat = charts.comparison_matrix(partial, "speedup", "measured").figure.data[0]
+    assert (heat.text[1][1:], heat.z[1][1:]) == (["failed", "…"], [None, None])
+    assert charts.comparison_matrix(table[:0], "speedup", "measured").alt == "Nothing has been measured yet."
+
+
+def test_six_lanes_differ_in_more_than_colour() -> None:
+    assert len({(lane.dash) for lane in LANES}) == len({lane.symbol for lane in LANES}) == 6
+    assert len({lane.pattern for lane in LANES}) == len({lane.colour for lane in LANES}) == 6
+    assert look(7) == LANES[1]
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    for lane in LANES:
+        for page in ("#fbfaf8", "#14181f"):
+            one, other = sorted((luminance(lane.colour), luminance(page)))
+            assert (other + 0.05) / (one + 0.05) >= 3.0, lane
+
+
+def test_text_takes_the_page_s_colour_and_the_chart_stays_as_it_was(
+    traces: list[Trace], table: pd.DataFrame
+) -> None:
+    made: list[Any] = [draw(traces, LABELS, "measured").figure for draw in OF_TRACES]
+    made.append(charts.comparison_matrix(table, "speedup", "measured").figure)
+    for figure in made:
+        before = figure.to_json()
+        dressed = inked(figure, "#123456")
+        assert figure.to_json() == before
+        assert dressed.layout.font.color == "#123456"
+        assert all(words.font.color == "#123456" for words in dressed.layout.annotations)
+    assert inked(made[-1], "#123456").data[0].textfont.color == "#123456"
+
+
+def test_labels_are_broken_where_words_end() -> None:
+    assert broken("Draft model, γ = 4", 16) == "Draft model,<br>γ\u00a0=\u00a04"
+    assert broken("one two three four five", 9, 2) == "one two<br>three fo…"
+    assert broken("<b>", 9) == "&lt;b&gt;"

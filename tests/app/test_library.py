@@ -1,0 +1,406 @@
+"""The library in the app: owners, runs that are kept by themselves, finding them, and the page, run in process."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+from starlette.testclient import TestClient
+from streamlit.testing.v1 import AppTest
+
+from app import routes, services
+from app.library import entries, keeping, listing, owner, recorded
+from app.library.listing import Entry
+from app.library.store import Library, Saved
+from app.library.summary import Summary
+from app.models import Choice, Shelf
+from app.run import Request
+from app.runs import Runs
+from specdec_core import race
+from specdec_core.settings import Settings
+from specdec_core.trace import Trace
+
+from .conftest import scripted_models
+from .kept import ANNA, BEN, add
+
+MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
+
+
+# The owner
+
+
+def test_a_browser_gets_one_secret_with_the_page_and_keeps_it() -> None:
+    def page(request: object) -> PlainTextResponse:
+        return PlainTextResponse("page", headers={"Cache-Control": "public"})
+
+    app = Starlette(routes=[Route("/{path:path}", page)], middleware=[Middleware(owner.OwnerCookie)])
+    with TestClient(app) as client:
+        assert "set-cookie" not in client.get("/static/app.js", headers={"Accept": "*/*"}).headers
+        first = client.get("/", headers={"Accept": "text/html,*/*"})
+        cookie = first.headers["set-cookie"]
+        assert (
+            "HttpOnly" in cookie
+            and "SameSite=Lax" in cookie
+            and "Path=/" in cookie
+            and "Secure" not in cookie
+        )
+        assert first.headers["cache-control"].startswith("private")
+        secret = client.cookies[owner.COOKIE]
+        assert len(secret) >= 32 and owner.named({owner.COOKIE: secret}) == secret
+        again = client.get("/library", headers={"Accept": "text/html"})
+        assert again.headers["set-cookie"].startswith(f"{owner.COOKIE}={secret};")
+        client.cookies.clear()
+        assert secret not in client.get("/", headers={"Accept": "text/html"}).headers["set-cookie"]
+        client.cookies.set(owner.COOKIE, "<script>")
+        assert "<script>" not in client.get("/", headers={"Accept": "text/html"}).headers["set-cookie"]
+    with TestClient(app, base_url="https://lab.example") as client:
+        assert "; Secure" in client.get("/", headers={"Accept": "text/html"}).headers["set-cookie"]
+
+
+@pytest.mark.parametrize("value", ["", "short", "x" * 65, "a b" * 12, "ä" * 40, "../" * 12])
+def test_a_cookie_that_we_did_not_make_names_nobody(value: str) -> None:
+    assert owner.named({owner.COOKIE: value}) is None
+
+
+# Saving
+
+
+@pytest.fixture
+def saving(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
+    """Runs as the app has them: saved for whoever is at the page."""
+    library = services.library()
+    shelf = Shelf(lambda choice: scripted_models(), lambda name, told: None)
+    runs = Runs(
+        lambda choice, gone: shelf.get(choice, gone),
+        race,
+        owner=lambda: ANNA,
+        save=lambda run: keeping.keep(run, library),
+    )
+    monkeypatch.setattr(services, "runs", lambda: runs)
+    monkeypatch.setattr(owner, "of_session", lambda: ANNA)
+    monkeypatch.setattr(owner, "is_remembered", lambda: True)
+    yield runs
+    runs.close()
+
+
+LANES = (Settings(proposer="none", max_new_tokens=24), Settings(max_new_tokens=24))
+
+
+def finish(runs: Runs, prompt: str = "abc", lanes: tuple[Settings, ...] = LANES) -> Saved | None:
+    """A run, and what the library has of it a moment after its end."""
+    run = runs.start(Request(prompt, lanes, ("Plain decoding", "Draft model, γ = 4")[: len(lanes)], Choice()))
+    assert run.wait(20)
+    deadline = time.monotonic() + 5
+    while (saved := services.library().get(ANNA, run.id)) is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return saved
+
+
+def test_a_finished_run_is_kept_with_all_its_lanes(saving: Runs) -> None:
+    saved = finish(saving)
+    assert saved is not None
+    assert (saved.prompt, saved.origin, [lane.label for lane in saved.lanes]) == (
+        "abc",
+        "measured",
+        ["Plain decoding", "Draft model, γ = 4"],
+    )
+    run = saving.get(saved.id)
+    assert run is not None
+    for lane, trace in run.traces.items():
+        assert Trace.from_json(services.library().trace(saved.id, lane, ANNA) or b"") == trace
+        assert trace.audit() == []
+    assert services.library().runs_of(BEN) == []
+
+
+def test_a_run_without_an_owner_or_without_tokens_is_not_kept(fresh: Runs, saving: Runs) -> None:
+    run = fresh.start(Request("abc", LANES, ("a", "b"), Choice()))  # `fresh` knows no owner
+    assert run.wait(20)
+    failed = saving.start(Request("abc", (LANES[1].but(proposer="medusa"),), ("x",), Choice()))
+    assert failed.wait(20) and failed.error
+    time.sleep(0.2)
+    assert services.library().runs_of(ANNA) == []
+
+
+def test_a_library_that_fails_does_not_fail_the_run(fresh: Runs, caplog: pytest.LogCaptureFixture) -> None:
+    def broken(run: object) -> None:
+        raise OSError("disk full")
+
+    shelf = Shelf(lambda choice: scripted_models(), lambda name, told: None)
+    runs = Runs(lambda choice, gone: shelf.get(choice, gone), race, owner=lambda: ANNA, save=broken)
+    run = runs.start(Request("abc", LANES, ("a", "b"), Choice()))
+    assert run.wait(20) and run.error is None and len(run.traces) == 2
+    deadline = time.monotonic() + 5
+    while "could not be saved" not in caplog.text and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert "disk full" in caplog.text
+    runs.close()
+
+
+def test_a_kept_trace_is_served_to_its_owner_and_to_who_has_the_link(
+    saving: Runs, kept: list[tuple[Summary, bytes]]
+) -> None:
+    library = services.library()
+    run = add(library, kept)
+    link = library.share(ANNA, run)
+    app = Starlette(routes=routes.routes())
+    with TestClient(app) as client:
+        assert client.get(f"/traces/{run}-1.json").status_code == 404
+        assert client.get(f"/traces/{link}-1.json").content == kept[1][1]
+        for strange in (f"{run}-9", f"{run}-", f"{run}-99999999999999999999", f"{run}-¹", "-1", "--1"):
+            assert client.get(f"/traces/{strange}.json").status_code == 404
+        client.cookies.set(owner.COOKIE, BEN)
+        assert client.get(f"/traces/{run}-1.json").status_code == 404
+        client.cookies.set(owner.COOKIE, ANNA)
+        answer = client.get(f"/traces/{run}-1.json")
+        assert answer.content == kept[1][1] and answer.headers["cache-control"] == "no-store"
+        library.revoke(ANNA, run)
+        client.cookies.clear()
+        assert client.get(f"/traces/{link}-1.json").status_code == 404
+
+
+# Finding
+
+
+def entry(key: str, *, prompt: str = "a prompt", created: float = 0.0, **changes: object) -> Entry:
+    values: dict[str, object] = {
+        "label": "Draft model, γ = 4", "proposer": "draft-model", "rule": "speculative-sampling", "lossy": False,
+        "target": "specdec-target", "draft": "specdec-draft", "tokens": 24, "passes": 8, "acceptance": 0.5,
+        "tokens_per_pass": 3.0, "tokens_per_second": 9.0, "speedup": 1.5, "end": "length", "problem": None,
+    }  # fmt: skip
+    return Entry(key, key, prompt, created, (Summary(**{**values, **changes}),))  # type: ignore[arg-type]
+
+
+def test_a_search_finds_prompt_name_proposer_rule_and_model() -> None:
+    entries = [
+        entry("Straße", prompt="Once upon a TIME"),
+        entry("b", proposer="eagle", label="EAGLE head", rule="typical", target="gpt2"),
+    ]
+
+    def keys(words: str, proposer: str = "any") -> list[str]:
+        return [found.key for found in listing.find(entries, words, proposer, "name")]
+
+    assert keys("") == ["b", "Straße"]
+    assert keys("STRASSE") == keys("upon time") == keys("time upon") == keys("γ") == ["Straße"]
+    assert keys("eagle") == keys("Typical accept") == keys("gpt2") == ["b"]
+    assert keys("eagle upon") == keys("%") == keys("nothing like it") == []
+    assert keys("", "eagle") == ["b"] and keys("upon", "eagle") == []
+
+
+def test_orders_sort_by_what_they_say_and_put_what_has_no_figure_last() -> None:
+    entries = [
+        entry("b", created=2, tokens_per_pass=3.0, speedup=None),
+        entry("A", created=3, tokens_per_pass=None, speedup=0.8),
+        entry("c", created=1, tokens_per_pass=1.5, speedup=1.2),
+    ]
+
+    def keys(order: str) -> str:
+        return "".join(found.key for found in listing.find(entries, "", "any", order))
+
+    assert {order: keys(order) for order in listing.ORDERS} == {
+        "newest": "Abc",
+        "oldest": "cbA",
+        "tokens-per-pass": "bcA",
+        "speedup": "cAb",
+        "name": "Abc",
+    }
+
+
+def test_only_runs_of_one_prompt_stand_side_by_side_and_never_with_another_s_baseline() -> None:
+    one, same, other = entry("a"), entry("b"), entry("c", prompt="another")
+    plain = entry("d", proposer="none")
+    both = Entry("e", "e", "a prompt", 0.0, (*plain.lanes, *one.lanes))
+    assert listing.together([one, same]) is None
+    assert "“a” and “c” continue different prompts" in (listing.together([one, same, other]) or "")
+    assert "plain decoding alone" in (listing.together([one, plain]) or "")
+    assert "7 lanes; up to 6" in (listing.together([one] * 7) or "")
+    assert [(found.key, lane) for found, lane in listing.side_by_side([both])] == [("e", 0), ("e", 1)]
+    assert [(found.key, lane) for found, lane in listing.side_by_side([both, same])] == [("e", 1), ("b", 0)]
+
+
+# The page
+
+
+def page(**params: str) -> AppTest:
+    at = AppTest.from_file(MAIN, default_timeout=30)
+    at.run()
+    for key, value in params.items():
+        at.query_params[key] = value
+    at.switch_page("app_pages/library.py").run()
+    assert not at.exception
+    return at
+
+
+def words(at: AppTest) -> str:
+    kinds = (
+        at.subheader,
+        at.error,
+        at.warning,
+        at.caption,
+        at.markdown,
+        at.info,
+        at.success,
+        at.code,
+        at.button,
+    )
+    return "\n".join(str(getattr(part, "label", None) or part.value) for kind in kinds for part in kind)
+
+
+def shown(at: AppTest) -> list[str]:
+    """The titles of the cards on the page."""
+    return [button.label for button in at.button if button.key.startswith("open-")]
+
+
+def param(at: AppTest, key: str) -> str | None:
+    value = at.query_params.get(key)
+    return value[-1] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("state", ["loading", "failed"])
+def test_examples_can_be_opened_while_models_load_or_after_they_failed(
+    fresh: Runs, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    never = threading.Event()
+
+    def load(choice: Choice) -> object:
+        never.wait(20)
+        raise OSError("no weights")
+
+    shelf = Shelf(load, lambda name, told: None)
+    monkeypatch.setattr(services, "shelf", lambda: shelf)
+    shelf.warm()
+    if state == "failed":
+        never.set()
+    deadline = time.monotonic() + 10
+    while shelf.status(Choice()).state != state and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert shelf.status(Choice()).state == state
+    at = page()
+    assert "Nothing here yet. Press Run in the Lab" in words(at)
+    assert len(shown(at)) == len(recorded.examples()) > 10
+    at.button(key="open-recorded.welcome").click().run()
+    assert not at.exception and param(at, "run") == "recorded.welcome"
+    assert "Speedup in its own run" in at.table[0].value.columns
+    never.set()
+
+
+def test_a_saved_run_appears_is_opened_named_shared_and_deleted(saving: Runs) -> None:
+    saved = finish(saving)
+    assert saved is not None
+    at = page()
+    assert shown(at)[0] == "**“abc”**"
+    at.button(key=f"open-{saved.id}").click().run()
+    assert not at.exception and param(at, "run") == saved.id
+    table = at.table[0].value
+    assert list(table["Tokens"]) == ["24", "24"] and table["Speedup in its own run"][0] == "baseline"
+    name = next(box for box in at.text_input if box.label == "Name")
+    name.set_value("My <img src=x> run")
+    next(button for button in at.button if button.label == "Save name").click().run()
+    assert not at.exception
+    renamed = services.library().get(ANNA, saved.id)
+    assert renamed and renamed.name == "My <img src=x> run"
+    assert r"\<img src\=x\>" in words(at)
+    at.button(key="share").click().run()
+    shared = services.library().get(ANNA, saved.id)
+    assert shared and shared.link
+    assert parse_qs(urlsplit(at.code[0].value).query) == {"run": [shared.link]}
+    at.button(key="revoke").click().run()
+    revoked = services.library().get(ANNA, saved.id)
+    assert revoked and revoked.link is None
+    at.button(key="delete").click().run()
+    assert not at.exception and param(at, "run") is None
+    assert services.library().runs_of(ANNA) == [] and services.library().size() == 0
+
+
+def test_a_link_opens_the_run_and_its_place_for_somebody_else_who_can_only_read(
+    saving: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved = finish(saving)
+    assert saved is not None
+    link = services.library().share(ANNA, saved.id)
+    monkeypatch.setattr(owner, "of_session", lambda: BEN)
+    at = page(run=link or "", round="2", node="0")
+    assert "Shared with you by link" in words(at)
+    assert param(at, "round") == "2" and param(at, "node") == "0"
+    keys = {button.key for button in at.button}
+    assert not keys & {"share", "revoke", "delete"} and "close" in keys
+    assert shown(at)[0] != "**“abc”**"  # it is not in the reader's own list
+    private = page(run=saved.id)
+    assert "This run does not exist here" in words(private) and not private.table
+    services.library().revoke(ANNA, saved.id)
+    gone = page(run=link or "")
+    assert "its link revoked" in words(gone) and not gone.table
+
+
+def test_two_runs_of_one_prompt_are_compared_and_two_prompts_are_not(saving: Runs) -> None:
+    first, second, other = finish(saving), finish(saving), finish(saving, prompt="cab")
+    assert first and second and other
+    at = page()
+
+    def tick(run: Saved) -> None:
+        next(box for box in at.checkbox if box.key.startswith(f"pick-{run.id}")).check().run()
+        assert not at.exception
+
+    tick(first)
+    assert at.button(key="compare-now").disabled
+    tick(second)
+    assert param(at, "picked") == f"{first.id},{second.id}"
+    at.button(key="compare-now").click().run()
+    assert not at.exception and param(at, "run") == f"{first.id},{second.id}"
+    assert len(at.table[0].value) == 2
+    tick(other)
+    at.button(key="compare-now").click().run()
+    assert "continue different prompts" in words(at) and not at.table
+
+
+def test_every_control_of_the_page_comes_back_from_its_address(saving: Runs) -> None:
+    saved = finish(saving)
+    assert saved is not None
+    at = page(q="abc", who="draft-model", sort="speedup", picked=saved.id, run=saved.id, round="3")
+    assert at.text_input(key="q").value == "abc"
+    assert (at.selectbox(key="who").value, at.selectbox(key="sort").value) == ("draft-model", "speedup")
+    assert next(box for box in at.checkbox if saved.id in box.key).value is True
+    assert len(at.table) == 1
+    for key, value in {
+        "q": "abc",
+        "who": "draft-model",
+        "sort": "speedup",
+        "picked": saved.id,
+        "round": "3",
+    }.items():
+        assert param(at, key) == value
+    assert len(shown(at)) == 1
+    at.text_input(key="q").set_value("no such thing").run()
+    assert shown(at) == [] and "No run of yours fits the search" in words(at)
+    strange = page(who="magic", sort="<b>", colour="red")
+    for said in ("“magic”", "“\\<b\\>”", "“colour”"):
+        assert said in words(strange)
+
+
+def test_a_browser_without_cookies_owns_what_its_session_made(fresh: Runs) -> None:
+    at = page()
+    assert "keeps no cookie" in words(at)
+    mine = at.session_state[owner.SESSION]
+    assert owner.named({owner.COOKIE: mine}) == mine
+    other = page()
+    assert other.session_state[owner.SESSION] != mine
+
+
+def test_without_cookies_the_traces_travel_with_the_page(
+    library: Library, kept: list[tuple[Summary, bytes]]
+) -> None:
+    run = add(library, kept)
+    mine = entries.open_one(run, ANNA, library)
+    assert mine is not None
+    for inline, key in ((True, "trace"), (False, "url")):
+        lanes = entries.traces([mine], ANNA, library, inline=inline)
+        assert [set(lane) for lane in lanes] == [{"label", key}] * 2
+    example = entries.open_one("recorded.draft-model", ANNA, library)
+    assert example and "url" in entries.traces([example], ANNA, library, inline=True)[0]

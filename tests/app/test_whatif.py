@@ -1,0 +1,245 @@
+"""The what-if view: its choices in the address, its charts and sentences against the core's own numbers."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.charts import whatif as charts
+from app.compare import whatif
+from specdec_core.errors import SettingsError
+from specdec_core.profiles import Modelled, Profile, Recorded, read, shipped
+from specdec_core.shapes import SHAPES
+from specdec_core.trace import Trace
+from specdec_core.whatif import replay
+
+LABELS = ["A · Plain decoding", "B · Draft model"]
+
+
+@cache
+def known() -> dict[str, Profile]:
+    return shipped()[0]
+
+
+def of_kind(kind: type) -> str:
+    return next(name for name, one in known().items() if isinstance(one, kind))
+
+
+CARD = "h100-sxm"
+UNESCAPED = re.compile(r"(?<!\\)(<img|\[a\]|\$x)")  # what would be read as HTML, a link, a formula
+
+
+def page() -> None:
+    """What the comparison page does with the view; `traces` come from the test."""
+    import streamlit as st
+
+    from app.compare import whatif_view
+
+    whatif_view.show(st.session_state.traces, st.session_state.labels)
+
+
+def opened(traces: list[Trace], labels: list[str] = LABELS, **address: str) -> AppTest:
+    """The view with an address."""
+    at = AppTest.from_function(page, default_timeout=30)
+    at.session_state["traces"] = traces
+    at.session_state["labels"] = labels
+    for key, value in address.items():
+        at.query_params[key] = value
+    return again(at)
+
+
+def again(at: AppTest) -> AppTest:
+    at.run()
+    assert not at.exception
+    return at
+
+
+def address(at: AppTest) -> dict[str, str]:
+    """What the address holds."""
+    return {key: value[0] if isinstance(value, list) else value for key, value in at.query_params.items()}
+
+
+def words(at: AppTest) -> str:
+    return " ".join(
+        element.value.replace("\\", "") for element in (*at.markdown, *at.caption, *at.warning, *at.info)
+    )
+
+
+def test_a_link_brings_every_choice_back(race_traces: list[Trace]) -> None:
+    """Catches: a control that is not in the address, or that mends what was right."""
+    given = {"wp": CARD, "wt": "3B", "wd": "135M", "wb": "32", "wc": "2048"}
+    at = opened(race_traces, **given)
+    assert address(at) == given and not at.warning
+    assert at.selectbox(key="wp").value == CARD and at.select_slider(key="wb").value == "32"
+    told = replay(race_traces[1], known()[CARD], 32, 2048, target="3B", draft="135M")
+    assert f"{told.speedup:.2f}× there (modelled)" in words(at)
+
+
+def test_choosing_writes_the_address_and_defaults_leave_it(race_traces: list[Trace]) -> None:
+    at = opened(race_traces)
+    assert address(at) == {}
+    at.selectbox(key="wp").set_value(CARD)
+    again(at)
+    at.select_slider(key="wb").set_value("64")
+    again(at)
+    at.selectbox(key="wt").set_value("0.5B")
+    again(at)
+    assert address(at) == {"wp": CARD, "wb": "64", "wt": "0.5B"}
+    assert at.selectbox(key="wd").value == "135M"  # the draft of 8B is none for 0.5B
+    at.select_slider(key="wb").set_value("1")
+    again(at)
+    assert "wb" not in address(at)
+    at.selectbox(key="wp").set_value(of_kind(Recorded))
+    again(at)
+    assert "wt" not in address(at) and not [one for one in at.selectbox if one.key in ("wt", "wd")]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"wp": "../../etc/passwd"}, "machine"),
+        ({"wp": CARD, "wb": "1e9"}, "batch"),
+        ({"wp": CARD, "wb": "-1"}, "batch"),
+        ({"wp": CARD, "wc": "NaN"}, "context"),
+        ({"wp": CARD, "wt": "9B"}, "target size"),
+        ({"wp": CARD, "wt": "1B", "wd": "8B"}, "draft size"),
+        ({"wt": "8B"}, "target size"),
+        ({"wb": "7"}, "batch"),
+        ({"wp": "<img src=x onerror=alert(1)>" * 20}, "machine"),
+    ],
+)
+def test_what_a_link_says_wrongly_is_told_in_a_sentence_and_mended(
+    race_traces: list[Trace], given: dict[str, str], said: str
+) -> None:
+    """Catches: a wrong link that silently shows something else, and a complaint that never goes away."""
+    at = opened(race_traces, **given)
+    assert len(at.warning) == 1
+    assert said in at.warning[0].value and len(at.warning[0].value) < 400
+    assert not UNESCAPED.search(at.warning[0].value)
+    mended = address(at)
+    assert not whatif.problems(known(), mended)
+    again(at)
+    assert len(at.warning) == 1  # a rerun for another reason does not take the words away
+    at.selectbox(key="wp").set_value("l4")
+    again(at)
+    assert not at.warning
+
+
+def test_every_offer_of_the_controls_is_sound(race_traces: list[Trace]) -> None:
+    """Each value that a control offers is accepted by the core. Catches: a draft as large as its target."""
+    for name, profile in known().items():
+        for target in whatif.options(known(), {"wp": name}).get("wt", {"": ""}):
+            offered = whatif.options(known(), {"wp": name, "wt": target})
+            for draft in offered.get("wd", {"": ""}):
+                for batch, context in zip(offered["wb"], [*offered["wc"]] * len(offered["wb"]), strict=False):
+                    choice = whatif.Choice(name, int(batch), int(context), target or None, draft or None)
+                    try:
+                        costs = whatif.costs_of(profile, choice)
+                    except SettingsError:  # the one reason there may be
+                        assert isinstance(profile, Modelled) and too_large(profile, choice)
+                    else:
+                        assert costs.ratio(1) == 1.0
+
+
+def too_large(profile: Modelled, choice: whatif.Choice) -> bool:
+    """Whether weights and KV memory of both models exceed the machine's memory, in 16 bits."""
+    numbers = 0
+    for name in (choice.target, choice.draft):
+        assert name is not None
+        numbers += SHAPES[name].parameters + choice.batch * choice.context * SHAPES[name].kv_numbers
+    return 2 * numbers > profile.memory_bytes
+
+
+def test_what_does_not_fit_is_said_and_nothing_is_drawn(race_traces: list[Trace]) -> None:
+    at = opened(race_traces, wp="rtx-4090", wt="70B")
+    assert "has 24 GB" in words(at)
+    assert not at.get("plotly_chart") and not at.table
+
+
+def test_measured_and_modelled_stand_apart_and_say_which_they_are(race_traces: list[Trace]) -> None:
+    """Catches: one figure out of two clocks, a measured speedup under another machine's name."""
+    at = opened(race_traces, wp=CARD)
+    told = replay(race_traces[1], known()[CARD], 1, 128, target="8B", draft="1B")
+    measured = race_traces[1].stats.tokens_per_second / race_traces[0].stats.tokens_per_second  # type: ignore[operator]
+    table = at.table[0].value
+    assert [*table.columns][1:3] == ["speedup, measured", "speedup, modelled"]
+    assert table.iloc[0, 1] == f"{measured:.2f}×" and table.iloc[0, 2] == f"{told.speedup:.2f}×"
+    assert "measured ·" in words(at) and "modelled · roofline of NVIDIA H100 SXM (80 GB)" in words(at)
+    assert "Peak figures" in words(at) and "data sheet" in words(at)
+
+
+def test_without_a_plain_lane_nothing_is_called_measured(race_traces: list[Trace]) -> None:
+    at = opened(race_traces[1:], LABELS[1:], wp=CARD)
+    assert at.table[0].value.iloc[0, 1] == "—"
+    assert "not measured" in words(at)
+    alone = opened(race_traces[:1], LABELS[:1])
+    assert "add a lane that guesses" in words(alone)
+
+
+def test_a_profile_without_a_draft_says_which_lane_it_cannot_time(
+    race_traces: list[Trace], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = json.loads(
+        next(profile for profile in known().values() if isinstance(profile, Recorded)).model_dump_json()
+    )
+    for curve in one["curves"]:
+        curve |= {"draft_widths": [], "draft_s": [], "draft_median_s": []}
+    alone = read(json.dumps(one | {"draft": None}), "alone")
+    monkeypatch.setattr(whatif, "profiles", lambda: ({"alone": alone}, ["bad.json is not a profile: x."]))
+    at = opened(race_traces)
+    assert "the profile knows none" in words(at)
+    assert "bad.json is not a profile" in words(at)
+    assert "nothing to say about these lanes" in words(at) or at.get("plotly_chart")
+
+
+def test_the_bars_are_the_speedups(race_traces: list[Trace]) -> None:
+    told = replay(race_traces[1], known()[CARD], 8)
+    chart = charts.clocks(["one", "two", "one"], [1.5, None, 2.0], [told, told, None], "a machine, today")
+    here, there = chart.figure.data
+    assert [*here.x] == [1.5, None, 2.0] and [*there.x] == [told.speedup, told.speedup, None]
+    assert here.marker.pattern.shape != there.marker.pattern.shape
+    assert here.name.startswith("measured") and there.name.startswith("modelled")
+    assert len({*here.y}) == 3  # two lanes of one name keep a row each
+    assert "1.50 times, measured" in chart.alt and "nothing under the profile" in chart.alt
+    assert "modelled · roofline" in chart.provenance
+
+
+def test_the_curve_is_marked_where_the_rounds_were(race_traces: list[Trace]) -> None:
+    told = replay(race_traces[1], known()[CARD], 64)
+    chart = charts.widths(told.costs, ["b"], [1], [told], told.provenance)
+    line, marks = chart.figure.data
+    for width, ratio in zip(line.x, line.y, strict=True):
+        assert ratio == pytest.approx(told.costs.target(width) / told.costs.target(1))
+    assert dict(zip(marks.x, marks.customdata, strict=True)) == {
+        width: told.widths.count(width) for width in {*told.widths}
+    }
+    assert all(y == pytest.approx(told.costs.ratio(x)) for x, y in zip(marks.x, marks.y, strict=True))
+
+
+def test_hostile_labels_reach_the_charts_and_the_page_as_text(race_traces: list[Trace]) -> None:
+    label = "<img src=x onerror=alert(1)> [a](javascript:b) $x$"
+    at = opened(race_traces, ["plain", label], wp=CARD)
+    assert not any(UNESCAPED.search(element.value) for element in (*at.markdown, *at.caption))
+    told = replay(race_traces[1], known()[CARD])
+    for chart in (
+        charts.clocks([label], [1.0], [told], "here"),
+        charts.widths(told.costs, [label], [1], [told], "there"),
+    ):
+        assert "<img" not in json.dumps([one.to_plotly_json() for one in chart.figure.data], default=str)
+
+
+def test_the_sentence_about_the_knee_is_the_roofline_s(race_traces: list[Trace]) -> None:
+    profile: Any = known()[CARD]
+    assert isinstance(profile, Modelled)
+    for batch in (1, 32, 256):
+        choice = whatif.Choice(CARD, batch, 512, "8B", "1B")
+        told = replay(race_traces[1], profile, batch, 512, target="8B", draft="1B")
+        said = whatif.sentences(["B"], [1.2], [told], profile, choice)
+        widest = max(told.widths)
+        assert f"over {widest} tokens costs {told.costs.ratio(widest):.2f} plain passes" in said[0]
+        assert f"{profile.knee(SHAPES['8B'], batch, 512):,}" in said[2] or "one token" in said[2]

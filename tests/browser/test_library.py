@@ -1,0 +1,122 @@
+"""The library in a real browser: a run is kept, opened, shared with another browser; files come in; a phone."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from .conftest import ROOT, Server, Sight
+
+Open = Callable[..., Page]
+SLOW = 60_000
+
+
+@pytest.fixture
+def visit(server: Server, browser: Browser, complaints: Sight) -> Iterator[Open]:
+    """Open an address as a new visitor, with cookies of their own."""
+    contexts = []
+
+    def open_one(address: str = "/library", **options: Any) -> Page:
+        context = browser.new_context(
+            **{"viewport": {"width": 1440, "height": 900}, "reduced_motion": "reduce", **options}
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(SLOW)
+        complaints.watch(page)
+        page.on("dialog", lambda dialog: complaints.append(f"a dialog: {dialog.message}"))
+        page.goto(address if "://" in address else server.url + address)
+        return page
+
+    yield open_one
+    for context in contexts:
+        context.close()
+
+
+def test_an_example_is_opened_walked_through_and_found_again_by_its_address(visit: Open) -> None:
+    page = visit()
+    expect(page.get_by_text("Nothing here yet")).to_be_visible(timeout=SLOW)
+    page.get_by_role("button", name="A draft model on code").click()
+    expect(page.locator(".lane")).to_have_count(2, timeout=SLOW)
+    expect(page.locator(".provenance")).to_contain_text("recorded")
+    page.locator(".control.first").click()
+    page.wait_for_url(re.compile(r"run=recorded\.draft-model.*round=0"), wait_until="commit")
+    told = page.locator(".transcript").inner_text()
+    page.reload()
+    expect(page.locator(".transcript")).to_have_text(told, timeout=SLOW)
+    page.get_by_role("button", name="Close").click()
+    expect(page.locator(".lane")).to_have_count(0, timeout=SLOW)
+
+
+def test_a_run_is_kept_shared_read_in_another_browser_and_revoked(visit: Open) -> None:
+    page = visit("/?tokens=24")
+    page.get_by_role("button", name="Run").first.click()
+    expect(page.get_by_text("Target passes saved")).to_be_visible(timeout=SLOW)
+    page.get_by_role("link", name="Library").click()
+    mine = page.locator("[class*=st-key-row-]").first.get_by_role("button")
+    expect(mine).to_contain_text("Once upon a time", timeout=SLOW)
+    mine.click()
+    expect(page.locator(".lane")).to_have_count(2, timeout=SLOW)
+    page.locator(".player").focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.wait_for_url(re.compile(r"round=2"), wait_until="commit")
+    told = page.locator(".transcript").inner_text()
+    page.get_by_role("button", name="Share").click()
+    page.get_by_role("button", name="Make a link").click()
+    code = page.get_by_test_id("stCode")
+    expect(code).to_contain_text("round=2", timeout=SLOW)
+    link = code.inner_text().strip()
+
+    other = visit(link)
+    expect(other.locator(".transcript")).to_have_text(told, timeout=SLOW)
+    expect(other.get_by_text("Shared with you by link")).to_be_visible()
+    expect(other.get_by_text("Nothing here yet")).to_be_visible()
+    for tool in ("Share", "Rename", "Delete"):
+        expect(other.get_by_role("button", name=tool)).to_have_count(0)
+
+    page.get_by_role("button", name="Revoke the link").click()
+    expect(page.get_by_role("button", name="Make a link")).to_be_visible(timeout=SLOW)
+    other.reload()
+    expect(other.get_by_text("its link revoked")).to_be_visible(timeout=SLOW)
+    expect(other.locator(".lane")).to_have_count(0)
+
+
+def test_files_come_in_as_text_or_are_refused_in_a_sentence(visit: Open, tmp_path: Path) -> None:
+    content = json.loads((ROOT / "assets" / "traces" / "draft-model.json").read_text(encoding="utf-8"))
+    markup = "<img src=x onerror=alert(1)> **x**"
+    content["header"]["prompt"] = markup
+    content["header"]["machine"] = markup
+    content["rounds"][0]["note"] = {"typed": markup}
+    good, bad = tmp_path / "hostile.json", tmp_path / "bad.json"
+    good.write_text(json.dumps(content), encoding="utf-8")
+    bad.write_text('{"format": "specdec-trace", "version": 9}', encoding="utf-8")
+    page = visit()
+    page.get_by_role("button", name="Import").click(timeout=SLOW)
+    page.locator("input[type=file]").set_input_files([good, bad])
+    expect(page.get_by_text("bad.json was not imported. This trace has version 9")).to_be_visible(
+        timeout=SLOW
+    )
+    expect(page.get_by_text("hostile.json was imported")).to_be_visible()
+    page.get_by_role("button", name="hostile", exact=True).click()
+    expect(page.locator(".lane")).to_have_count(1, timeout=SLOW)
+    expect(page.locator(".provenance")).to_contain_text("imported, recorded elsewhere: <img")
+    expect(page.get_by_text("nothing here was measured on this server")).to_be_visible()
+    assert page.locator("img[src=x]").count() == 0
+
+
+def test_a_phone_in_the_dark_scrolls_in_one_direction_only(visit: Open) -> None:
+    page = visit(
+        "/library?run=recorded.welcome&q=tree", viewport={"width": 390, "height": 844}, color_scheme="dark"
+    )
+    expect(page.get_by_role("heading", name="Lessons from failure")).to_be_visible(timeout=SLOW)
+    expect(page.locator(".lane")).to_have_count(2, timeout=SLOW)
+    expect(page.get_by_role("textbox", name="Search")).to_have_value("tree")
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390

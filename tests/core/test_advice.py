@@ -1,0 +1,134 @@
+"""Advice: exact where it can be, against scipy's own tests, and never sure of what is luck."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from scipy import stats
+
+from specdec_core import advice
+from specdec_core.errors import SettingsError
+from specdec_core.sweep import Measured
+
+LABELS = ["Plain", "Draft", "Lookup"]
+
+
+def rows(speeds: dict[int, list[float]], prompts: bool = True, tokens: int = 64) -> list[Measured]:
+    """Cells of the given tokens per second: one prompt each, or repeats of one."""
+    return [
+        Measured(
+            family="story",
+            name=f"prompt {case}" if prompts else "one",
+            lane=lane,
+            label=LABELS[lane],
+            repeat=0 if prompts else case,
+            tokens=tokens,
+            seconds=tokens / speed,
+        )
+        for lane, column in speeds.items()
+        for case, speed in enumerate(column)
+    ]
+
+
+@pytest.mark.parametrize(("wins", "losses"), [(0, 0), (1, 0), (5, 0), (6, 0), (9, 1), (5, 5), (13, 4)])
+def test_the_sign_test_is_the_exact_binomial_one(wins: int, losses: int) -> None:
+    tosses = wins + losses
+    expected = stats.binomtest(wins, tosses, 0.5).pvalue if tosses else 1.0
+    assert advice.sign_test(wins, losses) == pytest.approx(expected)
+
+
+def test_ratio_and_interval_are_those_of_the_pairs() -> None:
+    """The estimate is the geometric mean of paired ratios; scipy's bootstrap of the same means finds the interval."""
+    rng = random.Random(4)
+    second = [rng.uniform(50, 500) for _ in range(24)]  # prompts differ tenfold, which pairing takes out
+    first = [speed * math.exp(rng.gauss(0.25, 0.1)) for speed in second]
+    pair = advice.compare(first, second)
+    logs = [math.log(a / b) for a, b in zip(first, second, strict=True)]
+    theirs = stats.bootstrap(
+        (logs,), lambda x, axis: x.mean(axis=axis), method="percentile", n_resamples=20_000, rng=1
+    ).confidence_interval
+    assert pair.ratio == pytest.approx(math.exp(sum(logs) / 24))
+    assert pair.low == pytest.approx(math.exp(theirs.low), rel=0.01)
+    assert pair.high == pytest.approx(math.exp(theirs.high), rel=0.01)
+    assert pair.wins == sum(log > 0 for log in logs)
+    assert pair.clear
+
+
+def test_no_difference_is_seldom_called_one() -> None:
+    """400 pairs of equal lanes: a false alarm at 5 % each would be 20; more than 36 has a chance below 1 in 1,000."""
+    rng = random.Random(7)
+    alarms = sum(
+        advice.compare([rng.lognormvariate(0, 0.2) for _ in range(10)], [1.0] * 10).clear for _ in range(400)
+    )
+    assert alarms <= 36
+
+
+def test_a_clear_winner_is_named_with_its_counts() -> None:
+    plain = [100.0, 110, 90, 100, 95, 105, 100, 98, 102, 100]
+    draft = [
+        speed * factor
+        for speed, factor in zip(plain, [1.3, 1.2, 1.4, 1.3, 1.5, 0.9, 1.3, 1.2, 1.4, 1.3], strict=True)
+    ]
+    found = advice.advise(rows({0: plain, 1: draft}), LABELS)
+    assert found is not None
+    assert (found.best, found.unit, found.clear) == (1, "prompt", True)
+    pair = found.pairs[0]
+    assert (pair.wins, pair.cases) == (9, 10)
+    assert found.sentence.startswith("Draft is faster than Plain in 9 of 10 prompts (1.2")
+    assert f"{pair.low:.2f} to {pair.high:.2f}" in found.sentence
+    assert "one prompt only" not in found.sentence
+
+
+def test_the_third_lane_that_is_too_close_is_said_to_be_so() -> None:
+    plain = [100.0 + case for case in range(8)]
+    draft = [speed * 1.5 for speed in plain]
+    lookup = [speed * (1.45 if case % 2 else 1.55) for case, speed in enumerate(plain)]
+    found = advice.advise(rows({0: plain, 1: draft, 2: lookup}), LABELS)
+    assert found is not None
+    assert not found.clear
+    clear = {pair.second: pair.clear for pair in found.pairs}
+    assert clear[0] and not clear[3 - found.best]
+    assert "too little to tell" in found.sentence and "is faster than Plain in 8 of 8" in found.sentence
+
+
+@pytest.mark.parametrize("cases", [1, 3, 5])
+def test_fewer_than_six_cases_never_tell(cases: int) -> None:
+    """Even five wins out of five, each by a factor of ten."""
+    found = advice.advise(rows({0: [10.0] * cases, 1: [100.0] * cases}, prompts=False), LABELS)
+    assert found is not None
+    assert found.best == 1 and not found.clear
+    assert "too little to tell" in found.sentence
+    assert found.sentence.endswith("This is about one prompt only.")
+    assert advice.advise(rows({0: [10.0] * 6, 1: [100.0] * 6}, prompts=False), LABELS).clear  # type: ignore[union-attr]
+
+
+def test_repeats_of_a_prompt_are_one_case_when_there_are_several_prompts() -> None:
+    """Catches: ten repeats on two prompts passed off as twenty prompts."""
+    cells = [
+        Measured("story", name, lane, LABELS[lane], repeat, tokens=64, seconds=64 / (speed + repeat))
+        for name in ("one", "two")
+        for lane, speed in ((0, 100.0), (1, 200.0))
+        for repeat in range(10)
+    ]
+    found = advice.advise(cells, LABELS)
+    assert found is not None
+    assert found.pairs[0].cases == 2 and not found.clear
+    assert found.pairs[0].ratio == pytest.approx(204.5 / 104.5)  # of the medians
+
+
+def test_what_cannot_be_compared_is_left_out() -> None:
+    cells = rows({0: [100.0] * 7, 1: [150.0] * 7, 2: [900.0] * 7})
+    assert advice.advise(cells, LABELS, leave_out=[2]).best == 1  # type: ignore[union-attr]
+    cells[0].error = "It broke."
+    assert advice.advise(cells, LABELS, leave_out=[2]).pairs[0].cases == 6  # type: ignore[union-attr]
+    assert advice.advise(rows({0: [100.0], 1: [150.0]}, tokens=8), LABELS) is None
+    assert advice.advise(rows({0: [100.0]}), LABELS) is None
+    assert advice.advise([], LABELS) is None
+
+
+@pytest.mark.parametrize("speeds", [([], []), ([1.0], [1.0, 2.0]), ([0.0], [1.0]), ([float("nan")], [1.0])])
+def test_speeds_that_do_not_pair_are_refused_in_a_sentence(speeds: tuple[list[float], list[float]]) -> None:
+    with pytest.raises(SettingsError, match=r"\.$"):
+        advice.compare(*speeds)

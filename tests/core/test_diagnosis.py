@@ -1,0 +1,159 @@
+"""The diagnosis: records in which exactly one cause holds, and its account against plain arithmetic."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+import specdec_core as sd
+from specdec_core import testing
+from specdec_core.diagnosis import why
+
+MS = 0.001
+
+
+def law(context: tuple[int, ...]) -> list[float]:
+    """The next letter of four, for sure."""
+    following = ((context[-1] if context else 0) + 1) % 4
+    return [1.0 if token == following else 0.0 for token in range(4)]
+
+
+def wrong(context: tuple[int, ...]) -> list[float]:
+    """A draft that is always wrong."""
+    following = ((context[-1] if context else 0) + 2) % 4
+    return [1.0 if token == following else 0.0 for token in range(4)]
+
+
+def record(draft: object = law, **settings: object) -> sd.Trace:
+    models = testing.scripted(law, draft)  # type: ignore[arg-type]
+    return sd.decode(models, [0], sd.Settings(**{"max_new_tokens": 41, **settings}))
+
+
+def timed(trace: sd.Trace, draft: float, verify: float, other: float) -> sd.Trace:
+    """The trace with every round's times replaced, in milliseconds; its statistics follow."""
+    clock = 0.0
+    for row in trace.rounds:
+        row.start_s, row.draft_s, row.verify_s = clock, draft * MS, verify * MS
+        row.judge_s, row.commit_s = other * MS / 2, other * MS / 2
+        clock = row.end_s
+    count = len(trace.rounds)
+    trace.stats = replace(
+        trace.stats,
+        draft_s=draft * MS * count,
+        verify_s=verify * MS * count,
+        other_s=other * MS * count,
+        tokens_per_second=trace.stats.tokens / clock,
+    )
+    return trace
+
+
+def plain() -> sd.Trace:
+    return timed(record(proposer="none"), 0.0, 9.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("draft", "times", "settings", "cause", "words"),
+    [
+        (wrong, (0.1, 9.1, 1.0), {}, "acceptance", "too few guesses were right (α = 0.00)"),
+        (law, (60.0, 9.0, 1.0), {}, "drafting", "drafting costs too much, 6.00 of a plain round"),
+        (law, (1.0, 69.0, 1.0), {}, "width", "the wider pass costs too much, 6.00 of a plain round"),
+        (law, (1.0, 9.0, 61.0), {}, "overhead", "the work around the models costs too much, 6.00"),
+    ],
+)
+def test_the_one_cause_is_named(
+    draft: object, times: tuple[float, float, float], settings: dict[str, object], cause: str, words: str
+) -> None:
+    """Catches: a cause that is read off the wrong phase, or blamed on acceptance where all guesses were right."""
+    found = why(plain(), timed(record(draft, **settings), *times))
+    assert found is not None
+    assert found.speedup < 1
+    assert found.cause == cause
+    assert words in found.sentence
+    assert found.sentence.startswith("Slower, ")
+
+
+def test_a_proposer_that_finds_nothing_guesses_too_little() -> None:
+    """Prompt lookup in a text where nothing comes twice has no wrong guesses, only missing ones."""
+
+    def counting(context: tuple[int, ...]) -> list[float]:
+        return [1.0 if token == len(context) % 64 else 0.0 for token in range(64)]
+
+    models = testing.scripted(counting)
+    settings = sd.Settings(proposer="prompt-lookup", max_new_tokens=41)
+    trace = sd.decode(models, [0], settings)
+    assert trace.stats.proposed == 0
+    base = sd.decode(models, [0], settings.but(proposer="none"))
+    found = why(timed(base, 0.0, 9.0, 1.0), timed(trace, 0.5, 9.0, 1.0))
+    assert found is not None
+    assert found.cause == "few guesses"
+    rooms = [min(4, 40 - done) for done in range(41)]  # what γ and the end of the text would have allowed
+    assert found.unguessed == pytest.approx(sum(rooms) / 41)
+    assert "too little was guessed" in found.sentence
+
+
+def test_the_account_adds_up_to_the_measured_speedup() -> None:
+    """τ / (1 + D + W + O) is the speedup, whatever the times; computed here from the rounds themselves."""
+    for times in ((2.0, 11.0, 1.5), (0.0, 8.0, 0.5), (30.0, 9.0, 7.0)):
+        base, lane = plain(), timed(record(), *times)
+        found = why(base, lane)
+        assert found is not None
+        seconds = sum(row.draft_s + row.verify_s + row.judge_s + row.commit_s for row in lane.rounds)
+        speed = len(lane.token_ids) / seconds
+        assert found.speedup == pytest.approx(speed / (41 / (41 * 10 * MS)))
+        assert found.tokens / found.cost == pytest.approx(found.speedup)
+        assert found.tokens == pytest.approx(41 / len(lane.rounds))
+        assert found.drafting == pytest.approx(times[0] / 10)
+        assert found.width == pytest.approx((times[1] - 9) / 10)
+        assert found.overhead == pytest.approx((times[2] - 1) / 10)
+
+
+def test_a_faster_lane_is_told_so_with_what_holds_it_back() -> None:
+    found = why(plain(), timed(record(), 4.0, 10.0, 1.0))
+    assert found is not None
+    assert found.speedup > 2
+    assert found.cause == "drafting"
+    assert found.sentence.startswith("Faster, ") and "what it loses most by: drafting" in found.sentence
+
+
+def test_with_a_width_curve_only_what_it_explains_is_blamed_on_width() -> None:
+    """Five tokens in a pass cost 1.2 by the curve; the passes took 3: the machine was busy, not the pass wide."""
+    lane = timed(record(), 0.1, 27.0, 1.0)
+    found = why(plain(), lane, {1: 1.0, 5: 1.2})
+    assert found is not None
+    widths = [1 + len(row.nodes.token) for row in lane.rounds]
+    ratio = sum(1 + 0.05 * (width - 1) for width in widths) / len(widths)
+    assert found.width == pytest.approx((ratio - 1) * 0.9)
+    assert found.unexplained == pytest.approx(1.8 - found.width)
+    assert found.cause == "unexplained"
+    assert found.tokens / found.cost == pytest.approx(found.speedup)
+    alone = why(plain(), lane)
+    assert alone is not None and alone.cause == "width"
+
+
+def test_too_little_says_nothing() -> None:
+    short = timed(record(max_new_tokens=8), 1.0, 9.0, 1.0)
+    assert why(plain(), short) is None
+    assert why(short, plain()) is None
+    assert why(plain(), record(record="off")) is None
+
+
+def test_trees_are_told_by_counts_as_they_have_no_single_rate() -> None:
+    """On a tree the loss is counted along its depth: siblings beside the accepted path are no lost tokens."""
+    models = testing.scripted(law, lambda context: [0.4, 0.3, 0.2, 0.1])
+    trace = sd.decode(models, [0], sd.Settings(proposer="branching", max_new_tokens=41))
+    found = why(plain(), timed(trace, 1.0, 10.0, 1.0))
+    assert found is not None
+    sent = [  # the target never saw a node without a coin
+        [depth for depth, coin in zip(row.nodes.depth, row.nodes.coin or [], strict=True) if coin is not None]
+        for row in trace.rounds
+    ]
+    deepest = [max(depths, default=0) for depths in sent]
+    assert sum(map(len, sent)) > sum(deepest)
+    accepted = [
+        len(row.committed.token) - ("accepted" not in row.committed.source[-1:]) for row in trace.rounds
+    ]
+    assert found.rejected == pytest.approx((sum(deepest) - sum(accepted)) / len(trace.rounds))
+    assert math.isclose(found.tokens, trace.stats.tokens_per_pass or 0.0)
+    assert found.alpha is None

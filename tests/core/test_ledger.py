@@ -1,0 +1,156 @@
+"""The memory ledger, against the bytes of real tensors: the bundled models, and what their passes really wrote."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import specdec_core as sd
+from specdec_core import testing
+from specdec_core.cache import KVLayer, KVMemory
+from specdec_core.ledger import Line, ledger, total
+
+LANES = {
+    "plain": sd.Settings(proposer="none", max_new_tokens=24),
+    "draft": sd.Settings(max_new_tokens=24),
+    "tree": sd.Settings(proposer="branching", max_new_tokens=24),
+    "lookahead": sd.Settings(proposer="lookahead", max_new_tokens=24),
+    "medusa": sd.Settings(proposer="medusa", max_new_tokens=24),
+    "eagle": sd.Settings(proposer="eagle", max_new_tokens=24),
+    "early-exit": sd.Settings(proposer="early-exit", max_new_tokens=24),
+    "oracle": sd.Settings(proposer="oracle", max_new_tokens=24),
+}
+
+
+@pytest.fixture(scope="module")
+def models() -> sd.Models:
+    return sd.load_models(device="cpu", dtype="float32")
+
+
+class Seen:
+    """What a decode really had in hand: KV memories by the block they own, rows per pass, logits."""
+
+    def __init__(self) -> None:
+        self.blocks: dict[int, Tensor] = {}
+        self.logits = 0
+
+    def bytes(self) -> int:
+        return sum(block.nbytes for block in self.blocks.values())
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
+    """Watches every KV layer's blocks and every tree pass of the target."""
+    found = Seen()
+    update = KVLayer.update
+
+    def watch(layer: KVLayer, keys: Tensor, values: Tensor, *rest: Any, **more: Any) -> tuple[Tensor, Tensor]:
+        result = update(layer, keys, values, *rest, **more)
+        for block in (layer.block_keys, layer.block_values):
+            assert block is not None
+            found.blocks[block.data_ptr()] = block
+        return result
+
+    monkeypatch.setattr(KVLayer, "update", watch)
+    return found
+
+
+def storage(module: Any) -> int:
+    """Bytes of a module's tensors by the memory they lie in, so that shared ones count once."""
+    tensors = [*module.parameters(), *module.buffers()]
+    parts = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in tensors}
+    return sum(parts.values())
+
+
+def named(lines: list[Line]) -> dict[str, int]:
+    return {line.name: line.size for line in lines}
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_reserved_keys_and_values_are_the_tensors_that_were_reserved(
+    models: sd.Models, seen: Seen, lane: str
+) -> None:
+    """Every block that any layer of any memory wrote to, draft and heads included, is in the ledger; nothing else."""
+    trace = sd.decode(models, "Once upon a time there was a fox", LANES[lane])
+    lines = ledger(trace, models)
+    booked = sum(line.size for line in lines if line.name.endswith("keys and values"))
+    assert booked == seen.bytes() > 0
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_weights_are_the_bytes_of_the_loaded_tensors(models: sd.Models, lane: str) -> None:
+    trace = sd.decode(models, "Once upon a time", LANES[lane])
+    lines = named(ledger(trace, models))
+    assert lines["Target's weights"] == storage(models.target.model)
+    assert ("Draft's weights" in lines) == (lane in ("draft", "tree"))
+    if "Draft's weights" in lines:
+        assert lines["Draft's weights"] == storage(models.draft.model)
+    for part in ("medusa", "eagle"):
+        name = f"{part.title()} head's weights"
+        assert (name in lines) == (lane == part)
+        if name in lines:
+            assert lines[name] == storage(models.heads[part])
+
+
+@pytest.mark.parametrize("lane", ["plain", "draft", "tree", "lookahead", "eagle"])
+def test_logits_and_waste_are_those_of_the_passes(
+    models: sd.Models, lane: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The target's own logits tensors and KV lengths, pass by pass. Catches: riders or the root forgotten, pruned
+    nodes counted though they were never sent."""
+    from specdec_core.target import CausalReader
+
+    largest, written, kept, target = [0], [0], [0], models.target.model
+    read, keep = CausalReader.read, CausalReader.keep
+    worst = [0]
+
+    def reading(reader: CausalReader, root: int, tree: Any, known: int = 0) -> Tensor:
+        logits = read(reader, root, tree, known)
+        if reader.model is target:
+            largest[0] = max(largest[0], logits.nbytes)
+            written[0] = len(logits) + known
+        return logits
+
+    def keeping(reader: CausalReader, positions: Any) -> None:
+        keep(reader, positions)
+        if reader.model is target:
+            kept[0] = len(positions)
+            worst[0] = max(worst[0], written[0] - kept[0])
+
+    monkeypatch.setattr(CausalReader, "read", reading)
+    monkeypatch.setattr(CausalReader, "keep", keeping)
+    lines = named(ledger(sd.decode(models, "def add(a, b):", LANES[lane]), models))
+    assert lines["Logits of the widest pass"] == largest[0] > 0
+    assert lines.get("Wasted on guesses that fell", 0) == worst[0] * models.target.kv_bytes
+    assert (worst[0] > 0) == (lane != "plain")
+
+
+def test_the_total_leaves_shares_out_and_labels_what_is_assumed(models: sd.Models) -> None:
+    lines = ledger(sd.decode(models, "Once upon a time", LANES["tree"]), models)
+    assert total(lines) == sum(line.size for line in lines) - named(lines)["Wasted on guesses that fell"]
+    assumed = [line.name for line in lines if line.source == "modelled"]
+    assert assumed == ["Target's packed weights"]
+    layers = [module for module in models.target.model.modules() if type(module) is torch.nn.Linear]
+    assert named(lines)["Target's packed weights"] == sum(layer.weight.nbytes for layer in layers)
+
+
+def test_other_models_than_the_record_s_are_refused(models: sd.Models) -> None:
+    other = testing.scripted(lambda context: [0.5, 0.5])
+    trace = sd.decode(other, [0], sd.Settings(proposer="none", max_new_tokens=4))
+    with pytest.raises(sd.SettingsError, match="'scripted target', but 'specdec-target' is loaded"):
+        ledger(trace, models)
+    lines = named(ledger(trace, other))
+    assert set(lines) == {"Logits of the widest pass"}  # a scripted model has neither weights nor keys
+
+
+def test_two_memories_over_one_block_count_once() -> None:
+    """The premise of the first test: an early exit writes to its target's blocks."""
+    memory = KVMemory(2, 4)
+    keys = torch.zeros(1, 1, 1, 2)
+    memory.layers[0].update(keys, keys)
+    shared = memory.first(1).layers[0]
+    assert isinstance(shared, KVLayer) and shared.block_keys is not None
+    assert shared.block_keys.data_ptr() == memory.layers[0].block_keys.data_ptr()  # type: ignore[attr-defined]

@@ -1,0 +1,265 @@
+"""The what-if clock: rounds priced by hand, the formula it must agree with, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import specdec_core as sd
+from specdec_core import theory
+from specdec_core.costs import Costs
+from specdec_core.profiles import Recorded, read, shipped
+from specdec_core.trace import Committed, Nodes, Round, Verdict
+from specdec_core.whatif import HOW, UNPAID, on_clock, pass_width, replay
+
+from .test_profiles import RECORDED
+from .tiny import pair
+
+HERE = read(json.dumps(RECORDED), "here.json")
+TABLE = {1: 0.004, 3: 0.005, 5: 0.008}  # of HERE; its draft takes 1 ms for one token and 1.3 ms for four
+CARDS = {name: one for name, one in shipped()[0].items() if one.kind == "modelled"}
+
+
+@cache
+def decoded(proposer: str = "draft-model", **settings: Any) -> sd.Trace:
+    """What the tiny models wrote with that proposer."""
+    models = pair("llama")
+    return sd.decode(
+        models, [5, 9, 3], sd.Settings(proposer=proposer, max_new_tokens=24, record="tokens", **settings)
+    )
+
+
+def with_rounds(rounds: list[Round], proposer: str = "draft-model", **options: Any) -> sd.Trace:
+    """A trace of these rounds."""
+    base = decoded()
+    settings = {**base.header.settings, "proposer": proposer, "options": options}
+    return replace(base, rounds=rounds, header=replace(base.header, settings=settings))
+
+
+def a_round(
+    parents: list[int], committed: int, passes: int, verdicts: list[Verdict] | None = None, **more: Any
+) -> Round:
+    """A round of that tree; only what the clock looks at is filled in."""
+    depths: list[int] = []
+    for parent in parents:
+        depths.append(1 if parent < 0 else depths[parent] + 1)
+    said: list[Verdict] = verdicts or ["accepted"] * len(parents)
+    return Round(
+        index=0, start_s=0.0, draft_s=9.0, verify_s=9.0, judge_s=9.0, commit_s=9.0, cache_before=5, cache_after=5,
+        draft_passes=passes, nodes=Nodes(parents, depths, [1] * len(parents), said),
+        committed=Committed([1] * committed, ["accepted"] * committed), **more,
+    )  # fmt: skip
+
+
+def test_rounds_by_hand() -> None:
+    """A chain of two, a round without a guess, and a chain of four. Catches: the root left out of the pass, measured
+    seconds of the record in the sum, plain decoding without its last token."""
+    rounds = [a_round([-1, 0], 3, 2), a_round([], 1, 0), a_round([-1, 0, 1, 2], 2, 4)]
+    told = replay(with_rounds(rounds), HERE)
+    assert told.widths == (3, 1, 5)
+    assert told.rounds == pytest.approx((0.002 + 0.005, 0.004, 0.004 + 0.008))
+    assert (told.draft_s, told.verify_s) == pytest.approx((0.006, 0.017))
+    assert told.tokens == 6 and told.plain_s == pytest.approx(6 * 0.004)
+    assert told.seconds == pytest.approx(sum(told.rounds))
+    assert told.speedup == pytest.approx(0.024 / 0.023)
+    assert told.tokens_per_second == pytest.approx(6 / 0.023)
+    assert (told.kind, told.label, told.costs.context) == ("recorded", "here", 128)
+    assert told.provenance == "recorded · a machine, 2026-01-01"
+
+
+def test_what_the_target_never_saw_is_not_in_its_pass() -> None:
+    """Catches: pruned and discarded nodes that are paid for, riders that ride for nothing."""
+    verdicts: list[Verdict] = ["accepted", "rejected", "unreached", "cut", "pruned", "discarded"]
+    row = a_round([-1, -1, 0, 2, 0, 3], 2, 2, verdicts, riders=3)
+    assert pass_width(row) == 1 + 4 + 3
+
+
+def test_the_passes_of_a_tree_read_what_they_expand() -> None:
+    """Two levels below the root: the root alone, then its two children that have children, one of them pruned."""
+    row = a_round([-1, -1, -1, 0, 0, 1], 2, 2, ["accepted"] * 3 + ["unreached", "rejected", "pruned"])
+    told = replay(with_rounds([row], "branching"), HERE)
+    assert told.draft_s == pytest.approx(0.001 + 0.0011)  # one token, then two
+    ahead = replay(with_rounds([replace(row, draft_passes=1)], "branching"), HERE)
+    assert ahead.draft_s == pytest.approx(0.0011)  # the first level was there before
+    more = replay(with_rounds([replace(row, draft_passes=4)], "branching"), HERE)
+    assert more.draft_s == pytest.approx(2 * 0.001 + 0.001 + 0.0011)
+
+
+def test_drafting_beside_the_target_takes_the_longer_of_the_two() -> None:
+    """PEARL's max(γ T_d, T_t). Catches: a sum, or overlapped drafting for nothing."""
+    for passes, expected in ((3, 0.008), (12, 0.012)):
+        row = a_round([-1, 0, 1, 2], 5, 0, ahead_passes=passes)
+        told = replay(with_rounds([row]), HERE)
+        assert told.seconds == pytest.approx(expected)
+        assert told.seconds == pytest.approx(
+            theory.overlapped_time(passes, 0.001, theory.pass_time(TABLE, 5))
+        )
+        assert any("PEARL" in said for said in told.assumptions)
+
+
+def test_heads_cost_their_share_of_a_target_pass() -> None:
+    """Heads of a tenth of the target, and an output matrix of a fifth of the profile's."""
+    trace = with_rounds([a_round([-1, 0, -1], 2, 1)], "medusa")
+    heads = replace(trace.header.target, parameters=trace.header.target.parameters // 10)
+    share = heads.parameters / trace.header.target.parameters + 0.2
+    trace = replace(trace, header=replace(trace.header, heads=[heads]))
+    assert replay(trace, HERE).draft_s == pytest.approx(share * 0.004)
+    eagle = replace(
+        trace,
+        header=replace(trace.header, settings={**trace.header.settings, "proposer": "eagle"}),
+        rounds=[a_round([-1, -1, -1, 0, 1, 2], 2, 2)],
+    )
+    assert replay(eagle, HERE).draft_s == pytest.approx(share * (0.004 + 0.005))  # one token, then three
+
+
+def test_an_early_exit_costs_its_layers_and_the_output_matrix() -> None:
+    row = a_round([-1, 0], 3, 2, note={"exit_layer": 1})
+    trace = with_rounds([row], "early-exit", layer=1)
+    told = replay(trace, HERE, layers=4)
+    assert told.draft_s == pytest.approx(2 * 0.004 * (0.25 * 0.8 + 0.2))
+    with pytest.raises(sd.SettingsError, match="does not say of how many"):
+        replay(trace, HERE)
+    with pytest.raises(sd.SettingsError, match="after layer 3, which a target of 2 layers lacks"):
+        replay(replace(trace, rounds=[replace(row, note={"exit_layer": 3})]), HERE, layers=2)
+    usual = with_rounds([row], "early-exit", layer=0)
+    assert replay(usual, HERE).draft_s == pytest.approx(2 * 0.004 * (0.8 / 3 + 0.2))
+    assert isinstance(HERE, Recorded)
+    header = replace(trace.header, target=replace(trace.header.target, name="big"))
+    assert (
+        replay(replace(trace, header=header), HERE).draft_s == told.draft_s
+    )  # the profile's own target has 4
+
+
+def test_searching_costs_nothing_and_an_oracle_is_called_a_bound() -> None:
+    row = a_round([-1, 0], 3, 0)
+    assert replay(with_rounds([row], "prompt-lookup"), HERE).draft_s == 0.0
+    paid = a_round([-1, 0], 3, 2)
+    for name in UNPAID:
+        told = replay(with_rounds([paid], name), HERE)
+        assert told.unpaid and told.draft_s == 0.0
+    assert not replay(with_rounds([row], "prompt-lookup"), HERE).unpaid
+    assert {name for name, kind in sd.PROPOSERS.items() if kind.unpaid} == {*UNPAID}
+    assert {*HOW} == {*sd.PROPOSERS}
+
+
+@given(
+    gamma=st.integers(1, 12), tokens=st.lists(st.integers(1, 13), min_size=1, max_size=20),
+    context=st.sampled_from([128, 512]),
+)  # fmt: skip
+def test_rounds_as_the_formula_assumes_them_give_the_formula_s_speedup(
+    gamma: int, tokens: list[int], context: int
+) -> None:
+    """Every round drafts γ tokens in γ passes. Against `theory.speedup_on` with the mean of the committed tokens."""
+    tokens = [min(count, gamma + 1) for count in tokens]
+    rounds = [a_round(list(range(-1, gamma - 1)), count, gamma) for count in tokens]
+    expected = theory.speedup_on(TABLE, sum(tokens) / len(tokens), gamma, 0.001)
+    assert replay(with_rounds(rounds), HERE, 1, context).speedup == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("card", CARDS)
+def test_a_modelled_card_gives_the_formula_s_speedup_too(card: str) -> None:
+    rounds = [a_round([-1, 0, 1, 2], count, 4) for count in (5, 3, 1, 4)]
+    told = replay(with_rounds(rounds), CARDS[card], 4, 1024, target="1.5B", draft="0.5B")
+    costs = told.costs
+    assert costs.draft is not None
+    curve = {n: costs.target(n) for n in (1, 5)}
+    assert told.speedup == pytest.approx(theory.speedup_on(curve, 13 / 4, 4, costs.draft(1)))
+    assert told.kind == "modelled" and costs.pair == "1.5B with 0.5B"
+
+
+def test_a_large_batch_makes_a_wide_tree_not_pay() -> None:
+    """The lesson of the slider: on every card the speedup of a 64-node tree falls with the batch, to below 1."""
+    tree = a_round([-1] * 4 + [node // 4 for node in range(60)], 3, 3)
+    for name in ("h100-sxm", "a100-80gb"):
+        speedups = [
+            replay(with_rounds([tree], "branching"), CARDS[name], batch).speedup for batch in (1, 8, 32, 64)
+        ]
+        assert speedups == sorted(speedups, reverse=True)
+        assert speedups[0] > 1.0 > speedups[-1]
+
+
+def test_plain_decoding_is_the_baseline_of_itself() -> None:
+    for profile in (HERE, *CARDS.values()):
+        told = replay(decoded("none"), profile)
+        assert told.speedup == pytest.approx(1.0)
+        assert told.draft_s == 0.0 and {*told.widths} == {1}
+
+
+@pytest.mark.parametrize(
+    ("proposer", "settings"),
+    [
+        ("draft-model", ()),
+        ("draft-model", (("overlap", True),)),
+        ("draft-model", (("temperature", 1.0),)),
+        ("branching", ()),
+        ("prompt-lookup", ()),
+        ("lookahead", ()),
+        ("early-exit", ()),
+        ("blind", ()),
+        ("oracle", ()),
+    ],
+)
+def test_real_records_of_every_proposer_can_be_put_on_the_clock(
+    proposer: str, settings: tuple[tuple[str, Any], ...]
+) -> None:
+    """Widths against the passes that the target was asked for. Catches: a proposer whose record reads otherwise."""
+    trace = decoded(proposer, **dict(settings))
+    told = replay(trace, HERE)
+    seen = [
+        1
+        + row.riders
+        + len(row.nodes.verdict)
+        - row.nodes.verdict.count("pruned")
+        - row.nodes.verdict.count("discarded")
+        for row in trace.rounds
+    ]
+    assert [*told.widths] == seen
+    assert told.tokens == trace.stats.tokens and len(told.rounds) == trace.stats.target_passes
+    assert told.plain_s == pytest.approx(trace.stats.tokens * 0.004)
+    assert told.verify_s == pytest.approx(sum(theory.pass_time(TABLE, width) for width in seen))
+    assert (told.draft_s > 0) == (proposer in ("draft-model", "branching", "early-exit"))
+    assert told.seconds > 0 and told.assumptions
+
+
+def test_time_of_the_record_does_not_matter() -> None:
+    """Catches: measured seconds that leak into another machine's clock."""
+    trace = decoded("branching")
+    slower = replace(
+        trace, rounds=[replace(row, draft_s=5.0, verify_s=7.0, judge_s=3.0) for row in trace.rounds]
+    )
+    assert replay(slower, HERE).rounds == replay(trace, HERE).rounds
+
+
+def test_what_cannot_be_put_on_a_clock_is_refused_in_one_sentence() -> None:
+    empty = replace(decoded(), rounds=[])
+    alone = read(
+        json.dumps(
+            RECORDED
+            | {"draft": None}
+            | {"curves": [{**RECORDED["curves"][0], "draft_widths": [], "draft_s": [], "draft_median_s": []}]}
+        ),
+        "alone.json",
+    )
+    for refused, said in (
+        (lambda: replay(empty, HERE), "holds no rounds"),
+        (lambda: replay(decoded(), alone), "drafted by a model, and the profile knows none"),
+        (lambda: replay(decoded(), HERE, 4), "not recorded at batch 4"),
+        (lambda: replay(decoded(), HERE, target="8B"), "recorded with its own models"),
+        (lambda: replay(decoded(), CARDS["l4"], target="70B"), "Choose smaller models"),
+    ):
+        with pytest.raises(sd.SettingsError, match=said):
+            refused()
+    assert replay(decoded("prompt-lookup"), alone).draft_s == 0.0
+
+
+def test_any_costs_can_be_the_clock() -> None:
+    """For lessons with numbers of their own."""
+    costs = Costs(lambda n: 1.0 + 0.5 * (n - 1), lambda n: 0.25, 1, 0.0, 1, 0, "made up")
+    told = on_clock(with_rounds([a_round([-1, 0], 3, 2)]), HERE, costs)
+    assert told.speedup == pytest.approx(3.0 / 2.5)

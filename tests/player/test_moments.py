@@ -1,0 +1,254 @@
+"""Within a round: its events in the order the rule walked, what is known at each, lanes that lead, the shared clock."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.player.conftest import Server, open_player
+from tests.player.samples import plain_trace, spec_trace
+
+pytestmark = pytest.mark.browser
+
+# The pure functions, called as they are: what a round's events are, and what a view says at each.
+MOMENTS = """async ([record, stop]) => {
+  const { laneOf } = await import("/player/model.js");
+  const { momentsOf, knows } = await import("/player/moments.js");
+  const { visible } = await import("/player/state.js");
+  const lane = laneOf(record, "a lane");
+  const events = momentsOf(lane, lane.rounds[stop - 1]);
+  return events.map((event, at) => {
+    const view = visible([lane], { stop, event: at, selection: null, lead: null });
+    const { phase, judged, node } = view.moment;
+    return {
+      phase, node, judged: [...judged], clock: view.clock, tokens: view.current.tokens.length,
+      verdicts: view.current.proposals.map((item) => item.verdict), rounds: view.lanes[0].rounds.length,
+      knows: ["q", "p", "positions"].filter((what) => knows(view, what)),
+      coins: view.current.proposals.map((item) => item.node).filter((item) => knows(view, "coin", item)),
+    };
+  });
+}"""
+
+
+SCRUB = """stop => {
+  const slider = shadow.querySelector('.slider');
+  slider.value = stop;
+  slider.dispatchEvent(new Event('input'));
+}"""
+
+
+def tree_record() -> dict[str, Any]:
+    """Round 1 is a tree: two siblings fail, the third passes, below it one fails and one passes."""
+    record: dict[str, Any] = json.loads(spec_trace(full=False).to_json())
+    record["rounds"][0]["nodes"].update(
+        parent=[-1, -1, -1, 0, 2, 2, 5],
+        depth=[1, 1, 1, 2, 2, 2, 3],
+        token=[0, 1, 2, 3, 4, 5, 6],
+        verdict=["rejected", "rejected", "accepted", "unreached", "rejected", "accepted", "cut"],
+    )
+    record["rounds"][0]["committed"] = {"token": [2, 5], "source": ["accepted", "accepted"]}
+    return record
+
+
+def test_events_follow_the_walk_of_the_rule(page: Page) -> None:
+    """Catches: another order than down the tree, verdicts before their event, and text before the commit."""
+    seen = page.evaluate(MOMENTS, [tree_record(), 1])
+    assert [event["phase"] for event in seen] == ["proposed", "verified", *["judged"] * 5, "committed"]
+    assert [event["node"] for event in seen[2:-1]] == [0, 1, 2, 4, 5]
+    row = spec_trace().rounds[0]
+    for at, event in enumerate(seen[:-1]):
+        fallen = [0, 1, 2, 4, 5][: max(0, at - 1)]
+        assert event["judged"] == event["coins"] == fallen
+        told = ["rejected", "rejected", "accepted", None, "rejected", "accepted", None]
+        assert event["verdicts"] == [told[node] if node in fallen else "waiting" for node in range(7)]
+        assert event["tokens"] == event["rounds"] == 0
+        assert event["knows"] == (["q"] if at == 0 else ["q", "p"])
+        assert event["clock"] == pytest.approx(row.draft_s + (row.verify_s if at else 0))
+    assert seen[-1]["tokens"] == 2 and seen[-1]["rounds"] == 1
+    assert seen[-1]["verdicts"][3] == "unreached" and seen[-1]["verdicts"][6] == "cut"
+    assert seen[-1]["knows"] == ["q", "p", "positions"]
+    assert seen[-1]["clock"] == pytest.approx(row.end_s)
+
+
+def test_a_rule_that_judges_the_draft_as_one_has_one_such_event(page: Page) -> None:
+    record = json.loads(spec_trace().to_json())
+    record["header"]["judging"] = "longest"
+    seen = page.evaluate(MOMENTS, [record, 1])
+    assert [event["phase"] for event in seen] == ["proposed", "verified", "judged", "committed"]
+    assert seen[2]["judged"] == [0, 1, 2] and seen[2]["node"] == 1
+
+
+def test_a_round_without_proposals_is_checked_and_committed(page: Page) -> None:
+    seen = page.evaluate(MOMENTS, [json.loads(spec_trace().to_json()), 5])
+    assert [event["phase"] for event in seen] == ["verified", "committed"]
+
+
+def test_the_transcript_says_each_event(page: Page) -> None:
+    open_player(page, cursor={"round": 0, "node": None})
+    page.locator(".player").focus()
+    said = page.locator(".transcript")
+    expect(said).to_have_attribute("aria-live", "polite")
+    for sentence in (
+        "Round 1: the draft drafted 3 tokens.",
+        "Round 1: the target has checked the draft in one pass.",
+        "Round 1: ‘\u00a0The’ is accepted, the first to be judged.",
+        "Round 1: ‘\u00a0quick’ is accepted, number 2 to be judged.",
+        "Round 1: ‘\u00a0fox’ is rejected, number 3 to be judged.",
+    ):
+        page.keyboard.press("ArrowRight")
+        expect(said).to_have_text(sentence)
+    page.keyboard.press("ArrowRight")
+    expect(said).to_contain_text("3 tokens from one target pass.")
+
+
+def three_lanes(server: Server) -> list[dict[str, str]]:
+    forked = json.loads(spec_trace(ms=5).to_json())
+    forked["output"]["texts"][4] = " elsewhere"
+    server.files["/traces/forked.json"] = json.dumps(forked)
+    return [
+        {"label": "Plain", "url": "/traces/plain.json"},
+        {"label": "Forked", "url": "/traces/forked.json"},
+        {"label": "Draft model", "url": "/traces/spec.json"},
+    ]
+
+
+def test_any_lane_can_lead(page: Page, server: Server) -> None:
+    """Catches: a lead that the keyboard cannot give, that jumps in time, or that only one view follows."""
+    open_player(page, traces=three_lanes(server), cursor={"round": 4, "node": None})
+    leads = page.locator(".lane.leads .lane-label")
+    expect(leads).to_have_text("Draft model")
+    clock = spec_trace().rounds[3].end_s
+    page.get_by_role("button", name="Plain").focus()
+    page.keyboard.press("Enter")
+    expect(leads).to_have_text("Plain")
+    rounds = plain_trace().rounds
+    ended = sum(row.end_s <= clock + 1e-9 for row in rounds)
+    expect(page.locator(".where")).to_have_text(f"Round {ended} of {len(rounds)}")
+    expect(page.locator(".round-title")).to_have_text(f"Round {ended}")
+    page.keyboard.press("2")
+    expect(leads).to_have_text("Forked")
+    page.wait_for_function("told.length && told[told.length - 1][2].lead === 1")
+    open_player(page, traces=three_lanes(server), cursor={"round": 4, "lead": 1, "node": None})
+    expect(leads).to_have_text("Forked")
+
+
+def test_the_speedup_in_large_is_the_leading_lanes(page: Page, server: Server) -> None:
+    open_player(page, traces=three_lanes(server))
+    plain = plain_trace().stats.tokens_per_second
+    for lane, trace in ((3, spec_trace()), (2, spec_trace(ms=5)), (1, spec_trace())):
+        page.locator(".player").focus()
+        page.keyboard.press(str(lane))
+        expect(page.locator(".speedup-value")).to_have_text(f"{trace.stats.tokens_per_second / plain:.2f}×")
+
+
+def test_a_fork_is_marked_where_and_when_the_texts_part(page: Page, server: Server) -> None:
+    """Catches: a mark before both lanes have written the place, at another token, or on a lane with the same text."""
+    open_player(page, traces=three_lanes(server))
+    expect(page.locator(".fork")).to_have_count(1)
+    after = page.locator(".lane[data-lane='1'] .fork").evaluate("mark => mark.nextElementSibling.textContent")
+    assert after.startswith(" elsewhere")
+    words = [len(row.committed.token) for row in spec_trace(ms=5).rounds]
+    first = next(at for at in range(len(words)) if sum(words[: at + 1]) > 4)
+    other = plain_trace().rounds[4].end_s
+    own = spec_trace(ms=5).rounds[first].end_s
+    assert own < other  # the fork waits for the plain lane
+    stops = [row.end_s for row in spec_trace().rounds]
+    for stop, clock in enumerate(stops, 1):
+        page.evaluate(
+            SCRUB,
+            stop,
+        )
+        expect(page.locator(".fork")).to_have_count(1 if clock >= other - 1e-9 else 0)
+
+
+def test_the_time_axis_shows_what_was_done_and_moves_the_cursor(page: Page, server: Server) -> None:
+    """Catches: blocks of the future, blocks off their times, and a press that lands elsewhere."""
+    open_player(page, traces=three_lanes(server), cursor={"round": 4, "node": None})
+    lanes = [plain_trace(), spec_trace(ms=5), spec_trace()]
+    clock = spec_trace().rounds[3].end_s
+    whole = max(trace.rounds[-1].end_s for trace in lanes)
+    frame = page.locator(".time-field").bounding_box()
+    assert frame is not None
+    for row, trace in enumerate(lanes):
+        ended = [item for item in trace.rounds if item.end_s <= clock + 1e-9]
+        blocks = page.locator(".time-row").nth(row).locator(".time-round")
+        expect(blocks).to_have_count(len(ended))
+        last = blocks.last.bounding_box()
+        assert last is not None
+        assert last["x"] + last["width"] - frame["x"] == pytest.approx(
+            frame["width"] * ended[-1].end_s / whole, abs=1.5
+        )
+    line = page.locator(".time-now").bounding_box()
+    assert line is not None
+    assert line["x"] + 1 - frame["x"] == pytest.approx(frame["width"] * clock / whole, abs=1.5)
+    row6 = spec_trace().rounds[6]
+    middle = row6.start_s + row6.draft_s + row6.verify_s / 2  # the pass goes on: the draft is there
+    page.mouse.click(frame["x"] + frame["width"] * middle / whole, frame["y"] + 8)
+    expect(page.locator(".where")).to_have_text("Round 7 of 12: proposed")
+
+
+def test_a_node_lights_in_every_view(page: Page) -> None:
+    """Catches: a view without the light, another node lit, and a light that stays."""
+    open_player(page, cursor={"round": 1, "node": None})
+    page.locator(".tree [data-node='1']").first.hover()
+    lit = page.evaluate(
+        """() => [...shadow.querySelectorAll('.lit')].map((each) => [
+          each.closest('.lane, .strip, .mask, .odds')?.className.split(' ')[0],
+          each.closest('[data-round]').dataset.round, each.dataset.node])"""
+    )
+    assert {where for where, _, _ in lit} >= {"lane", "strip", "mask"}
+    assert {(round, node) for _, round, node in lit} == {("0", "1")}
+    page.mouse.move(2, 2)
+    expect(page.locator(".lit")).to_have_count(0)
+    page.locator(".strip [data-node='0']").first.focus()
+    assert page.locator(".lit").count() > 1
+
+
+@pytest.mark.parametrize("width", [320, 390])
+def test_a_phone_shows_one_view_at_a_time(page: Page, width: int) -> None:
+    """Catches: views below each other, targets below 24 px, a tab that the address forgets, sideways scrolling."""
+    page.set_viewport_size({"width": width, "height": 800})
+    open_player(page, cursor={"round": 3, "node": None})
+    expect(page.locator(".panel.open")).to_have_count(1)
+    expect(page.locator(".strip")).to_be_visible()
+    expect(page.locator(".odds")).to_be_hidden()
+    page.get_by_role("button", name="Odds").click()
+    expect(page.locator(".odds")).to_be_visible()
+    expect(page.locator(".strip")).to_be_hidden()
+    page.wait_for_function("told.length && told[told.length - 1][2].view === 'odds'")
+    assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+    small = page.evaluate(
+        """() => ['.controls button', '.controls select', '.controls input', '.panel-tab', '.lane-lead']
+          .flatMap((kind) => [...shadow.querySelectorAll(kind)])
+          .filter((each) => each.checkVisibility()).map((each) => each.getBoundingClientRect())
+          .filter((each) => Math.min(each.width, each.height) < 24).length"""
+    )
+    assert small == 0
+    open_player(page, cursor={"round": 3, "node": None, "view": "odds"})
+    expect(page.locator(".odds")).to_be_visible()
+
+
+def test_playing_goes_event_by_event_and_faster_round_by_round(page: Page) -> None:
+    paces = page.evaluate(
+        """async ([record]) => {
+          const { laneOf } = await import("/player/model.js");
+          const { paced } = await import("/player/walk.js");
+          const lanes = [laneOf(record, "a lane")];
+          const at = { stop: 2, event: null, selection: null, lead: 0 };
+          const end = { ...at, stop: 99 };
+          return [0.25, 1, 2, 8].map((speed) => paced(lanes, at, speed)).concat([paced(lanes, end, 1)]);
+        }""",
+        [json.loads(spec_trace().to_json())],
+    )
+    assert [(pace["cursor"]["stop"], pace["cursor"]["event"]) for pace in paces[:-1]] == [
+        (3, 0),
+        (3, 0),
+        (3, None),
+        (3, None),
+    ]
+    assert paces[-1] is None
+    # Drafting takes 0.3 of every round of the sample; a round is one second at 1×.
+    assert [pace["ms"] for pace in paces[:-1]] == pytest.approx([1200, 300, 500, 125])

@@ -1,0 +1,420 @@
+"""The odds: areas, needles and words against the numbers of the record, at the moment when each is known."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page
+
+import specdec_core as sd
+from specdec_core.trace import Candidates, Position, Round
+
+from .samples import Plan, spec_trace
+from .views import ALL, phases, recorded, stage, stand
+
+pytestmark = pytest.mark.browser
+
+TREE = '{"width": 3, "depth": 2, "nodes": 12, "beam": 3}'
+Point = tuple[float, float]
+
+CHART = """() => {
+  const read = cell => cell === null || cell.dataset.value === undefined ? null : Number(cell.dataset.value);
+  const rows = [...shadow.querySelectorAll(".chart .bar-body .bar-row")].map(row => ({
+    token: row.dataset.token, height: row.getBoundingClientRect().height,
+    p: read(row.querySelector("[data-name=p]")), q: read(row.querySelector("[data-name=q]")),
+  }));
+  const areas = {};
+  const all = selector => [...shadow.querySelectorAll(selector)];
+  for (const area of all(".plane .area")) areas[area.dataset.area] = getComputedStyle(area).clipPath;
+  const parts = Object.fromEntries(all(".part-list li").map(part => [part.dataset.part, Number(part.dataset.value)]));
+  const text = shadow.querySelector(".odds").innerText;
+  return { rows, areas, parts, text };
+}"""
+
+
+def _widths(polygon: str, rows: int) -> list[tuple[float, float]]:
+    """Where each row enters and leaves a polygon, as shares of the width: its upright edges across the row's middle."""
+    points = [(float(x), float(y)) for x, y in re.findall(r"([-\d.e]+)% ([-\d.e]+)%", polygon)]
+    assert points, polygon
+    found = []
+    for row in range(rows):
+        middle = 100 * (row + 0.5) / rows
+        edges = zip(points, [*points[1:], points[0]], strict=True)
+        at = sorted(
+            x1 / 100 for (x1, y1), (x2, y2) in edges if x1 == x2 and min(y1, y2) < middle < max(y1, y2)
+        )
+        assert len(at) == 2
+        found.append((at[0], at[1]))
+    return found
+
+
+def _known(head: Candidates) -> dict[int, float]:
+    return dict(zip(head.id, head.prob, strict=True))
+
+
+def _places(trace: sd.Trace) -> list[tuple[int, Round, Position, int]]:
+    """Every judged node whose place is in the record: (stop, round, position, node)."""
+    return [
+        (row.index + 1, row, position, node)
+        for row in trace.rounds
+        for node, verdict in enumerate(row.nodes.verdict)
+        for position in row.positions
+        if verdict in ("accepted", "rejected") and position.at == row.nodes.parent[node]
+    ]
+
+
+@pytest.mark.parametrize("expanded", [False, True])
+@pytest.mark.parametrize("options", [{}, {"temperature": 0.7, "top_k": 6, "seed": 5}])
+def test_the_areas_are_the_numbers_of_the_record(page: Page, options: dict[str, Any], expanded: bool) -> None:
+    """Every judged token of a sampled chain. Catches: an area with the wrong height, a tail that is invented, mass that
+    is lost where one side's head does not name a token, and a total that is not the recorded Σ min(p, q)."""
+    trace = recorded("draft-model", draft_length=3, **options)
+    stage(page, trace)
+    bounded = 0
+    for stop, row, position, node in _places(trace):
+        stand(page, stop, ALL, node)
+        button = page.locator(".more-rows")
+        if expanded and button.count() and "all" in button.inner_text():
+            button.click()
+        assert position.q is not None and position.overlap is not None
+        nodes = row.nodes
+        assert nodes.p is not None and nodes.q is not None
+        p, q = _known(position.p), _known(position.q)
+        own_p, own_q = nodes.p[node], nodes.q[node]
+        assert own_p is not None and own_q is not None
+        p.setdefault(nodes.token[node], own_p)
+        q.setdefault(nodes.token[node], own_q)
+        drawn = page.evaluate(CHART)
+        rows = drawn["rows"]
+        named = [int(each["token"]) for each in rows if each["token"] != "rest"]
+        if expanded:
+            assert set(named) >= set(position.p.id) | set(position.q.id)
+        missing_p = 0.0 if position.p.tail == 0.0 else None
+        missing_q = 0.0 if position.q.tail == 0.0 else None
+        expected: list[tuple[float | None, float | None]] = [
+            (p.get(token, missing_p), q.get(token, missing_q)) for token in named
+        ]
+        if rows[-1]["token"] == "rest":
+            expected.append(
+                (1 - sum(one or 0.0 for one, _ in expected), 1 - sum(other or 0.0 for _, other in expected))
+            )
+        for each, (one, other) in zip(rows, expected, strict=True):
+            assert each["p"] == (None if one is None else pytest.approx(one, abs=2e-6))
+            assert each["q"] == (None if other is None else pytest.approx(other, abs=2e-6))
+        assert len({each["height"] for each in rows}) == 1
+        top = max(value for pair in expected for value in pair if value is not None)
+        empty = [(0.0, 0.0)] * len(rows)
+        areas = {
+            name: [(x1 * top, x2 * top) for x1, x2 in _widths(drawn["areas"][name], len(rows))]
+            if name in drawn["areas"]
+            else empty
+            for name in ("shared", "over", "under")
+        }
+        size = {name: [end - begin for begin, end in bands] for name, bands in areas.items()}
+        assert sum(size["shared"]) == pytest.approx(position.overlap, abs=1e-3)
+        assert sum(size["over"]) == pytest.approx(1 - position.overlap, abs=1e-3)
+        assert sum(size["under"]) == pytest.approx(1 - position.overlap, abs=1e-3)
+        for at, (token, (one, other)) in enumerate(zip([*named, None][: len(rows)], expected, strict=True)):
+            shared, over, under = (size[name][at] for name in ("shared", "over", "under"))
+            if one is not None and other is not None and token is not None:
+                assert shared == pytest.approx(min(one, other), abs=1e-5)
+                assert over == pytest.approx(max(0.0, other - one), abs=1e-5)
+                assert under == pytest.approx(max(0.0, one - other), abs=1e-5)
+            elif token is not None:
+                head = position.p if one is None else position.q
+                bounded += 1
+                assert shared <= min(*head.prob, head.tail) + 1e-5
+            else:
+                continue
+            assert one is None or shared + under == pytest.approx(one, abs=1e-5)
+            assert other is None or shared + over == pytest.approx(other, abs=1e-5)
+        assert drawn["parts"]["shared"] == pytest.approx(position.overlap, abs=1e-6)
+        assert drawn["parts"]["over"] == pytest.approx(1 - position.overlap, abs=1e-6)
+    if "top_k" not in options and expanded:
+        assert bounded > 20, "no token was named on one side only, so the bounds were never drawn"
+
+
+def test_fixed_guesses_take_their_own_share_of_p(page: Page) -> None:
+    """Medusa above temperature 0: no q, and each guess passes with its p. Catches: guesses among "all others" that are
+    counted as lost, and a threshold said to be p/q."""
+    trace = recorded("medusa")
+    stage(page, trace)
+    for stop, row, position, node in _places(trace):
+        stand(page, stop, ALL, node)
+        drawn = page.evaluate(CHART)
+        assert position.overlap is not None and row.nodes.p is not None
+        siblings = {
+            row.nodes.token[other]: row.nodes.p[other] or 0.0
+            for other, parent in enumerate(row.nodes.parent)
+            if parent == position.at
+        }
+        assert sum(siblings.values()) == pytest.approx(position.overlap, abs=1e-5)
+        assert "were fixed, not drawn" in drawn["text"] or "was fixed, not drawn" in drawn["text"]
+        top = max(each["p"] for each in drawn["rows"] if each["p"] is not None)
+        if len(siblings) > 1:
+            assert "over" not in drawn["areas"]
+            bands = _widths(drawn["areas"]["shared"], len(drawn["rows"]))
+            assert sum(end - begin for begin, end in bands) * top == pytest.approx(position.overlap, abs=1e-3)
+            for each, (_, end) in zip(drawn["rows"], bands, strict=True):
+                if each["token"] != "rest":
+                    assert end * top == pytest.approx(siblings.get(int(each["token"]), 0.0), abs=1e-5)
+
+
+NEEDLE = """selector => {
+  const box = element => {
+    if (!element) return null;
+    const { left, right, width } = element.getBoundingClientRect();
+    return { left, right, width, token: element.dataset.token };
+  };
+  const within = (axis, name) => box(axis.querySelector(name));
+  return [...shadow.querySelectorAll(selector)].map(axis => ({
+    axis: box(axis), needle: within(axis, ".needle"), pass: within(axis, ".pass"), drawn: within(axis, ".drawn"),
+    sum: [...axis.querySelectorAll(".segment")].reduce((sum, each) => sum + parseFloat(each.style.inlineSize), 0),
+  }));
+}"""
+
+
+@pytest.mark.parametrize(
+    ("proposer", "options", "rule"),
+    [
+        ("draft-model", "{}", "speculative-sampling"),
+        ("branching", TREE, "speculative-sampling"),
+        ("draft-model", "{}", "token-matching"),
+        ("draft-model", "{}", "ensemble"),
+    ],
+)
+def test_the_needle_lands_where_the_verdict_is(page: Page, proposer: str, options: str, rule: str) -> None:
+    """Every judged node of four records. Catches: a needle on the wrong side of its threshold, or not at u."""
+    trace = recorded(proposer, options, rule=rule)
+    stage(page, trace)
+    seen = set()
+    for stop, row, _, node in _places(trace):
+        stand(page, stop, ALL, node)
+        (found,) = page.evaluate(NEEDLE, ".coin .axis")
+        assert row.nodes.coin is not None and row.nodes.threshold is not None
+        u, threshold = row.nodes.coin[node], row.nodes.threshold[node]
+        assert u is not None and threshold is not None
+        centre = (found["needle"]["left"] + found["needle"]["right"]) / 2
+        inner = found["axis"]["width"] - 2
+        assert (centre - found["axis"]["left"] - 1) / inner == pytest.approx(u, abs=0.01)
+        assert found["pass"]["width"] / inner == pytest.approx(threshold, abs=0.01)
+        if abs(u - threshold) * inner > 1:
+            assert (centre < found["pass"]["right"]) == (row.nodes.verdict[node] == "accepted")
+        seen.add(row.nodes.verdict[node])
+    assert seen == {"accepted", "rejected"}
+
+
+def test_a_block_shows_every_coin_and_keeps_up_to_the_last_that_passes(page: Page) -> None:
+    """Block verification. Catches: coins of tokens behind the end left out, though each had its say."""
+    trace = recorded("draft-model", rule="block", draft_length=5)
+    stage(page, trace)
+    for row in trace.rounds:
+        if len(row.nodes.token) < 2:
+            continue
+        for node in range(len(row.nodes.token)):
+            stand(page, row.index + 1, ALL, node)
+            found = page.evaluate(NEEDLE, ".coins .axis")
+            assert len(found) == len(row.nodes.token)
+            passes = [
+                (each["needle"]["left"] + each["needle"]["right"]) / 2 < each["pass"]["right"]
+                for each in found
+            ]
+            kept = max((at + 1 for at, passed in enumerate(passes) if passed), default=0)
+            assert row.nodes.verdict.count("accepted") == kept
+    assert [phase for phase, _ in phases(page, 1)] == ["proposed", "verified", "judged", "committed"]
+
+
+def test_the_residual_and_the_number_that_drew_from_it(page: Page) -> None:
+    """Corrected and bonus tokens of a chain and a tree. Catches: bars that are not the recorded law, a needle outside
+    of the token that was drawn, and a cumulative bar that is not whole."""
+    sources = set()
+    for trace in (recorded("draft-model"), recorded("branching", TREE)):
+        stage(page, trace)
+        for row in trace.rounds:
+            last = row.positions[-1]
+            if last.source == "accepted":
+                continue
+            stand(page, row.index + 1, ALL, -1)
+            law = last.residual or last.p
+            if last.residual:
+                values = dict(zip(law.id, law.prob, strict=True))
+                bars = page.locator(".residual .bar-row").evaluate_all(
+                    """rows => rows.map(row => [row.dataset.token,
+                      Number(row.querySelector("[data-name]").dataset.value),
+                      row.querySelector(".line").getBoundingClientRect().width,
+                      row.querySelector(".plot").getBoundingClientRect().width])"""
+                )
+                top = max(value for token, value, _, _ in bars if token != "rest")
+                for token, value, width, whole in bars:
+                    if token != "rest":
+                        assert value == pytest.approx(values[int(token)], abs=1e-9)
+                        assert width == pytest.approx(max(1, (whole - 1) * value / top), abs=1.5)
+                assert sum(value for _, value, _, _ in bars) == pytest.approx(1, abs=1e-5)
+            if last.token in law.id:
+                (found,) = page.evaluate(NEEDLE, ".cumulative")
+                assert last.draw is not None
+                inner = found["axis"]["width"] - 2
+                centre = (found["needle"]["left"] + found["needle"]["right"]) / 2
+                assert (centre - found["axis"]["left"] - 1) / inner == pytest.approx(last.draw, abs=0.01)
+                assert found["drawn"]["token"] == str(last.token)
+                assert found["drawn"]["left"] - 1 <= centre <= found["drawn"]["right"] + 1
+                assert found["sum"] == pytest.approx(100, abs=0.01)
+                sources.add(last.source)
+    assert sources == {"corrected", "bonus"}
+
+
+def test_a_later_sibling_names_its_own_law(page: Page) -> None:
+    """Drawn without replacement its q is that of the first guess without the elder ones, scaled to 1, as computed
+    here; drawn with replacement it is the same q. Catches: q of the first guess said of all."""
+    for draw, words in (
+        ("distinct", "its own law is q without the elder siblings"),
+        ("independent", "from the same q"),
+    ):
+        options = json.dumps({**json.loads(TREE), "draw": draw})
+        trace, told = recorded("branching", options), 0
+        stage(page, trace)
+        for stop, row, position, node in _places(trace):
+            nodes = row.nodes
+            elder = [other for other in range(node) if nodes.parent[other] == nodes.parent[node]]
+            assert nodes.q is not None and position.q is not None
+            q = _known(position.q)
+            if not elder or not {nodes.token[each] for each in [*elder, node]} <= set(q):
+                continue
+            stand(page, stop, ALL, node)
+            text = page.evaluate(CHART)["text"]
+            assert words in text and "The areas are those of the first guess" in text
+            own = nodes.q[node]
+            assert own is not None
+            left = 1 - sum(q[nodes.token[each]] for each in elder) if draw == "distinct" else 1.0
+            assert own == pytest.approx(q[nodes.token[node]] / left, rel=1e-3)
+            if draw == "distinct":
+                assert f"q = {own:.3f}" in text
+            told += 1
+        assert told > 3
+
+
+def test_at_temperature_zero_one_sentence_says_what_is_compared(page: Page) -> None:
+    """Catches: areas of one-hot vectors as the first thing a student sees, and the models' own p and q mixed up."""
+    trace = recorded("draft-model", temperature=0.0)
+    stage(page, trace)
+    for stop, _, position, node in _places(trace):
+        stand(page, stop, ALL, node)
+        drawn = page.evaluate(CHART)
+        name = trace.texts[str(position.model_p.id[0])].strip()
+        assert re.search(
+            rf"compares two tokens: .* and the target's likeliest, .*{re.escape(name)}", drawn["text"]
+        )
+        assert page.locator(".tab[aria-pressed=true]").inner_text() == "How sure the models were"
+        assert position.model_q is not None
+        own = {each["token"]: (each["p"], each["q"]) for each in drawn["rows"]}
+        for token, value in zip(position.model_p.id[:4], position.model_p.prob, strict=False):
+            assert own[str(token)][0] == pytest.approx(value)
+        for token, value in zip(position.model_q.id[:4], position.model_q.prob, strict=False):
+            assert own[str(token)][1] == pytest.approx(value)
+        assert "shared" not in drawn["areas"] and drawn["parts"] == {}
+
+
+def _another_future(record: dict[str, Any], at: int, event: int, judged: list[int]) -> dict[str, Any]:
+    """The record with everything changed that is not known at moment `event` (0 proposed, 1 verified, …) of a round."""
+    changed = copy.deepcopy(record)
+    changed["rounds"] = changed["rounds"][: at + 1]
+    row = changed["rounds"][at]
+    nodes, size = row["nodes"], len(row["nodes"]["token"])
+    if event == 0:
+        for name in ("p", "model_p", "entropy", "p_max"):
+            nodes[name] = [0.123] * size
+        nodes["rank"] = [7] * size
+        if nodes["p_entropy"]:
+            nodes["p_entropy"] = [0.5] * size
+    for node in range(size):
+        if node not in judged:
+            nodes["coin"][node], nodes["threshold"][node] = 0.777, 0.666
+            if nodes["verdict"][node] in ("accepted", "rejected", "unreached"):
+                nodes["verdict"][node] = "unreached" if judged or nodes["parent"][node] >= 0 else "rejected"
+    known = {-1} | {node for node in judged if nodes["verdict"][node] == "accepted"}
+    row["positions"] = [position for position in row["positions"] if position["at"] in known]
+    other = {"id": [5, 6], "prob": [0.5, 0.25], "tail": 0.25}
+    for position in row["positions"]:
+        position.update(token=5, source="corrected", residual=other, draw=0.99)
+        if event == 0:
+            position.update(p=other, model_p=other, overlap=0.111, entropy_p=1.0)
+    row["committed"] = {"token": [5], "source": ["corrected"]}
+    row["block_mass"] = None
+    for name in ("draft_s", "verify_s", "judge_s", "commit_s"):
+        row[name] = 1.0
+    return changed
+
+
+@pytest.mark.parametrize("proposer", ["draft-model", "branching"])
+def test_another_future_gives_the_same_page(page: Page, proposer: str) -> None:
+    """At every moment before the commit, the page is the same for a record that differs in all that comes later.
+    Catches: any word, width or attribute that is told before its moment."""
+    trace = recorded(proposer, TREE if proposer == "branching" else "{}", draft_length=3, max_new_tokens=12)
+    record = json.loads(trace.to_json())
+    looked = 0
+    for row in trace.rounds[:3]:
+        stop = row.index + 1
+        stage(page, record)
+        moments = phases(page, stop)
+        nodes = [None, *range(min(5, len(row.nodes.token)))]
+        seen = {
+            (event, node): stand(page, stop, event, node)
+            for event in range(len(moments) - 1)
+            for node in nodes
+        }
+        for event in range(len(moments) - 1):
+            judged = [node for _, node in moments[: event + 1] if node is not None]
+            stage(page, _another_future(record, row.index, event, judged))
+            assert phases(page, stop)[: event + 1] == moments[: event + 1]
+            for node in nodes:
+                assert stand(page, stop, event, node) == seen[event, node], (stop, moments[event], node)
+                looked += 1
+        stage(page, record)
+        for event, (phase, node) in enumerate(moments):
+            stand(page, stop, event)
+            drawn = page.evaluate(CHART)
+            died = phase == "committed" and "rejected" in row.nodes.verdict  # where the panel then looks
+            assert page.locator(".odds .axis").count() == (phase == "judged" or died)
+            assert (phase == "proposed") == all(each["p"] is None for each in drawn["rows"])
+            assert page.locator(".residual, .cumulative").count() == 0 or phase == "committed"
+            assert phase != "judged" or page.locator(f".chart .chosen[data-node='{node}']").count() == 1
+    assert looked > 30
+
+
+HOSTILE: list[dict[str, Any]] = [
+    {"p": "much"},
+    {"p": {"id": ["a", None, 3], "prob": [0.5, "x", 1e9], "tail": -4}, "q": {"id": 7}},
+    {"q": None, "model_q": [], "overlap": "0.5"},
+    {"p": {"id": [], "prob": [], "tail": 0}, "q": {"id": [], "prob": [], "tail": 0}},
+    {"residual": {"id": [1], "prob": []}, "draw": 5, "token": "x"},
+    {"at": "root"},
+]
+
+
+def test_hostile_numbers_break_nothing(page: Page) -> None:
+    """Each position of a record replaced by odd values; the page's own check fails on any error thrown."""
+    for hurt in HOSTILE:
+        record = json.loads(spec_trace().to_json())
+        for row in record["rounds"][:4]:
+            for position in row["positions"]:
+                position.update(hurt)
+            row["nodes"].update(coin=["0.5"] * 3, threshold=[{}, None, 1e9], q=None, entropy=7, rank="first")
+        stage(page, record)
+        for row in record["rounds"][:4]:
+            for node in range(-1, len(row["nodes"]["token"])):
+                for event in (0, 1, ALL):
+                    assert "odds" in stand(page, row["index"] + 1, event, node)
+        assert page.locator(".odds").inner_text() != ""
+
+
+def test_markup_in_tokens_stays_text(page: Page) -> None:
+    name = "<img src=x onerror=alert(2)>"
+    stage(page, spec_trace([Plan([(name, 0.02, 0.7, 0.4)], name)]))
+    for event in (0, 1, 2, ALL):
+        stand(page, 1, event, 0)
+        assert page.evaluate("shadow.querySelectorAll('.player img, .player script').length") == 0
+    assert name[:8] in page.locator(".odds").inner_text()

@@ -1,0 +1,215 @@
+"""The tree of a round: where its nodes stand, what each moment shows of them, and moving through it."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.player.conftest import Server, open_player
+from tests.player.samples import spec_trace
+from tests.player.test_mask import random_parents, tree_record
+
+pytestmark = pytest.mark.browser
+
+LAYOUT = """async parents => {
+  const { layoutOf } = await import('/player/tree.js');
+  const layout = layoutOf(parents.map((parent, node) => ({ node, parent })));
+  return { rows: layout.rows, columns: layout.columns, places: parents.map((_, node) => layout.places.get(node)) };
+}"""
+TREE = "() => shadow.querySelector('.strip').outerHTML"
+BOTH = "() => ['.strip', '.mask'].map(part => shadow.querySelector(part).outerHTML).join('')"
+
+
+def show(page: Page, server: Server, record: dict[str, Any], **cursor: Any) -> None:
+    """Open the player on the record's first round."""
+    server.files["/traces/spec.json"] = json.dumps(record)
+    open_player(page, cursor={"round": 1, "node": None, **cursor})
+
+
+def shapes() -> list[list[int]]:
+    """Trees of many kinds: random, wide, deep, a chain, and one like a Medusa's."""
+    chance = random.Random(7)
+    made = [random_parents(chance.randrange(1, 80), seed) for seed in range(30)]
+    made += [[-1] * 64, list(range(-1, 63)), [-1, *[0] * 63]]
+    made.append([-1] * 10 + [0] * 8 + [1] * 4 + [2] * 2 + [10] * 6 + [18] * 3)
+    return made
+
+
+def test_no_two_nodes_stand_on_one_place_and_no_more_rows_than_leaves(page: Page) -> None:
+    """Catches: nodes on top of each other, lines that cross, and the tall gaps of a row for every leaf below."""
+    for parents in shapes():
+        layout = page.evaluate(LAYOUT, parents)
+        places = [(place["column"], place["row"]) for place in layout["places"]]
+        assert len(set(places)) == len(places)
+        leaves = len(parents) - len(set(parents) - {-1})
+        assert layout["rows"] <= leaves
+        assert all(0 <= row < layout["rows"] for _, row in places)
+        for node, parent in enumerate(parents):
+            assert places[node][0] == (1 if parent < 0 else places[parent][0] + 1)
+        for one, first in enumerate(places):
+            for other in range(one + 1, len(places)):
+                if first[0] != places[other][0]:
+                    continue
+                above, below = (one, other) if first[1] < places[other][1] else (other, one)
+                rows = [0 if parents[node] < 0 else places[parents[node]][1] for node in (above, below)]
+                assert rows[0] <= rows[1], "lines between two levels cross"
+
+
+def test_the_layout_does_not_tell_the_verdicts(page: Page, server: Server) -> None:
+    """Catches: an accepted child that comes first before it is judged."""
+    parents = random_parents(24, 3)
+    places = []
+    for accepted in (0, 23):
+        verdicts = ["unreached"] * 24
+        node = accepted
+        while node >= 0:
+            verdicts[node] = "accepted"
+            node = parents[node]
+        show(page, server, tree_record(parents, verdicts), step=0)
+        places.append(
+            page.locator(".tree .chip").evaluate_all("all => all.map(c => [c.style.left, c.style.top])")
+        )
+    assert places[0] == places[1] and len(places[0]) == 24
+
+
+def test_each_moment_shows_what_it_knows_and_no_more(page: Page, server: Server) -> None:
+    """Catches: p before the pass, a verdict before its coin, the target's token before the commit."""
+    record = tree_record([-1, -1, 0, 2, 2], ["accepted", "rejected", "accepted", "rejected", "unreached"])
+    nodes = record["rounds"][0]["nodes"]
+    nodes["p"] = [0.811, 0.812, 0.813, 0.814, 0.815]
+    nodes["q"] = nodes["model_q"] = [0.311, 0.312, 0.313, 0.314, 0.315]
+    nodes["rank"] = [1, 2, 1, 2, 3]
+    order = [0, 1, 2, 3]  # level by level, earlier siblings first
+    for step in range(7):
+        show(page, server, record, step=step)
+        html = page.evaluate(TREE)
+        for node in range(5):
+            chip = page.locator(f".tree [data-node='{node}']")
+            judged = order[: max(0, step - 1)] if step < 6 else range(5)
+            verdict = nodes["verdict"][node] if node in judged else "waiting"
+            assert verdict in str(chip.get_attribute("class")).split(), (step, node)
+            assert (f"p 0.81{node + 1}" in html) == (step > 0) and f"q 0.31{node + 1}" in html
+        assert ("81." in html) == (step > 0), "the bars and widths know p"
+        assert page.locator(".tree .chip.first").count() == (2 if step else 0)
+        assert ("OWN" in html) == (step == 6)
+        band = page.locator(".tree .route").get_attribute("d") or ""
+        assert band.count("M") == sum(
+            1 for node in order[: max(0, step - 1)] if nodes["verdict"][node] == "accepted"
+        )
+    own = page.locator(".tree .chip.ghost")
+    expect(own).to_have_attribute("aria-label", "‘\u00a0OWN’, corrected by the target, after ‘\u00a0w2’")
+
+
+def test_forward_and_back_draw_the_same(page: Page) -> None:
+    open_player(page, cursor={"round": 0, "node": None})
+    page.locator(".player").focus()
+    seen = [page.evaluate(BOTH)]
+    for _ in range(24):
+        page.keyboard.press("ArrowRight")
+        seen.append(page.evaluate(BOTH))
+    assert len(set(seen)) == len(seen)
+    for expected in reversed(seen[:-1]):
+        page.keyboard.press("ArrowLeft")
+        assert page.evaluate(BOTH) == expected
+
+
+def test_lines_are_as_wide_as_the_draft_was_sure_else_as_the_target_was(page: Page, server: Server) -> None:
+    record = tree_record([-1, -1])
+    nodes = record["rounds"][0]["nodes"]
+    nodes["q"] = nodes["model_q"] = [0.75, 0.25]
+    nodes["p"] = [0.125, 0.5]
+    widths = "all => all.map(line => line.getAttribute('stroke-width'))"
+    lines = page.locator(".tree .edge:not(.corrected)")
+    show(page, server, record, step=0)
+    assert lines.evaluate_all(widths) == ["7.00", "3.00"]
+    expect(page.locator(".tree-legend")).to_contain_text("line width: draft q")
+    nodes["model_q"], nodes["q"] = [None, None], [1.0, 1.0]
+    show(page, server, record, step=0)
+    assert lines.evaluate_all(widths) == [None, None]
+    show(page, server, record, step=1)
+    assert lines.evaluate_all(widths) == ["2.00", "5.00"]
+    expect(page.locator(".tree-legend")).to_contain_text("line width: target p")
+
+
+def test_arrow_keys_go_to_parent_child_and_neighbours(page: Page, server: Server) -> None:
+    show(page, server, tree_record([-1, -1, 0, 0, 1]), step=1, node=0)
+    page.locator(".tree [data-node='0']").focus()
+    for key, node in (
+        ("ArrowRight", "2"), ("ArrowDown", "3"), ("ArrowDown", "4"), ("ArrowDown", "4"), ("ArrowLeft", "1"),
+        ("ArrowUp", "0"), ("ArrowUp", "0"),
+    ):  # fmt: skip
+        page.keyboard.press(key)
+        assert page.evaluate("shadow.activeElement.dataset.node") == node, key
+        expect(page.locator(".tree .selected")).to_have_attribute("data-node", node)
+    stops = page.locator(".tree .chip").evaluate_all(
+        "all => all.flatMap(c => (c.tabIndex === 0 ? [c.dataset.node] : []))"
+    )
+    assert stops == ["0"], "one stop of the tab key"
+
+
+def test_zoom_by_button_key_and_wheel_never_shrinks_the_type(page: Page, server: Server) -> None:
+    show(page, server, tree_record(random_parents(64, 11)))
+    box = (
+        "(b => [b.scrollWidth, b.scrollHeight, b.clientWidth, b.clientHeight])(shadow.querySelector('.tree'))"
+    )
+    sizes = (
+        "all => all.filter(w => w.getClientRects().length).map(w => parseFloat(getComputedStyle(w).fontSize))"
+    )
+    page.locator(".strip .zoom-button.full").click()
+    full = page.evaluate(box)
+    assert full[0] > full[2] or full[1] > full[3]
+    page.locator(".strip .zoom-button.fit").click()
+    fitted = page.evaluate(box)
+    assert fitted[0] <= fitted[2] + 1 and fitted[1] <= fitted[3] + 1
+    assert min(page.locator(".tree span").evaluate_all(sizes)) >= 12
+    page.locator(".tree .chip").first.focus()
+    page.keyboard.press("+")
+    larger = page.evaluate(box)
+    assert larger[1] > fitted[1]
+    page.locator(".tree").hover()
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -100)
+    page.keyboard.up("Control")
+    page.wait_for_function(f"height => {box}[1] > height", arg=larger[1])
+
+
+def test_many_pruned_guesses_are_folded(page: Page, server: Server) -> None:
+    verdicts = ["accepted", "rejected", *["pruned"] * 20]
+    show(page, server, tree_record([-1, -1, *[0] * 20], verdicts))
+    expect(page.locator(".tree .chip")).to_have_count(3)
+    page.get_by_role("button", name="Show 20 pruned guesses as well").click()
+    expect(page.locator(".tree .chip.pruned")).to_have_count(20)
+    page.get_by_role("button", name="Hide 20 pruned guesses").click()
+    expect(page.locator(".tree .chip")).to_have_count(3)
+    show(page, server, tree_record([-1, -1, *[0] * 20], verdicts), node=7)
+    expect(page.locator(".tree .chip.selected")).to_have_attribute("data-node", "7")
+
+
+def test_a_hostile_tree_is_text_or_folded(page: Page, server: Server) -> None:
+    record = tree_record([-1] * 4096)
+    record["rounds"][0]["nodes"]["parent"][:4] = [99, -7, "x", None]
+    record["texts"]["504"] = "<img src=x onerror=alert(1)>"
+    show(page, server, record)
+    assert page.evaluate("shadow.querySelectorAll('img, script').length") == 0
+    expect(page.locator(".tree [data-node='4'] .chip-text")).to_have_text("<img src=x onerror=alert(1)>")
+    expect(page.locator(".tree .chip")).to_have_count(513)
+    expect(page.locator(".strip")).to_contain_text("3584 further guesses not drawn")
+    deep = tree_record(list(range(-1, 4095)))
+    show(page, server, deep)
+    expect(page.locator(".tree .chip")).to_have_count(513)
+
+
+def test_a_chain_keeps_all_its_numbers(page: Page) -> None:
+    trace = spec_trace()
+    open_player(page, cursor={"round": 1, "node": None})
+    assert page.locator(".tree").get_attribute("data-detail") == "full"
+    said = page.locator(".tree .chip-facts").all_inner_texts()
+    nodes = trace.rounds[0].nodes
+    assert nodes.p is not None and nodes.q is not None
+    assert [each.split() for each in said if each] == [
+        ["p", f"{p:.3f}", "q", f"{q:.3f}"] for p, q in zip(nodes.p, nodes.q, strict=True)
+    ]

@@ -1,0 +1,68 @@
+"""The odds and the proposer's own view alone in a page, stood at any moment of a trace; and traces to stand in."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+from playwright.sync_api import Page
+
+import specdec_core as sd
+
+PROMPT = (
+    "Once upon a time, there was a little girl named Nora. Nora had a yellow kite that she loved very much. "
+    "One windy day, she went to the park to fly it."
+)
+ALL = None  # the moment in which a round was committed
+
+_STAGE = """async record => {
+  const names = ["model", "state", "moments", "odds_view", "proposer_view"];
+  const [model, state, moments, odds, proposer] = await Promise.all(names.map(name => import(`/player/${name}.js`)));
+  const box = document.createElement("div");
+  box.className = "player";
+  window.lane = model.laneOf(record, "Lane");
+  window.views = { odds: odds.createOdds(), window: proposer.createWindow() };
+  box.append(views.odds.root, views.window.root);
+  window.shadow.lastElementChild.replaceChildren(box);
+  window.phases = stop => moments.momentsOf(lane, lane.rounds[stop - 1]).map(({ phase, node }) => [phase, node]);
+  window.stand = (stop, event, node) => {
+    const selection = node === null ? null : { lane: 0, round: stop - 1, node };
+    const view = state.visible([lane], { stop, event, selection, lead: 0 });
+    for (const each of Object.values(views)) each.show(view, {});
+    return box.outerHTML;
+  };
+}"""
+
+
+def stage(page: Page, record: sd.Trace | dict[str, Any]) -> None:
+    """Open both views on a trace; `stand` then goes to a moment of it."""
+    page.evaluate(_STAGE, json.loads(record.to_json()) if isinstance(record, sd.Trace) else record)
+
+
+def stand(page: Page, stop: int, event: int | None = ALL, node: int | None = None) -> str:
+    """Show round `stop` (from 1) at one of its moments; the page's elements as text."""
+    html: str = page.evaluate("at => stand(...at)", [stop, event, node])
+    return html
+
+
+def phases(page: Page, stop: int) -> list[tuple[str, int | None]]:
+    """The moments of a round: the phase, and the node that is judged."""
+    return [(phase, node) for phase, node in page.evaluate("stop => phases(stop)", stop)]
+
+
+@cache
+def models() -> sd.Models:
+    """The bundled family, loaded once."""
+    return sd.load_models()
+
+
+@cache
+def recorded(proposer: str, options: str = "{}", **changes: Any) -> sd.Trace:
+    """A decode of the bundled models; `options` as JSON."""
+    settings = sd.Settings(
+        proposer=proposer,
+        options=json.loads(options),
+        **{"max_new_tokens": 24, "temperature": 1.0, "seed": 3, **changes},
+    )
+    return sd.decode(models(), PROMPT, settings)
