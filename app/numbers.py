@@ -13,8 +13,6 @@ from specdec_core.trace import Stats, Trace
 
 from .text import count
 
-
-
 TOKEN_BY_TOKEN = (
     "speculative-sampling",
     "token-matching",
