@@ -34,7 +34,7 @@ class Number:
     def problem(self, text: str) -> str | None:
         """What is wrong with `text` as a value, if anything."""
         kind = "a whole number" if self.whole else "a number"
-        wanted = f"{self.title} has to be {kind} from {self.low:g} to {self.high:g}"
+        wanted = f"{self.title} has to be {kind} from {_figure(self.low)} to {_figure(self.high)}"
         try:
             value = float(text)
         except ValueError:
@@ -208,6 +208,11 @@ def whole(text: str | None) -> int | None:
     """A small whole number from an address, or None. −1 is the node that the target wrote itself."""
     digits = (text or "").removeprefix("-")
     return int(text or "") if digits.isascii() and digits.isdecimal() and len(digits) < 7 else None
+
+
+def _figure(value: float) -> str:
+    """A bound in words: no exponent, which a visitor would have to decode."""
+    return f"{value:,.0f}" if value >= 10_000 else f"{value:g}"
 
 
 def _short(text: str) -> str:

@@ -4,7 +4,7 @@ With t the time of a plain round (one token), a lane's round takes 1 + D + W + O
 W for the pass being wider than a plain one, O for judging and committing beyond what plain decoding needs for that. It
 commits τ tokens, so the measured speedup is exactly τ / (1 + D + W + O). What keeps τ small is counted in the same
 unit, as a token is worth a plain round: L tokens a round were lost because guesses fell, U because none were made.
-The largest of L, U, D, W and O is what the lane loses most by.
+The largest of L, U, D, W and O is what the lane loses most by. Guesses beyond the end of the text did not fall.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from .sweep_summary import LEAST_TOKENS
 from .theory import Curve, pass_time
 from .trace import Round, Trace
 
-Cause = Literal["acceptance", "few guesses", "drafting", "width", "overhead", "unexplained"]
+Cause = Literal["acceptance", "few guesses", "drafting", "width", "overhead", "unexplained", "nothing"]
+LEAST_LOSS = 0.005  # tokens or plain rounds: smaller ones would be told as 0.00
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Diagnosis:
             proposer's or the policy's choice.
         drafting, width, overhead: D, W and O.
         unexplained: what of the wider pass a given width curve does not account for; 0 without one.
+        beside: whether drafting ran beside the target's pass, so that W has in it what the two cost each other.
     """
 
     speedup: float
@@ -49,15 +51,16 @@ class Diagnosis:
     width: float
     overhead: float
     unexplained: float = 0.0
+    beside: bool = False
 
     @property
     def cost(self) -> float:
-        """How many plain rounds one round takes: 1 + D + W + O."""
+        """How many plain rounds one round takes: 1 + D + W + O, W in its two parts."""
         return 1.0 + self.drafting + self.width + self.overhead + self.unexplained
 
     @property
     def cause(self) -> Cause:
-        """What the lane loses most by."""
+        """What the lane loses most by; "nothing" where no loss is worth a word."""
         losses: dict[Cause, float] = {
             "acceptance": self.rejected,
             "few guesses": self.unguessed,
@@ -66,34 +69,42 @@ class Diagnosis:
             "overhead": self.overhead,
             "unexplained": self.unexplained,
         }
-        return max(losses, key=losses.__getitem__)
+        most = max(losses, key=losses.__getitem__)
+        return most if losses[most] >= LEAST_LOSS else "nothing"
 
     @property
     def sentence(self) -> str:
         """The verdict, the account and the cause, in one sentence."""
         slower = self.speedup < 0.995
         way = "Slower" if slower else "Faster" if self.speedup > 1.005 else "As fast as plain"
-        parts = [(self.drafting, "drafting"), (self.width, "the wider pass"), (self.overhead, "the rest")]
+        parts = [(self.drafting, "drafting"), (self.width, self._pass), (self.overhead, "the rest")]
         if abs(self.unexplained) >= 0.005:
             parts.append((self.unexplained, "what the width does not explain"))
         account = ", ".join(f"{'+' if value >= 0 else '−'} {abs(value):.2f} {name}" for value, name in parts)
         return (
             f"{way}, {self.speedup:.2f}×: a round commits {self.tokens:.2f} tokens and takes as long as "
             f"{self.cost:.2f} plain ones (1 {account}); "
-            f"{'above all, ' if slower else 'what it loses most by: '}{self._cause()}."
+            f"{self._cause(slower)}."
         )
 
-    def _cause(self) -> str:
+    @property
+    def _pass(self) -> str:
+        return "the pass with drafting beside it" if self.beside else "the wider pass"
+
+    def _cause(self, slower: bool) -> str:
+        if self.cause == "nothing":
+            return "no loss stands out"
         rate, share = self.alpha, self.accepted_share
-        right = f"α = {rate:.2f}" if rate is not None else f"{share or 0.0:.0%} of them"
-        return {
+        right = f"α = {rate:.2f}" if rate is not None else f"{share or 0.0:.0%} of all guesses"
+        words = {
             "acceptance": f"too few guesses were right ({right}), {self.rejected:.2f} tokens a round were lost",
             "few guesses": f"too little was guessed, {self.unguessed:.2f} tokens a round fewer than asked for",
             "drafting": f"drafting costs too much, {self.drafting:.2f} of a plain round",
-            "width": f"the wider pass costs too much, {self.width:.2f} of a plain round",
+            "width": f"{self._pass} costs too much, {self.width:.2f} of a plain round",
             "overhead": f"the work around the models costs too much, {self.overhead:.2f} of a plain round",
             "unexplained": f"the passes took {self.unexplained:.2f} of a plain round longer than their width explains",
         }[self.cause]
+        return f"{'above all, ' if slower else 'what it loses most by: '}{words}"
 
 
 def why(plain: Trace, lane: Trace, curve: Curve | None = None) -> Diagnosis | None:
@@ -123,12 +134,13 @@ def why(plain: Trace, lane: Trace, curve: Curve | None = None) -> Diagnosis | No
         alpha=stats.acceptance_rate,
         accepted_share=stats.accepted / stats.proposed if stats.proposed else None,
         tokens=stats.tokens / rounds,
-        rejected=sum(_depth(row) - row.nodes.verdict.count("accepted") for row in lane.rounds) / rounds,
+        rejected=sum(map(_fallen, lane.rounds)) / rounds,
         unguessed=_unguessed(lane),
         drafting=stats.draft_s / rounds / unit,
         width=width,
         overhead=(stats.other_s / rounds - (base.other_s + base.draft_s) / base.target_passes) / unit,
         unexplained=wider - width,
+        beside=any(row.ahead_passes for row in lane.rounds),
     )
 
 
@@ -139,6 +151,12 @@ def _width(row: Round) -> int:
 def _depth(row: Round) -> int:
     """How many tokens the round could have won beyond the target's own: the depth of what the target saw."""
     return max(row.nodes.depth[: size_of(row)], default=0)
+
+
+def _fallen(row: Round) -> int:
+    """How many of these were lost to a wrong guess; none in the round that the end of the text cut short."""
+    verdicts = row.nodes.verdict
+    return 0 if "cut" in verdicts else _depth(row) - verdicts.count("accepted")
 
 
 def _unguessed(lane: Trace) -> float:

@@ -86,7 +86,8 @@ def summary(rows: Iterable[Measured]) -> pd.DataFrame:
             speedup_q1, speedup_q3, speedup_min, speedup_max: quartiles and extremes over prompts.
         compared: prompts that have a speedup, which takes `LEAST_TOKENS` tokens in both lanes.
         slower: the share of them whose median speedup lies below 1.
-        repeats_apart: how far repeats of one prompt lie apart, (largest − smallest) / median; the median over prompts.
+        repeats_apart: how far repeats of one prompt lie apart, (largest − smallest) / median; the median over prompts;
+            None where each has one only.
         same_text: the share of prompts whose tokens are plain decoding's; None where there is nothing to compare.
     """
     import pandas as pd
@@ -124,7 +125,8 @@ def _line(cells: pd.DataFrame) -> dict[str, Any]:
     by_prompt = cells.groupby("name", sort=False)
     medians = by_prompt[["tokens_per_pass", "speed", "speedup"]].median()
     speedups = medians["speedup"].dropna()
-    spread = by_prompt["speedup"].agg(lambda values: (values.max() - values.min()) / values.median())
+    several = by_prompt["speedup"].count() > 1  # one repeat has no spread, which is not a spread of 0
+    spread = by_prompt["speedup"].agg(lambda values: (values.max() - values.min()) / values.median())[several]
     first = cells[cells["repeat"] == by_prompt["repeat"].transform("min")]
     accepted, judged = int(first["accepted"].sum()), int((first["accepted"] + first["rejected"]).sum())
     # A rate is missing on trees, whose failed siblings would make one number of many questions.

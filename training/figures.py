@@ -36,6 +36,11 @@ def lane(name: str, proposer: str, gamma: int = GAMMA, **options: Any) -> Lane:
     return Lane(name, settings)
 
 
+def warm(each: Lane) -> Lane:
+    """The same lane at temperature 1."""
+    return Lane(each.name, each.settings.but(temperature=1.0))
+
+
 LANES = (
     lane("draft-model", "draft-model"),
     lane("draft-model, larger", "draft-model", draft="larger"),
@@ -109,6 +114,12 @@ def measure(
     groups = {family: [p for p in entering if p.case.family == family] for family in families}
     groups["verbatim edits"] = [p for p in entering if p.kind == "verbatim edit"]
     groups["conversions"] = [p for p in entering if p.kind == "conversion"]
+    summaries = {name: summarise(cases, rows, lanes) for name, cases in groups.items() if cases}
+    # Verse at temperature 0 is mostly loops, which do not count; drawn at temperature 1 it is none.
+    verse = [prompt for prompt in prompts if prompt.case.family == "poem"]
+    drawn = [warm(each) for each in lanes]
+    hot = rows_of(models, [prompt.case for prompt in verse], drawn, repeats, None, told)
+    summaries["poem, temperature 1"] = summarise(verse, hot, drawn)
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": models.machine,
@@ -120,7 +131,7 @@ def measure(
         "entering": len(entering) / len(prompts),
         "exits": exits,
         "curves": {which: asdict(curve) for which, curve in curves.items()},
-        "groups": {name: summarise(cases, rows, lanes) for name, cases in groups.items() if cases},
+        "groups": summaries,
         "formula": formula(rows, entering, curves["usual"]),
         "slower": losses(rows, prompts),
     }
@@ -136,7 +147,7 @@ def rows_of(
 ) -> list[Measured]:
     """All cells, plain decoding in every turn."""
     settings = [each.settings for each in lanes]
-    plain = sd.Settings(proposer="none", max_new_tokens=TOKENS)
+    plain = settings[0].but(proposer="none", options={})
     labels = ["plain", *(each.name for each in lanes)]
     rows = []
     for row in sweep(models, cases, [plain, *settings], labels=labels, repeats=repeats, store=store):

@@ -84,10 +84,11 @@ def open_runs(keys: list[str]) -> None:
     """What the address names, or why it cannot be shown."""
     found = [(key, entries.open_one(key, me, library)) for key in keys]
     if missing := sum(entry is None for _, entry in found):
-        one = "This run does" if missing == 1 else f"{missing} of these runs do"
+        alone = missing == len(found) == 1
+        which = "This run" if alone else f"{missing} of these runs" if missing > 1 else "One of these runs"
         st.warning(
-            f"{one} not exist here, or no more: it may have been deleted, its link revoked, or it belongs to somebody "
-            "else who has not shared it.",
+            f"{which} cannot be opened here, or no more: deleted, the link revoked, or of somebody else who has not "
+            "shared it.",
             icon=":material/search_off:",
         )
     shown = [entry for _, entry in found if entry is not None]
@@ -151,6 +152,8 @@ def examples(words: str, proposer: str) -> None:
     """What ships, in its own order."""
     everything = [entries.of_example(example) for example in recorded.examples()]
     found = [entry for entry in everything if listing.find([entry], words, proposer, "newest")]
+    if everything and not found:
+        st.caption("No recorded example fits the search.")
     origins = plain(" and ".join(sorted({entries.origin(entry) for entry in everything})))
     for kind, title, about in (
         (

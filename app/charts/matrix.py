@@ -146,7 +146,10 @@ def _hover(cell: dict[str, Any] | None, measure: Measure) -> str:
             f"all {cell['speedup_min']:.2f} to {cell['speedup_max']:.2f}×"
         )
         said.append(f"slower than plain on {cell['slower']:.0%} of prompts")
-        said.append(f"repeats of a prompt lie {cell['repeats_apart']:.0%} apart")
+        spread = _value(cell, "repeats_apart")
+        said.append(
+            f"repeats of a prompt lie {spread:.0%} apart" if spread is not None else "one repeat, no spread"
+        )
     elif measure == "speedup" and cell["prompts"]:
         said.append("too few tokens to compare speeds")
     if measure == "tokens_per_pass" and (tau := _value(cell, "tokens_per_pass")) is not None:

@@ -132,6 +132,8 @@ def widths_seen(traces: Sequence[Trace]) -> dict[int, float]:
     times: dict[int, list[float]] = defaultdict(list)
     for trace in traces:
         for row in trace.rounds:
+            if row.ahead_passes:  # slowed by the drafting beside it
+                continue
             seen = sum(verdict not in UNSEEN for verdict in row.nodes.verdict)
             times[1 + seen + row.riders].append(row.verify_s)
     return {width: fmean(seconds) for width, seconds in sorted(times.items()) if len(seconds) >= OFTEN}

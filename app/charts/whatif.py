@@ -40,6 +40,7 @@ def clocks(
         return Chart(empty(said), title, here, said)
     names = [broken(label, 18, 3) for label in labels]
     names = [name + ZERO_WIDTH * names[:at].count(name) for at, name in enumerate(names)]
+    bounds = [" a bound" if one and one.unpaid else "" for one in told]
     figure = go.Figure()
     bars: tuple[tuple[str, list[float | None], str, str], ...] = (
         ("measured", [*measured], MEASURED, ""),
@@ -51,7 +52,10 @@ def clocks(
             orientation="h",
             y=names,
             x=speedups,
-            text=["" if speedup is None else f" {speedup:.2f}×" for speedup in speedups],
+            text=[
+                "" if speedup is None else f" {speedup:.2f}×{bound}"
+                for speedup, bound in zip(speedups, bounds, strict=True)
+            ],
             textposition="outside",
             textfont={"size": 13},
             cliponaxis=False,
@@ -81,8 +85,12 @@ def clocks(
     )  # fmt: skip
     said = " ".join(
         f"{label}: {'not measured' if once is None else f'{once:.2f} times, measured'}; "
-        + (f"{one.speedup:.2f} times, {one.kind}." if one else "nothing under the profile.")
-        for label, once, one in zip(labels, measured, told, strict=True)
+        + (
+            f"{one.speedup:.2f} times, {one.kind}{',' * bool(bound)}{bound}."
+            if one
+            else "nothing under the profile."
+        )
+        for label, once, one, bound in zip(labels, measured, told, bounds, strict=True)
     )
     return Chart(
         figure,

@@ -50,6 +50,10 @@ def _lossless(plain: Trace, lane: Trace) -> Distance:
         told = "The rule keeps the target's law, not its words: above temperature 0 the texts may differ."
         return Distance(True, None, "lossless", told, "exact")
     shared = min(len(plain.token_ids), len(lane.token_ids))
+    if not shared:
+        return Distance(
+            True, None, "lossless", "At least one lane wrote nothing, so no text was compared.", "exact"
+        )
     if at is None:
         return Distance(
             True, 0.0, "lossless, same text", f"All {count(shared, 'shared token')} are lane A's.", "exact"

@@ -104,7 +104,12 @@ def advice(run: Run) -> None:
     """The recommendation with its uncertainty."""
     found = recommendation(run)
     if found is None:
-        st.caption("No recommendation yet: one run cannot tell luck from speed. Repeat it.")
+        st.caption(
+            "No recommendation: no two lanes that are a choice (lossless, their drafting counted) wrote enough to be "
+            "compared."
+            if rows(run)
+            else "No recommendation yet: one run cannot tell luck from speed. Repeat it."
+        )
         return
     st.markdown(f":material/{'thumb_up' if found.clear else 'balance'}: {plain(found.sentence)}")
     out = ", ".join(run.request.labels[number].partition(" · ")[0] for number in no_choice(run.request))

@@ -83,7 +83,7 @@ def _table(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
     lines = ledgers(shown, traces)
     lanes = [shown.request.lanes[number] for number in numbers]
     titles = [shown.request.labels[number].partition(" · ")[2] for number in numbers]
-    rows = table(traces, lanes, measured, lines)
+    rows = table(traces, lanes, measured, lines, numbers)
     st.html(html(rows, titles, numbers, st.context.theme.type or "light"))
     repeats.controls(shown)
     repeats.advice(shown)

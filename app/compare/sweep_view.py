@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import streamlit as st
 
 from specdec_core import cases as sources
 from specdec_core.cases import Case
 from specdec_core.errors import SpecdecError
-from specdec_core.proposers import PROPOSERS
+from specdec_core.proposers import PROPOSERS, Proposer
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
 from specdec_core.sweep import Measured, summary
@@ -253,6 +254,9 @@ def matrix(rows: Sequence[Measured], about: dict[str, object], provenance: str) 
         comparison_matrix(table, measure, " · ".join(filter(None, told)) + " · medians over prompts"),
         "sweep_matrix",
     )
+    free = {row.label: None for row in rows if (lane := _settings(row, about)) and _kind(lane).unpaid}
+    if free:
+        st.caption(f":material/info: a bound, as drafting is not counted: {plain(', '.join(free))}")
     lossy = [row.label for row in rows if _is_lossy(row, about)]
     if lossy:
         names = ", ".join(dict.fromkeys(lossy))
@@ -267,10 +271,18 @@ def matrix(rows: Sequence[Measured], about: dict[str, object], provenance: str) 
 
 
 def _is_lossy(row: Measured, about: dict[str, object]) -> bool:
+    lane = _settings(row, about)
+    return lane is not None and not RULES[lane["rule"]].lossless
+
+
+def _settings(row: Measured, about: dict[str, object]) -> dict[str, Any] | None:
+    """What a cell's lane was asked to do; None for plain decoding."""
     lanes = about.get("lanes")
-    if row.lane == 0 or not isinstance(lanes, list):
-        return False
-    return not RULES[lanes[row.lane]["rule"]].lossless
+    return lanes[row.lane] if row.lane and isinstance(lanes, list) else None
+
+
+def _kind(lane: dict[str, Any]) -> type[Proposer]:
+    return PROPOSERS[lane["proposer"]]
 
 
 def _downloads(job: Job) -> None:

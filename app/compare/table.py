@@ -55,14 +55,20 @@ def table(
     lanes: Sequence[Settings],
     repeats: Sequence[Measured] = (),
     ledgers: Sequence[list[Line] | None] = (),
+    numbers: Sequence[int] = (),
 ) -> list[Row]:
-    """All rows. Lane 0 is plain decoding; `repeats` are further turns of the same lanes on the same prompt."""
-    plain = traces[0]
+    """All rows. The first lane is plain decoding.
+
+    Args:
+        repeats: further turns of the same lanes on the same prompt.
+        numbers: the lanes' places in the run, by which `repeats` name them; 0, 1, 2, … unless given.
+    """
+    plain, numbers = traces[0], numbers or range(len(traces))
     rows = [
         Row("speedup", "Measured speedup", "measured", "Time per token of plain decoding over that of the lane, both "
             "taken on this machine in the same run. Prefill and recording are not in it.",
             [_speedup(plain, trace, lane, number, repeats)
-             for number, (trace, lane) in enumerate(zip(traces, lanes, strict=True))]),
+             for number, trace, lane in zip(numbers, traces, lanes, strict=True)]),
         Row("tokens_per_second", "Tokens per second", "measured", "Committed tokens by decoding time, in the race.",
             [_figure(trace.stats.tokens_per_second, "{:.0f}") for trace in traces]),
         Row("acceptance_rate", "Acceptance rate α", "measured", "Accepted guesses by judged guesses, with the Wilson "
@@ -81,7 +87,8 @@ def table(
             [_seconds(trace, "draft_s") for trace in traces]),
         Row("verify_s", "Checking", "measured", "Seconds of the target's passes.",
             [_seconds(trace, "verify_s") for trace in traces]),
-        Row("other_s", "The rest", "measured", "Seconds of judging and committing.",
+        Row("other_s", "The rest", "measured", "Seconds of judging and committing; of plain decoding "
+            "also those before its passes, in which others draft.",
             [_seconds(trace, "other_s") for trace in traces]),
         Row("memory", "Memory", "exact, but for the packed weights", "Weights, keys and values, logits; the ledger "
             "below has every line.", [_memory(lines) for lines in ledgers or [None] * len(traces)]),
@@ -235,7 +242,10 @@ def _wasted(trace: Trace) -> Cell:
 
 
 def _seconds(trace: Trace, name: str) -> Cell:
-    seconds, whole = float(getattr(trace.stats, name)), trace.stats.decode_s
+    stats, whole = trace.stats, trace.stats.decode_s
+    seconds = float(getattr(stats, name))
+    if trace.header.settings.get("proposer") == "none":  # it has nothing to draft
+        seconds = {"draft_s": 0.0, "other_s": stats.draft_s + stats.other_s}.get(name, seconds)
     share = seconds / whole if whole else None
     return Cell(f"{seconds:.3f} s", seconds, f"{share:.0%} of the time" if share is not None else "", share)
 

@@ -24,7 +24,7 @@ def show(
     """Downloads on top, settings below."""
     labels = [run.request.labels[number] for number in numbers]
     lanes = [run.request.lanes[number] for number in numbers]
-    rows = table(traces, lanes, repeats.rows(run), ledgers)
+    rows = table(traces, lanes, repeats.rows(run), ledgers, numbers)
     st.markdown("**The table**")
     with st.container(horizontal=True):
         _download("CSV", "csv", "text/csv", run, lambda: frame(rows, labels).to_csv(index=False))

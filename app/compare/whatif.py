@@ -128,7 +128,12 @@ def sentences(
     once = measured[lane]
     said.append(
         f"{labels[lane]}: {one.speedup:.2f}× there ({one.kind})"
-        + (f"; measured: {once:.2f}×." if once is not None else "; not measured, for want of a plain lane.")
+        + (
+            f"; measured: {once:.2f}×"
+            if once is not None
+            else "; not measured: no plain lane, or too few tokens"
+        )
+        + (". Its drafting is on no clock, so this is a bound." if one.unpaid else ".")
     )
     if isinstance(profile, Modelled) and choice.target:
         knee = profile.knee(shape(choice.target), costs.batch, costs.context)

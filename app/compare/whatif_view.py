@@ -103,13 +103,14 @@ def _table(shown: Sequence[tuple[str, float | None, WhatIf]]) -> None:
     rows = [
         {
             "lane": plain(name),
-            "speedup, measured": "—" if once is None else f"{once:.2f}×",
-            f"speedup, {kind}": f"{one.speedup:.2f}×" + (" (a bound)" if one.unpaid else ""),
+            "speedup, measured": "—" if once is None else f"{once:.2f}×" + bound,
+            f"speedup, {kind}": f"{one.speedup:.2f}×" + bound,
             f"tokens/s of a text, {kind}": f"{one.tokens_per_second:,.0f}",
             f"drafting, {kind}": f"{one.draft_s / one.seconds:.0%} of the time",
             "rounds": f"{len(one.rounds):,}",
         }
         for name, once, one in shown
+        for bound in [" (a bound)" if one.unpaid else ""]
     ]
     plain_speed = 1.0 / shown[0][2].costs.target(1)
     st.table(rows, hide_index=True)

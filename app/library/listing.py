@@ -117,11 +117,11 @@ def side_by_side(entries: Sequence[Entry]) -> list[tuple[Entry, int]]:
 def problems(params: Mapping[str, str], cursor: Iterable[str]) -> list[str]:
     """A sentence for every value of a link to this page that means nothing here, the runs themselves apart."""
     found = []
-    for key, options in (("who", proposer_titles()), ("sort", ORDERS)):
+    for key, called, options in (("who", "the proposer", proposer_titles()), ("sort", "the order", ORDERS)):
         if key in params and params[key] not in options:
             used = next(iter(options.values()))
             found.append(
-                f"The link asks for {key} “{params[key][:40]}”, which does not exist here; “{used}” is used."
+                f"The link asks for {called} “{params[key][:40]}”, which does not exist here; “{used}” is used."
             )
     strange = [key for key in params if key not in (*ADDRESS, *cursor)]
     if strange:

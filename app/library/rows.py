@@ -107,7 +107,11 @@ def figures(lane: Summary, *, elsewhere: bool) -> str:
 def speedup(lane: Summary, *, elsewhere: bool) -> str:
     """A lane's speedup over the plain lane of its own run, and of what kind the figure is."""
     if lane.speedup is None:
-        return "no speedup: no baseline in the same run" if lane.tokens >= 16 else "too short for a speedup"
+        return (
+            "no speedup: no baseline of 16 tokens in the same run"
+            if lane.tokens >= 16
+            else "too short for a speedup"
+        )
     kind = PROPOSERS.get(lane.proposer)
     word = "recorded" if elsewhere else "measured"
     if kind and kind.unpaid:

@@ -4,6 +4,7 @@ import { el, setText } from "./dom.js";
 import { LEGEND, MARK, T } from "./text.js";
 
 const RARE = new Set(["pruned", "discarded", "cut"]); // explained beside the others only where they occur
+const UNPAID = new Set(["oracle", "you"]); // whose drafting is on no clock
 const occurring = new WeakMap(); // Round → the verdicts in it
 
 /** @returns the head's view: `root`, `show(view, lanes, data)` */
@@ -37,7 +38,8 @@ export function createScore() {
       speedup.hidden = details.hidden = !compared;
       setText(title, lanes.length > 2 && compared ? T.speedupOf(lanes[view.compared].label) : T.speedup);
       setText(value, ratio === null ? T.none : T.times(ratio));
-      setText(words, ratio === null ? T.notyet(data.least ?? 1) : T.faster(ratio, lanes[view.baseline]?.label ?? ""));
+      const said = ratio === null ? T.notyet(data.least ?? 1) : T.faster(ratio, lanes[view.baseline]?.label ?? "");
+      setText(words, ratio !== null && UNPAID.has(lanes[view.compared].proposer) ? T.bound(said) : said);
       setText(origin, [data.provenance, data.provenance_note].filter(Boolean).join(" · "));
       const rare = rareIn((view?.lanes ?? []).flatMap((lane) => lane.rounds));
       for (const item of legend.children) {

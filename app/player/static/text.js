@@ -87,6 +87,7 @@ export const T = {
   none: "—",
   times: (value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
   faster: (value, label) => (value > 1.005 ? `faster than ${label}` : value < 0.995 ? `the speed of ${label}: slower` : `as fast as ${label}`),
+  bound: (words) => `${words}; a bound, as its drafting is not on the clock`,
   notyet: (least) => `needs ${count(least, "token")} in both lanes`,
   how: "What is this number?",
   definition:

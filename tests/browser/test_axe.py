@@ -1,0 +1,126 @@
+"""What axe-core, an independent checker, finds against WCAG 2.2 AA: the app's pages, the player alone, an exported page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import axe_playwright_python
+import pytest
+from playwright.sync_api import Browser, Page
+
+from app.export import page as exported
+from tests.player import conftest as player
+from tests.player.samples import plain_trace, spec_trace
+from tests.player.test_mask import random_parents, tree_record
+
+from .conftest import Server
+
+AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+SLOW = 60_000
+# What Streamlit draws itself and we cannot change: the rule, and whose element it is. Elements in the player's shadow
+# root are never excused.
+STREAMLIT: tuple[tuple[str, str], ...] = ()
+DARK = (  # .streamlit/config.toml's dark theme, as Streamlit hands it to a component
+    "--st-text-color: #e8e6e1; --st-background-color: #14181f; --st-secondary-background-color: #1e242e;"
+    "--st-border-color: #353d4a; --st-primary-color: #3f7fce"
+)
+# axe looks into open shadow roots by itself; an element in one is named by a path of several selectors.
+CHECK = """async excused => {
+  const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
+  const { violations, passes } = await axe.run(document, { runOnly: { type: "tag", values: tags } });
+  const theirs = (rule, target) => typeof target[0] === "string"
+    && excused.some(([name, selector]) => name === rule && document.querySelector(target[0])?.closest(selector));
+  return {
+    passed: passes.map(({ id }) => id),
+    found: violations.flatMap(({ id, nodes }) => nodes.filter(({ target }) => !theirs(id, target)).map(({ target, html, failureSummary }) =>
+      `${id}: ${JSON.stringify(target)} ${html.slice(0, 240)} — ${failureSummary.replace(/\\s+/g, " ").slice(0, 300)}`)),
+  };
+}"""
+
+
+def check(page: Page) -> None:
+    """Assert that the page as it stands breaks no rule in what we draw."""
+    page.evaluate(AXE)  # by the debugger, which no policy of the page forbids
+    result = page.evaluate(CHECK, STREAMLIT)
+    assert {"color-contrast", "button-name"} <= set(result["passed"]), "axe looked at nothing"
+    assert result["found"] == [], "\n".join(result["found"])
+
+
+@pytest.fixture
+def tab(browser: Browser) -> Iterator[Callable[[str], Page]]:
+    """A fresh page, light or dark, without motion: axe would measure colours on their way."""
+    opened: list[Page] = []
+
+    def open_one(theme: str) -> Page:
+        size: Any = {"width": 1440, "height": 1000}
+        opened.append(browser.new_page(viewport=size, color_scheme=theme, reduced_motion="reduce"))
+        opened[-1].set_default_timeout(SLOW)
+        return opened[-1]
+
+    yield open_one
+    for page in opened:
+        page.close()
+
+
+alone = player.server  # the player's own small server, under a name that leaves `server` to the app's
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_pages(server: Server, tab: Callable[[str], Page], theme: str) -> None:
+    page = tab(theme)
+    page.goto(f"{server.url}/library")
+    page.get_by_text("Nothing here yet").wait_for()
+    check(page)
+    for address, told in (("/?tokens=12", "Target passes saved"), ("/compare?tokens=12", "Why faster, why slower?")):
+        page.goto(server.url + address)
+        page.get_by_role("button", name="Run").first.click()
+        page.get_by_text(told).first.wait_for()
+        check(page)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_player(alone: player.Server, tab: Callable[[str], Page], theme: str) -> None:
+    """A chain with odds on show; a tree of 64 nodes; the help over it."""
+    page = tab(theme)
+    page.goto(alone.url)
+    page.wait_for_function("window.ready")
+    if theme == "dark":
+        page.evaluate("style => { document.documentElement.style.cssText = style }", DARK)
+    player.open_player(page, cursor={"round": 2, "node": 0})
+    assert page.locator(".player").get_attribute("data-theme") == theme
+    check(page)
+    alone.files["/traces/spec.json"] = json.dumps(tree_record(random_parents(64, 5)))
+    player.open_player(page, cursor={"round": 1, "node": 5})
+    page.wait_for_function("shadow.querySelectorAll('.tree .chip[data-node]').length >= 64")
+    check(page)
+    page.get_by_role("button", name="Keyboard", exact=False).first.click()
+    page.locator("dialog[open]").wait_for()
+    check(page)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_an_exported_page(tab: Callable[[str], Page], tmp_path: Path, theme: str) -> None:
+    file = tmp_path / "run.html"
+    file.write_text(exported.make([plain_trace(), spec_trace()]), encoding="utf-8", newline="\n")
+    page = tab(theme)
+    page.goto(file.as_uri())
+    page.locator(".lane").first.wait_for()
+    check(page)
+    page.locator("summary").first.click()
+    check(page)
+
+
+def test_a_fault_is_found(browser: Browser, alone: player.Server) -> None:
+    """Catches: a checker that stays outside the shadow root and therefore finds nothing there."""
+    page = browser.new_page()
+    page.goto(alone.url)
+    page.wait_for_function("window.ready")
+    player.open_player(page)
+    page.evaluate("shadow.querySelector('.control.play').removeAttribute('aria-label')")
+    page.evaluate("shadow.querySelector('.control.play').removeAttribute('title')")
+    with pytest.raises(AssertionError, match="button-name"):
+        check(page)
+    page.close()
