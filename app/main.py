@@ -8,6 +8,12 @@ import streamlit as st
 
 from app import opening, services
 
+# In the dark theme the accent is light, so that it can be read as text; Streamlit would still write on it in white,
+# and the shortcut paler still.
+ON_ACCENT = """<style>
+.stApp button[kind^="primary"]:not(:disabled) :is(p, kbd, span) { color: light-dark(#fff, #14181f); opacity: 1; }
+</style>"""
+
 st.set_page_config(page_title="Specdec Lab", page_icon=Path(__file__).with_name("icon.png"), layout="wide")
 
 page = st.navigation(
@@ -18,6 +24,7 @@ page = st.navigation(
     ],
     position="top",
 )
+st.html(ON_ACCENT)
 if services.core_is_here():  # every page offers what the core's tables hold
     page.run()
 else:

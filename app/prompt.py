@@ -20,6 +20,8 @@ def start_from_address(choices: Mapping[str, Mapping[str, str]]) -> None:
     if has_begun("lab"):
         return
     params = st.query_params.to_dict()
+    if "run" not in params:
+        st.session_state.pop("noted", None)  # back from another page: the last run is shown again
     begin("lab", [*links.problems(params, choices), *options.start_from_address(params)])
 
 

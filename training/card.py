@@ -167,7 +167,7 @@ def exit_table(figures: dict[str, Any]) -> str:
         ["layers", "tokens per pass", "α", "speedup"],
         [
             [layer, cell(found["tokens_per_pass"]), cell(found["alpha"]), f"{found['speedup']:.2f}×"]
-            for layer, found in figures["exits"][1].items()
+            for layer, found in figures["exits"].items()
         ],
     )
 

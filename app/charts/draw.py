@@ -8,7 +8,7 @@ import streamlit as st
 from .chart import Chart
 
 TEXT = {
-    "light": "#1d2430",
+    "light": "#121823",
     "dark": "#e8e6e1",
 }  # as in .streamlit/config.toml; Streamlit's own grey is too pale
 

@@ -37,7 +37,12 @@ def start(page: str) -> None:
     state = st.session_state
     if prompt.has_begun(page):
         return
-    found, complaints = core.from_address(st.query_params.get_all("lane"))
+    named = st.query_params.get_all("lane")
+    found, complaints = core.from_address(named)
+    if not named and state.get("lanes"):  # back from another page
+        found = lanes()
+    if "run" not in st.query_params:
+        state.pop("compared", None)  # the last comparison is shown again
     state.lanes = {}
     # The count goes on: a name is never used twice, nor what its widgets held.
     state.lane_count = state.get("lane_count", 0)

@@ -96,7 +96,8 @@ def import_box(library: Library) -> None:
     """Take traces from files, one run each: what their lanes had to do with each other is not known."""
     state = st.session_state
     turn = state.setdefault("import_turn", 0)
-    with st.popover("Import", icon=":material/upload_file:", key="import"):
+    # A new key closes the box when files have come: it would cover what is said about them.
+    with st.popover("Import", icon=":material/upload_file:", key=f"import-{turn}"):
         st.markdown(
             "A trace that this program or `python -m specdec_core decode --json` has written. It is checked, and "
             "kept as recorded elsewhere: none of its figures counts as measured here."

@@ -333,10 +333,10 @@ def test_a_link_opens_the_run_and_its_place_for_somebody_else_who_can_only_read(
     assert not keys & {"share", "revoke", "delete"} and "close" in keys
     assert shown(at)[0] != "**“abc”**"  # it is not in the reader's own list
     private = page(run=saved.id)
-    assert "This run does not exist here" in words(private) and not private.table
+    assert "This run cannot be opened here" in words(private) and not private.table
     services.library().revoke(ANNA, saved.id)
     gone = page(run=link or "")
-    assert "its link revoked" in words(gone) and not gone.table
+    assert "the link revoked" in words(gone) and not gone.table
 
 
 def test_two_runs_of_one_prompt_are_compared_and_two_prompts_are_not(saving: Runs) -> None:

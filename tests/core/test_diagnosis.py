@@ -157,3 +157,21 @@ def test_trees_are_told_by_counts_as_they_have_no_single_rate() -> None:
     assert found.rejected == pytest.approx((sum(deepest) - sum(accepted)) / len(trace.rounds))
     assert math.isclose(found.tokens, trace.stats.tokens_per_pass or 0.0)
     assert found.alpha is None
+
+
+def test_a_lane_that_loses_nothing_is_not_blamed() -> None:
+    """All guesses right and all for free: there is no cause. Catches: "too few guesses were right (α = 1.00)"."""
+    found = why(plain(), timed(record(), 0.0, 9.0, 1.0))
+    assert found is not None and found.alpha == 1.0
+    assert found.cause == "nothing"
+    assert found.sentence.endswith("; no loss stands out.")
+
+
+def test_guesses_beyond_the_end_of_the_text_did_not_fall() -> None:
+    """A text that ends within the last proposal: the rest of it is cut, and every guess had been right."""
+    trace = record(draft_length=8)
+    row = trace.rounds[-2]
+    assert set(row.nodes.verdict) == {"accepted"}
+    row.nodes.verdict[4:] = ["cut"] * 4
+    found = why(plain(), timed(trace, 0.0, 9.0, 1.0))
+    assert found is not None and found.rejected == 0.0

@@ -252,3 +252,23 @@ def test_playing_goes_event_by_event_and_faster_round_by_round(page: Page) -> No
     assert paces[-1] is None
     # Drafting takes 0.3 of every round of the sample; a round is one second at 1×.
     assert [pace["ms"] for pace in paces[:-1]] == pytest.approx([1200, 300, 500, 125])
+
+
+def test_what_was_drafted_ahead_in_vain_does_not_exist_before_the_commit(page: Page) -> None:
+    """Catches: a discarded guess that waits beside the proposals, is counted as one, or can be selected too early."""
+    record = tree_record()
+    record["rounds"][0]["nodes"]["verdict"] = [
+        "rejected", "rejected", "accepted", "discarded", "rejected", "accepted", "discarded",
+    ]  # fmt: skip
+    for event in page.evaluate(MOMENTS, [record, 1]):
+        told = "discarded" if event["phase"] == "committed" else "absent"
+        assert [event["verdicts"][node] for node in (3, 6)] == [told, told]
+    open_player(page, traces=[{"label": "one", "trace": record}], cursor={"round": 1, "step": 0, "node": 3})
+    box = page.locator(".player")
+    assert box.locator(".tree [data-node]").count() == 5
+    assert box.locator("[data-node='3'], [data-node='6']").count() == 0
+    assert "drafted 5 tokens" in (page.locator(".transcript").text_content() or "")
+    box.press("End")
+    box.press("Home")
+    box.press("ArrowDown")
+    assert box.locator(".tree [data-node='3']").count() == 1

@@ -6,7 +6,7 @@ import { knows } from "./moments.js";
 import { T } from "./text.js";
 import { createTree } from "./tree_view.js";
 
-/** @returns the view: `root`, `show(view)`, `focus(node)`, `has(element)` */
+/** @returns the view: `root`, `show(view)`, `settle()`, `focus(node)`, `has(element)` */
 export function createRound() {
   const title = el("h2", { class: "round-title" });
   const phases = el("span", { class: "phases" });
@@ -23,6 +23,8 @@ export function createRound() {
       setText(phases, round && knows(view, "times") ? phaseText(view.lanes[view.lead].lane.trace, round.index) : "");
       tree.show(view);
     },
+    /** Scroll as the drawing asked for. */
+    settle: tree.settle,
     /** Give the keyboard to the chip of `node`, if it is here. */
     focus: tree.focus,
     /** Whether the keyboard is on one of the nodes. */

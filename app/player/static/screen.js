@@ -116,6 +116,7 @@ export function createScreen(on) {
       panels.show();
       lighting.refresh();
       ribbons.forEach((each) => each.settle());
+      views.tree.settle();
     },
     /**
      * Draw a run that goes on.

@@ -187,7 +187,7 @@ export function roundOf(view, selection) {
 function allowed(view, selection) {
   const round = selection && roundOf(view, selection);
   if (!round) return false;
-  return selection.node < 0 ? ownToken(round) !== null : selection.node < round.proposals.length;
+  return selection.node < 0 ? ownToken(round) !== null : (round.proposals[selection.node]?.verdict ?? "absent") !== "absent";
 }
 
 function ownToken(round) {
@@ -197,7 +197,7 @@ function ownToken(round) {
 /** The node that tells most: the one that is judged; of a whole round where it died, else what the target added. */
 function telling(round, moment) {
   if (moment.node !== null) return moment.node;
-  if (moment.phase !== "committed") return round.proposals.length ? 0 : null;
+  if (moment.phase !== "committed") return nodesOf(round)[0] ?? null;
   const rejected = round.proposals.find((item) => item.verdict === "rejected");
   if (rejected) return rejected.node;
   return ownToken(round) ? -1 : (round.proposals[0]?.node ?? -1);
@@ -223,6 +223,6 @@ export function neighbour(view, from, direction) {
 
 /** What can be selected in a round: its proposals, then the target's own token. */
 export function nodesOf(round) {
-  const nodes = round.proposals.map((item) => item.node);
+  const nodes = round.proposals.filter((item) => item.verdict !== "absent").map((item) => item.node);
   return ownToken(round) ? [...nodes, -1] : nodes;
 }

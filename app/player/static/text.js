@@ -144,7 +144,9 @@ export const T = {
   ratio: (value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
   ratioOf: (label) => `measured speed over that of ${label}`,
   timeline: "The rounds of every lane on the recorded clocks. The slider and the keys below move through the same rounds.",
-  timelineKey: { draft: "draft", verify: "target pass", ahead: "drafted beside the pass" },
+  aheadKept: "Drafted beside the pass; nothing of it is recorded as thrown away.",
+  aheadGone: "Drafted beside the pass, and thrown away: the verdict overturned the guess.",
+  timelineKey: { draft: "draft", verify: "target pass", ahead: "drafted beside the pass", gone: "and thrown away" },
 
   roundTitle: (n) => `Round ${n}`,
   phases: (draft, verify, other, ahead) =>

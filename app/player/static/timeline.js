@@ -18,6 +18,7 @@ export function createTimeline(go) {
   const end = el("span", {});
   const key = el("span", { class: "time-key" });
   for (const [name, words] of Object.entries(T.timelineKey)) key.append(el("span", {}, el("i", { class: name }), words));
+  const asides = [...key.children].slice(-2); // shown where they occur
   const axis = el("div", { class: "time-axis" }, start, key, end);
   const root = el("div", { class: "timeline", role: "img", "aria-label": T.timeline }, names, field, axis);
   let rows = []; // per lane: its element, and the rounds that are drawn, in step with its children
@@ -71,7 +72,7 @@ export function createTimeline(go) {
       }
       field.append(line);
       names.replaceChildren(...lanes.map((lane) => el("span", { class: "time-name" }, lane.label)));
-      key.lastChild.hidden = true;
+      for (const part of asides) part.hidden = true;
     },
     /** @param {import("./state.js").View} view its `clock` is null while a run goes on */
     show(view) {
@@ -81,8 +82,9 @@ export function createTimeline(go) {
         fill(rows[at], each.rounds);
         rows[at].element.classList.toggle("leads", at === view.lead);
       });
-      const ahead = lanes.some((lane) => lane.rounds.some((round) => round.times.ahead > 0));
-      key.lastChild.hidden = !ahead;
+      const beside = view.lanes.flatMap((each) => each.rounds.filter((round) => round.times.ahead > 0)); // up to the cursor
+      asides[0].hidden = !beside.length;
+      asides[1].hidden = !beside.some(inVain);
       line.hidden = view.clock === null || whole === 0;
       if (line.hidden) return;
       const now = view.atEnd ? clocks(lanes) : view.clock;
@@ -91,14 +93,23 @@ export function createTimeline(go) {
   };
 }
 
-/** One round; its measures are seconds, the style sheet knows the axis. What was drafted beside the pass is hatched. */
+/** Whether what was drafted beside the pass came to nothing. */
+function inVain(round) {
+  return round.proposals.some((item) => item.verdict === "discarded");
+}
+
+/**
+ * One round; its measures are seconds, the style sheet knows the axis. What was drafted beside the pass is hatched,
+ * and crossed where it came to nothing.
+ */
 function block(round) {
   const { start, drafted, verified, end, ahead } = round.times;
   const made = el("i", { class: "time-round" });
   const share = (from, to) => `${end > start ? (100 * Math.min(Math.max((to - from) / (end - start), 0), 1)).toFixed(2) : 0}%`;
   made.style.cssText = `--at:${start.toFixed(6)};--for:${(end - start).toFixed(6)};--draft:${share(start, drafted)};--verify:${share(start, verified)}`;
   if (ahead > 0) {
-    const beside = el("b", { class: "time-ahead" });
+    const gone = inVain(round);
+    const beside = el("b", { class: gone ? "time-ahead gone" : "time-ahead", title: gone ? T.aheadGone : T.aheadKept });
     beside.style.cssText = `inset-inline-start:${share(start, drafted)};inline-size:${share(0, Math.min(ahead, verified - drafted))}`;
     made.append(beside);
   }

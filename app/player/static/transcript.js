@@ -18,7 +18,7 @@ export function sentenceAt(view) {
   const { lane } = view.lanes[view.lead];
   if (moment.phase === "committed") return sentenceOf(lane, current);
   const head = `Round ${current.index + 1}: `;
-  const size = current.proposals.length;
+  const size = current.proposals.filter((item) => item.verdict !== "absent").length;
   if (moment.phase === "proposed") return `${head}${whoIn(lane)} drafted ${count(size, "token")}${copiedFrom(lane, current)}.`;
   if (moment.phase === "verified") return `${head}${size ? "the target has checked the draft in one pass" : "nothing was proposed; the target made one pass"}.`;
   const fallen = current.proposals.filter((item) => moment.judged.has(item.node));

@@ -21,7 +21,7 @@ const LEAST = { column: 34, row: 15 };
 const TALL = 400; // px of height within which a tree is shown with all its numbers
 const HEIGHT = 440; // px, the box's height limit, as in tree.css
 
-/** @returns the view: `root`, `show(view)`, `focus(node)`, `has(element)` */
+/** @returns the view: `root`, `show(view)`, `settle()`, `focus(node)`, `has(element)` */
 export function createTree() {
   const route = line("route");
   const routeLine = line("route-line");
@@ -67,6 +67,7 @@ export function createTree() {
   fold.onclick = () => {
     unfolded = unfolded === shape.whole ? null : shape.whole;
     show(shown);
+    reveal(false);
   };
 
   /** @param {import("./state.js").View} view */
@@ -90,7 +91,6 @@ export function createTree() {
       reshape();
     }
     paint(view, round);
-    reveal(false);
   }
 
   /** Another set of nodes: lay them out, and bring elements and lines to their places. */
@@ -249,6 +249,8 @@ export function createTree() {
   return {
     root,
     show,
+    /** Scroll to what is told; last of all, since it makes the browser lay out what was drawn. */
+    settle: () => reveal(false),
     /** Give the keyboard to the chip of `node`, if it is here. */
     focus(node) {
       nodes.get(keyOf(node))?.chip.focus({ preventScroll: true });
