@@ -10,14 +10,18 @@ from . import links
 
 
 def pick(label: str, titles: Mapping[str, str], key: str, words: str) -> str:
-    """A selectbox kept in the address by its options' names; Streamlit's own binding would put the titles there."""
+    """A selectbox kept in the address by its options' names; Streamlit's own binding would put the titles there.
+
+    Streamlit forgets a widget while another page is shown: what was picked last is there again afterwards.
+    """
     default = next(iter(titles))
     if key not in st.session_state:
-        asked = st.query_params.get(key, default)
+        asked = st.query_params.get(key, st.session_state.get(f"last_{key}", default))
         st.session_state[key] = asked if asked in titles else default
     picked = st.selectbox(
         label, list(titles), format_func=lambda name: titles.get(name, name), key=key, help=words
     )
+    st.session_state[f"last_{key}"] = picked
     if picked == default:
         st.query_params.pop(key, None)
     elif st.query_params.get(key) != picked:
