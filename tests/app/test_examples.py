@@ -35,7 +35,11 @@ def test_the_lessons_show_what_they_are_there_to_show() -> None:
         assert text[name] != text[f"{name}-plain"]
     assert found["lossy"].lanes[-1].lossy and not found["fork"].lanes[-1].lossy
     headers = {name: Trace.from_json(routes.recorded()[name].read_bytes()).header for name in found}
-    greedy = [example for name, example in found.items() if headers[name].settings["temperature"] == 0]
+    greedy = [
+        example
+        for name, example in found.items()
+        if name != "lossy" and headers[name].settings["temperature"] == 0
+    ]
     assert len(greedy) > 10
     for example in greedy:
         assert len({tuple(text[name]) for name in example.files}) == 1, example.id
