@@ -30,7 +30,7 @@ POLICY_OPTIONS: dict[str, dict[str, Any]] = {
 
 @cache
 def whole(architecture: str, device: str = "cpu", vocabulary: int = 97) -> sd.Models:
-    """A tiny target with all that a proposer may need: a draft that agrees in part, and random heads."""
+    """A tiny target with all that a proposer may need: two drafts, one that agrees in part, and random heads."""
     target = build(architecture, vocab_size=vocabulary)
     draft = like(target, architecture, vocab_size=vocabulary)
     heads = {"medusa": medusa_heads(vocabulary), "eagle": eagle_head(vocabulary)}
@@ -38,6 +38,7 @@ def whole(architecture: str, device: str = "cpu", vocabulary: int = 97) -> sd.Mo
         Letters(vocabulary),
         HubModel("tiny target", target.to(device)),
         HubModel("tiny draft", draft.to(device)),
+        larger_draft=HubModel("tiny larger draft", target.to(device)),
     )
     moved = {name: head.to(device) for name, head in heads.items()}
     return replace(models, heads=moved, device=str(torch.device(device).type))

@@ -25,6 +25,7 @@ PROMPT = [0, 1, 2, 0, 1, 0]  # repeats itself, so that prompt lookup finds somet
 
 target = wavering(3, seed=11)
 SCRIPTED = scripted(target, mixture(target, wavering(3, seed=12), 0.6))
+SCRIPTED.larger_draft = scripted(target, mixture(target, wavering(3, seed=12), 0.8)).draft
 SCRIPTED_LAW = exact_law(target, PROMPT, LENGTH, Warp(1.0))
 REAL = whole("llama", vocabulary=3)
 

@@ -21,6 +21,7 @@ from .matrix import POLICY_OPTIONS, option_sets, proposals, whole
 
 _target = wavering(7, seed=5)
 SCRIPTED = scripted(_target, mixture(_target, wavering(7, seed=6), 0.5), eos=[3])
+SCRIPTED.larger_draft = scripted(_target, mixture(_target, wavering(7, seed=6), 0.7)).draft
 
 
 def examples(count: int) -> Any:
