@@ -43,7 +43,6 @@ class _Prompt(BaseModel):
     text: str = Field(min_length=1, max_length=MAX_PROMPT)
     look_for: str = Field(min_length=1, max_length=400)
     kind: Literal["verbatim edit", "conversion"] | None = None  # parts of the family 'copy'
-    slower: str | None = None  # a proposer that loses time here
 
 
 class _File(BaseModel):

@@ -60,11 +60,10 @@ def repeated(ids: Sequence[int], size: int = 8) -> float:
 
 @dataclass(frozen=True)
 class Prompt:
-    """A shipped prompt: `kind` parts verbatim edits from conversions; `slower` names a proposer that loses here."""
+    """A shipped prompt: `kind` parts verbatim edits from conversions."""
 
     case: Case
     kind: str
-    slower: str
     repeated: float
     tokens: int
 
@@ -82,8 +81,7 @@ def read_prompts(models: sd.Models, folder: Path) -> list[Prompt]:
         for prompt in content["prompt"]:
             ids = sd.decode(models, prompt["text"], plain).token_ids
             case = Case(family, prompt["name"], prompt["text"])
-            given = prompt.get("kind", ""), prompt.get("slower", "")
-            found.append(Prompt(case, *given, repeated(ids), len(ids)))
+            found.append(Prompt(case, prompt.get("kind", ""), repeated(ids), len(ids)))
     return found
 
 
@@ -239,5 +237,5 @@ def losses(rows: list[Measured], prompts: list[Prompt]) -> list[dict[str, Any]]:
         slow = {label: line(rows, [name], label)["speedup"] for label in labels}
         slow = {label: value for label, value in slow.items() if value < 1.0}
         if slow:
-            found.append({"family": name[0], "name": name[1], "said": prompt.slower, "lanes": slow})
+            found.append({"family": name[0], "name": name[1], "lanes": slow})
     return found
