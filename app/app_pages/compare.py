@@ -9,6 +9,7 @@ from app.compare import editor, form, race, result
 from app.glossary import TERMS, define
 from app.runs import Busy, Desk
 from app.text import plain
+from app.waiting import waiting
 from app.widgets import number
 from specdec_core.errors import SpecdecError
 
@@ -98,7 +99,7 @@ stop_slot.button(
     disabled=not (active and shown is desk.run),
     help="End the run within one round; what was decoded until then stays.",
 )
-race.waiting(shown)
+waiting(shown)
 if shown is None:
     if "run" in st.query_params:
         st.info(

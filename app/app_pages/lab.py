@@ -11,6 +11,7 @@ from app.routes import recorded
 from app.runs import Busy, Desk
 from app.stage import HERE, draw
 from app.text import plain
+from app.waiting import waiting
 from specdec_core.errors import SpecdecError
 from specdec_core.rules import RULES
 
@@ -115,21 +116,7 @@ if shown is None and "run" in st.query_params:
     )
 
 
-@st.fragment(run_every=0.5 if active else None)
-def waiting() -> None:
-    """What stands before the first token: the models' download, the line. Notices when the run is over."""
-    if shown is not None and active:
-        if shown.finished:
-            st.rerun()
-        if shown.state == "loading":
-            status = services.shelf().status(shown.request.choice)
-            st.progress(status.fraction or 0.0, text=plain(status.text or "Waiting for the models") + "…")
-        elif shown.state == "queued" and shown.place:
-            ahead = "one run is" if shown.place == 1 else f"{shown.place} runs are"
-            st.info(f"Waiting in line: {ahead} ahead of yours.", icon=":material/hourglass_top:")
-
-
-waiting()
+waiting(shown)
 if shown is None and (status := services.shelf().status(Choice())).state == "failed":
     st.error(plain(status.text), icon=":material/error:")
 if shown is not None and shown.error:

@@ -8,7 +8,6 @@ import streamlit as st
 
 from specdec_core.trace import Trace
 
-from .. import services
 from ..player import CURSOR
 from ..run import Run
 from ..stage import HERE, draw
@@ -24,26 +23,6 @@ def forget_cursor() -> None:
     """Take the player's cursor out of the address."""
     for key in CURSOR:
         st.query_params.pop(key, None)
-
-
-def waiting(shown: Run | None) -> None:
-    """What stands before the first token: the models' download, the line. Notices when the run is over."""
-    active = shown is not None and not shown.finished
-
-    @st.fragment(run_every=0.5 if active else None)
-    def wait() -> None:
-        if shown is None or not active:
-            return
-        if shown.finished:
-            st.rerun()
-        if shown.state == "loading":
-            status = services.shelf().status(shown.request.choice)
-            st.progress(status.fraction or 0.0, text=plain(status.text or "Waiting for the models") + "…")
-        elif shown.state == "queued" and shown.place:
-            ahead = "one run is" if shown.place == 1 else f"{shown.place} runs are"
-            st.info(f"Waiting in line: {ahead} ahead of yours.", icon=":material/hourglass_top:")
-
-    wait()
 
 
 @st.fragment

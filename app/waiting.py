@@ -1,0 +1,29 @@
+"""What stands on a page while its run has not begun to write: the download of the models, the place in line."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from . import services
+from .run import Run
+from .text import plain
+
+
+def waiting(shown: Run | None) -> None:
+    """What stands before the first token: the models' download, the line. Notices when the run is over."""
+    active = shown is not None and not shown.finished
+
+    @st.fragment(run_every=0.5 if active else None)
+    def wait() -> None:
+        if shown is None or not active:
+            return
+        if shown.finished:
+            st.rerun()
+        if shown.state == "loading":
+            status = services.shelf().status(shown.request.choice)
+            st.progress(status.fraction or 0.0, text=plain(status.text or "Waiting for the models") + "…")
+        elif shown.state == "queued" and shown.place:
+            ahead = "one run is" if shown.place == 1 else f"{shown.place} runs are"
+            st.info(f"Waiting in line: {ahead} ahead of yours.", icon=":material/hourglass_top:")
+
+    wait()
