@@ -20,6 +20,7 @@ page = st.navigation(
     [
         st.Page("app_pages/lab.py", title="Lab", icon=":material/science:", url_path="lab", default=True),
         st.Page("app_pages/compare.py", title="Compare", icon=":material/view_week:", url_path="compare"),
+        st.Page("app_pages/course.py", title="Course", icon=":material/school:", url_path="course"),
         st.Page("app_pages/library.py", title="Library", icon=":material/inventory_2:", url_path="library"),
     ],
     position="top",

@@ -4,6 +4,7 @@ Every case (a prompt, or a repeat on one prompt) gives one ratio of two lanes' s
 estimate, a bootstrap over cases its 95 % interval, and an exact sign test guards against too few cases: a difference
 is called clear only where the interval leaves out 1 and the test's chance is at most 5 %, for which at least six cases
 are needed. Every pair is judged by itself; with many lanes one in twenty may look clear by luck.
+Repeats of one prompt differ by the clock alone, so their interval is narrow and holds for that prompt.
 """
 
 from __future__ import annotations
@@ -172,7 +173,9 @@ def _sentence(best: int, pairs: Sequence[Pair], unit: Unit, labels: Sequence[str
             if pairs[0].cases != 1
             else f"{labels[best]} came out ahead of {names}, but one {unit} is too little to tell"
         )
-    where = "" if unit == "prompt" else " This is about one prompt only."
+    where = "" if unit == "prompt" else (
+        " This is one prompt, repeated: the interval says how steady the clock is, and nothing about other prompts."
+    )
     return "; ".join(said) + "." + where
 
 

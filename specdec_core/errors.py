@@ -27,15 +27,21 @@ class TraceError(SpecdecError):
 
 def sentence(error: ValidationError) -> str:
     """The first problem of a pydantic `error` as one sentence, the number of further ones at its end."""
-    problems = error.errors(include_url=False, include_context=False)
-    first = problems[0]
-    where = ".".join(str(part) for part in first["loc"]) or "the input"
-    try:
-        given = repr(first.get("input"))
-    except RecursionError:
-        given = "something nested too deeply"
-    if len(given) > 60:
-        given = given[:57] + "…"
-    message = first["msg"].removeprefix("Value error, ")
-    more = f" ({len(problems) - 1} more of this kind)" if len(problems) > 1 else ""
-    return f"{where}: {message[:1].lower()}{message[1:]}, got {given}{more}."
+    (_, first), *others = sentences(error)
+    return f"{first} ({len(others)} more of this kind)." if others else f"{first}."
+
+
+def sentences(error: ValidationError) -> list[tuple[tuple[str | int, ...], str]]:
+    """Where each problem of a pydantic `error` is, and a sentence about it, without its full stop."""
+    found = []
+    for problem in error.errors(include_url=False, include_context=False):
+        where = ".".join(str(part) for part in problem["loc"]) or "the input"
+        try:
+            given = repr(problem.get("input"))
+        except RecursionError:
+            given = "something nested too deeply"
+        if len(given) > 60:
+            given = given[:57] + "…"
+        message = problem["msg"].removeprefix("Value error, ")
+        found.append((problem["loc"], f"{where}: {message[:1].lower()}{message[1:]}, got {given}"))
+    return found

@@ -2,7 +2,8 @@
 
 The sizes come from the loaded models, the numbers of rows from the record. Not in the ledger: activations inside a
 pass, the probabilities a rule computes from the logits, and the record itself. Where the models are no longer loaded
-nothing is estimated in their place.
+nothing is estimated in their place. An encoder–decoder keeps the encoded prompt and, for the cross-attention of each
+decoder layer, keys and values of it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from .errors import SettingsError
+from .encdec import EncoderDecoder
 from .judges import size_of
 from .models import Model, Models
 from .packed import _Packed
@@ -93,6 +95,16 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
             reserved,
             f"Reserved for {capacity:,} tokens as well.",
         ),
+        *(
+            Line(
+                f"{whose} encoded prompt",
+                _encoded_bytes(model, len(header.prompt_ids)),
+                "exact",
+                f"Of the prompt's {len(header.prompt_ids):,} tokens: the encoder's output, and keys and values of it in "
+                "every decoder layer.",
+            )
+            for whose, model in (("Target's", models.target), ("Draft's", draft))
+        ),
         Line(
             "EAGLE head's keys and values",
             _eagle_bytes(models, settings, capacity) if "eagle" in kind.needs else 0,
@@ -137,6 +149,14 @@ def _module_bytes(module: Any) -> int:
         return 0
     tensors = {id(tensor): int(tensor.nbytes) for tensor in (*module.parameters(), *module.buffers())}
     return sum(tensors.values())
+
+
+def _encoded_bytes(model: Model | None, source: int) -> int:
+    """Bytes that an encoder–decoder keeps of a prompt of `source` tokens; 0 for models without an encoder."""
+    if not isinstance(model, EncoderDecoder):
+        return 0
+    hidden = int(model.model.config.d_model) * model.model.dtype.itemsize
+    return source * (model.kv_bytes + hidden)
 
 
 def _packed_bytes(module: Any) -> int:

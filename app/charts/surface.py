@@ -42,7 +42,7 @@ class Point:
     gamma: int
     measured: float
     draft_s: float  # one draft pass
-    overhead_s: float  # of a round beyond that of a plain one
+    overhead_s: float  # of a round beyond that of a plain one, draft passes that led to no guess among it
     curve: Mapping[int, float]  # T(n), with the overhead that plain decoding has as well
 
     @property
@@ -112,14 +112,17 @@ def point(traces: Sequence[Trace], lane: int, curve: Mapping[int, float] | None 
     widths = dict(curve) if curve is not None else widths_seen(traces)
     if modelled is None or measured is None or widths.get(1, 0.0) <= 0.0:
         return None
-    drafted = other.draft_passes or other.proposed
+    # A round may take a pass more than it has guesses, never less; a lookup makes none and is priced by the guess.
+    drafted = max(other.draft_passes, other.proposed)
+    draft_s = other.draft_s / drafted
+    further = (drafted - other.proposed) / other.target_passes
     around = plain.other_s / plain.target_passes
     return Point(
         alpha=modelled.alpha,
         gamma=modelled.gamma,
         measured=measured,
-        draft_s=other.draft_s / drafted,
-        overhead_s=max(0.0, other.other_s / other.target_passes - around),
+        draft_s=draft_s,
+        overhead_s=max(0.0, other.other_s / other.target_passes - around) + further * draft_s,
         curve={width: seconds + around for width, seconds in widths.items()},
     )
 

@@ -57,13 +57,20 @@ def verdicts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> Non
     st.markdown("**Why faster, why slower?**")
     for number, trace in zip(numbers[1:], traces[1:], strict=True):
         found = why(traces[0], trace)
-        words = found.sentence if found else "Too little was decoded to tell."
+        words = found.sentence if found else _untold(trace)
         if PROPOSERS[shown.request.lanes[number].proposer].unpaid:
             words += " Its drafting is not on the clock, so this is a bound, not a speedup."
         st.markdown(f"**{LETTERS[number]}** {plain(words)}")
     st.caption(
         f"{MEASURED} · τ / (1 + drafting + wider pass + the rest), in plain rounds, is the measured speedup"
     )
+
+
+def _untold(trace: Trace) -> str:
+    """Why nothing can be said about a lane's speed."""
+    if not trace.rounds and trace.stats.target_passes:
+        return "Recorded without its rounds, so where its time went is not known."
+    return "Too little was decoded to tell."
 
 
 def ledgers(shown: Run, traces: Sequence[Trace]) -> list[list[Line] | None]:

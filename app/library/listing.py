@@ -72,8 +72,17 @@ def find(entries: Iterable[Entry], words: str, proposer: str, order: str) -> lis
 
 
 def best(entry: Entry, figure: str) -> float:
-    """The highest value of a figure in an entry's lanes; 0 where no lane has one."""
-    return max((getattr(lane, figure) or 0.0 for lane in entry.guessing), default=0.0)
+    """The highest value of a figure in an entry's lanes; 0 where no lane has one.
+
+    Drafting that is on no clock, as the oracle's, makes a bound and not a measured speedup.
+    """
+    lanes = [lane for lane in entry.guessing if figure != "speedup" or not _unpaid(lane)]
+    return max((getattr(lane, figure) or 0.0 for lane in lanes), default=0.0)
+
+
+def _unpaid(lane: Summary) -> bool:
+    kind = PROPOSERS.get(lane.proposer)
+    return kind is not None and kind.unpaid
 
 
 def _text(entry: Entry) -> str:

@@ -213,6 +213,22 @@ def test_the_surface_is_the_formula_and_the_point_the_measurement(traces: list[T
     assert found is not None and found.curve[1] == pytest.approx(1.75) and given.figure.data
 
 
+def test_the_surface_prices_the_draft_passes_that_were_recorded(traces: list[Trace]) -> None:
+    """A drafter that reads on after its last guess makes γ + 1 passes for γ guesses, at every γ. By hand: T(n) = 10 + n,
+    a pass 0.5 s, 0.75 s around each round. Catches: γ passes of the price of γ + 1."""
+    timed = [clock(trace, 1.0, 0.5 if lane else 0.0) for lane, trace in enumerate(traces)]
+    before = surface.point(timed[:2], 1)
+    stats = timed[1].stats
+    further = stats.target_passes
+    more = replace(stats, draft_passes=stats.proposed + further, draft_s=stats.draft_s + 0.5 * further)
+    found = surface.point([timed[0], replace(timed[1], stats=more)], 1)
+    assert before is not None and found is not None
+    assert found.draft_s == pytest.approx(0.5)
+    for gamma in (1, 4, 9):
+        won = (gamma + 1) * 11.75  # seconds of plain decoding that a round saves at α = 1
+        assert won / found.modelled(1.0, gamma) == pytest.approx(won / before.modelled(1.0, gamma) + 0.5)
+
+
 def test_only_lanes_the_formula_speaks_of_have_a_surface(traces: list[Trace]) -> None:
     """Trees, and lanes that rarely draft γ tokens, are none of the theorem's."""
     assert surface.point(traces, 3) is None

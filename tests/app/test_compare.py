@@ -445,7 +445,7 @@ def test_repeats_bring_a_spread_and_advice(fresh: Runs, monkeypatch: pytest.Monk
     assert [row.error for row in job.rows] == [None] * 21
     shown = next(element.proto.body for element in at.get("html") if "sd-table" in element.proto.body)
     assert "in 7 repeats" in shown
-    assert "This is about one prompt only" in words(at).replace("\\", "")
+    assert "nothing about other prompts" in words(at).replace("\\", "")
     press(at, "go")  # another run: the repeats were not of it
     assert "repeats" not in at.query_params
     finish(at, fresh)
@@ -474,6 +474,23 @@ def test_why_and_where_they_part_stand_below_the_race(fresh: Runs) -> None:
     buttons[0].click().run()
     assert not at.exception
     assert (param(at, "lead"), param(at, "round")) == ("2", str(spots[0].rounds[1] + 1))
+
+
+def test_a_lane_without_rounds_is_not_called_too_short(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches: “too little was decoded” over 40 tokens of which only the record is missing."""
+    from dataclasses import replace
+
+    from app.run import Run
+
+    at = raced_page(opened(tokens="40"), fresh)
+    run = fresh.get(param(at, "run"))
+    assert run is not None
+    bare = {lane: replace(trace, rounds=[]) if lane == 1 else trace for lane, trace in run.traces.items()}
+    monkeypatch.setattr(Run, "traces", property(lambda run: bare))
+    at.run()
+    assert not at.exception
+    told = words(at).replace("\\", "")
+    assert "**B** Recorded without its rounds" in told and "Too little was decoded" not in told
 
 
 def test_a_preset_sets_lanes_prompt_and_temperature(fresh: Runs) -> None:

@@ -213,6 +213,17 @@ def test_orders_sort_by_what_they_say_and_put_what_has_no_figure_last() -> None:
     }
 
 
+@pytest.mark.parametrize("unpaid", ["oracle", "you"])
+def test_a_bound_is_no_measured_speedup_in_the_order(unpaid: str) -> None:
+    """Catches: the oracle, whose guesses cost nothing, on top of everything that was measured."""
+    bound = entry("bound", proposer=unpaid, speedup=9.0, tokens_per_pass=5.0)
+    slow = entry("slow", speedup=0.5)
+    both = Entry("both", "both", "a prompt", 0.0, (*bound.lanes, *entry("x", speedup=0.7).lanes))
+    order = listing.find([bound, slow, both], "", "any", "speedup")
+    assert [found.key for found in order] == ["both", "slow", "bound"]
+    assert listing.find([slow, bound], "", "any", "tokens-per-pass")[0] is bound  # passes were counted
+
+
 def test_only_runs_of_one_prompt_stand_side_by_side_and_never_with_another_s_baseline() -> None:
     one, same, other = entry("a"), entry("b"), entry("c", prompt="another")
     plain = entry("d", proposer="none")

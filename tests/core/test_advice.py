@@ -78,7 +78,7 @@ def test_a_clear_winner_is_named_with_its_counts() -> None:
     assert (pair.wins, pair.cases) == (9, 10)
     assert found.sentence.startswith("Draft is faster than Plain in 9 of 10 prompts (1.2")
     assert f"{pair.low:.2f} to {pair.high:.2f}" in found.sentence
-    assert "one prompt only" not in found.sentence
+    assert "repeated" not in found.sentence
 
 
 def test_the_third_lane_that_is_too_close_is_said_to_be_so() -> None:
@@ -100,7 +100,8 @@ def test_fewer_than_six_cases_never_tell(cases: int) -> None:
     assert found is not None
     assert found.best == 1 and not found.clear
     assert "too little to tell" in found.sentence
-    assert found.sentence.endswith("This is about one prompt only.")
+    assert "one prompt, repeated" in found.sentence
+    assert found.sentence.endswith("nothing about other prompts.")
     assert advice.advise(rows({0: [10.0] * 6, 1: [100.0] * 6}, prompts=False), LABELS).clear  # type: ignore[union-attr]
 
 

@@ -11,7 +11,10 @@ from torch import Tensor
 import specdec_core as sd
 from specdec_core import testing
 from specdec_core.cache import KVLayer, KVMemory
+from specdec_core.encdec import EncoderDecoderReader
 from specdec_core.ledger import Line, ledger, total
+
+from .tiny_t5 import pair_t5
 
 LANES = {
     "plain": sd.Settings(proposer="none", max_new_tokens=24),
@@ -126,6 +129,36 @@ def test_logits_and_waste_are_those_of_the_passes(
     assert lines["Logits of the widest pass"] == largest[0] > 0
     assert lines.get("Wasted on guesses that fell", 0) == worst[0] * models.target.kv_bytes
     assert (worst[0] > 0) == (lane != "plain")
+
+
+@pytest.mark.parametrize("lane", ["plain", "draft"])
+def test_an_encoder_decoder_keeps_its_encoded_prompt(
+    seen: Seen, lane: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tensors that the readers hold of the source, each once: the encoder's output, and cross-attention's keys and
+    values in all decoder layers, of the target and of the draft. Catches: a memory that only the decoder's text fills."""
+    readers: list[EncoderDecoderReader] = []
+    encode = EncoderDecoderReader._encode
+
+    def watch(reader: EncoderDecoderReader) -> None:
+        encode(reader)
+        if reader not in readers:
+            readers.append(reader)
+
+    monkeypatch.setattr(EncoderDecoderReader, "_encode", watch)
+    models = pair_t5("t5")
+    lines = named(ledger(sd.decode(models, "abcabcde", LANES[lane].but(max_new_tokens=12)), models))
+    held = []
+    for reader in readers:
+        tensors = {reader._encoded.last_hidden_state}  # type: ignore[union-attr]
+        for layer in reader._cache.cross_attention_cache.layers:
+            tensors |= {layer.keys, layer.values}
+        held.append(sum(tensor.nbytes for tensor in tensors))
+    names = ["Target's encoded prompt", "Draft's encoded prompt"][: len(readers)]
+    assert len(readers) == (2 if lane == "draft" else 1)
+    assert sorted(lines[name] for name in names) == sorted(held) and min(held) > 0
+    booked = sum(size for name, size in lines.items() if name.endswith("keys and values"))
+    assert booked == seen.bytes() > 0  # the decoder's own, as for any model
 
 
 def test_the_total_leaves_shares_out_and_labels_what_is_assumed(models: sd.Models) -> None:

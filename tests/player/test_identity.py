@@ -1,5 +1,5 @@
 """What is on screen follows from the trace up to the cursor and from nothing else: neither from the way there nor from
-what comes later. Held for every bundled trace, event by event in its first and last rounds."""
+what comes later. Held for every bundled trace: the way there and back for each of its events."""
 
 from __future__ import annotations
 
@@ -20,16 +20,15 @@ TRACES = Path(__file__).resolve().parent.parent.parent / "assets" / "traces"
 POISON = 999_999
 Record = dict[str, Any]
 
-EDGE = 40  # events walked from each end of a trace; most traces are seen whole
 SHARES = 6  # tests over which the traces are spread, so that one that fails names few
 
-# Walks by keys through the first and the last events and back; says where the page was not the same both ways. Pages
-# are compared by a hash, as hundreds of them would not fit into the memory of a small machine.
-WALK = """most => {
+# Walks by keys through all events and back, and through all rounds and back; says where the page was not what it had
+# been. Pages are compared by a hash, as thousands of them would not fit into the memory of a small machine.
+WALK = """() => {
   const box = shadow.querySelector(".player");
   const press = (key) => box.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
   const hash = () => {
-    const text = box.outerHTML;
+    const text = `${box.outerHTML} ${shadow.querySelector(".slider").value}`;
     let [low, high] = [0xdeadbeef, 0x41c6ce57];
     for (let at = 0; at < text.length; at += 1) {
       const code = text.charCodeAt(at);
@@ -38,23 +37,32 @@ WALK = """most => {
     }
     return `${text.length} ${low} ${high}`;
   };
-  const walk = (from, on, back) => {
-    press(from);
-    const there = [hash()];
-    while (there.length <= most) {
+  const differ = [];
+  const check = (seen, way) => hash() === seen || differ.push(`${way}: ${shadow.querySelector(".where").textContent}`);
+  const walk = (on, back) => {
+    press("Home");
+    const seen = [hash()];
+    for (;;) {
       press(on);
       const now = hash();
-      if (now === there[there.length - 1]) break;
-      there.push(now);
+      if (now === seen.at(-1)) break;
+      seen.push(now);
     }
-    const differ = [];
-    for (let at = there.length - 1; at >= 0; at -= 1) {
-      if (hash() !== there[at]) differ.push(`${from} ${at}: ${shadow.querySelector(".where").textContent}`);
+    for (let at = seen.length - 1; at >= 0; at -= 1) {
+      check(seen[at], `${back} to ${at}`);
       press(back);
     }
-    return { events: there.length, distinct: new Set(there).size, differ };
+    press("End");
+    check(seen.at(-1), "End");
+    press("Home");
+    check(seen[0], "Home");
+    return seen;
   };
-  return [walk("Home", "ArrowRight", "ArrowLeft"), walk("End", "ArrowLeft", "ArrowRight")];
+  const events = walk("ArrowRight", "ArrowLeft");
+  const rounds = walk("ArrowDown", "ArrowUp");
+  const known = new Set(events);
+  rounds.forEach((page, at) => known.has(page) || differ.push(`round ${at}: no event looks like it`));
+  return { events: events.length, distinct: known.size, rounds: rounds.length, differ };
 }"""
 PAGE = "() => shadow.querySelector('.player').outerHTML"
 
@@ -93,15 +101,16 @@ def test_every_event_looks_the_same_there_and_back(page: Page, share: int) -> No
     page.set_default_timeout(60_000)
     for name in bundled()[share::SHARES]:
         lanes = lanes_of(name)
-        show(page, lanes)
-        events = 1 + sum(moments(lanes[-1], number) for number in range(len(lanes[-1]["rounds"])))
-        for walked in page.evaluate(WALK, EDGE):
-            assert walked["differ"] == [], name
-            assert walked["distinct"] == walked["events"], name
-            if events <= EDGE:  # one more where another lane ends later
-                assert walked["events"] - events in (0, 1), name
-            else:
-                assert walked["events"] == EDGE + 1, name
+        for lead, lane in enumerate(lanes):  # the plain lane is a bundled trace too
+            show(page, lanes, lead=lead)
+            walked = page.evaluate(WALK)
+            assert walked["differ"] == [], (name, lead)
+            assert walked["distinct"] == walked["events"], (name, lead)
+            rounds = len(lane["rounds"])
+            later = walked["rounds"] - 1 - rounds  # one more where another lane ends later
+            assert later in (0, 1), (name, lead)
+            events = 1 + sum(moments(lane, number) for number in range(rounds))
+            assert walked["events"] == events + later, (name, lead)
 
 
 def poisoned(lanes: list[Record], number: int, step: int | None) -> list[Record]:

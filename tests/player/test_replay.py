@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
-from tests.player.conftest import Server, open_player
+from tests.player.conftest import Server, data, open_player
 from tests.player.samples import WORDS, long_trace, plain_trace, spec_trace
 
 pytestmark = pytest.mark.browser
@@ -170,6 +170,22 @@ def test_keys(page: Page) -> None:
     expect(page.locator("dialog")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.locator("dialog")).to_be_hidden()
+
+
+def test_nothing_can_be_pressed_before_the_record_has_come(page: Page) -> None:
+    """Catches: a button that is seen while the record is read, swallows the press, and jumps away below the pointer."""
+    held: list[Route] = []
+    page.route("**/traces/spec.json", lambda route: held.append(route))
+    page.evaluate("data => open_player(data)", data(cursor={"round": None, "node": None}))
+    expect(page.get_by_text("Reading the record of the run.")).to_be_visible()
+    while not held:
+        page.wait_for_timeout(20)
+    assert page.locator(".player").locator("button, input, select, summary").locator("visible=true").count() == 0
+    held[0].continue_()
+    page.locator(".control.first").click()
+    expect(page.locator(".where")).to_have_text("The prompt, before round 1")
+    page.locator(".control.next").click()
+    expect(page.locator(".where")).to_have_text(f"Round 1 of {len(spec_trace().rounds)}")
 
 
 def test_keys_elsewhere_are_left_alone(page: Page) -> None:

@@ -36,7 +36,7 @@ export function createScreen(on) {
   const picture = createPicture({ text: { root: laneBox }, ...views }, { titles: T.view, where: () => moment });
   controls.root.append(picture.root);
   const detail = el("div", { class: "detail" }, transcript.root, panels.root);
-  const stage = el("div", { class: "stage" }, score.root, laneBox, question.root, timeline.root, controls.root, detail);
+  const stage = el("div", { class: "stage", hidden: true }, score.root, laneBox, question.root, timeline.root, controls.root, detail);
   const box = el("div", { class: "player", tabindex: 0, role: "group", "aria-label": T.player }, notice, stage, help.root);
   const lighting = createLighting(box);
   let ribbons = [];

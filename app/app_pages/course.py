@@ -1,0 +1,37 @@
+"""The course: its lessons in a row, and the one that the address names, step by step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from app.course import overview, progress, reading, steps
+from app.course.words import Words
+from app.text import plain
+
+languages = reading.languages()
+asked = st.query_params.get("lang", languages[0])
+language = asked if asked in languages else languages[0]
+words = Words(language, reading.FOLDER)
+listed = overview.listed(language, st.query_params.get("order", ""))
+
+st.html(Path(overview.__file__).with_name("course.css"))
+overview.rail(listed, words)
+key = st.query_params.get("lesson")
+lesson, problems = reading.read(language, key) if key else (None, [])
+if key and lesson is None:
+    if problems:
+        st.error(words("course.broken"), icon=":material/report:")
+        for problem in problems:
+            st.markdown(f"- {plain(str(problem))}")
+    else:
+        st.warning(words("course.unknown", name=plain(key[:40])), icon=":material/search_off:")
+if lesson is None:
+    overview.draw(listed, words)
+else:
+    st.caption(words("course.lesson", number=lesson.number))
+    st.title(lesson.front.title, anchor=False)
+    steps.draw(lesson, words)
+    if progress.here().of(lesson.id).done:
+        overview.onward(lesson.id, listed, words)

@@ -1,0 +1,147 @@
+"""What a lesson is: the form of its front matter, and the sections of its text. `reading` fills both from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SECTIONS = ("hook", "predict", "watch", "change", "explain", "code", "check", "lab")
+STEPS = ("predict", "watch", "change", "explain", "code", "check", "lab")  # the hook opens the first
+MOST_WORDS = 90  # on one screen
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=40)]
+Expression = Annotated[str, Field(min_length=1, max_length=200)]
+Misconception = Annotated[str, Field(pattern=r"^M(1[0-2]|[1-9])$")]
+
+
+class Strict(BaseModel):
+    """A part of the front matter; what it does not know is a mistake."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Picture(Strict):
+    """A picture of `pictures/` by its name, and what it is to show."""
+
+    picture: str
+    given: dict[str, Any] = Field({}, alias="with")
+
+
+class Predict(Strict):
+    """How the prediction is asked for, and how the core finds the right one.
+
+    `choice` and `several`: `right` says for each option of the text, by its key, when it is right (of a choice exactly
+    one is). `number`: `answer` is computed; a prediction within `tolerance` of it, as a share, counts as right.
+    """
+
+    kind: Literal["choice", "several", "number"] = "choice"
+    right: dict[str, Expression] = {}
+    answer: Expression | None = None
+    low: float = 0.0
+    high: float = 100.0
+    step: float = 1.0
+    tolerance: float = Field(0.1, ge=0.0, le=1.0)
+    picture: Picture | None = None
+    """What is looked at while predicting; it must not give the answer away."""
+
+
+class Explain(Strict):
+    """One formula in LaTeX; the text's items explain its terms."""
+
+    formula: str = Field(min_length=1, max_length=300)
+    picture: Picture | None = None
+
+
+class Code(Strict):
+    """The source that ran: a function, method or class of the core, and for each item of the text the line it is about.
+
+    `lights` maps the item's key to a piece of text that stands in exactly one line of the source.
+    """
+
+    of: str = Field(pattern=r"^specdec_core(\.\w+)*:\w+(\.\w+)*$")
+    lights: dict[str, str] = Field(min_length=1)
+
+
+class Check(Strict):
+    """The question at the end: `right` as in a prediction by choice; wrong options may name what they mistake."""
+
+    right: dict[str, Expression] = Field(min_length=2)
+    mistakes: dict[str, Misconception] = {}
+
+
+class Lab(Strict):
+    """A page of the app and the settings in its address."""
+
+    page: Literal["lab", "compare", "library"] = "lab"
+    settings: dict[str, str | int | float] = {}
+
+
+class Front(Strict):
+    """The front matter of a lesson."""
+
+    title: str = Field(min_length=1, max_length=60)
+    minutes: float = Field(ge=1.5, le=6)
+    misconceptions: list[Misconception] = []
+    given: dict[str, Any] = {}
+    """Numbers and lists that the text and the pictures take as given."""
+    facts: dict[str, Expression] = {}
+    """Names for what the core computes; later ones may use earlier ones and what is given."""
+    predict: Predict
+    watch: Picture
+    change: Picture
+    explain: Explain
+    code: Code
+    check: Check
+    lab: Lab
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One entry of a section's list: `- key: text`, and the quoted lines below it."""
+
+    text: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One part of a lesson's text, numbers filled in: Markdown, and its list by key."""
+
+    prose: str
+    items: Mapping[str, Item]
+
+    def words(self) -> int:
+        """Words the learner sees at once: the prose, the list, and the longest of its notes."""
+        notes = max((len(item.note.split()) for item in self.items.values()), default=0)
+        return len(self.prose.split()) + sum(len(item.text.split()) for item in self.items.values()) + notes
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """A lesson that can be given."""
+
+    id: str
+    number: str
+    """What stands before its title: 0, 6a; the beginning of the file's name."""
+    front: Front
+    sections: Mapping[str, Section]
+    facts: Mapping[str, Any]
+    right: Mapping[str, frozenset[str]]
+    """The keys of the right options of `predict` and `check`."""
+    answer: float | None
+    """The right number, where a number is predicted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A mistake in a lesson's file: where it is, what it is and what to do, in one sentence."""
+
+    file: str
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.file}, line {self.line}: {self.message}"

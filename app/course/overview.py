@@ -1,0 +1,116 @@
+"""Which lessons are there, and how far is this learner? The list beside a lesson, and the course's first screen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from ..player import CURSOR
+from ..text import plain
+from . import progress, reading
+from .words import Words
+
+MARKS = {"done": "✓", "begun": "◐", "new": "○"}
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A lesson in the list."""
+
+    id: str
+    number: str
+    title: str
+    minutes: float
+
+
+def listed(language: str, order: str) -> list[Listed]:
+    """The lessons in their order, or those that a link names in its own."""
+    found = {
+        key: Listed(key, number, title, minutes) for number, key, title, minutes in reading.titles(language)
+    }
+    wanted = [key for key in order.split(",") if key in found]
+    return [found[key] for key in dict.fromkeys(wanted)] if wanted else list(found.values())
+
+
+def state(key: str) -> str:
+    """How far a lesson has come: done, begun or new."""
+    mine = progress.here().lessons.get(key)
+    if mine is None or (mine.predict is None and not mine.done):
+        return "new"
+    return "done" if mine.done else "begun"
+
+
+def open_lesson(key: str | None) -> None:
+    """Show a lesson from its beginning; the list of all, without one."""
+    for name in (*CURSOR, "at", "lesson"):
+        st.query_params.pop(name, None)
+    if key is not None:
+        st.query_params["lesson"] = key
+
+
+def rail(lessons: list[Listed], words: Words) -> None:
+    """The lessons beside the page, each with how far it has come."""
+    with st.sidebar:
+        st.button(
+            words("course.overview"), on_click=open_lesson, args=(None,), type="tertiary", key="course-all"
+        )
+        for each in lessons:
+            here = st.query_params.get("lesson") == each.id
+            st.button(
+                f"{MARKS[state(each.id)]} {each.number} {plain(each.title)}",
+                on_click=open_lesson,
+                args=(each.id,),
+                type="secondary" if here else "tertiary",
+                key=f"rail-{each.id}",
+                help=words(f"course.{state(each.id)}"),
+            )
+
+
+def draw(lessons: list[Listed], words: Words) -> None:
+    """The first screen: what the course is, the lessons, what can be taken home."""
+    st.title(words("course.title"), anchor=False)
+    st.markdown(words("course.about"))
+    with st.grid("auto", min_column_width=260, gap="small"):
+        for each in lessons:
+            with st.container(border=True, key=f"card-{each.id}"):
+                now = state(each.id)
+                st.markdown(f"**{each.number} · {plain(each.title)}**")
+                minutes = words("course.minutes", minutes=each.minutes)
+                st.caption(f"{MARKS[now]} {words(f'course.{now}')} · {minutes}")
+                label = {"new": "start", "begun": "go_on", "done": "again"}[now]
+                st.button(
+                    words(f"course.{label}"), on_click=open_lesson, args=(each.id,), key=f"open-{each.id}"
+                )
+    take_home(lessons, words)
+
+
+def take_home(lessons: list[Listed], words: Words) -> None:
+    """The learner's answers as files."""
+    kept = progress.here()
+    if not any(state(each.id) != "new" for each in lessons) and not kept.inventories:
+        return
+    st.caption(words("course.kept"))
+    titles = {each.id: each.title for each in lessons}
+    with st.container(horizontal=True):
+        for kind, mime, text in (
+            ("csv", "text/csv", progress.as_csv(kept, titles)),
+            ("json", "application/json", progress.as_json(kept)),
+        ):
+            st.download_button(
+                words(f"course.download_{kind}"), text, f"specdec-course.{kind}", mime, key=f"home-{kind}"
+            )
+
+
+def onward(key: str, lessons: list[Listed], words: Words) -> None:
+    """The way to the lesson after this one."""
+    ids = [each.id for each in lessons]
+    if key in ids and (at := ids.index(key) + 1) < len(ids):
+        st.button(
+            words("course.next_lesson", title=plain(lessons[at].title)),
+            on_click=open_lesson,
+            args=(ids[at],),
+            type="primary",
+            icon=":material/school:",
+            key="course-onward",
+        )

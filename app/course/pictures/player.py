@@ -1,0 +1,90 @@
+"""A recorded example in the player: everything the lab shows of a run, with no model loaded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+from pydantic import Field, field_validator
+
+from ...library import recorded
+from ...player import CURSOR
+from ...stage import draw as draw_player
+from ..lesson import Strict
+from . import Place
+
+
+class With(Strict):
+    """`examples`: ids of assets/traces/index.toml; of several the learner picks one. `round` and `view` open there."""
+
+    examples: list[str] = Field(min_length=1, max_length=6)
+    round: int | None = None
+    step: int | None = None
+    view: str | None = None
+    autoplay: bool = False
+
+    @field_validator("examples")
+    @classmethod
+    def there(cls, given: list[str]) -> list[str]:
+        """Whether each of them ships."""
+        known = [example.id for example in recorded.examples()]
+        if strange := [key for key in given if key not in known]:
+            raise ValueError(f"there is no recorded example “{strange[0]}”; there are {', '.join(known)}")
+        return given
+
+
+def draw(given: With, at: Place) -> None:
+    """Draw the player, and above it the choice of an example where there are several."""
+
+    @st.fragment
+    def show() -> None:
+        picked = given.examples[0]
+        if len(given.examples) > 1:
+            picked = (
+                st.segmented_control(
+                    at.words("player.which"),
+                    given.examples,
+                    default=picked,
+                    format_func=title,
+                    key=at.key("example"),
+                    on_change=forget,
+                )
+                or picked
+            )
+        example = recorded.find(picked)
+        assert example is not None
+        st.caption(at.words("player.recorded", machine=example.machine, date=example.recorded))
+        draw_player(
+            f"{at.lesson.id}-{at.step}-{picked}",
+            mode="replay",
+            traces=lanes(example),
+            provenance="recorded",
+            provenance_note=f"{example.machine}, {example.recorded}",
+            autoplay=given.autoplay,
+            key=at.key("player"),
+        )
+
+    for key in ("round", "step", "view"):
+        if (value := getattr(given, key)) is not None and key not in st.query_params:
+            st.query_params[key] = str(value)
+    show()
+
+
+def title(example: str) -> str:
+    """An example's own title."""
+    found = recorded.find(example)
+    return found.title if found else example
+
+
+def lanes(example: recorded.Example) -> list[dict[str, Any]]:
+    """Its lanes for the player, fetched by the browser itself."""
+    return [
+        {"label": lane.label, "url": f"/traces/{name}.json"}
+        for name, lane in zip(example.files, example.lanes, strict=True)
+    ]
+
+
+def forget() -> None:
+    """The cursor of one example says nothing about another."""
+    for key in CURSOR:
+        st.query_params.pop(key, None)

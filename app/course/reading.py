@@ -1,0 +1,208 @@
+"""From a lesson's file to a lesson, or to one sentence for each of its mistakes, with its line and what to do."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from specdec_core.errors import sentence, sentences
+
+from . import pictures
+from .lesson import SECTIONS, Code, Front, Lesson, Picture, Problem, Section
+from .source import Draft, Mistake, apart, compute, known, section
+
+FOLDER = Path(__file__).resolve().parents[2] / "assets" / "lessons"
+
+_FILE = re.compile(r"(\d\d[a-z]?)-([a-z0-9]+(?:-[a-z0-9]+)*)\.md")
+
+
+def languages(folder: Path = FOLDER) -> tuple[str, ...]:
+    """The languages there are: the folders, English first."""
+    found = sorted(path.name for path in folder.iterdir() if path.is_dir())
+    return tuple(sorted(found, key=lambda name: name != "en"))
+
+
+def files(language: str, folder: Path = FOLDER) -> list[Path]:
+    """The lessons' files in their order."""
+    return sorted(path for path in (folder / language).glob("*.md") if _FILE.fullmatch(path.name))
+
+
+def name(path: Path) -> tuple[str, str]:
+    """A lesson's number and its id, from its file's name."""
+    found = _FILE.fullmatch(path.name)
+    assert found is not None
+    return found[1].removeprefix("0"), found[2]
+
+
+def titles(language: str, folder: Path = FOLDER) -> list[tuple[str, str, str, float]]:
+    """Number, id, title and minutes of every lesson, also of those with mistakes: what a list of lessons needs."""
+    return [_title(path, path.stat().st_mtime_ns) for path in files(language, folder)]
+
+
+@lru_cache(maxsize=256)
+def _title(path: Path, _changed: int) -> tuple[str, str, str, float]:
+    number, key = name(path)
+    try:
+        front = apart(path, SECTIONS).front
+    except (Mistake, OSError):
+        front = {}
+    title, minutes = front.get("title"), front.get("minutes")
+    shown = title if isinstance(title, str) and title else key
+    return number, key, shown[:60], float(minutes) if isinstance(minutes, int | float) else 0.0
+
+
+def read(language: str, key: str, folder: Path = FOLDER) -> tuple[Lesson | None, list[Problem]]:
+    """The lesson of that id, or what is wrong with its file; both empty where there is no such lesson."""
+    for path in files(language, folder):
+        if name(path)[1] == key:
+            return _read(path, path.stat().st_mtime_ns)
+    return None, []
+
+
+@lru_cache(maxsize=256)
+def _read(path: Path, _changed: int) -> tuple[Lesson | None, list[Problem]]:
+    shown = f"{path.parent.name}/{path.name}"
+    try:
+        draft = apart(path, SECTIONS)
+        return _lesson(path, draft), []
+    except OSError as error:
+        return None, [Problem(shown, 1, f"The file cannot be read ({error.strerror}).")]
+    except Mistake as mistake:
+        return None, [Problem(shown, mistake.line, str(mistake))]
+    except ValidationError as error:
+        return None, [Problem(shown, draft.line(*place), f"{told}.") for place, told in sentences(error)]
+
+
+def _lesson(path: Path, draft: Draft) -> Lesson:
+    """Check a file against what there is, compute its facts and fill them in.
+
+    Raises:
+        Mistake, pydantic.ValidationError: where it does not fit.
+    """
+    front = Front.model_validate(draft.front)
+    facts = known(front.given, front.facts, draft)
+    for at in ("predict", "watch", "change", "explain"):
+        _check_picture(front, at, draft)
+    sections = {key: section(key, lines, facts) for key, lines in draft.sections.items()}
+    _check_code(front.code, sections["code"], draft)
+    right = {
+        "predict": _right("predict", front.predict.right, sections, facts, draft, front.predict.kind),
+        "check": _right("check", front.check.right, sections, facts, draft, "choice"),
+    }
+    answer = _answer(front, facts, draft)
+    strange = sorted(front.check.mistakes.keys() - (front.check.right.keys() - right["check"]))
+    if strange:
+        raise Mistake(
+            draft.line("check", "mistakes", strange[0]),
+            f"“{strange[0]}” is no wrong option of the check; its wrong options are "
+            f"{', '.join(sorted(front.check.right.keys() - right['check']))}.",
+        )
+    number, key = name(path)
+    return Lesson(key, number, front, sections, facts, right, answer)
+
+
+def _check_picture(front: Front, at: str, draft: Draft) -> None:
+    """Whether a step's picture exists and can show what it is given."""
+    part = getattr(front, at)
+    path: tuple[str, ...] = (at,)
+    if not isinstance(part, Picture):
+        part, path = part.picture, (at, "picture")
+    if part is None:
+        return
+    there = pictures.names()
+    if part.picture not in there:
+        raise Mistake(
+            draft.line(*path, "picture"),
+            f"There is no picture “{part.picture}”; there are: {', '.join(there)}.",
+        )
+    try:
+        pictures.check(part)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise Mistake(draft.line(*path, "with", *first["loc"]), sentence(error)) from None
+    except ValueError as error:
+        raise Mistake(draft.line(*path, "with"), str(error)) from None
+
+
+def _check_code(code: Code, text: Section, draft: Draft) -> None:
+    """Whether the source exists and every light falls on one line of it."""
+    try:
+        source = source_of(code.of)
+    except (ImportError, AttributeError, TypeError, OSError):
+        raise Mistake(
+            draft.line("code", "of"),
+            f"There is no `{code.of}` in the core; name it as `module:Class.method`.",
+        ) from None
+    for key, piece in code.lights.items():
+        hits = sum(piece in line for line in source.splitlines())
+        if hits != 1:
+            raise Mistake(
+                draft.line("code", "lights", key),
+                f"“{piece}” stands in {hits} lines of `{code.of}`; take a piece that stands in exactly one.",
+            )
+        if key not in text.items:
+            raise Mistake(
+                draft.line("code", "lights", key),
+                f"The section “code” has no item `- {key}: …` for this line.",
+            )
+
+
+def _right(
+    at: str,
+    conditions: Mapping[str, str],
+    sections: Mapping[str, Section],
+    facts: Mapping[str, Any],
+    draft: Draft,
+    kind: str,
+) -> frozenset[str]:
+    """Which options are right."""
+    if kind == "number":
+        return frozenset()
+    options = sections[at].items
+    if conditions.keys() != options.keys():
+        alone = sorted(conditions.keys() ^ options.keys())[0]
+        raise Mistake(
+            draft.line(at, "right"),
+            f"“{alone}” stands only in one of the two: every option of the section “{at}” needs its condition below "
+            "`right`, and every condition its option.",
+        )
+    right = frozenset(
+        key
+        for key, condition in conditions.items()
+        if compute(condition, facts, draft.line(at, "right", key))
+    )
+    if kind == "choice" and len(right) != 1:
+        which = ", ".join(sorted(right)) or "none"
+        raise Mistake(draft.line(at, "right"), f"Exactly one option has to be right; now it is: {which}.")
+    return right
+
+
+def _answer(front: Front, facts: Mapping[str, Any], draft: Draft) -> float | None:
+    """The right number of a prediction by number."""
+    if front.predict.kind != "number":
+        return None
+    if front.predict.answer is None:
+        raise Mistake(draft.line("predict"), "A predicted number needs its `answer`, an expression.")
+    value = compute(front.predict.answer, facts, draft.line("predict", "answer"))
+    if not isinstance(value, int | float) or not front.predict.low <= value <= front.predict.high:
+        raise Mistake(
+            draft.line("predict", "answer"),
+            f"The answer is {value!r}; it has to be a number from `low` to `high`.",
+        )
+    return float(value)
+
+
+def source_of(name_: str) -> str:
+    """The source of a function or class of the core, as it runs here: `specdec_core.loop:Loop.step`."""
+    module, _, path = name_.partition(":")
+    found: Any = importlib.import_module(module)
+    for part in path.split("."):
+        found = getattr(found, part)
+    return inspect.cleandoc("\n" + inspect.getsource(found))

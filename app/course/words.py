@@ -1,0 +1,50 @@
+"""The catalogue: every string of the course that stands in no lesson, from `assets/lessons/<language>/strings/`.
+
+A key is the file's name, a dot, and the key in it: `steps.next` is `next` in `steps.toml`. Texts may name values in
+braces.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+
+class Words:
+    """The strings of one language; what a language lacks is taken from English."""
+
+    def __init__(self, language: str, folder: Path) -> None:
+        self.language, self.folder = language, folder
+
+    def __call__(self, key: str, /, **values: Any) -> str:
+        """The text of a key, with its values filled in.
+
+        Raises:
+            KeyError: if no language has it, or the text names a value that is not given.
+        """
+        text = self.all().get(key)
+        if text is None:
+            text = _strings(self.folder / "en")[key]
+        return text.format(**values) if values else text
+
+    def all(self) -> dict[str, str]:
+        """Every string of this language by its key."""
+        return _strings(self.folder / self.language)
+
+
+def _strings(folder: Path) -> dict[str, str]:
+    files = sorted((folder / "strings").glob("*.toml"))
+    return _read(tuple((path, path.stat().st_mtime_ns) for path in files))
+
+
+@lru_cache(maxsize=16)
+def _read(files: tuple[tuple[Path, int], ...]) -> dict[str, str]:
+    found = {}
+    for path, _ in files:
+        for key, text in tomllib.loads(path.read_text(encoding="utf-8")).items():
+            if not isinstance(text, str):
+                raise ValueError(f"{path.name}: “{key}” has to be a text.")
+            found[f"{path.stem}.{key}"] = text
+    return found

@@ -1,0 +1,39 @@
+"""Works out the expressions of a lesson: arithmetic, comparisons, lists, the functions of `facts/`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from simpleeval import EvalWithCompoundTypes, FeatureNotAvailable, InvalidExpression  # type: ignore[import-untyped]
+
+from specdec_core.errors import SpecdecError
+
+from . import facts
+
+_PLAIN = {"min": min, "max": max, "abs": abs, "len": len, "round": round, "sum": sum}
+
+
+class CannotWork(ValueError):
+    """One sentence about why an expression has no value."""
+
+
+def out(expression: str, names: Mapping[str, Any]) -> Any:
+    """The value of an expression in which `names` are known.
+
+    Raises:
+        CannotWork: if it is no expression, or names what is not there, or what it calls refuses.
+    """
+    known = {**_PLAIN, **facts.functions()}
+    calculator = EvalWithCompoundTypes(names=dict(names), functions=known)
+    try:
+        return calculator.eval(expression)
+    except SyntaxError:
+        raise CannotWork(f"`{expression}` is no expression; write it as in Python.") from None
+    except (FeatureNotAvailable, InvalidExpression) as error:
+        raise CannotWork(
+            f"`{expression}` cannot be worked out ({error}); it may use what is given, facts above it, and the "
+            f"functions {', '.join(sorted(known))}."
+        ) from None
+    except (SpecdecError, ValueError, TypeError, ArithmeticError, LookupError) as error:
+        raise CannotWork(f"`{expression}` cannot be worked out: {error}") from None
