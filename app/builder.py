@@ -2,60 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from urllib.parse import urlencode
 
 import streamlit as st
 
 from . import links, presenter
 
-USUAL = ("settings", "link")  # what is ticked at first
+USUAL = {  # what is ticked at first
+    "lab": ("settings", "link"),
+    "compare": ("settings", "link"),
+    "library": ("search", "own", "examples", "link"),
+}
+BRINGS = {
+    "lab": "the prompt, the settings and the place in the run",
+    "compare": "the prompt, the lanes, the settings and the place in the run",
+    "library": "the open run and the place in it",
+}
 
 
 @st.fragment
-def draw() -> None:
-    """What to hide, and the link that does it."""
-    st.button(
+def draw(page: str, runs: Mapping[str, str] | None = None, note: str | None = None) -> None:
+    """What of a page to hide, and the link that does it.
+
+    Args:
+        runs: what the link says instead of a run's own id, for those that others open by another name.
+        note: what else has to be said about the link.
+    """
+    if st.button(
         "Present now",
         icon=":material/present_to_all:",
+        key=f"present_now_{page}",
         on_click=presenter.enter,
         help="The player alone, in large type, moved with the keys. Escape leads back.",
-    )
+    ):
+        st.rerun()
     st.markdown("**A link with less on the page**")
     away = st.pills(
         "Hide",
-        list(links.PARTS),
-        format_func=links.PARTS.__getitem__,
+        list(links.PARTS[page]),
+        format_func=links.PARTS[page].__getitem__,
         selection_mode="multi",
-        default=list(USUAL),
-        key="hide_parts",
+        default=list(USUAL[page]),
+        key=f"hide_parts_{page}",
     )
     present = st.toggle(
-        "As a presentation", key="link_presents", help="Opens with the player alone, in large type."
+        "As a presentation", key=f"link_presents_{page}", help="Opens with the player alone, in large type."
     )
-    st.code(link(away, present), language=None, wrap_lines=True)
+    st.code(link(page, away, present, runs), language=None, wrap_lines=True)
     st.caption(
-        "It brings the prompt, the settings and the place in the run. What is hidden keeps its settings. "
+        f"It brings {BRINGS[page]}. What is hidden keeps its settings. "
         "This is no protection: anyone can change the link."
     )
-    if len(st.session_state.get("prompt", "")) > links.MAX_PROMPT_IN_LINK:
+    if note:
+        st.caption(f":material/info: {note}")
+    if page != "library" and len(st.session_state.get("prompt", "")) > links.MAX_PROMPT_IN_LINK:
         st.caption(
             f":material/info: A prompt of more than {links.MAX_PROMPT_IN_LINK:,} characters stays out of the link."
         )
 
 
-def link(away: Iterable[str], present: bool) -> str:
+def link(page: str, away: Iterable[str], present: bool, runs: Mapping[str, str] | None = None) -> str:
     """The address of this page with those parts hidden."""
-    chosen = set(away)
+    chosen, others = set(away), runs or {}
     given = [
         (key, value)
         for key in st.query_params
         if key not in ("hide", "present")
         for value in st.query_params.get_all(key)
     ]
+    given = [
+        (key, ",".join(others.get(run, run) for run in value.split(",")) if key == "run" else value)
+        for key, value in given
+    ]
     if chosen:
-        given.append(("hide", ",".join(part for part in links.PARTS if part in chosen)))
+        given.append(("hide", ",".join(part for part in links.PARTS[page] if part in chosen)))
     if present:
         given.append(("present", "1"))
     query = urlencode(given, safe=",")
-    return f"{(st.context.url or '').rstrip('/')}/{'?' if query else ''}{query}"
+    return f"{(st.context.url or '').partition('?')[0]}{'?' if query else ''}{query}"

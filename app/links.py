@@ -64,6 +64,7 @@ def problems(
     choices: Mapping[str, Mapping[str, str]],
     numbers: Sequence[Number] = NUMBERS,
     further: Collection[str] = PREFIXES,
+    page: str = "lab",
 ) -> list[str]:
     """A sentence for every value of a link that cannot be used.
 
@@ -71,6 +72,7 @@ def problems(
         choices: the options of the named settings with their titles, the default first.
         numbers: the numeric settings that the page knows.
         further: keys that others look after, or what stands before the dot in them.
+        page: whose parts the link can hide.
     """
     found = []
     for number in numbers:
@@ -89,7 +91,7 @@ def problems(
     if strange:
         named = ", ".join(f"“{_short(key)}”" for key in strange[:3])
         found.append(f"The link has settings this page does not know ({named}); they are left out.")
-    return found + hiding_problems(params)
+    return found + hiding_problems(params, page)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,31 +164,60 @@ OTHERS = {
     "present",
 }
 
-PARTS = {  # of the lab's page, which a link can hide: ?hide=settings,charts
-    "title": "Title and glossary",
-    "prompt": "Prompt",
-    "choices": "Who guesses, γ, temperature",
-    "run": "Run and Stop",
-    "settings": "More settings",
-    "numbers": "Numbers",
-    "charts": "Charts",
-    "download": "Downloads",
-    "link": "Teacher's link",
+PARTS = {  # of each page, which a link can hide: ?hide=settings,charts
+    "lab": {
+        "title": "Title and glossary",
+        "prompt": "Prompt",
+        "choices": "Who guesses, γ, temperature",
+        "run": "Run and Stop",
+        "settings": "More settings",
+        "numbers": "Numbers",
+        "charts": "Charts",
+        "download": "Downloads",
+        "link": "Teacher's link",
+    },
+    "compare": {
+        "title": "Title and glossary",
+        "prompt": "Prompt",
+        "choices": "Temperature, length",
+        "settings": "Models, text and dice",
+        "run": "Run and Stop",
+        "lanes": "Lanes",
+        "why": "Why and where",
+        "table": "Table",
+        "charts": "Charts",
+        "sweep": "Many prompts",
+        "whatif": "What if",
+        "download": "Take along",
+        "link": "Teacher's link",
+    },
+    "library": {
+        "title": "Title and glossary",
+        "search": "Search and order",
+        "own": "Your runs",
+        "examples": "Recorded examples",
+        "tools": "Share, rename, delete",
+        "download": "Download",
+        "numbers": "Table",
+        "link": "Teacher's link",
+    },
 }
+ALL_PARTS = frozenset(part for parts in PARTS.values() for part in parts)
 
 
 def hidden(params: Mapping[str, str]) -> set[str]:
-    """The parts of the page that a link hides."""
-    return _hide_list(params) & PARTS.keys()
+    """The parts that a link hides, of whichever page."""
+    return _hide_list(params) & ALL_PARTS
 
 
-def hiding_problems(params: Mapping[str, str]) -> list[str]:
-    """A sentence for each name that a link wants hidden and no part has, and for a `present` that is not 1."""
+def hiding_problems(params: Mapping[str, str], page: str) -> list[str]:
+    """A sentence for each name that a link wants hidden and no part of the page has, and for a `present` that is not
+    1."""
     found = []
-    if strange := sorted(_hide_list(params) - PARTS.keys()):
+    if strange := sorted(_hide_list(params) - PARTS[page].keys()):
         named = ", ".join(f"“{_short(name)}”" for name in strange[:3])
         found.append(
-            f"The link hides {named}, which this page does not have; it can hide {', '.join(PARTS)}."
+            f"The link hides {named}, which this page does not have; it can hide {', '.join(PARTS[page])}."
         )
     if params.get("present", "1") != "1":
         found.append(f"The presentation begins with present=1; the link says “{_short(params['present'])}”.")

@@ -1,4 +1,4 @@
-"""What a link leaves of the lab's page: `?hide=settings,charts` less, `?present=1` the player alone, in large type.
+"""What a link leaves of a page: `?hide=settings,charts` less, `?present=1` the player alone, in large type.
 
 Hidden controls stay where they are, out of sight by style alone, so that their values hold and a run still works.
 """
@@ -13,6 +13,10 @@ LARGE_REM = 27  # pixels: the player's smallest type is 0.75rem, and 20 pixels a
 
 BOXES = {"settings": "more"}  # keys of containers that had a name of their own before they could be hidden
 DESK = {"prompt", "choices", "run", "settings"}
+BESIDE = {
+    "lab": {"choices", "run"},
+    "compare": DESK - {"prompt"},
+}  # what stands in a column beside the prompt
 
 CHROME = """
 header[data-testid="stHeader"], [data-testid="stSidebar"], [data-testid="stToolbar"], [data-testid="stDecoration"],
@@ -31,7 +35,7 @@ def presenting() -> bool:
 
 def hidden() -> set[str]:
     """The parts of the page that are out of sight; in a presentation all of them."""
-    return set(links.PARTS) if presenting() else links.hidden(st.query_params.to_dict())
+    return set(links.ALL_PARTS) if presenting() else links.hidden(st.query_params.to_dict())
 
 
 def shows(part: str) -> bool:
@@ -44,12 +48,19 @@ def box(part: str) -> str:
     return BOXES.get(part, f"part-{part}")
 
 
-def dress() -> None:
-    """Put the parts that are hidden out of sight; in a presentation Streamlit's own frame as well. Called first."""
-    away = hidden()
+def nothing_to_show() -> None:
+    """Say in a presentation that it has nothing to show; elsewhere nothing."""
+    if presenting():
+        st.info("There is no run to present. Leave (Escape), and make or open one.", icon=":material/info:")
+
+
+def dress(page: str) -> None:
+    """Put a page's hidden parts out of sight; in a presentation Streamlit's own frame as well. Called first."""
+    away = hidden() & links.PARTS[page].keys()
     rules = [f".st-key-{box(part)}" for part in away]
     rules += [f'[data-testid="stColumn"]:has(.st-key-{box("prompt")})'] if "prompt" in away else []
-    rules += [f'[data-testid="stColumn"]:has(.st-key-{box("run")})'] if {"choices", "run"} <= away else []
+    if away >= BESIDE.get(page, DESK):
+        rules.append(f'[data-testid="stColumn"]:has(.st-key-{box("run")})')
     rules += [".st-key-desk"] if away >= DESK else []
     head = f'[data-testid="stHorizontalBlock"]:has(.st-key-{box("title")})'
     rules += [head] if {"title", "link"} <= away else []

@@ -173,8 +173,12 @@ def _sentence(best: int, pairs: Sequence[Pair], unit: Unit, labels: Sequence[str
             if pairs[0].cases != 1
             else f"{labels[best]} came out ahead of {names}, but one {unit} is too little to tell"
         )
-    where = "" if unit == "prompt" else (
-        " This is one prompt, repeated: the interval says how steady the clock is, and nothing about other prompts."
+    where = (
+        ""
+        if unit == "prompt"
+        else (
+            " This is one prompt, repeated: the interval says how steady the clock is, and nothing about other prompts."
+        )
     )
     return "; ".join(said) + "." + where
 

@@ -24,6 +24,7 @@ __all__ = [
     "Distribution",
     "Law",
     "Siblings",
+    "departure",
     "distance",
     "expected_accepted",
     "output_law",
@@ -76,7 +77,11 @@ def distance(
     listing every text: behind what a round wrote, both laws go on alike. Not a number if the rule draws its last token
     from a distribution behind a node that it did not reach.
     """
-    written = _written(rule, parents, p, q, drafts, lazy)
+    return departure(_written(rule, parents, p, q, drafts, lazy), p)
+
+
+def departure(written: Mapping[Context, float], p: Law) -> float:
+    """Total variation between a law of texts of whatever lengths, each continued from `p`, and `p` alone."""
     inner = {text[:end] for text in written for end in range(len(text))}
 
     def below(text: Context, ours: float, target: float) -> float:

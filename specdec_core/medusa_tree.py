@@ -7,6 +7,7 @@ best. A list of choices is a tree if it holds every choice's beginning.
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -56,6 +57,10 @@ _PUBLISHED_ACCURACY = (
 _FURTHER_RANK = 0.7  # assumed beyond the table: each further rank or head has this share of the one before
 
 
+LONGEST = 8_000  # characters of a list that is read
+_ENTRY = re.compile(r"\s*[\[(](\s*\d{1,3}\s*(?:,\s*\d{1,3}\s*){0,63},?\s*)[\])]\s*(?:,|$)\s*")
+
+
 @dataclass(frozen=True, slots=True)
 class Buffers:
     """What a fixed tree of n nodes means for the target's pass; index 0 is the root, i + 1 the i-th choice.
@@ -96,6 +101,45 @@ def check(choices: Iterable[Sequence[int]]) -> list[Choice]:
     return paths
 
 
+def read(text: str, nodes: int, levels: int, ranks: int) -> list[Choice]:
+    """The choices that a text lists, as published: `[[0], [0, 0], [1]]` or `[(0,), (0, 0), (1,)]`.
+
+    Args:
+        text: the list, with or without a name and `=` before it.
+        nodes, levels, ranks: how many choices, how long and how wide they may be.
+
+    Raises:
+        SettingsError: one sentence, if it is no such list, too large, or no tree.
+    """
+    if len(text) > LONGEST:
+        raise SettingsError(
+            f"The list has {len(text):,} characters; at most {LONGEST:,} are read. Give a smaller tree."
+        )
+    body = re.sub(r"^\s*[A-Za-z_]\w{0,60}\s*=", "", text).strip()
+    if not (body.startswith("[") and body.endswith("]") and len(body) > 1):
+        raise SettingsError("A tree of choices is a list of lists in brackets, as in [[0], [0, 0], [1]].")
+    found: list[Choice] = []
+    at, body = 0, body[1:-1].strip()
+    while at < len(body):
+        entry = _ENTRY.match(body, at)
+        if entry is None:
+            raise SettingsError(
+                f"Choice number {len(found) + 1} cannot be read at “{body[at : at + 20]}”; write each as ranks in "
+                "brackets, as in [0, 1], with a comma between two choices."
+            )
+        found.append(tuple(int(rank) for rank in re.findall(r"\d+", entry[1])))
+        at = entry.end()
+    choices = check(found)
+    for choice in choices:
+        if len(choice) > levels or max(choice) >= ranks:
+            raise SettingsError(
+                f"The choice {list(choice)} goes beyond what is guessed here: {levels} levels, ranks 0 to {ranks - 1}."
+            )
+    if len(choices) > nodes:
+        raise SettingsError(f"The tree has {len(choices)} nodes; the budget here is {nodes}. Leave some out.")
+    return choices
+
+
 def arranged(choices: Iterable[Choice]) -> list[Choice]:
     """The choices by depth, then by rank, as a pass reads them."""
     return sorted(choices, key=lambda choice: (len(choice), choice))
@@ -120,6 +164,33 @@ def buffers(choices: Iterable[Choice]) -> Buffers:
     return Buffers(order, tree.visible(), [0, *tree.depths], paths)
 
 
+def worth(choice: Choice, accuracy: Sequence[Sequence[float]]) -> float:
+    """How often a node is accepted if heads err independently: the product of the accuracies along its path."""
+    found = 1.0
+    for row, rank in zip(accuracy, choice, strict=False):
+        found *= row[rank]
+    return found
+
+
+def tokens_per_pass(choices: Iterable[Choice], accuracy: Sequence[Sequence[float]]) -> float:
+    """Expected committed tokens of a tree, 1 + Σ `worth` over its nodes, with accuracies by head and rank. Modelled.
+
+    Raises:
+        SettingsError: if a choice needs a head or a rank of which no accuracy is known.
+    """
+    total = 1.0
+    for choice in choices:
+        if len(choice) > len(accuracy) or any(
+            rank >= len(row) for rank, row in zip(choice, accuracy, strict=False)
+        ):
+            raise SettingsError(
+                f"The choice {list(choice)} asks for a guess of which no accuracy is known: there are "
+                f"{len(accuracy)} levels with up to {max(map(len, accuracy), default=0)} guesses each."
+            )
+        total += worth(choice, accuracy)
+    return total
+
+
 def grow(accuracy: Sequence[Sequence[float]], nodes: int) -> list[Choice]:
     """The tree of `nodes` choices that greedy growth finds, in the order in which they were added.
 
@@ -136,10 +207,7 @@ def grow(accuracy: Sequence[Sequence[float]], nodes: int) -> list[Choice]:
     def offer(choice: Choice) -> None:
         depth, rank = len(choice), choice[-1]
         if depth <= len(accuracy) and rank < len(accuracy[depth - 1]):
-            worth = 1.0
-            for row, step in zip(accuracy, choice, strict=False):
-                worth *= row[step]
-            heapq.heappush(border, (-worth, depth, choice))
+            heapq.heappush(border, (-worth(choice, accuracy), depth, choice))
 
     offer((0,))
     while border and len(grown) < nodes:

@@ -87,13 +87,13 @@ class Modelled(Named):
     def seconds(self, model: Shape, tokens: int, batch: int, context: int) -> float:
         """T(n) = max(bytes / bandwidth, operations / throughput) + the time to start the kernels."""
         _in_range("number of tokens in a pass", tokens, 1, MAX_CONTEXT)
-        return max(self._limits(model, tokens, batch, context)) + model.layers * KERNELS * self.kernel_s
+        return max(self.limits(model, tokens, batch, context)) + model.layers * KERNELS * self.kernel_s
 
     def knee(self, model: Shape, batch: int, context: int, most: int = 4_096) -> int | None:
         """The smallest n from which computing takes longer than moving; None if that is beyond `most`."""
 
         def computes(tokens: int) -> bool:
-            moving, computing = self._limits(model, tokens, batch, context)
+            moving, computing = self.limits(model, tokens, batch, context)
             return computing >= moving
 
         if not computes(most):
@@ -108,8 +108,8 @@ class Modelled(Named):
         """Memory for the weights and the KV memory."""
         return float(BYTES[self.dtype] * (model.parameters + batch * context * model.kv_numbers))
 
-    def _limits(self, model: Shape, tokens: int, batch: int, context: int) -> tuple[float, float]:
-        """Seconds of moving the weights and the KV memory, and of multiplying with them."""
+    def limits(self, model: Shape, tokens: int, batch: int = 1, context: int = 0) -> tuple[float, float]:
+        """Seconds of moving the weights and the KV memory, and of multiplying with them; a pass takes the longer."""
         seen = context + tokens
         moved = BYTES[self.dtype] * (model.read + batch * seen * model.kv_numbers)
         attention = 4 * model.layers * model.heads * model.head_dim * seen

@@ -91,6 +91,25 @@ def speedup(alpha: float, gamma: int, cost: float) -> float:
     return tokens_per_pass(alpha, gamma) / (gamma * _cost(cost) + 1.0)
 
 
+def implied_cost(speedup: float, tokens: float, gamma: int) -> float:
+    """c from what was measured, Theorem 3.8 solved for it: (E/S − 1)/γ, what one guess cost in plain passes.
+
+    All that a round took beyond a plain pass is spread over its guesses: drafting, the wider pass, the work around
+    them. So it is no draft pass alone, and by the noise of a measurement it may come out a little below 0.
+
+    Args:
+        speedup: S, measured, above 0.
+        tokens: E, committed tokens per target pass, counted.
+        gamma: the draft length, at least 1.
+    """
+    gamma = _whole("draft length γ", gamma, least=1)
+    if not _real(speedup) or speedup <= 0.0 or not _real(tokens) or tokens < 1.0:
+        raise SettingsError(
+            f"A speedup above 0 and at least 1 token per pass are needed, got {speedup!r} and {tokens!r}."
+        )
+    return (float(tokens) / float(speedup) - 1.0) / gamma
+
+
 def guaranteed_speedup(alpha: float, cost: float) -> float:
     """What the best draft length gives at least, Corollary 3.9: (1 + α)/(1 + c) if α > c; else 1, by not drafting."""
     return max(1.0, (1.0 + _rate(alpha)) / (1.0 + _cost(cost)))
@@ -112,6 +131,27 @@ def best_draft_length(alpha: float, cost: float, most: int = MOST) -> int:
     alpha, cost = _rate(alpha), _cost(cost)
     lengths = range(_whole("longest draft", most) + 1)
     return max(lengths, key=lambda gamma: speedup(alpha, gamma, cost))
+
+
+def acceptance_needed(gain: float, gamma: int, cost: float) -> float:
+    """The smallest α with which Theorem 3.8 gives that speedup; ∞ where even α = 1, (γ + 1)/(γc + 1), gives less.
+
+    Args:
+        gain: the speedup that is asked for.
+        gamma: draft length.
+        cost: c, as in `speedup`.
+    """
+    if not _real(gain) or gain <= 0.0:
+        raise SettingsError(f"A speedup must be a number above 0, got {gain!r}.")
+    if speedup(0.0, gamma, cost) >= gain:
+        return 0.0
+    if speedup(1.0, gamma, cost) < gain:
+        return math.inf
+    low, high = 0.0, 1.0  # the speedup rises with α
+    while high - low > 1e-12:
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if speedup(middle, gamma, cost) >= gain else (middle, high)
+    return high
 
 
 def oracle_tokens(alpha: float) -> float:
@@ -174,6 +214,47 @@ def overlapped_time(gamma: int, draft: float, target: float) -> float:
     """
     gamma = _whole("draft length γ", gamma)
     return max(gamma * _cost(draft, "draft pass's time"), _cost(target, "target pass's time"))
+
+
+def bet_won(alpha: float, gamma: int) -> float:
+    """How often a draft that goes on beside the target's pass has bet right: α^(γ+1).
+
+    It bets that its γ tokens are accepted and that the target's own token is the one it expects; that this last guess
+    is as good as the others is an assumption.
+    """
+    return float(_rate(alpha) ** (_whole("draft length γ", gamma) + 1))
+
+
+def overlap_gain(alpha: float, gamma: int, cost: float) -> float:
+    """Factor by which that shortens decoding: (γc + 1) / (w max(γc, 1) + (1 − w)(γc + 1)), w = α^(γ+1).
+
+    A round after a bet that was won waits only for what was not drafted in time, `overlapped_time`; every other
+    round drafts anew. Neither slows the other, the guess that is bet on takes no time, and a verifying pass costs as
+    much as a plain one. By the law of large numbers the mean of a round's time is that of all rounds, as bets are
+    independent.
+
+    Args:
+        alpha, gamma, cost: as for `speedup`.
+    """
+    won, serial = bet_won(alpha, gamma), gamma * _cost(cost) + 1.0
+    return serial / (won * overlapped_time(gamma, cost, 1.0) + (1.0 - won) * serial)
+
+
+def memory_bound_rate(read: float, bandwidth: float) -> float:
+    """Tokens per second that plain decoding cannot exceed where a pass reads `read` bytes: bandwidth over bytes.
+
+    Every pass moves all weights from memory once, whatever it computes with them (Leviathan et al. 2023, section 1).
+    """
+    if not (_real(read) and _real(bandwidth) and read > 0.0 and bandwidth > 0.0):
+        raise SettingsError(f"Bytes and bandwidth must be numbers above 0, got {read!r} and {bandwidth!r}.")
+    return bandwidth / read
+
+
+def surprise(probability: float) -> float:
+    """−log₂ of a token's probability, in bits (Shannon 1948): 0 where it was certain, 1 for the side of a fair coin."""
+    if not _real(probability) or not 0.0 < probability <= 1.0 + 1e-5:
+        raise SettingsError(f"A surprise is that of a probability above 0 and up to 1, got {probability!r}.")
+    return max(0.0, -math.log2(probability))
 
 
 def _overlap(p: Sequence[float], q: Sequence[float]) -> float:

@@ -19,7 +19,7 @@ from training.shapes import EOS_ID
 
 ROWS, PREFIX, LENGTH = 24, 40, 104  # 24 texts a step: 40 tokens of the corpus, 104 of the model's own
 GRAM = 4
-WEIGHT = 2.0
+WEIGHT = 0.5
 EVERY = 2  # steps from one look at the model's own text to the next
 
 

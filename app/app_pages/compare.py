@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import controls, links, model_picker, more, prompt, services
+from app import controls, corner, links, model_picker, more, presenter, prompt, services
 from app.compare import editor, form, race, result
-from app.glossary import TERMS, define
+from app.glossary import define
+from app.library import tools
 from app.runs import Busy, Desk
 from app.text import plain
 from app.waiting import waiting
 from app.widgets import number
 from specdec_core.errors import SpecdecError
-
-TABS = ("Race", "Table", "Charts", "Prompts", "What if", "Take along")
 
 
 @st.cache_resource(scope="session", on_release=Desk.close, show_spinner=False)
@@ -23,16 +22,16 @@ def the_desk() -> Desk:
 
 
 desk = the_desk()
+presenter.dress("compare")
 editor.start("compare")
 form.take()
 
 head, words = st.columns([6, 1], vertical_alignment="center")
-with head:
+with head, st.container(key=presenter.box("title")):
     st.title("Compare", anchor=False, width="content")
     st.markdown("The same prompt, the same seed, the same machine: let ways of guessing race each other.")
-with words, st.popover("Glossary", icon=":material/menu_book:", width="stretch"):
-    for term, meaning in TERMS.items():
-        st.markdown(f"**{term}**  \n{meaning}")
+with words:
+    corner.draw("compare")
 
 if complaints := st.session_state.complaints:
     st.warning("  \n".join(plain(complaint) for complaint in complaints), icon=":material/link_off:")
@@ -41,19 +40,20 @@ models = model_picker.loaded()
 missing = models.available() if models else {}
 with st.container(border=True, key="desk"):
     writing, choosing = st.columns([3, 2], gap="medium")
-    with writing:
+    with writing, st.container(key=presenter.box("prompt")):
         prompt.prompt_box()
     with choosing:
-        left, right = st.columns(2, gap="medium")
-        with left:
-            number("slider", "Temperature", links.TEMPERATURE, 0.05, define("Greedy"))
-        with right:
-            number("number", "New tokens", links.TOKENS, 1, "How many tokens each lane writes at most.")
-        with st.expander("Models, text and dice", icon=":material/tune:", key="more"):
+        with st.container(key=presenter.box("choices")):
+            left, right = st.columns(2, gap="medium")
+            with left:
+                number("slider", "Temperature", links.TEMPERATURE, 0.05, define("Greedy"))
+            with right:
+                number("number", "New tokens", links.TOKENS, 1, "How many tokens each lane writes at most.")
+        with st.expander("Models, text and dice", icon=":material/tune:", key=presenter.box("settings")):
             model_picker.draw()
             more.text_settings(models)
             more.dice_settings()
-        with st.container(horizontal=True, vertical_alignment="center"):
+        with st.container(horizontal=True, vertical_alignment="center", key=presenter.box("run")):
             asked = st.button(
                 "Run",
                 type="primary",
@@ -65,21 +65,25 @@ with st.container(border=True, key="desk"):
             )
             stop_slot = st.container()
 
-with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-    st.subheader("Lanes", anchor=False, width="content")
-    editor.presets_menu()
 shared = controls.plain_lane()
-editor.cards(shared, missing)
-form.draw(missing)
+with st.container(key=presenter.box("lanes")):
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.subheader("Lanes", anchor=False, width="content")
+        editor.presets_menu()
+    editor.cards(shared, missing)
+    form.draw(missing)
+    if told := st.session_state.get("told"):
+        st.caption(f":material/visibility: {plain(told)}")
 editor.keep_in_address()
-if told := st.session_state.get("told"):
-    st.caption(f":material/visibility: {plain(told)}")
 
 if asked:
     try:
         desk.start(editor.request(shared, missing))
     except (SpecdecError, Busy) as error:
         st.error(plain(str(error)), icon=":material/error:")
+going = desk.run is not None and not desk.run.finished
+if going and "run" not in st.query_params:  # the browser's way back leads to the page, not out of the run
+    st.session_state.pop("compared", None)
 # Not where the run starts: the script may be cut short there by another rerun, and the run would go on unseen.
 if desk.run is not None and st.session_state.get("compared") != desk.run.id:
     st.query_params["run"] = desk.run.id
@@ -93,20 +97,18 @@ active = shown is not None and not shown.finished
 stop_slot.button(
     "Stop",
     icon=":material/stop:",
-    shortcut="Escape",
+    shortcut=None if presenter.presenting() else "Escape",  # there it leads back to the page
     key="stop_run",
     on_click=desk.stop,
-    disabled=not (active and shown is desk.run),
+    disabled=not going,
     help="End the run within one round; what was decoded until then stays.",
 )
 waiting(shown)
 if shown is None:
+    presenter.nothing_to_show()
     if "run" in st.query_params:
-        st.info(
-            "The run of this link is no longer kept on this server. Its lanes are here: press Run to repeat it.",
-            icon=":material/history:",
-        )
-    else:
+        tools.let_go("Its lanes are here: press Run to repeat it.")
+    elif not presenter.presenting():
         st.caption("Press Run and watch the lanes side by side. The table and the charts follow.")
 else:
     if shown.error:
@@ -115,4 +117,4 @@ else:
         st.caption(
             ":material/history: This is the result of other lanes or settings. Press Run for those above."
         )
-    result.show(shown, TABS, active)
+    result.show(shown, active)

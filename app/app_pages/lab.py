@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import builder, controls, headline, model_picker, more, opening, presenter, prompt, results, services
-from app.glossary import TERMS
+from app import controls, corner, headline, model_picker, more, opening, presenter, prompt, results, services
+from app.library import tools
 from app.models import Choice
 from app.routes import recorded
 from app.runs import Busy, Desk
@@ -25,7 +25,7 @@ def the_desk() -> Desk:
 
 
 desk = the_desk()
-presenter.dress()
+presenter.dress("lab")
 prompt.start_from_address(controls.choices())
 
 warming = services.shelf().status(Choice()).state == "loading"
@@ -47,13 +47,7 @@ with head, st.container(key=presenter.box("title")):
         warm_up()
     opening.about()
 with words:
-    if presenter.shows("title"):
-        with st.popover("Glossary", icon=":material/menu_book:", width="stretch"):
-            for term, meaning in TERMS.items():
-                st.markdown(f"**{term}**  \n{meaning}")
-    if presenter.shows("link"):
-        with st.popover("Teacher's link", icon=":material/school:", width="stretch"):
-            builder.draw()
+    corner.draw("lab")
 
 if complaints := st.session_state.complaints:
     st.warning("  \n".join(plain(complaint) for complaint in complaints), icon=":material/link_off:")
@@ -85,6 +79,9 @@ if asked:
         desk.start(controls.request())
     except (SpecdecError, Busy) as error:
         st.error(plain(str(error)), icon=":material/error:")
+going = desk.run is not None and not desk.run.finished
+if going and "run" not in st.query_params:  # the browser's way back leads to the page, not out of the run
+    st.session_state.pop("noted", None)
 # Not where the run starts: the script may be cut short there by another rerun, and the run would go on unseen.
 if desk.run is not None and st.session_state.get("noted") != desk.run.id:
     st.query_params["run"] = desk.run.id
@@ -106,14 +103,11 @@ stop_slot.button(
     shortcut=None if presenter.presenting() else "Escape",  # there it leads back to the page
     key="stop_run",
     on_click=desk.stop,
-    disabled=not (active and shown is desk.run),
+    disabled=not going,
     help="End the run within one round; what was decoded until then stays.",
 )
 if shown is None and "run" in st.query_params:
-    st.info(
-        "The run of this link is no longer kept on this server. Its settings are here: press Run to repeat it.",
-        icon=":material/history:",
-    )
+    tools.let_go("Its settings are here: press Run to repeat it.")
 
 
 waiting(shown)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import services, widgets
+from app import corner, presenter, services, widgets
 from app.library import entries, listing, owner, recorded, rows, tools
-from app.library.listing import Entry
 from app.player import CURSOR
 from app.stage import draw
 from app.text import count, plain
@@ -17,14 +16,40 @@ SHOWN = listing.MOST_SHOWN
 library = services.library()
 me = owner.of_session()
 
+
+def listed(key: str) -> list[str]:
+    """The runs that a key of the address names, each once."""
+    return list(dict.fromkeys(name for name in st.query_params.get(key, "").split(",") if name))
+
+
+presenter.dress("library")
 st.html(rows.STYLE)
-st.title("Library", anchor=False)
-st.markdown(
-    "Every run you finish is kept here by itself. Open one to step through it again, or set several side by side."
-)
+named = listed("run")[:SHOWN]
+found = [(key, entries.open_one(key, me, library)) for key in named]
+shown = [entry for _, entry in found if entry is not None]
+private = [entry for entry in shown if entries.is_mine(entry)]
+head, words = st.columns([6, 1], vertical_alignment="center")
+with head, st.container(key=presenter.box("title")):
+    st.title("Library", anchor=False)
+    st.markdown(
+        "Every run you finish is kept here by itself. Open one to step through it again, or set several side by side."
+    )
+with words:
+    corner.draw(
+        "library",
+        {entry.key: entry.source.link for entry in private if entry.source.link},
+        "A run of yours opens for nobody else before you share it: press Share below the player."
+        if any(entry.source.link is None for entry in private)
+        else None,
+    )
 
 for problem in listing.problems(st.query_params.to_dict(), CURSOR):
     st.warning(plain(problem), icon=":material/link_off:")
+if strange := sum(entries.open_one(key, me, library) is None for key in listed("picked")[: 2 * SHOWN]):
+    st.warning(
+        f"The link chooses {count(strange, 'run')} for comparison that cannot be opened here; the rest holds.",
+        icon=":material/search_off:",
+    )
 
 
 def opened(key: str) -> None:
@@ -34,8 +59,9 @@ def opened(key: str) -> None:
 
 
 def picked() -> list[str]:
-    """The runs chosen for comparison, in the order in which they were."""
-    return [key for key in st.query_params.get("picked", "").split(",") if key][: 2 * SHOWN]
+    """The runs chosen for comparison, in the order in which they were, as far as they can be opened."""
+    keys = listed("picked")
+    return [key for key in keys[: 2 * SHOWN] if entries.open_one(key, me, library)]
 
 
 def toggled(key: str) -> None:
@@ -61,7 +87,7 @@ def unpick() -> None:
 
 
 @st.fragment
-def stage(shown: list[Entry]) -> None:
+def stage() -> None:
     """The player with what is open, and what can be done with it."""
     one = shown[0] if len(shown) == 1 else None
     draw(
@@ -71,18 +97,20 @@ def stage(shown: list[Entry]) -> None:
         traces=entries.traces(shown, me, library, inline=not owner.is_remembered()),
         provenance="recorded",
         provenance_note=entries.origin(one) if one else "each in a run of its own",
+        present=presenter.presenting(),
         key="library-player",
     )
     with st.container(horizontal=True):
-        if one and entries.is_mine(one):
+        if one and entries.is_mine(one) and presenter.shows("tools"):
             tools.draw(one, library, CURSOR)
-        tools.downloads(shown, me, library)
-    rows.table(shown)
+        if presenter.shows("download"):
+            tools.downloads(shown, me, library)
+    if presenter.shows("numbers"):
+        rows.table(shown)
 
 
-def open_runs(keys: list[str]) -> None:
+def open_runs() -> None:
     """What the address names, or why it cannot be shown."""
-    found = [(key, entries.open_one(key, me, library)) for key in keys]
     if missing := sum(entry is None for _, entry in found):
         alone = missing == len(found) == 1
         which = "This run" if alone else f"{missing} of these runs" if missing > 1 else "One of these runs"
@@ -91,11 +119,13 @@ def open_runs(keys: list[str]) -> None:
             "shared it.",
             icon=":material/search_off:",
         )
-    shown = [entry for _, entry in found if entry is not None]
     if not shown:
         return
     if reason := listing.together(shown):
         st.warning(plain(reason), icon=":material/block:")
+        return
+    if presenter.presenting():
+        stage()
         return
     with st.container(border=True, key="open"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
@@ -110,7 +140,7 @@ def open_runs(keys: list[str]) -> None:
                 "These lanes are from different runs, each on its own clock at its own time. What was measured of each "
                 "against plain decoding in its own run stands in the table below."
             )
-        stage(shown)
+        stage()
 
 
 def own_runs(words: str, proposer: str, order: str) -> None:
@@ -176,11 +206,14 @@ def examples(words: str, proposer: str) -> None:
                     rows.card(entry, chosen, opened, toggled)
 
 
-if keys := [key for key in st.query_params.get("run", "").split(",") if key][:SHOWN]:
-    open_runs(keys)
+if named:
+    open_runs()
+if not shown:
+    presenter.nothing_to_show()
 
 chosen = picked()
-searching, filtering, ordering = st.columns([3, 1.5, 1.5], vertical_alignment="bottom")
+with st.container(key=presenter.box("search")):
+    searching, filtering, ordering = st.columns([3, 1.5, 1.5], vertical_alignment="bottom")
 with searching:
     sought = st.text_input(
         "Search",
@@ -194,7 +227,7 @@ with filtering:
     who = widgets.pick("Proposer", listing.proposer_titles(), "who", "Only runs in which it guesses.")
 with ordering:
     sort = widgets.pick("Order", listing.ORDERS, "sort", "Of your own runs.")
-if chosen:
+if chosen and not presenter.presenting():
     with st.container(horizontal=True, vertical_alignment="center", key="compare"):
         st.button(
             f"Compare {count(len(chosen), 'run')}",
@@ -208,10 +241,12 @@ if chosen:
         st.button("Choose none", on_click=unpick, key="unpick")
         if len(chosen) < 2:
             st.caption("Choose one more run of the same prompt.")
-if not owner.is_remembered():
+if not owner.is_remembered() and presenter.shows("own"):
     st.caption(
         ":material/cookie_off: Your browser keeps no cookie of this server, so runs made in this tab are listed "
         "in this tab only, until it is closed or reloaded."
     )
-own_runs(sought, who, sort)
-examples(sought, who)
+if presenter.shows("own"):
+    own_runs(sought, who, sort)
+if presenter.shows("examples"):
+    examples(sought, who)

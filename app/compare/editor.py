@@ -54,7 +54,8 @@ def start(page: str) -> None:
     shared = {
         key: titles for key, titles in controls.choices().items() if key in ("model", "device", "dtype")
     }
-    prompt.begin(page, [*links.problems(params, shared, numbers, further=FURTHER), *complaints])
+    wrong = links.problems(params, shared, numbers, further=FURTHER, page=page)
+    prompt.begin(page, [*wrong, *complaints])
 
 
 def lanes() -> list[Lane]:

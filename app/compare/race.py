@@ -8,6 +8,7 @@ import streamlit as st
 
 from specdec_core.trace import Trace
 
+from .. import presenter
 from ..player import CURSOR
 from ..run import Run
 from ..stage import HERE, draw
@@ -28,9 +29,15 @@ def forget_cursor() -> None:
 @st.fragment
 def stage(shown: Run) -> None:
     """The player: live while the run goes on, then its whole record."""
+    present = presenter.presenting()
     if not shown.finished:
         seen = draw(
-            shown.id, mode="live", events=f"/runs/{shown.id}/events", prompt=shown.request.prompt, **HERE
+            shown.id,
+            mode="live",
+            events=f"/runs/{shown.id}/events",
+            prompt=shown.request.prompt,
+            present=present,
+            **HERE,
         )
         if seen.done == shown.id:
             shown.wait(1.0)
@@ -42,7 +49,7 @@ def stage(shown: Run) -> None:
             {"label": shown.request.labels[lane], "url": shown.trace_path(lane)}
             for lane in sorted(shown.ends)
         ]
-        draw(of, mode="replay", traces=traces, **HERE)
+        draw(of, mode="replay", traces=traces, present=present, **HERE)
 
 
 def partings(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:

@@ -13,7 +13,7 @@ from specdec_core.ledger import Line
 from specdec_core.proposers import PROPOSERS
 from specdec_core.trace import Trace
 
-from .. import services
+from .. import presenter, services
 from ..headline import MEASURED
 from ..run import Run
 from ..text import plain
@@ -22,27 +22,34 @@ from .lanes import LETTERS
 from .table import html, megabytes, table
 
 
-def show(shown: Run, names: Sequence[str], active: bool) -> None:
-    """The tabs; those behind the first need a finished run with its plain lane."""
-    tabs = dict(
-        zip(names, st.tabs(list(names), key="tab", on_change="rerun", bind="query-params"), strict=True)
-    )
+def show(shown: Run, active: bool) -> None:
+    """The tabs that the link leaves; those behind the first need a finished run with its plain lane."""
+    if presenter.presenting():
+        race.stage(shown)
+        return
+    further = {
+        name: draw
+        for part, name, draw in (
+            ("table", "Table", _table),
+            ("charts", "Charts", _charts),
+            ("sweep", "Prompts", _prompts),
+            ("whatif", "What if", _what_if),
+            ("download", "Take along", _take_along),
+        )
+        if presenter.shows(part)
+    }
+    names = ["Race", *further]
+    tabs = dict(zip(names, st.tabs(names, key="tab", on_change="rerun", bind="query-params"), strict=True))
     numbers = [] if active else sorted(shown.ends)
     traces = [shown.traces[number] for number in numbers]
     ready = bool(traces) and 0 in numbers
     with tabs["Race"]:
         if tabs["Race"].open:
             race.stage(shown)
-            if ready:
+            if ready and presenter.shows("why"):
                 verdicts(shown, traces, numbers)
                 race.partings(shown, traces, numbers)
-    for name, draw in (
-        ("Table", _table),
-        ("Charts", _charts),
-        ("Prompts", _prompts),
-        ("What if", _what_if),
-        ("Take along", _take_along),
-    ):
+    for name, draw in further.items():
         with tabs[name]:
             if not tabs[name].open:
                 continue

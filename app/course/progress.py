@@ -46,6 +46,8 @@ class Kept:
     lessons: dict[str, Progress] = field(default_factory=dict)
     inventories: dict[str, dict[str, Answer]] = field(default_factory=dict)
     """“before” and “after”: the answer to each question by its misconception, M1 to M12."""
+    claims: dict[str, Answer] = field(default_factory=dict)
+    """What the learner said of a claim heard in the field, by the claim's id."""
     notes: dict[str, str] = field(default_factory=dict)
     """What the learner wrote in a lesson, by the lesson's id."""
 
@@ -86,6 +88,8 @@ def as_csv(kept: Kept, titles: Mapping[str, str]) -> str:
     for when, answers in kept.inventories.items():
         for misconception, found in answers.items():
             rows.writerow([f"inventory {when}", "", misconception, *_cells(found)])
+    for claim, found in kept.claims.items():
+        rows.writerow(["claims", "", claim, *_cells(found)])
     return out.getvalue()
 
 

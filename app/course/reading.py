@@ -23,15 +23,15 @@ FOLDER = Path(__file__).resolve().parents[2] / "assets" / "lessons"
 _FILE = re.compile(r"(\d\d[a-z]?)-([a-z0-9]+(?:-[a-z0-9]+)*)\.md")
 
 
-def languages(folder: Path = FOLDER) -> tuple[str, ...]:
+def languages(folder: Path | None = None) -> tuple[str, ...]:
     """The languages there are: the folders, English first."""
-    found = sorted(path.name for path in folder.iterdir() if path.is_dir())
+    found = sorted(path.name for path in (folder or FOLDER).iterdir() if path.is_dir())
     return tuple(sorted(found, key=lambda name: name != "en"))
 
 
-def files(language: str, folder: Path = FOLDER) -> list[Path]:
+def files(language: str, folder: Path | None = None) -> list[Path]:
     """The lessons' files in their order."""
-    return sorted(path for path in (folder / language).glob("*.md") if _FILE.fullmatch(path.name))
+    return sorted(path for path in ((folder or FOLDER) / language).glob("*.md") if _FILE.fullmatch(path.name))
 
 
 def name(path: Path) -> tuple[str, str]:
@@ -41,7 +41,7 @@ def name(path: Path) -> tuple[str, str]:
     return found[1].removeprefix("0"), found[2]
 
 
-def titles(language: str, folder: Path = FOLDER) -> list[tuple[str, str, str, float]]:
+def titles(language: str, folder: Path | None = None) -> list[tuple[str, str, str, float]]:
     """Number, id, title and minutes of every lesson, also of those with mistakes: what a list of lessons needs."""
     return [_title(path, path.stat().st_mtime_ns) for path in files(language, folder)]
 
@@ -58,7 +58,7 @@ def _title(path: Path, _changed: int) -> tuple[str, str, str, float]:
     return number, key, shown[:60], float(minutes) if isinstance(minutes, int | float) else 0.0
 
 
-def read(language: str, key: str, folder: Path = FOLDER) -> tuple[Lesson | None, list[Problem]]:
+def read(language: str, key: str, folder: Path | None = None) -> tuple[Lesson | None, list[Problem]]:
     """The lesson of that id, or what is wrong with its file; both empty where there is no such lesson."""
     for path in files(language, folder):
         if name(path)[1] == key:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,7 +27,9 @@ def out(expression: str, names: Mapping[str, Any]) -> Any:
     """
     known = {**_PLAIN, **facts.functions()}
     calculator = EvalWithCompoundTypes(names=dict(names), functions=known)
+    del calculator.nodes[ast.Attribute]  # lists and numbers have methods, and nobody needs them
     try:
+        ast.parse(expression, mode="eval")  # simpleeval would take statements as well
         return calculator.eval(expression)
     except SyntaxError:
         raise CannotWork(f"`{expression}` is no expression; write it as in Python.") from None

@@ -9,6 +9,7 @@ from typing import Any
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 
+from .. import links
 from .summary import Summary
 
 ANY = "any"
@@ -26,6 +27,8 @@ ADDRESS = (
     "who",
     "sort",
     "sheet",
+    "hide",
+    "present",
 )  # the page's keys in the address, beside the cursor's
 MOST_SHOWN = 6  # lanes side by side
 
@@ -136,4 +139,4 @@ def problems(params: Mapping[str, str], cursor: Iterable[str]) -> list[str]:
     if strange:
         named = ", ".join(f"“{key[:40]}”" for key in strange[:3])
         found.append(f"The link has settings this page does not know ({named}); they are left out.")
-    return found
+    return found + links.hiding_problems(params, "library")

@@ -9,6 +9,8 @@ import streamlit as st
 
 from specdec_core.errors import TraceError
 
+from .. import services
+from ..player import CURSOR
 from ..text import count, plain
 from . import entries, importing, owner
 from .listing import Entry, side_by_side
@@ -90,6 +92,31 @@ def close(cursor: Iterable[str]) -> None:
     """Leave what is open in the player."""
     for key in ("run", *cursor):
         st.query_params.pop(key, None)
+
+
+def let_go(otherwise: str) -> None:
+    """What stands where a run was that the server no longer holds: the way to it in the library, or that it is gone.
+
+    Args:
+        otherwise: what can be done about one that is gone.
+    """
+    key = st.query_params.get("run", "")
+    if entries.open_one(key, owner.of_session(), services.library()) is None:
+        st.info(
+            f"The run of this link is no longer kept on this server. {otherwise}", icon=":material/history:"
+        )
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.info(
+            "This page no longer holds the run of this link, but the library does.", icon=":material/history:"
+        )
+        here = {name: st.query_params[name] for name in CURSOR if name in st.query_params}
+        st.page_link(
+            "app_pages/library.py",
+            label="Open it in the library",
+            icon=":material/inventory_2:",
+            query_params={"run": key, **here},
+        )
 
 
 def import_box(library: Library) -> None:

@@ -8,6 +8,7 @@ weights `{head}.{block}.linear.weight`, `{head}.{block}.linear.bias` and, behind
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -105,6 +106,16 @@ def read(source: str, width: int, vocabulary: int) -> MedusaHeads:
     heads = MedusaHeads(count, blocks, width, None if shared else vocabulary, _accuracy(config, count))
     heads.load_state_dict({key: tensors[key] for key in wanted})
     return heads.requires_grad_(False).eval()
+
+
+def read_accuracy(folder: Path) -> list[list[float]] | None:
+    """The measured accuracies of the heads in a folder, by head and rank, without their weights; None if there are none."""
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    heads = config.get("medusa_num_heads") if isinstance(config, dict) else None
+    return _accuracy(config, heads) if isinstance(heads, int) else None
 
 
 def write(

@@ -214,8 +214,8 @@ def test_the_surface_is_the_formula_and_the_point_the_measurement(traces: list[T
 
 
 def test_the_surface_prices_the_draft_passes_that_were_recorded(traces: list[Trace]) -> None:
-    """A drafter that reads on after its last guess makes γ + 1 passes for γ guesses, at every γ. By hand: T(n) = 10 + n,
-    a pass 0.5 s, 0.75 s around each round. Catches: γ passes of the price of γ + 1."""
+    """A drafter that reads on after its last guess makes γ + 1 passes for γ guesses, at every γ. By hand: T(n) =
+    10 + n, a pass 0.5 s, 0.75 s around each round. Catches: γ passes of the price of γ + 1."""
     timed = [clock(trace, 1.0, 0.5 if lane else 0.0) for lane, trace in enumerate(traces)]
     before = surface.point(timed[:2], 1)
     stats = timed[1].stats

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 from streamlit.testing.v1 import AppTest
 
-from app import presets
+from app import links, presenter, presets
 from app.compare import lanes as core
 from app.compare.differences import differences
 from app.compare.distance import distance
@@ -456,10 +456,12 @@ def test_every_tab_opens_after_a_run(fresh: Runs) -> None:
     for name in ("Table", "Charts", "Prompts", "What if", "Take along"):
         at = raced_page(opened(tokens="20", tab=name), fresh)
         assert not at.exception, name
-    assert "assistant_model" not in at.code[0].value and "prompt_lookup_num_tokens=4" in at.code[0].value
+    transformers, vllm = at.code[-2].value, at.code[-1].value
+    assert "assistant_model" not in transformers and "prompt_lookup_num_tokens=4" in transformers
     at.selectbox(key="portable_lane").set_value(1).run()
-    assert "num_assistant_tokens=4" in at.code[0].value
-    assert '"method": "draft_model"' in at.code[1].value
+    transformers, vllm = at.code[-2].value, at.code[-1].value
+    assert "num_assistant_tokens=4" in transformers
+    assert '"method": "draft_model"' in vllm
 
 
 def test_why_and_where_they_part_stand_below_the_race(fresh: Runs) -> None:
@@ -491,6 +493,57 @@ def test_a_lane_without_rounds_is_not_called_too_short(fresh: Runs, monkeypatch:
     assert not at.exception
     told = words(at).replace("\\", "")
     assert "**B** Recorded without its rounds" in told and "Too little was decoded" not in told
+
+
+@pytest.mark.parametrize("away", ["", "lanes,why,table", ",".join(links.PARTS["compare"])])
+def test_a_link_hides_parts_of_the_comparison_and_the_run_still_works(fresh: Runs, away: str) -> None:
+    """Each part that was named is out of sight, by style or left out; all others are there, and the lanes hold."""
+    parts = set(away.split(","))
+    at = raced_page(opened(lane=["draft-model;gamma=2", "branching"], tokens="20", hide=away), fresh)
+    run = fresh.get(param(at, "run"))
+    assert run is not None and [lane.proposer for lane in run.request.lanes] == [
+        "none",
+        "draft-model",
+        "branching",
+    ]
+    styled = " ".join(element.proto.body for element in at.get("html") if "<style>" in element.proto.body)
+    sheets = re.split(r"[\s,{>]+", styled)
+    for part in links.PARTS["compare"]:
+        assert (f".st-key-{presenter.box(part)}" in sheets) == (part in parts)
+    tabs = [tab.label for tab in at.tabs]
+    named = {
+        "table": "Table",
+        "charts": "Charts",
+        "sweep": "Prompts",
+        "whatif": "What if",
+        "download": "Take along",
+    }
+    assert tabs == ["Race", *(title for part, title in named.items() if part not in parts)]
+    assert ("a round commits" in words(at)) == ("why" not in parts)
+    assert bool([button for button in at.button if button.key == "present_now_compare"]) == (
+        "link" not in parts
+    )
+    assert not at.warning
+
+
+def test_a_presentation_of_a_comparison_is_the_race_alone(fresh: Runs) -> None:
+    at = raced_page(opened(tokens="20", tab="Table"), fresh)
+    press(at, "present_now_compare")
+    assert param(at, "present") == "1"
+    assert len(at.tabs) == 0 and "a round commits" not in words(at)
+    assert any("stHeader" in element.proto.body for element in at.get("html"))
+    press(at, "leave")
+    assert "present" not in at.query_params and at.tabs[0].label == "Race"
+
+
+def test_a_presentation_of_nothing_says_so(fresh: Runs) -> None:
+    told = words(opened(present="1"))
+    assert "There is no run to present" in told and "Press Run and watch" not in told
+
+
+def test_a_comparison_hides_none_of_the_lab_s_parts(fresh: Runs) -> None:
+    told = opened(hide="numbers,lanes").warning[0].value.replace("\\", "")
+    assert "hides “numbers”" in told and "it can hide title, prompt, choices, settings, run, lanes" in told
 
 
 def test_a_preset_sets_lanes_prompt_and_temperature(fresh: Runs) -> None:

@@ -346,7 +346,7 @@ def test_a_link_hides_parts_by_name_and_says_what_it_cannot() -> None:
     assert len(links.problems({"hide": "x" * 100_000}, {})[0]) < 300
 
 
-@pytest.mark.parametrize("away", ["", "settings", "prompt,run", ",".join(links.PARTS)])
+@pytest.mark.parametrize("away", ["", "settings", "prompt,run", ",".join(links.PARTS["lab"])])
 def test_hidden_controls_still_count(fresh: Runs, prompts: Path, away: str) -> None:
     """Hidden is out of sight only: the run has the link's settings, and all that was not named is there."""
     at = AppTest.from_file(MAIN, default_timeout=30)
@@ -364,7 +364,7 @@ def test_hidden_controls_still_count(fresh: Runs, prompts: Path, away: str) -> N
     assert bool(at.metric) == ("numbers" not in away.split(","))
     sheet = " ".join(element.proto.body for element in at.get("html"))
     named = re.split(r"[\s,{>]+", sheet)
-    for part in links.PARTS:
+    for part in links.PARTS["lab"]:
         assert (f".st-key-{presenter.box(part)}" in named) == (part in away.split(","))
     assert "stHeader" not in sheet
 

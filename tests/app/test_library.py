@@ -16,7 +16,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
-from app import routes, services
+from app import links, presenter, routes, services
 from app.library import entries, keeping, listing, owner, recorded
 from app.library.listing import Entry
 from app.library.store import Library, Saved
@@ -321,7 +321,9 @@ def test_a_saved_run_appears_is_opened_named_shared_and_deleted(saving: Runs) ->
     at.button(key="share").click().run()
     shared = services.library().get(ANNA, saved.id)
     assert shared and shared.link
-    assert parse_qs(urlsplit(at.code[0].value).query) == {"run": [shared.link]}
+    assert parse_qs(urlsplit(at.code[-1].value).query) == {"run": [shared.link]}
+    brought = parse_qs(urlsplit(at.code[0].value).query)  # the teacher's link
+    assert brought == {"run": [shared.link], "hide": ["search,own,examples,link"]}
     at.button(key="revoke").click().run()
     revoked = services.library().get(ANNA, saved.id)
     assert revoked and revoked.link is None
@@ -369,6 +371,71 @@ def test_two_runs_of_one_prompt_are_compared_and_two_prompts_are_not(saving: Run
     tick(other)
     at.button(key="compare-now").click().run()
     assert "continue different prompts" in words(at) and not at.table
+
+
+def test_a_link_hides_parts_of_the_library(saving: Runs) -> None:
+    """Each part by itself. Catches: a part that is named and stays, or one that goes with another."""
+    saved = finish(saving)
+    assert saved is not None
+    there = {
+        "own": lambda at: "Your runs" in words(at),
+        "examples": lambda at: "Recorded examples" in words(at),
+        "tools": lambda at: any(button.key == "share" for button in at.button),
+        "numbers": lambda at: bool(at.table),
+        "link": lambda at: any(button.key == "present_now_library" for button in at.button),
+        "download": lambda at: bool(at.get("download_button")),
+    }
+    for away in [set(), *({part} for part in links.PARTS["library"]), set(links.PARTS["library"])]:
+        at = page(run=saved.id, hide=",".join(away))
+        assert not at.warning
+        for part, shows in there.items():
+            assert shows(at) == (part not in away), (part, away)
+        styled = " ".join(element.proto.body for element in at.get("html"))
+        for part in ("title", "search"):
+            assert (f".st-key-{presenter.box(part)}" in styled) == (part in away)
+    (strange,) = page(hide="own,lanes").warning
+    assert "hides “lanes”" in strange.value and "it can hide title, search, own" in strange.value
+
+
+def test_a_presentation_of_the_library_is_the_open_run_alone(saving: Runs) -> None:
+    saved = finish(saving)
+    assert saved is not None
+    at = page(run=saved.id, present="1")
+    assert not at.warning and not at.table and not at.subheader and not shown(at)
+    at.button(key="leave").click().run()
+    assert not at.exception and param(at, "present") is None and at.table
+    assert "There is no run to present" in words(page(present="1"))
+
+
+def test_made_up_runs_are_not_chosen_and_none_counts_twice(saving: Runs) -> None:
+    """Catches: Compare offered for runs that do not exist."""
+    saved = finish(saving)
+    assert saved is not None
+    assert not any(button.key == "compare-now" for button in page(picked="nope,../x").button)
+    for picked in (f"{saved.id},nope", f"{saved.id},{saved.id}"):
+        at = page(picked=picked)
+        assert at.button(key="compare-now").disabled and "1 run" in at.button(key="compare-now").label
+        assert ("cannot be opened here" in words(at)) == ("nope" in picked)
+
+
+def test_a_run_that_a_page_has_let_go_of_is_found_in_the_library(
+    saving: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches: “no longer kept” over a run that the library has."""
+    saved = finish(saving)
+    assert saved is not None
+    empty = Runs(lambda choice, gone: scripted_models(), race)  # as after a restart of the server
+    monkeypatch.setattr(services, "runs", lambda: empty)
+    for script in ("lab", "compare"):
+        at = AppTest.from_file(MAIN, default_timeout=30)
+        at.run()
+        at.query_params["run"], at.query_params["round"] = saved.id, "2"
+        at.switch_page(f"app_pages/{script}.py").run()
+        assert not at.exception
+        (way,) = at.get("page_link")
+        assert "the library does" in words(at) and "no longer kept" not in words(at)
+        assert parse_qs(way.proto.query_string) == {"run": [saved.id], "round": ["2"]}
+    empty.close()
 
 
 def test_every_control_of_the_page_comes_back_from_its_address(saving: Runs) -> None:

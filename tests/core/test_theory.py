@@ -267,3 +267,16 @@ def test_each_formula_refuses_nonsense_in_one_sentence(call: Callable[[], float]
         call()
     text = str(caught.value)
     assert text.endswith(".") and "\n" not in text
+
+
+@pytest.mark.parametrize(("alpha", "gamma", "cost"), [(0.8, 5, 0.05), (0.3, 1, 0.4), (0.95, 9, 0.0)])
+def test_the_implied_cost_is_that_of_the_formula_which_gave_the_speedup(
+    alpha: float, gamma: int, cost: float
+) -> None:
+    expected = (1 - alpha ** (gamma + 1)) / (1 - alpha)
+    assert theory.implied_cost(expected / (gamma * cost + 1), expected, gamma) == pytest.approx(
+        cost, abs=1e-12
+    )
+    for wrong in ((0.0, 2.0, 4), (1.5, 0.9, 4), (1.5, 2.0, 0), (math.nan, 2.0, 4)):
+        with pytest.raises(sd.SettingsError):
+            theory.implied_cost(*wrong)

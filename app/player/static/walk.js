@@ -20,7 +20,8 @@ const SHORTEST = 0.4;
 export function byEvent(lanes, cursor, by) {
   const { stop, event, lead } = placed(lanes, cursor);
   const at = (next, inside) => placed(lanes, { stop: next, event: inside, selection: null, lead });
-  if (by > 0) return event === null ? at(stop + 1, 0) : at(stop, event + 1);
+  if (by > 0 && event !== null) return at(stop, event + 1);
+  if (by > 0) return stop < lastStop(lanes, lead) ? at(stop + 1, 0) : at(stop, null);
   if (event !== null) return event > 0 ? at(stop, event - 1) : at(stop - 1, null);
   const round = lanes[lead]?.rounds[stop - 1];
   const steps = round ? momentsOf(lanes[lead], round).length : 0;

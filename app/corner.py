@@ -1,0 +1,35 @@
+"""What stands at the top right of every page: the words, and the teacher's link."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+
+import streamlit as st
+
+from . import builder, presenter
+from .glossary import TERMS
+
+STYLE = """<style>
+.sd-words { outline-offset: 4px; }
+.sd-words dt { font-weight: 650; margin-top: .8rem; }
+.sd-words dt:first-child { margin-top: 0; }
+.sd-words dd { margin: 0; }
+</style>"""
+
+
+def draw(page: str, runs: Mapping[str, str] | None = None, note: str | None = None) -> None:
+    """The two boxes, as far as the link leaves them; `runs` and `note` as in `builder.draw`."""
+    with st.container(horizontal=True, horizontal_alignment="right", gap="small", key="corner"):
+        if presenter.shows("title"):
+            with st.popover("Glossary", icon=":material/menu_book:"):
+                st.html(words())
+        if presenter.shows("link"):
+            with st.popover("Teacher's link", icon=":material/school:"):
+                builder.draw(page, runs, note)
+
+
+def words() -> str:
+    """The glossary as HTML; it takes the keyboard, which is how a list without a control in it is scrolled."""
+    terms = "".join(f"<dt>{escape(term)}</dt><dd>{escape(meaning)}</dd>" for term, meaning in TERMS.items())
+    return f'{STYLE}<div class="sd-words" tabindex="0" role="region" aria-label="Glossary"><dl>{terms}</dl></div>'

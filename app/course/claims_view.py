@@ -1,0 +1,114 @@
+"""The page of claims heard in the field: one card each, and what a visitor says of it comes before the answer.
+
+Answer and demonstration of a claim are not sent to the browser before the visitor has said true, it depends, or false.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+
+import streamlit as st
+
+from ..charts.draw import draw as draw_chart
+from ..library import recorded
+from ..text import plain
+from . import claims, pictures, progress
+from .claims import VERDICTS, Claim
+from .claims_chart import chart
+from .words import Words
+
+GLYPHS = {"true": "✓", "conditional": "◐", "false": "✗"}
+
+
+class Stand:
+    """Where a claim's picture is drawn: what `pictures` asks of a place in a lesson."""
+
+    def __init__(self, claim: Claim, words: Words) -> None:
+        self.lesson, self.step, self.words = claim, "claim", words
+
+    def key(self, name: str) -> str:
+        """A widget's key, of its own for each claim."""
+        return f"claim-{self.lesson.id}-{name}"
+
+
+def draw(words: Words) -> None:
+    """All claims; those that a visitor has spoken on with their verdicts."""
+    st.html(Path(__file__).with_name("claims.css"))
+    st.title(words("claims.title"), anchor=False)
+    st.markdown(words("claims.about"))
+    found, problems = claims.every(words.language)
+    said = progress.here().claims
+    st.caption(words("claims.so_far", said=sum(claim.id in said for claim in found), all=len(found)))
+    for claim in found:
+        with st.container(border=True, key=f"claim-card-{claim.id}"):
+            _card(claim, words)
+    if problems:
+        st.error(words("claims.broken"), icon=":material/report:")
+        for problem in problems:
+            st.markdown(f"- {plain(str(problem))}")
+
+
+def _card(claim: Claim, words: Words) -> None:
+    st.markdown(f"### “{plain(claim.front.claim)}”")
+    st.markdown(words("claims.heard") + " " + " · ".join(_source(heard) for heard in claim.front.heard))
+    mine = progress.here().claims.get(claim.id)
+    if mine is None:
+        st.markdown(words("claims.ask"))
+        with st.container(horizontal=True):
+            for verdict in VERDICTS:
+                st.button(
+                    f"{GLYPHS[verdict]} {words(f'claims.{verdict}')}",
+                    key=f"claim-{claim.id}-{verdict}",
+                    on_click=_say,
+                    args=(claim, verdict),
+                    help=words("claims.lock_help"),
+                )
+        return
+    _verdict(claim, mine, words)
+    st.markdown(claim.sections["answer"].prose)
+    st.markdown(f"**{words('claims.demonstration')}** {claim.sections['demonstration'].prose}")
+    _demonstration(claim, words)
+
+
+def _source(heard: claims.Heard) -> str:
+    return f"[{plain(heard.name)}]({heard.link}): {plain(heard.says)}"
+
+
+def _say(claim: Claim, verdict: str) -> None:
+    """Lock in what the visitor says."""
+    progress.here().claims.setdefault(claim.id, progress.answer(verdict, verdict == claim.verdict))
+
+
+def _verdict(claim: Claim, mine: progress.Answer, words: Words) -> None:
+    """The verdict beside what was said: a word, a glyph and a colour."""
+    told = words(f"claims.{mine.given}") if mine.given in VERDICTS else ""
+    st.html(
+        f"<p class='verdict {claim.verdict}'><strong><span aria-hidden='true'>{GLYPHS[claim.verdict]}</span> "
+        f"{escape(words(f'claims.is_{claim.verdict}'))}</strong> "
+        f"<span>{escape(words('claims.you_said', said=told))}</span></p>"
+    )
+
+
+def _demonstration(claim: Claim, words: Words) -> None:
+    if claim.front.picture is not None:
+        pictures.draw(claim.front.picture, Stand(claim, words))  # type: ignore[arg-type]
+    if claim.front.chart is not None and claim.drawn is not None:
+        made = chart(
+            claim.front.chart,
+            claim.drawn,
+            claim.sections["demonstration"].items,
+            provenance(claim.front.chart, words),
+        )
+        draw_chart(made, f"claim-{claim.id}-chart")
+
+
+def provenance(figure: claims.Figure, words: Words) -> str:
+    """Where a chart's numbers come from."""
+    if figure.label == "recorded":
+        example = recorded.find(figure.of or "")
+        assert example is not None
+        return words("claims.recorded", machine=example.machine, date=example.recorded)
+    if figure.label == "modelled" and figure.of is not None:
+        return claims.profile(figure.of).provenance + " · " + words("claims.modelled_pair")
+    return words(f"claims.{figure.label}")

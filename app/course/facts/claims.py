@@ -1,0 +1,103 @@
+"""What the claims heard in the field come to: rules by enumeration, recorded waiting times, modelled machines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, lru_cache
+
+from specdec_core import profiles, theory
+from specdec_core.errors import SettingsError
+from specdec_core.theory import acceptance_needed
+
+from .recorded import trace
+
+__all__ = [
+    "acceptance_needed",
+    "arithmetic_growth",
+    "first_token_ms",
+    "latency_saved",
+    "pair_best_length",
+    "pair_gain",
+    "rule_off_target",
+    "rule_round_tokens",
+    "same_text_as_plain",
+]
+
+
+def arithmetic_growth(alpha: float, gamma: int, cost: float) -> float:
+    """Arithmetic operations per token over those of plain decoding; `cost` is ĉ, a ratio of operations."""
+    return theory.operations(alpha, gamma, cost)
+
+
+def latency_saved(alpha: float, gamma: int, cost: float) -> float:
+    """The share of plain decoding's time per token that the formula says is saved; below zero, time is lost."""
+    return 1.0 - 1.0 / theory.speedup(alpha, gamma, cost)
+
+
+def rule_off_target(rule: str, p: Sequence[float], q: Sequence[float], gamma: int) -> float:
+    """How far what a round of that rule writes is from the target's law, in total variation, enumerated."""
+    return _enumerated(rule, tuple(p), tuple(q), gamma)[0]
+
+
+def rule_round_tokens(rule: str, p: Sequence[float], q: Sequence[float], gamma: int) -> float:
+    """Tokens that a round of that rule writes on average, enumerated."""
+    return _enumerated(rule, tuple(p), tuple(q), gamma)[1]
+
+
+@lru_cache(maxsize=64)
+def _enumerated(rule: str, p: tuple[float, ...], q: tuple[float, ...], gamma: int) -> tuple[float, float]:
+    from ...services import bring_core
+
+    bring_core()  # torch, by one thread alone
+    from specdec_core import exact
+    from specdec_core.rules import rule_class
+
+    judge, chain = rule_class(rule)(), range(-1, gamma - 1)
+    found = exact.distance(judge, chain, lambda _: p, lambda _: q)
+    return found, 1.0 + exact.expected_accepted(judge, chain, lambda _: p, lambda _: q)
+
+
+def first_token_ms(example: str, plain: bool = False) -> float:
+    """Recorded milliseconds until the first new token was there: the prefill, and the whole of the first round."""
+    found = trace(example, plain)
+    first = found.rounds[0]
+    return 1e3 * (found.stats.prefill_s + first.draft_s + first.verify_s + first.judge_s + first.commit_s)
+
+
+def same_text_as_plain(example: str) -> bool:
+    """Whether both lanes of a recorded example wrote the same tokens."""
+    return list(trace(example).token_ids) == list(trace(example, plain=True).token_ids)
+
+
+def pair_gain(profile: str, batch: int, context: int, alpha: float, gamma: int) -> float:
+    """The speedup of drafting γ tokens over plain decoding on a machine's profile (8B drafted by 1B), at that α.
+
+    Raises:
+        ValueError: if there is no such profile, or it cannot hold that batch and context.
+    """
+    return _gain(profile, batch, context, alpha, gamma)
+
+
+@lru_cache(maxsize=1024)
+def _gain(profile: str, batch: int, context: int, alpha: float, gamma: int) -> float:
+    machine = _profiles().get(profile)
+    if machine is None:
+        raise ValueError(f"There is no profile “{profile}”; there are: {', '.join(_profiles())}.")
+    try:
+        costs = machine.costs(batch, context)
+        if costs.draft is None:
+            raise ValueError(f"The profile “{profile}” knows no draft model.")
+        curve = [costs.target(tokens) for tokens in range(1, gamma + 2)]
+        return theory.speedup_on(curve, theory.tokens_per_pass(alpha, gamma), gamma, costs.draft(1))
+    except SettingsError as error:
+        raise ValueError(str(error)) from None
+
+
+def pair_best_length(profile: str, batch: int, context: int, alpha: float, most: int) -> int:
+    """The draft length up to `most` that is fastest there; the shortest of equals."""
+    return max(range(most + 1), key=lambda gamma: pair_gain(profile, batch, context, alpha, gamma))
+
+
+@cache
+def _profiles() -> dict[str, profiles.Profile]:
+    return profiles.shipped()[0]

@@ -1,0 +1,167 @@
+"""Set-ups for the bundled models: how fast, at how much more arithmetic, and which is the best within a limit.
+
+Chains of a fixed length are modelled for every γ, from the α and the pass times that were measured. Of what proposes
+otherwise the speed is the measured one, and its arithmetic is what its rounds read: the rounds of its recorded example
+on a clock that counts operations in place of seconds. Operations are counted in plain target passes over one token.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from specdec_core import profiles, theory, whatif
+from specdec_core.costs import Costs
+from specdec_core.profiles import Recorded
+
+from ..measured import Cell, figures
+from .recorded import trace
+
+__all__ = ["design_speed", "design_work", "fastest_kind"]
+
+MOST = 12  # the longest chain
+CHAINS = ("draft-model", "draft-model, larger", "early-exit")
+WIDE = ("lookahead", "branching", "medusa", "eagle")
+LOOKUP = "prompt-lookup"
+LOOKUP_LENGTH = 10  # and GAMMA: what the figures were measured with
+GAMMA = 4
+KINDS = {**dict.fromkeys(CHAINS, "chain"), **dict.fromkeys(WIDE, "wide"), LOOKUP: "lookup"}
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """A set-up on one kind of text.
+
+    Attributes:
+        lane: its proposer, as the figures name it; “plain” is plain decoding.
+        gamma: the length of its chains; 0 where it has none.
+        speed: speedup over plain decoding.
+        least, most: factor on the arithmetic operations; of a lookup only bounds are known.
+        modelled: whether the speed is the formula's; else it was measured.
+    """
+
+    lane: str
+    gamma: int
+    speed: float
+    least: float
+    most: float
+    modelled: bool
+
+    @property
+    def kind(self) -> str:
+        """“chain”, “wide”, “lookup” or “plain”."""
+        return KINDS.get(self.lane, "plain")
+
+
+PLAIN = Design("plain", 0, 1.0, 1.0, 1.0, modelled=False)
+
+
+def designs(group: str) -> tuple[Design, ...]:
+    """All set-ups for a kind of text of the figures, plain decoding first.
+
+    Raises:
+        ValueError: if nothing was measured on it.
+    """
+    cells = figures().cells.get(group)
+    if cells is None:
+        raise ValueError(f"Nothing was measured on “{group}”; there are: {', '.join(figures().cells)}.")
+    found = [PLAIN]
+    for lane, cell in cells.items():
+        if lane in CHAINS and cell.alpha is not None:
+            found += [_chain(lane, cell.alpha, gamma) for gamma in range(1, MOST + 1)]
+        elif lane in WIDE:
+            work = _round(lane) / cell.tau
+            found.append(Design(lane, 0, cell.speedup, work, work, modelled=False))
+        elif lane == LOOKUP:
+            found.append(Design(lane, 0, cell.speedup, *_lookup(cell), modelled=False))
+    return tuple(found)
+
+
+def design(group: str, lane: str, gamma: int = 0) -> Design:
+    """One of them.
+
+    Raises:
+        ValueError: if there is none such.
+    """
+    found = [each for each in designs(group) if each.lane == lane and each.gamma in (gamma, 0)]
+    if not found:
+        raise ValueError(f"There is no set-up “{lane}” with γ = {gamma} for “{group}”.")
+    return found[0]
+
+
+def within(group: str, limit: float) -> Design:
+    """The fastest that surely takes at most `limit` more arithmetic (0.5: half as much again)."""
+    return max((each for each in designs(group) if each.most <= 1.0 + limit), key=lambda each: each.speed)
+
+
+def fastest_kind(group: str, limit: float | None = None) -> str:
+    """Its kind: “chain”, “wide”, “lookup” or “plain”; of all, without a limit."""
+    return within(group, float("inf") if limit is None else limit).kind
+
+
+def design_speed(group: str, lane: str, gamma: int = 0) -> float:
+    """Speedup of a set-up over plain decoding."""
+    return design(group, lane, gamma).speed
+
+
+def design_work(group: str, lane: str, gamma: int = 0) -> float:
+    """Factor on its arithmetic; of a lookup at most."""
+    return design(group, lane, gamma).most
+
+
+def _chain(lane: str, alpha: float, gamma: int) -> Design:
+    found = figures()
+    curve = found.curves["larger" if lane.endswith("larger") else "usual"]
+    if lane == "early-exit":
+        cost = _exit_cost()
+        draft = cost * curve[1]
+    else:
+        draft_name = "draft-large" if lane.endswith("larger") else "draft"
+        cost = found.parameters[draft_name] / found.parameters["target"]
+        draft = found.draft_s["larger" if lane.endswith("larger") else "usual"]
+    speed = theory.speedup_on(curve, theory.tokens_per_pass(alpha, gamma), gamma, draft)
+    work = theory.operations(alpha, gamma, cost)
+    return Design(lane, gamma, speed, work, work, modelled=True)
+
+
+def _lookup(cell: Cell) -> tuple[float, float]:
+    """Bounds on a lookup's arithmetic: what lay behind a rejected guess was read too, and nobody counted it."""
+    kept = cell.tau - 1.0
+    refused = kept * (1.0 - cell.alpha) / cell.alpha if cell.alpha else 1.0
+    read = min(float(LOOKUP_LENGTH), kept + refused * LOOKUP_LENGTH)
+    return (1.0 + kept + refused) / cell.tau, (1.0 + max(read, kept + refused)) / cell.tau
+
+
+@lru_cache(maxsize=16)
+def _round(example: str) -> float:
+    """Operations of a round of a recorded example, in plain passes."""
+    home = _home()
+    found = figures()
+    ratio = found.parameters["draft"] / found.parameters["target"]
+    costs = Costs(
+        target=float,
+        draft=lambda tokens: ratio * tokens,
+        layers=home.target.layers,
+        output_share=home.target.output_share,
+        batch=1,
+        context=0,
+        pair="",
+    )
+    told = whatif.on_clock(trace(example), home, costs, home.target.layers)
+    return told.seconds / len(told.rounds)
+
+
+def _exit_cost() -> float:
+    """A pass of the first layers, and the output matrix, over a whole pass."""
+    part = _home().target
+    share = figures().exit_layer / part.layers
+    return share * (1.0 - part.output_share) + part.output_share
+
+
+@lru_cache(maxsize=1)
+def _home() -> Recorded:
+    """The profile of the bundled target, which knows its sizes."""
+    found, _ = profiles.shipped()
+    return next(
+        each for each in found.values() if isinstance(each, Recorded) and each.target.name == "specdec-target"
+    )

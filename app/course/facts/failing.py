@@ -1,0 +1,115 @@
+"""Where guessing fails: hot text, losing cells, full servers, the first token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from specdec_core import profiles, theory, whatif
+from specdec_core.errors import SettingsError
+from specdec_core.profiles import Profile
+
+from ..measured import figures
+from .recorded import trace
+
+__all__ = [
+    "cells_lost",
+    "cells_measured",
+    "crowd_speedup",
+    "favourite_acceptance",
+    "first_token_ratio",
+    "over_temperatures",
+    "rolled_acceptance",
+    "tendency",
+]
+
+LEAST = 0.005  # a smaller change is none
+
+
+def warped(logits: Sequence[float], temperature: float) -> list[float]:
+    """What is sampled at that temperature, by the core's own sampling."""
+    import torch  # here, so that reading a lesson without such a fact need not wait for it
+
+    from specdec_core.sampling import Warp
+
+    row: list[float] = Warp(temperature)(torch.tensor(logits, dtype=torch.float64)).tolist()
+    return row
+
+
+def rolled_acceptance(target: Sequence[float], draft: Sequence[float], temperature: float) -> float:
+    """Acceptance of a guess that is drawn from the draft's own distribution at the target's temperature."""
+    return theory.acceptance_rate([warped(target, temperature)], [warped(draft, temperature)])
+
+
+def favourite_acceptance(target: Sequence[float], draft: Sequence[float], temperature: float) -> float:
+    """Acceptance of a guess that is always the draft's most likely token."""
+    return theory.acceptance_rate([warped(target, temperature)], [warped(draft, 0.0)])
+
+
+def over_temperatures(
+    kind: str, target: Sequence[float], draft: Sequence[float], temperatures: Sequence[float]
+) -> list[float]:
+    """Acceptance at each temperature, of a draft that is “rolled” or a “favourite”."""
+    of = {"rolled": rolled_acceptance, "favourite": favourite_acceptance}[kind]
+    return [of(target, draft, temperature) for temperature in temperatures]
+
+
+def tendency(values: Sequence[float]) -> str:
+    """“falls”, “rises”, “dips” (falls, then rises), “other”; what changes by less than half a percent stays."""
+    steps = [other - one for one, other in zip(values, values[1:], strict=False)]
+    ways = [1 if step > 0 else -1 for step in steps if abs(step) >= LEAST]
+    turns = [way for at, way in enumerate(ways) if at == 0 or way != ways[at - 1]]
+    return {(-1,): "falls", (1,): "rises", (-1, 1): "dips"}.get(tuple(turns), "other")
+
+
+def cells_measured() -> int:
+    """How many pairs of text and proposer were measured."""
+    return sum(len(cells) for cells in figures().cells.values())
+
+
+def cells_lost(which: str = "speedup") -> int:
+    """In how many of them plain decoding is faster: on the typical prompt (“speedup”) or on the “worst”."""
+    return sum(getattr(cell, which) < 1.0 for cells in figures().cells.values() for cell in cells.values())
+
+
+def crowd_speedup(example: str, profile: str, batch: int, context: int = 512) -> float:
+    """Modelled speedup of an example's rounds on a machine of assets/profiles that writes `batch` texts at once."""
+    found = crowd(example, profile, batch, context)
+    if found is None:
+        raise ValueError(f"{batch} texts of {context} tokens do not fit into the machine “{profile}”.")
+    return found
+
+
+@lru_cache(maxsize=4096)
+def crowd(example: str, profile: str, batch: int, context: int) -> float | None:
+    """The same; None where it does not fit into the memory."""
+    machine = machines(profile)
+    try:
+        return whatif.replay(trace(example), machine, batch, context).speedup
+    except SettingsError:
+        return None
+
+
+def first_token_ratio(profile: str, prompt: int, gamma: int) -> float:
+    """Modelled time to the first token with a draft model over that without, for a prompt of so many tokens.
+
+    The prompt has to be read by the target either way, and by the draft as well.
+    """
+    empty, full = (machines(profile).costs(1, context) for context in (0, prompt))
+    assert empty.draft is not None and full.draft is not None
+    reading = empty.target(prompt)
+    guessing = empty.draft(prompt) + gamma * full.draft(1)
+    return (reading + guessing + full.target(gamma + 1)) / (reading + full.target(1))
+
+
+@lru_cache(maxsize=32)
+def machines(profile: str) -> Profile:
+    """A machine that ships.
+
+    Raises:
+        ValueError: one sentence, if there is none of that name.
+    """
+    found, _ = profiles.shipped()
+    if profile not in found:
+        raise ValueError(f"There is no machine “{profile}”; there are: {', '.join(found)}.")
+    return found[profile]

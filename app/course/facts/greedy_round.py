@@ -1,0 +1,91 @@
+"""One greedy round of a scripted target and draft, run by the real loop: which guesses stay, and what is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from specdec_core import Settings, decode
+from specdec_core.testing import scripted
+
+__all__ = ["greedy_tokens"]
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What came of it.
+
+    Attributes:
+        guesses: the drafted words.
+        verdicts: of each: accepted, rejected or unreached.
+        answers: for each position the word that the target would write there, given the guesses before it.
+        written: the words that the round committed.
+        last: where the last of them comes from, `corrected` or `bonus`.
+    """
+
+    guesses: tuple[str, ...]
+    verdicts: tuple[str, ...]
+    answers: tuple[str, ...]
+    written: tuple[str, ...]
+    last: str
+
+
+def greedy_tokens(length: int, wrong: int) -> int:
+    """Tokens that one round writes if guess number `wrong` of `length` is the first wrong one; 0: none is wrong.
+
+    Raises:
+        ValueError: if there is no such guess.
+    """
+    if not (1 <= length <= 16 and 0 <= wrong <= length):
+        raise ValueError(
+            f"a round of {length} guesses with number {wrong} wrong cannot be played; take up to 16"
+        )
+    right = [f"right {place}" for place in range(length + 1)]
+    other = [f"other {place}" for place in range(length + 1)]
+    return len(play(right, right if wrong == 0 else [*right[: wrong - 1], *other[wrong - 1 :]]).written)
+
+
+def play(target: Sequence[str], draft: Sequence[str]) -> Round:
+    """One round at temperature 0.
+
+    Args:
+        target: the words that the target writes by itself, one more than are guessed.
+        draft: the words that the draft writes. A target that is led along them goes on with them, as a language model
+            goes on with any text.
+    """
+    return _played(tuple(target), tuple(draft))
+
+
+@lru_cache(maxsize=128)
+def _played(target: tuple[str, ...], draft: tuple[str, ...]) -> Round:
+    root = "the last word written"
+    words = list(dict.fromkeys([root, *target, *draft]))
+    number = {word: at for at, word in enumerate(words)}
+
+    def following(path: tuple[str, ...], texts: Sequence[tuple[str, ...]]) -> str:
+        at = len(path)
+        return next((text[at] for text in texts if text[:at] == path and at < len(text)), root)
+
+    def law(*texts: tuple[str, ...]) -> Callable[[tuple[int, ...]], list[float]]:
+        def probabilities(context: tuple[int, ...]) -> list[float]:
+            said = following(tuple(words[token] for token in context[1:]), texts)
+            return [float(word == said) for word in words]
+
+        return probabilities
+
+    gamma = len(target) - 1
+    trace = decode(
+        scripted(law(target, draft), law(draft)),
+        [number[root]],
+        Settings(draft_length=gamma, rule="exact-match", max_new_tokens=gamma + 1),
+    )
+    row = trace.rounds[0]
+    guesses = tuple(words[token] for token in row.nodes.token)
+    return Round(
+        guesses,
+        tuple(row.nodes.verdict),
+        tuple(following(guesses[:at], (target, draft)) for at in range(gamma + 1)),
+        tuple(words[token] for token in row.committed.token),
+        row.committed.source[-1],
+    )

@@ -1,0 +1,83 @@
+"""What passes cost on the machines of assets/profiles, by a profile's name: recorded there, or modelled as a roofline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from specdec_core.profiles import Profile, shipped
+from specdec_core.roofline import Modelled
+from specdec_core.shapes import shape
+from specdec_core.theory import memory_bound_rate
+
+__all__ = ["computing_ms", "knee", "memory_bound_rate", "moving_ms", "pass_ms", "pass_ratio", "weights_gb"]
+
+
+def pass_ms(machine: str, tokens: int) -> float:
+    """T(n): milliseconds of a target pass over n tokens."""
+    return 1e3 * profile(machine).costs().target(tokens)
+
+
+def pass_ratio(machine: str, tokens: int) -> float:
+    """T(n)/T(1): how many plain passes a pass over n tokens costs."""
+    return profile(machine).costs().ratio(tokens)
+
+
+def moving_ms(machine: str, size: str, tokens: int = 1) -> float:
+    """Milliseconds in which a modelled machine moves what a pass of a model of that size reads."""
+    return 1e3 * modelled(machine).limits(shape(size), tokens)[0]
+
+
+def computing_ms(machine: str, size: str, tokens: int = 1) -> float:
+    """Milliseconds in which a modelled machine does the arithmetic of such a pass over n tokens."""
+    return 1e3 * modelled(machine).limits(shape(size), tokens)[1]
+
+
+def weights_gb(machine: str, size: str) -> float:
+    """Gigabytes that one plain pass of a model of that size moves there."""
+    found = modelled(machine)
+    return found.limits(shape(size), 1)[0] * found.bytes_per_s / 1e9
+
+
+def knee(machine: str, size: str) -> int:
+    """From how many tokens in a pass the arithmetic takes longer than the moving.
+
+    Raises:
+        ValueError: if it never does.
+    """
+    found = modelled(machine).knee(shape(size), 1, 0)
+    if found is None:
+        raise ValueError(f"On “{machine}” a pass of any width that is looked at is bound by memory.")
+    return found
+
+
+def profile(machine: str) -> Profile:
+    """The profile of that name.
+
+    Raises:
+        ValueError: naming those there are.
+    """
+    found = machines()
+    if machine not in found:
+        raise ValueError(f"There is no machine “{machine}”; there are: {', '.join(found)}.")
+    return found[machine]
+
+
+def modelled(machine: str) -> Modelled:
+    """The profile of that name, if it is a modelled one.
+
+    Raises:
+        ValueError: if it is not.
+    """
+    found = profile(machine)
+    if not isinstance(found, Modelled):
+        raise ValueError(
+            f"“{machine}” was recorded; what a pass moves and computes is known of modelled ones only."
+        )
+    return found
+
+
+@cache
+def machines() -> Mapping[str, Profile]:
+    """All profiles that ship, by the name of their file."""
+    return shipped()[0]

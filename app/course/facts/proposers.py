@@ -1,0 +1,351 @@
+"""Figures of the ways to guess: what the shipped family measured, what blind guessing hits, how Jacobi rows settle.
+
+The measured figures are those of the model card (`assets/models/measurements.json`), each found with plain decoding
+beside it in the same turn. A figure that is missing there gets a sentence, never a number.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from specdec_core import theory
+from specdec_core.errors import sentence
+
+from .recorded import trace
+
+__all__ = [
+    "blind_rate",
+    "branches_alike",
+    "exit_alpha",
+    "exit_best",
+    "exit_cost",
+    "exit_share",
+    "exit_speedup",
+    "family_alpha",
+    "family_best",
+    "family_cost",
+    "family_million",
+    "family_speedup",
+    "family_tokens",
+    "forks",
+    "jacobi_passes",
+    "least_in_a_round",
+    "rate_at_depth",
+    "tree_shapes",
+    "vocabulary",
+    "width_ratio",
+    "window_sees",
+]
+
+FILE = Path(__file__).resolve().parents[3] / "assets" / "models" / "measurements.json"
+GAMMA = 4  # what the family is measured with, but for
+LONGER = {"prompt-lookup": 10}
+
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Above = Annotated[float, Field(gt=0.0, le=1e6)]
+
+
+class Known(BaseModel):
+    """A part of the file; what else stands in it is of no concern here."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Line(Known):
+    """One proposer on a group of prompts: medians over prompts, and α pooled over them (on chains only)."""
+
+    tokens_per_pass: Annotated[float, Field(ge=1.0, le=1_000)]
+    speedup: Above
+    alpha: Share | None = None
+
+
+class Group(Known):
+    """A family of prompts: its proposers, and the fastest."""
+
+    lanes: dict[str, Line]
+    best: str
+
+
+class Curve(Known):
+    """T(n) of the target in seconds, by width."""
+
+    widths: Annotated[list[int], Field(min_length=2)]
+    seconds: Annotated[list[Above], Field(min_length=2)]
+
+
+class Figures(Known):
+    """What was measured when the models were made."""
+
+    date: str
+    machine: str
+    exits: dict[str, Line]
+    groups: dict[str, Group]
+    curves: dict[str, Curve]
+
+
+class Card(Known):
+    """The file."""
+
+    parameters: dict[str, Annotated[int, Field(gt=0)]]
+    figures: Figures
+
+
+def card() -> Card:
+    """The figures that ship.
+
+    Raises:
+        ValueError: one sentence, if the file is missing or holds something else.
+    """
+    try:
+        return _card(FILE, FILE.stat().st_mtime_ns)
+    except OSError:
+        raise ValueError(f"{FILE.name} is missing; `python -m training card` measures it anew.") from None
+
+
+@lru_cache(maxsize=4)
+def _card(path: Path, _changed: int) -> Card:
+    try:
+        return Card.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise ValueError(
+            f"{path.name} is not as it should be ({sentence(error)}); `python -m training card` measures it anew."
+        ) from None
+
+
+# --- the shipped family, as measured -----------------------------------------------------------------------------
+
+
+def family_tokens(lane: str, group: str) -> float:
+    """Tokens per target pass of a proposer on a group of prompts, the median over prompts."""
+    return line(lane, group).tokens_per_pass
+
+
+def family_speedup(lane: str, group: str) -> float:
+    """Its measured speedup there, the median over prompts."""
+    return line(lane, group).speedup
+
+
+def family_alpha(lane: str, group: str) -> float:
+    """Its acceptance rate there; only chains have one."""
+    return _alpha(line(lane, group), f"“{lane}” on “{group}”")
+
+
+def family_cost(lane: str, group: str) -> float:
+    """What one of its guesses cost there in plain passes, all that a round took beyond one being counted."""
+    found = line(lane, group)
+    return theory.implied_cost(found.speedup, found.tokens_per_pass, length_of(lane))
+
+
+def family_best(group: str) -> str:
+    """The fastest proposer on a group of prompts."""
+    return _group(group).best
+
+
+def family_million(model: str) -> float:
+    """Millions of parameters of a shipped model: target, draft, draft-large."""
+    found = card().parameters
+    if model not in found:
+        raise ValueError(f"{FILE.name} knows no model “{model}”; there are {', '.join(found)}.")
+    return found[model] / 1e6
+
+
+def exit_alpha(layer: int) -> float:
+    """Acceptance rate of the target's first layers on code."""
+    return _alpha(exit_line(layer), f"the exit after {layer} layers")
+
+
+def exit_speedup(layer: int) -> float:
+    """Measured speedup of drafting with them."""
+    return exit_line(layer).speedup
+
+
+def exit_cost(layer: int) -> float:
+    """What one of their guesses cost in plain passes, everything counted."""
+    found = exit_line(layer)
+    return theory.implied_cost(found.speedup, found.tokens_per_pass, GAMMA)
+
+
+def exit_best() -> int:
+    """The measured exit layer that is fastest on code."""
+    return max(exit_layers(), key=exit_speedup)
+
+
+def exit_share(layer: int) -> float:
+    """The share of the target's layers that an exit after `layer` of them runs."""
+    return layer / target_layers()
+
+
+def width_ratio(tokens: int) -> float:
+    """T(n)/T(1) of the shipped target on the machine that measured it."""
+    curve = _curve()
+    return theory.pass_time(curve, tokens) / theory.pass_time(curve, 1)
+
+
+def line(lane: str, group: str) -> Line:
+    """A cell of the card's table.
+
+    Raises:
+        ValueError: naming what there is.
+    """
+    lanes = _group(group).lanes
+    if lane not in lanes:
+        raise ValueError(f"{FILE.name} has no “{lane}” for “{group}”; it has {', '.join(lanes)}.")
+    return lanes[lane]
+
+
+def exit_line(layer: int) -> Line:
+    """A row of the card's table of early exits."""
+    found = card().figures.exits
+    if str(layer) not in found:
+        raise ValueError(f"{FILE.name} has no early exit after {layer} layers; it has {', '.join(found)}.")
+    return found[str(layer)]
+
+
+def exit_layers() -> list[int]:
+    """The exits that were measured."""
+    return sorted(int(layer) for layer in card().figures.exits)
+
+
+def length_of(lane: str) -> int:
+    """The draft length with which a proposer was measured."""
+    return LONGER.get(lane, GAMMA)
+
+
+def target_layers() -> int:
+    """How many layers the shipped target has, from its own configuration."""
+    config = FILE.parent / "specdec-target" / "config.json"
+    try:
+        return Layers.model_validate_json(config.read_bytes()).num_hidden_layers
+    except (OSError, ValidationError):
+        raise ValueError(f"The configuration of {config.parent.name} is missing or damaged.") from None
+
+
+class Layers(Known):
+    """What of a model's configuration is asked for."""
+
+    num_hidden_layers: Annotated[int, Field(gt=0, le=10_000)]
+
+
+def _group(name: str) -> Group:
+    found = card().figures.groups
+    if name not in found:
+        raise ValueError(f"{FILE.name} has no prompts “{name}”; it has {', '.join(found)}.")
+    return found[name]
+
+
+def _alpha(found: Line, what: str) -> float:
+    if found.alpha is None:
+        raise ValueError(f"{FILE.name} has no acceptance rate for {what}: only chains have one.")
+    return found.alpha
+
+
+def _curve() -> dict[int, float]:
+    found = card().figures.curves.get("usual")
+    if found is None or len(found.widths) != len(found.seconds):
+        raise ValueError(f"{FILE.name} has no width curve “usual”; `python -m training card` measures it.")
+    return dict(zip(found.widths, found.seconds, strict=True))
+
+
+# --- guessing without looking ------------------------------------------------------------------------------------
+
+
+def vocabulary(example: str) -> int:
+    """How many tokens the target of a recorded example chooses from."""
+    return trace(example).header.vocabulary
+
+
+def blind_rate(guess: str, example: str) -> float:
+    """How often a blind guess passes on a recorded text, at temperature 0, where only the target's own token passes.
+
+    Args:
+        guess: `uniform`, of which one in the vocabulary is right; or `repeat-last` or `unigram`, which the core's loop
+            tries on the text.
+        example: whose text is written.
+    """
+    from ..replay import again
+
+    if guess == "uniform":
+        return 1.0 / vocabulary(example)
+    stats = again(example, "blind", guess=guess).stats
+    judged = stats.accepted + stats.rejected
+    return stats.accepted / judged if judged else 0.0
+
+
+# --- Jacobi rows and the window ----------------------------------------------------------------------------------
+
+
+def jacobi_passes(law: str, guess: str, positions: int = 5) -> int:
+    """Passes until all positions are certain; `law` and `guess` as in `app.course.rows`."""
+    from ..rows import rows
+
+    return len(rows(law, guess, positions)) - 1
+
+
+def window_sees(level: int, column: int, columns: int = 5, levels: int = 2) -> int:
+    """How many tokens of lookahead's window one of them may look at, itself included, by the core's own mask.
+
+    Level and column count from 0; level 0 of column 0 is the root.
+    """
+    from ..rows import seen
+
+    return sum(sum(row) for row in seen(level, column, columns, levels))
+
+
+def least_in_a_round(example: str) -> int:
+    """The fewest tokens that one round of a recorded example committed."""
+    return min(len(row.committed.token) for row in trace(example).rounds)
+
+
+# --- trees of guesses --------------------------------------------------------------------------------------------
+
+
+def forks(example: str) -> int:
+    """In how many pairs may the first guesses below two neighbours be compared? Neighbours share round and depth."""
+    return len(_pairs(example))
+
+
+def branches_alike(example: str) -> float:
+    """In which share of them the two have the same first guess below them, though they are different tokens."""
+    pairs = _pairs(example)
+    if not pairs:
+        raise ValueError(
+            f"In “{example}” no two neighbours were both guessed on; record it with wider trees."
+        )
+    return sum(one == other for one, other in pairs) / len(pairs)
+
+
+def tree_shapes(example: str) -> int:
+    """How many different shapes the trees of a recorded example had, as they were sent."""
+    shapes = set()
+    for row in trace(example).rounds:
+        sent = [at for at, verdict in enumerate(row.nodes.verdict) if verdict not in ("pruned", "discarded")]
+        if len(sent) > 0:
+            shapes.add(tuple(row.nodes.parent[at] for at in sent))
+    return len(shapes)
+
+
+def rate_at_depth(example: str, depth: int) -> float:
+    """How often a round that reached a depth went through it."""
+    rates = trace(example).stats.acceptance_by_depth
+    return rates[depth - 1] if depth <= len(rates) else 0.0
+
+
+@lru_cache(maxsize=16)
+def _pairs(example: str) -> tuple[tuple[int, int], ...]:
+    """The tokens of the first guesses below each two different tokens of one round and depth."""
+    found = []
+    for row in trace(example).rounds:
+        nodes, first = row.nodes, {}
+        for at, parent in enumerate(nodes.parent):
+            if parent >= 0 and nodes.verdict[at] not in ("pruned", "discarded"):
+                first.setdefault(parent, nodes.token[at])
+        above = sorted(first)
+        for place, one in enumerate(above):
+            for other in above[place + 1 :]:
+                if nodes.depth[one] == nodes.depth[other] and nodes.token[one] != nodes.token[other]:
+                    found.append((first[one], first[other]))
+    return tuple(found)

@@ -1,0 +1,147 @@
+"""Acceptance rules and drafts that stop early, gone through exactly on a small vocabulary; and on a recorded decode."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from specdec_core.counterfactual import Counterfactual, judge_again
+from specdec_core.early_stop import Stopped, stopped
+from specdec_core.rules import rule_class
+from specdec_core.settings import Settings
+
+from .recorded import trace
+
+__all__ = [
+    "dropping_distance",
+    "rule_acceptance",
+    "rule_distance",
+    "rule_tokens",
+    "stop_acceptance",
+    "stop_distance",
+    "stop_drafted",
+    "stop_speedup",
+    "stop_tokens",
+]
+
+EXACT = "speculative-sampling"
+Table = Sequence[Sequence[float]]
+"""Next-token probabilities: a row after the root, then one after each token."""
+
+
+def stop_acceptance(p: Table, q: Table, gamma: int, stop: float) -> float:
+    """Accepted over judged where drafting stops behind a token with q below `stop`; speculative sampling judges."""
+    return round_with(EXACT, {}, p, q, gamma, stop).acceptance
+
+
+def stop_drafted(p: Table, q: Table, gamma: int, stop: float) -> float:
+    """Drafted tokens of such a round."""
+    return round_with(EXACT, {}, p, q, gamma, stop).drafted
+
+
+def stop_tokens(p: Table, q: Table, gamma: int, stop: float) -> float:
+    """Its tokens per target pass."""
+    return round_with(EXACT, {}, p, q, gamma, stop).tokens
+
+
+def stop_speedup(p: Table, q: Table, gamma: int, stop: float, cost: float) -> float:
+    """Its speedup over plain decoding at that cost ratio; modelled."""
+    return round_with(EXACT, {}, p, q, gamma, stop).speedup(cost)
+
+
+def stop_distance(p: Table, q: Table, gamma: int, stop: float) -> float:
+    """How far its text is from the target's law."""
+    return round_with(EXACT, {}, p, q, gamma, stop).distance
+
+
+def dropping_distance(p: Table, q: Table, gamma: int, stop: float) -> float:
+    """The same if the doubtful token itself is thrown away, though it was drawn."""
+    return round_with(EXACT, {}, p, q, gamma, stop, drops=True).distance
+
+
+def rule_acceptance(rule: str, options: Mapping[str, float], p: Table, q: Table, gamma: int) -> float:
+    """Accepted over judged of a rule with its options."""
+    return round_with(rule, options, p, q, gamma).acceptance
+
+
+def rule_tokens(rule: str, options: Mapping[str, float], p: Table, q: Table, gamma: int) -> float:
+    """Its tokens per target pass."""
+    return round_with(rule, options, p, q, gamma).tokens
+
+
+def rule_distance(rule: str, options: Mapping[str, float], p: Table, q: Table, gamma: int) -> float:
+    """How far its text is from the target's law."""
+    return round_with(rule, options, p, q, gamma).distance
+
+
+def round_with(
+    rule: str,
+    options: Mapping[str, float],
+    p: Table,
+    q: Table,
+    gamma: int,
+    stop: float = 0.0,
+    *,
+    drops: bool = False,
+) -> Stopped:
+    """One round, exactly.
+
+    Raises:
+        ValueError, SettingsError: for an unknown rule, wrong options, or tables that are no distributions.
+    """
+    return _round(rule, tuple(options.items()), _table(p), _table(q), gamma, stop, drops)
+
+
+def _table(rows: Table) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(row) for row in rows)
+
+
+@lru_cache(maxsize=512)
+def _round(
+    rule: str,
+    options: tuple[tuple[str, float], ...],
+    p: tuple[tuple[float, ...], ...],
+    q: tuple[tuple[float, ...], ...],
+    gamma: int,
+    stop: float,
+    drops: bool,
+) -> Stopped:
+    check_tables(p, q)
+    kind = rule_class(rule)
+    judge = kind(kind.read_options(Settings(rule=rule, temperature=1.0, rule_options=dict(options))))
+    return stopped(
+        judge,
+        gamma,
+        lambda text: p[text[-1] + 1 if text else 0],
+        lambda text: q[text[-1] + 1 if text else 0],
+        stop,
+        drops=drops,
+    )
+
+
+def check_tables(p: Table, q: Table) -> None:
+    """Refuse tables that are no laws of one small vocabulary.
+
+    Raises:
+        ValueError: one sentence.
+    """
+    size = len(p[0]) if p else 0
+    if not 2 <= size <= 5:
+        raise ValueError("p and q need rows of two to five tokens")
+    for name, table in (("p", p), ("q", q)):
+        if len(table) != size + 1 or any(len(row) != size for row in table):
+            raise ValueError(
+                f"{name} needs {size + 1} rows of {size} numbers: one for the root, one after each token"
+            )
+        if any(min(row) < 0 or abs(sum(row) - 1.0) > 1e-9 for row in table):
+            raise ValueError(f"each row of {name} has to be probabilities that add up to one")
+
+
+@lru_cache(maxsize=256)
+def judged_again(example: str, rule: str, options: tuple[tuple[str, float], ...]) -> Counterfactual:
+    """A recorded decode under another rule: the same drafts, the same coins.
+
+    Raises:
+        SpecdecError: one sentence, if the record does not hold what the rule needs.
+    """
+    return judge_again(trace(example), rule, dict(options))

@@ -1,0 +1,147 @@
+"""Plain and speculative decoding of a scripted model: two texts from one seed, and how often each text comes up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from specdec_core import Settings, Trace, decode
+from specdec_core.exact import Distribution, output_law, target_law, total_variation
+from specdec_core.rounding import FORMATS, most_likely, running_sums
+from specdec_core.rules import RULES
+from specdec_core.testing import scripted
+from specdec_core.trials import plain_texts, round_texts, shares
+
+__all__ = ["differing_words", "flips", "law_distance"]
+
+Table = Mapping[str, Mapping[str, float]]
+"""For each word what may follow it, and how likely; a word that does not stand there is never followed."""
+
+RULE = "speculative-sampling"
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """Two tables as laws over numbered words."""
+
+    words: tuple[str, ...]
+    before: str
+    target: tuple[tuple[float, ...], ...]
+    draft: tuple[tuple[float, ...], ...]
+
+    def law(self, rows: tuple[tuple[float, ...], ...]) -> Callable[[tuple[int, ...]], tuple[float, ...]]:
+        """A law over what follows the first word."""
+        first = self.words.index(self.before)
+        return lambda context: rows[context[-1] if context else first]
+
+    def text(self, tokens: tuple[int, ...]) -> str:
+        """Words of these numbers."""
+        return " ".join(self.words[token] for token in tokens)
+
+
+def language(before: str, target: Table, draft: Table) -> Language:
+    """The tables, read and checked.
+
+    Raises:
+        ValueError: one sentence, if a row is no law or a word that can come has none.
+    """
+    words = list(dict.fromkeys([before, *target, *(word for row in target.values() for word in row)]))
+    rows = {"target": target, "draft": draft}
+    for name, table in rows.items():
+        for word in words:
+            row = table.get(word)
+            if row is None:
+                raise ValueError(f"`{name}` does not say what follows “{word}”; give it a row")
+            if strange := [each for each in row if each not in words]:
+                raise ValueError(f"`{name}` lets “{strange[0]}” follow “{word}”, a word that the target never writes")
+            if min(row.values(), default=-1.0) < 0.0 or abs(sum(row.values()) - 1.0) > 1e-9:
+                raise ValueError(f"`{name}` has to give what follows “{word}” probabilities that add up to 1")
+    known = tuple(words)
+    return Language(known, before, *(tuple(_row(rows[name][word], known) for word in words) for name in rows))
+
+
+def _row(row: Mapping[str, float], words: tuple[str, ...]) -> tuple[float, ...]:
+    return tuple(float(row.get(word, 0.0)) for word in words)
+
+
+@lru_cache(maxsize=128)
+def texts(of: Language, words: int, gamma: int, seed: int) -> tuple[Trace, Trace]:
+    """The same beginning, seed and number of words, decoded plainly and with the draft: two traces."""
+    models = scripted(
+        lambda context: of.target[context[-1] if context else 0],
+        lambda context: of.draft[context[-1] if context else 0],
+    )
+    settings = Settings(draft_length=gamma, rule=RULE, temperature=1.0, seed=seed, max_new_tokens=words)
+    prompt = [of.words.index(of.before)]
+    return decode(models, prompt, settings.but(proposer="none")), decode(models, prompt, settings)
+
+
+@lru_cache(maxsize=64)
+def exact(of: Language, words: int, gamma: int) -> tuple[Distribution, Distribution]:
+    """The laws of the first `words` words: the target's own, and what the rule writes; both enumerated."""
+    p, q = of.law(of.target), of.law(of.draft)
+    whole = max(words, gamma + 1)
+    written = output_law(RULES[RULE](), range(-1, gamma - 1), p, q, whole)
+    return target_law(p, words), _beginning(written, words)
+
+
+@lru_cache(maxsize=64)
+def sampled(of: Language, words: int, gamma: int, trials: int, seed: int) -> tuple[Distribution, Distribution]:
+    """How often each text came up in `trials` plain and as many speculative runs, of random numbers of their own."""
+    p, q = of.law(of.target), of.law(of.draft)
+    whole = max(words, gamma + 1)
+    plain = plain_texts(p, words, trials, 2 * seed)
+    guessed, _ = round_texts(RULES[RULE](), gamma, p, q, whole, trials, 2 * seed + 1)
+    return shares(plain), shares(guessed[:, :words])
+
+
+def differing_words(before: str, target: Table, draft: Table, words: int, gamma: int, seed: int) -> int:
+    """In how many places a plain and a speculative run with the same seed differ."""
+    plain, guessed = texts(language(before, target, draft), words, gamma, seed)
+    return sum(one != other for one, other in zip(plain.token_ids, guessed.token_ids, strict=True))
+
+
+def law_distance(before: str, target: Table, draft: Table, words: int, gamma: int) -> float:
+    """Total variation between the laws of plain and of speculative decoding, enumerated."""
+    return total_variation(*exact(language(before, target, draft), words, gamma))
+
+
+def flips(logits: Mapping[str, list[float]], stored: str, raised: float = 0.0) -> bool:
+    """Whether the most likely word depends on the order in which the terms of its logit are added.
+
+    Args:
+        logits: two words, each with the terms of its logit.
+        stored: the format in which every sum is stored.
+        raised: what is added to the last word's last term.
+    """
+    forth, back = (winner(logits, stored, raised, backwards) for backwards in (False, True))
+    return forth != back
+
+
+def winner(logits: Mapping[str, list[float]], stored: str, raised: float, backwards: bool) -> int:
+    """Which of the words greedy decoding takes."""
+    return most_likely([sums[-1] for sums in added(logits, stored, raised, backwards)])
+
+
+def added(
+    logits: Mapping[str, list[float]], stored: str, raised: float, backwards: bool
+) -> list[list[float]]:
+    """For each word its sum after each term.
+
+    Raises:
+        ValueError: if there is no such format.
+    """
+    if stored not in FORMATS:
+        raise ValueError(f"there is no number format “{stored}”; there are {', '.join(FORMATS)}")
+    rows = [list(terms) for terms in logits.values()]
+    rows[-1][-1] += raised
+    return [running_sums(row[::-1] if backwards else row, stored) for row in rows]
+
+
+def _beginning(law: Distribution, words: int) -> Distribution:
+    """The law of the first `words` tokens."""
+    found: Distribution = {}
+    for text, mass in law.items():
+        found[text[:words]] = found.get(text[:words], 0.0) + mass
+    return found

@@ -1,0 +1,50 @@
+"""The ends of recorded prompts, side by side: what is to be continued, and nothing of how it went on."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+
+import streamlit as st
+from pydantic import Field, field_validator
+
+from ...library import recorded
+from ..facts.recorded import trace
+from ..lesson import Strict
+from . import Place
+
+LINES = 7  # of a prompt's end
+
+
+class With(Strict):
+    """`examples`: ids of assets/traces/index.toml, each with what it is called."""
+
+    examples: dict[str, str] = Field(min_length=1, max_length=3)
+
+    @field_validator("examples")
+    @classmethod
+    def there(cls, given: dict[str, str]) -> dict[str, str]:
+        """Whether each of them ships."""
+        known = [example.id for example in recorded.examples()]
+        if strange := [key for key in given if key not in known]:
+            raise ValueError(f"there is no recorded example “{strange[0]}”; there are {', '.join(known)}")
+        return given
+
+
+def draw(given: With, at: Place) -> None:
+    """Draw the prompts."""
+    st.html(Path(__file__).with_suffix(".css"))
+    st.html(
+        "<div class='prompts'>"
+        + "".join(_card(name, trace(key).header.prompt, at) for key, name in given.examples.items())
+        + "</div>"
+    )
+
+
+def _card(name: str, prompt: str, at: Place) -> str:
+    lines = prompt.splitlines()
+    shown = ("…\n" if len(lines) > LINES else "") + "\n".join(lines[-LINES:])
+    return (
+        f"<figure><figcaption>{escape(name)}</figcaption>"
+        f"<pre tabindex='0'>{escape(shown)}<b>{escape(at.words('prompts.next'))}</b></pre></figure>"
+    )

@@ -1,0 +1,138 @@
+"""Two recorded lanes on one clock, in slow motion: plain decoding above, the one with guesses below. Style alone moves
+it, and only once, so that it can be started again and stands still at the end."""
+
+from __future__ import annotations
+
+from html import escape
+from itertools import pairwise
+from pathlib import Path
+
+import streamlit as st
+from pydantic import Field, field_validator
+
+from specdec_core.trace import Trace
+
+from ...library import recorded
+from ...numbers import measured_speedup
+from ..facts.recorded import trace
+from ..lesson import Strict
+from ..words import Words
+from . import Place
+
+SHOWN_S = 4.8  # how long the slower lane takes on screen
+
+
+class With(Strict):
+    """`examples`: ids of assets/traces/index.toml that were raced against plain decoding, each with what it is called;
+    of several the learner picks one."""
+
+    examples: dict[str, str] = Field(min_length=1, max_length=6)
+
+    @field_validator("examples")
+    @classmethod
+    def there(cls, given: dict[str, str]) -> dict[str, str]:
+        """Whether each of them ships with a plain lane."""
+        known = [example.id for example in recorded.examples() if len(example.files) == 2]
+        if strange := [key for key in given if key not in known]:
+            raise ValueError(f"there is no recorded race “{strange[0]}”; there are {', '.join(known)}")
+        return given
+
+
+def draw(given: With, at: Place) -> None:
+    """Draw the race; above it the choice, where there is one, and the start."""
+    st.html(Path(__file__).with_suffix(".css"))
+
+    @st.fragment
+    def show() -> None:
+        picked = next(iter(given.examples))
+        if len(given.examples) > 1:
+            picked = (
+                st.segmented_control(
+                    at.words("race.which"),
+                    list(given.examples),
+                    default=picked,
+                    format_func=given.examples.__getitem__,
+                    key=at.key("example"),
+                )
+                or picked
+            )
+        turns = at.key("turn")
+        st.session_state.setdefault(turns, 0)
+        if st.button(at.words("race.again"), icon=":material/replay:", key=at.key("again")):
+            st.session_state[turns] += 1
+        example = recorded.find(picked)
+        assert example is not None
+        st.html(
+            race(trace(picked, plain=True), trace(picked), at.words, f"{picked}-{st.session_state[turns]}")
+        )
+        st.caption(at.words("race.recorded", machine=example.machine, date=example.recorded[:10]))
+
+    show()
+
+
+def race(plain: Trace, other: Trace, words: Words, turn: str) -> str:
+    """The race as HTML; another `turn` lets it begin again."""
+    ends = [lane.rounds[-1].end_s for lane in (plain, other)]
+    slow = SHOWN_S / max(ends)
+    first = min(ends)
+    names = (words("race.plain"), words("race.other"))
+    lanes = "".join(
+        _track(lane, name, end, max(ends), slow, first if end > first else None, words)
+        for lane, name, end in zip((plain, other), names, ends, strict=True)
+    )
+    texts = "".join(
+        _text(lane, name, slow, first if end > first else None, words)
+        for lane, name, end in zip((plain, other), names, ends, strict=True)
+    )
+    same = words("race.same", tokens=len(plain.token_ids))
+    if plain.token_ids != other.token_ids:
+        same = words("race.different")
+    gain = measured_speedup(plain.stats, other.stats)
+    result = words("race.result", gain=gain, slow=slow) if gain else words("race.short", slow=slow)
+    return (
+        f"<section class='race' data-turn='{escape(turn, quote=True)}' aria-label='{escape(words('race.label'), quote=True)}'>"
+        f"{lanes}<ul class='race-key'><li class='draft'>{escape(words('race.draft'))}</li>"
+        f"<li class='check'>{escape(words('race.check'))}</li></ul>"
+        f"<div class='race-texts'>{texts}</div>"
+        f"<p class='race-result' style='--at:{SHOWN_S:.2f}s'>{escape(same)} {escape(result)}</p></section>"
+    )
+
+
+def _track(
+    lane: Trace, name: str, end: float, longest: float, slow: float, other_end: float | None, words: Words
+) -> str:
+    """A lane's time as a bar, a piece for each round: guessing, then the pass of the large model and what follows."""
+    pieces = "".join(
+        f"<i class='draft' style='left:{row.start_s / end:.3%};width:{row.draft_s / end:.3%}'></i>"
+        f"<i class='check' style='left:{(row.start_s + row.draft_s) / end:.3%};"
+        f"width:{(row.end_s - row.start_s - row.draft_s) / end:.3%}'></i>"
+        for row in lane.rounds
+    )
+    mark = ""
+    if other_end is not None:
+        mark = f"<b class='there' style='left:{other_end / longest:.2%};--at:{other_end * slow:.2f}s'></b>"
+    done = words("race.done", ms=end * 1e3, passes=len(lane.rounds))
+    return (
+        f"<div class='race-lane'><p><strong>{escape(name)}</strong>"
+        f"<span class='later' style='--at:{end * slow:.2f}s'>{escape(done)}</span></p>"
+        f"<div class='track' aria-hidden='true'><div class='rounds' style='width:{end / longest:.2%};"
+        f"--for:{end * slow:.2f}s'>{pieces}</div>{mark}</div></div>"
+    )
+
+
+def _text(lane: Trace, name: str, slow: float, other_end: float | None, words: Words) -> str:
+    """A lane's text, a piece for each round, each at its time; a flag where it stood when the other was done."""
+    cuts = [0]
+    for row in lane.rounds:
+        cuts.append(cuts[-1] + len(row.committed.token))
+    parts, flagged = [], other_end is None
+    for row, (start, stop) in zip(lane.rounds, pairwise(cuts), strict=True):
+        if not flagged and other_end is not None and row.end_s > other_end:
+            flagged = True
+            parts.append(
+                f"<b class='flag' style='--at:{other_end * slow:.2f}s'>⚑ {escape(words('race.flag'))}</b>"
+            )
+        several = "several" if stop - start > 1 else "one"
+        piece = escape("".join(lane.output.texts[start:stop]))
+        parts.append(f"<span class='{several}' style='--at:{row.end_s * slow:.2f}s'>{piece}</span>")
+    return f"<figure><figcaption>{escape(name)}</figcaption><pre tabindex='0'>{''.join(parts)}</pre></figure>"

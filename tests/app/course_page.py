@@ -1,0 +1,52 @@
+"""The course's page in process, and everything it sends to the browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from streamlit.testing.v1 import AppTest
+
+PAGE = Path(__file__).resolve().parents[2] / "app" / "app_pages" / "course.py"
+
+
+def page(**params: str) -> AppTest:
+    """The page after its first run."""
+    at = AppTest.from_file(PAGE, default_timeout=60)
+    for key, value in params.items():
+        at.query_params[key] = value
+    at.run()
+    assert not at.exception, at.exception
+    return at
+
+
+def press(at: AppTest, key: str) -> AppTest:
+    """Press a button."""
+    at.button(key=key).click().run()
+    assert not at.exception, at.exception
+    return at
+
+
+def sent(at: AppTest) -> str:
+    """All that is sent to the browser, labels, helps, options and component data included."""
+    return "\n".join(str(node.proto) for node in _nodes(at._tree) if getattr(node, "proto", None) is not None)
+
+
+def _nodes(block: Any) -> Iterator[Any]:
+    yield block
+    for child in getattr(block, "children", {}).values():
+        yield from _nodes(child)
+
+
+def predict(at: AppTest, lesson: Any, option: str | None = None) -> AppTest:
+    """Give a prediction, by default the first there is, and lock it in."""
+    kind, items = lesson.front.predict.kind, list(lesson.sections["predict"].items)
+    key = f"course-{lesson.id}-prediction"
+    if kind == "number":
+        at.slider(key=key).set_value(lesson.front.predict.low).run()
+    elif kind == "several":
+        at.button_group(key=key).set_value([option or items[0]]).run()
+    else:
+        at.radio(key=key).set_value(option or items[0]).run()
+    return press(at, "course-lock")

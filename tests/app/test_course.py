@@ -1,0 +1,288 @@
+"""The course: what a lesson's file may say, and what the page sends before and after a prediction."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from app.course import reading, working
+from app.course.lesson import SECTIONS, STEPS, Lesson
+
+from .course_page import page, predict, press, sent
+
+GOOD = """---
+title: A race
+minutes: 2
+misconceptions: [M4]
+given: {alpha: 0.5}
+facts:
+  gain: speedup(alpha, 1, 0.5)
+predict:
+  right: {more: gain > 1, less: gain < 1, same: gain == 1}
+watch: {picture: player, with: {examples: [draft-model]}}
+change: {picture: player, with: {examples: [draft-model, slower]}}
+explain: {formula: 'x'}
+code:
+  of: specdec_core.theory:speedup
+  lights: {whole: return tokens_per_pass}
+check:
+  right: {up: gain > 2, even: gain == 1}
+  mistakes: {up: M4}
+lab: {settings: {proposer: eagle}}
+---
+## hook
+Who wins?
+
+## predict
+Which?
+- more: The first
+- less: The second
+- same: Neither
+  > They come out even, at {gain:.1f}.
+
+## watch
+Look.
+
+## change
+Try.
+
+## explain
+Because.
+- x: What is asked for.
+
+## code
+Here.
+- whole: All of it.
+
+## check
+And now?
+- up: Up
+  > No.
+- even: Even
+  > Yes.
+
+## lab
+Go.
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of lessons with one that is in order, used by the page too."""
+    (tmp_path / "en").mkdir()
+    (tmp_path / "en" / "strings").symlink_to(reading.FOLDER / "en" / "strings")
+    (tmp_path / "en" / "00-good.md").write_text(GOOD, encoding="utf-8")
+    monkeypatch.setattr(reading, "FOLDER", tmp_path)
+    return tmp_path
+
+
+def told(folder: Path, text: str) -> list[str]:
+    """What is said about a lesson with this text."""
+    (folder / "en" / "01-bad.md").write_text(text, encoding="utf-8")
+    lesson, problems = reading.read("en", "bad", folder)
+    assert (lesson is None) == bool(problems)
+    return [str(problem) for problem in problems]
+
+
+def at_line(piece: str) -> int:
+    """The line of the good lesson in which `piece` stands."""
+    return next(at for at, line in enumerate(GOOD.splitlines(), 1) if piece in line)
+
+
+def test_a_lesson_in_order_has_its_numbers_filled_in_and_its_answers_worked_out(folder: Path) -> None:
+    """(1 − .5²)/(1 − .5) = 1.5 tokens in 1 + .5 passes: even."""
+    lesson, problems = reading.read("en", "good", folder)
+    assert problems == [] and lesson is not None
+    assert lesson.facts == {"alpha": 0.5, "gain": 1.0}
+    assert lesson.right == {"predict": {"same"}, "check": {"even"}}
+    assert lesson.sections["predict"].items["same"].note == "They come out even, at 1.0."
+    assert lesson.number == "0" and lesson.sections["hook"].prose == "Who wins?"
+
+
+def at_line_after(piece: str) -> int:
+    return at_line(piece) + 1
+
+
+MISTAKES = (
+    ("title: A race\n", "", 1, "field required"),
+    ("minutes: 2", "minutes: 20", "minutes", "less than or equal to 6"),
+    ("misconceptions: [M4]", "misconceptions: [M13]", "misconceptions", "M13"),
+    ("minutes: 2", "minutes: 2\nminuts: 3", 4, "minuts"),
+    ("minutes: 2", "minutes: : 2", "minutes", "quote a text"),
+    ("minutes: 2", "minutes: 2\nminutes: 3", 4, "twice"),
+    ("gain: speedup", "gain: spedup", "gain: speedup", "spedup"),
+    ("speedup(alpha, 1, 0.5)", "speedup(beta, 1, 0.5)", "gain: speedup", "beta"),
+    ("speedup(alpha, 1, 0.5)", "speedup(2, 1, 0.5)", "gain: speedup", "cannot be worked out"),
+    ("speedup(alpha, 1, 0.5)", "().__class__", "gain: speedup", "cannot be worked out"),
+    ("speedup(alpha, 1, 0.5)", "9**9**9", "gain: speedup", "cannot be worked out"),
+    ("speedup(alpha, 1, 0.5)", "open('/etc/passwd')", "gain: speedup", "cannot be worked out"),
+    ("watch: {picture: player", "watch: {picture: plaxer", "watch:", "There is no picture “plaxer”"),
+    ("with: {examples: [draft-model]}", "with: {examples: [dodo]}", "watch:", "dodo"),
+    ("with: {examples: [draft-model]}", "with: {exampels: [draft-model]}", "watch:", "exampels"),
+    (
+        "specdec_core.theory:speedup\n",
+        "specdec_core.theory:spedup\n",
+        "of: specdec_core",
+        "specdec_core.theory:spedup",
+    ),
+    ("specdec_core.theory:speedup\n", "os:system\n", "of: specdec_core", "os:system"),
+    ("return tokens_per_pass", "return nothing", "lights:", "stands in 0 lines"),
+    ("lights: {whole:", "lights: {hole:", "lights:", "no item `- hole"),
+    (
+        "same: gain == 1}",
+        "same: gain != 1}",
+        "right: {more",
+        "Exactly one option has to be right; now it is: none",
+    ),
+    ("less: gain < 1", "less: gain <= 1", "right: {more", "now it is: less, same"),
+    (", same: gain == 1}", "}", "right: {more", "“same” stands only in one of the two"),
+    ("mistakes: {up: M4}", "mistakes: {even: M4}", "mistakes:", "“even” is no wrong option"),
+    ("at {gain:.1f}", "at {again:.1f}", "at {gain:.1f}", "There is no fact “again”"),
+    ("at {gain:.1f}", "at {gain:.1q}", "at {gain:.1f}", "cannot be written as “.1q”"),
+    ("at {gain:.1f}", "at 1.0", "at {gain:.1f}", "“1.0.” is typed"),
+    ("## watch", "## wotch", "## watch", "There is no section “wotch”"),
+    ("## watch\nLook.\n", "", None, "The section “watch” is missing"),
+    ("## watch", "## hook", "## watch", "a second time"),
+    ("Look.", "word " * 91, "Look.", "91 words for one screen; 90 are allowed"),
+    ("- up: Up", "- up: Up\n- up: Down", at_line_after("- up: Up"), "two items “up”"),
+    ("  > Yes.", "Yes.", "  > Yes.", "Text behind a list"),
+    ("---\ntitle", "title", 1, "The first line has to be `---`"),
+    ("---\n## hook", "## hook", 1, "has no end"),
+)
+
+
+@pytest.mark.parametrize(("piece", "instead", "where", "words"), MISTAKES)
+def test_a_mistake_names_file_line_and_remedy(
+    folder: Path, piece: str, instead: str, where: str | int | None, words: str
+) -> None:
+    """Catches: a mistake that is not seen, is told of another line, or ends in a traceback."""
+    assert GOOD.count(piece) == 1
+    found = told(folder, GOOD.replace(piece, instead))
+    assert len(found) == 1
+    line = re.fullmatch(r"en/01-bad\.md, line (\d+): (.+)", found[0], re.DOTALL)
+    assert line and words in line[2], found
+    if where is not None:
+        assert int(line[1]) == (where if isinstance(where, int) else at_line(where)), found
+
+
+def test_all_that_is_wrong_with_the_form_is_told_at_once(folder: Path) -> None:
+    """Catches: a teacher who has to come back for every single mistake."""
+    found = told(folder, GOOD.replace("minutes: 2", "minutes: 20").replace("[M4]", "[M13]"))
+    assert len(found) == 2
+
+
+def test_a_file_that_is_no_text_or_too_long_is_refused(folder: Path) -> None:
+    (folder / "en" / "02-raw.md").write_bytes(b"\xff\xfe\x00")
+    assert "not UTF-8" in str(reading.read("en", "raw", folder)[1][0])
+    assert "longer than" in told(folder, GOOD + "x" * 70_000)[0]
+
+
+def test_the_page_names_a_broken_lesson_and_the_rest_works(folder: Path) -> None:
+    told(folder, GOOD.replace("picture: player, with: {examples: [draft-model]}", "picture: plaxer"))
+    at = page(lesson="bad")
+    assert "en/01-bad.md, line 10" in sent(at).replace("\\", "") and "plaxer" in sent(at)
+    assert [each.key for each in at.button if (each.key or "").startswith("open-")] == [
+        "open-good",
+        "open-bad",
+    ]
+    press(at, "open-good")
+    assert "Which?" in sent(at)
+
+
+def test_an_unknown_lesson_is_told_and_the_list_stays(folder: Path) -> None:
+    at = page(lesson="<img src=x onerror=alert(1)>")
+    assert "There is no lesson" in at.warning[0].value
+    assert at.button(key="open-good")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["1/0", "[1][5]", "'a' + 1", "", "x = 1", "lambda: 1", "(1).real", "'x' * 10**9"],
+)
+def test_an_expression_that_cannot_be_worked_out_says_so(expression: str) -> None:
+    with pytest.raises(working.CannotWork):
+        working.out(expression, {})
+
+
+# --- what ships ----------------------------------------------------------------------------------------------------
+
+
+def shipped() -> list[str]:
+    return [key for _, key, _, _ in reading.titles("en")]
+
+
+def lesson_of(key: str) -> Lesson:
+    lesson, problems = reading.read("en", key)
+    assert lesson is not None, "\n".join(map(str, problems))
+    return lesson
+
+
+@pytest.fixture(params=shipped())
+def lesson(request: pytest.FixtureRequest) -> Lesson:
+    """Every lesson that ships."""
+    return lesson_of(request.param)
+
+
+def test_every_lesson_is_in_order(lesson: Lesson) -> None:
+    """Catches: a lesson whose file has a mistake, a section that says nothing, a wrong option without a word."""
+    assert all(lesson.sections[key].prose for key in SECTIONS)
+    for at in ("predict", "check"):
+        items = lesson.sections[at].items
+        assert len(items) >= 2 or lesson.front.predict.kind == "number"
+    assert all(item.note for item in lesson.sections["check"].items.values())
+    assert lesson.sections["explain"].items, "a formula whose terms nobody explains"
+
+
+def test_nothing_of_what_comes_is_in_the_page_before_the_prediction(lesson: Lesson) -> None:
+    """Catches: an outcome, an answer or a picture that is sent before the prediction is locked in."""
+    for asked in (STEPS[0], "watch", "check"):
+        at = page(lesson=lesson.id, at=asked)
+        text = sent(at)
+        assert lesson.sections["hook"].prose[:20] in text
+        later = [lesson.sections[key].prose for key in SECTIONS[2:]]
+        later += [item.note for key in ("predict", "check") for item in lesson.sections[key].items.values()]
+        later += [item.text for item in lesson.sections["check"].items.values()]
+        assert [piece for piece in filter(None, later) if piece[:60] in text] == []
+
+
+def test_a_prediction_is_kept_and_cannot_be_changed(lesson: Lesson) -> None:
+    """Catches: a lock that does not hold, a prediction that is not on every later screen, a step that breaks."""
+    at = predict(page(lesson=lesson.id), lesson)
+    for step in STEPS[1:]:
+        at.query_params["at"] = step
+        at.run()
+        assert not at.exception, at.exception
+        assert "You predicted:" in sent(at)
+        prose = lesson.sections[step].prose
+        assert prose.split("\n")[0][:30] in sent(at)
+    at.query_params["at"] = STEPS[0]
+    at.run()
+    assert "course-lock" not in [button.key for button in at.button]
+
+
+def test_every_answer_is_judged_and_explained(lesson: Lesson) -> None:
+    """Catches: a right answer called wrong, a wrong one without its misconception."""
+    for option in lesson.sections["check"].items:
+        at = predict(page(lesson=lesson.id), lesson)
+        at.query_params["at"] = "check"
+        at.run()
+        at.radio(key=f"course-{lesson.id}-check").set_value(option).run()
+        press(at, "course-answer")
+        text = sent(at)
+        right = option in lesson.right["check"]
+        assert (len(at.success), len(at.error)) == ((1, 0) if right else (0, 1))
+        if missed := lesson.front.check.mistakes.get(option):
+            assert f"misconception **{missed}**" in text
+        assert len([button for button in at.button if button.key == "course-answer"]) == 0
+
+
+def test_every_misconception_is_taught() -> None:
+    """The twelve of the field: each belongs to a lesson, and a wrong answer somewhere names it."""
+    lessons = [lesson_of(key) for key in shipped()]
+    taught = {name for each in lessons for name in each.front.misconceptions}
+    named = {name for each in lessons for name in each.front.check.mistakes.values()}
+    everything = {f"M{at}" for at in range(1, 13)}
+    assert taught == everything
+    assert named == everything
