@@ -11,6 +11,10 @@ from . import builder, presenter
 from .glossary import TERMS
 
 STYLE = """<style>
+@media (max-width: 640px) {
+  .st-key-corner { flex-direction: row; }
+  .st-key-corner > * { flex: 1; min-width: 0; }
+}
 .sd-words { outline-offset: 4px; }
 .sd-words dt { font-weight: 650; margin-top: .8rem; }
 .sd-words dt:first-child { margin-top: 0; }
@@ -20,16 +24,17 @@ STYLE = """<style>
 
 def draw(page: str, runs: Mapping[str, str] | None = None, note: str | None = None) -> None:
     """The two boxes, as far as the link leaves them; `runs` and `note` as in `builder.draw`."""
-    with st.container(horizontal=True, horizontal_alignment="right", gap="small", key="corner"):
+    st.html(STYLE)
+    with st.container(gap="small", key="corner"):
         if presenter.shows("title"):
-            with st.popover("Glossary", icon=":material/menu_book:"):
+            with st.popover("Glossary", icon=":material/menu_book:", width="stretch"):
                 st.html(words())
         if presenter.shows("link"):
-            with st.popover("Teacher's link", icon=":material/school:"):
+            with st.popover("Teacher's link", icon=":material/school:", width="stretch"):
                 builder.draw(page, runs, note)
 
 
 def words() -> str:
     """The glossary as HTML; it takes the keyboard, which is how a list without a control in it is scrolled."""
     terms = "".join(f"<dt>{escape(term)}</dt><dd>{escape(meaning)}</dd>" for term, meaning in TERMS.items())
-    return f'{STYLE}<div class="sd-words" tabindex="0" role="region" aria-label="Glossary"><dl>{terms}</dl></div>'
+    return f'<div class="sd-words" tabindex="0" role="region" aria-label="Glossary"><dl>{terms}</dl></div>'

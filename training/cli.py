@@ -87,16 +87,6 @@ def pretrain(
         list[str] | None,
         typer.Option(help="A family whose texts are trained against loops; may be given again."),
     ] = None,
-    unloop: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A family in whose continuations the model unlearns its own loops; may be repeated."
-        ),
-    ] = None,
-    weight: Annotated[
-        list[str] | None,
-        typer.Option(help="SOURCE=PERCENT: draw this source of the mix more or less often; may be repeated."),
-    ] = None,
     start: Annotated[
         str | None,
         typer.Option(help="Run whose newest weights a new run starts from, with a fresh schedule."),
@@ -105,12 +95,12 @@ def pretrain(
     """Train a model on text; continues the run if it has a checkpoint."""
     from training.checkpoints import require_checkpoint
     from training.loop import Plan
-    from training.mix import FAMILIES, source_weight
+    from training.mix import FAMILIES
     from training.pretrain import pick_device
     from training.pretrain import pretrain as run_pretraining
     from training.shapes import shape_named
 
-    unknown = sorted({*(unrepeat or ()), *(unloop or ())} - set(FAMILIES))
+    unknown = sorted(set(unrepeat or ()) - set(FAMILIES))
     if unknown:
         raise ValueError(f"Unknown family {unknown[0]!r}: expected one of {', '.join(FAMILIES)}.")
     plan = Plan(
@@ -122,8 +112,6 @@ def pretrain(
         decay_share=decay_share,
         focus=focus,
         unrepeat=tuple(unrepeat or ()),
-        unloop=tuple(unloop or ()),
-        weights=tuple(source_weight(given) for given in weight or ()),
     )
     run = runs / (name or model)
     state = run_pretraining(

@@ -22,7 +22,6 @@ from training.evaluate import family_losses, heldout_rows
 from training.mix import FOCUS
 from training.model import SmallLlama
 from training.optimisers import Optimisers, Rates, is_matrix, relative_rate
-from training.own_loops import OwnLoops
 
 
 @dataclass(frozen=True)
@@ -43,11 +42,7 @@ class Plan:
     stop_after_steps: int | None = None
     focus: bool = False
     unrepeat: tuple[str, ...] = ()
-    """Families whose rows are trained against repeating themselves; see `pretrain.repeat_penalty`."""
-    unloop: tuple[str, ...] = ()
-    """Families that the model itself continues, and whose repeats in its own text it unlearns; see `own_loops`."""
-    weights: tuple[tuple[str, float], ...] = ()
-    """Sources drawn with another weight than the mix gives them, in percent."""
+    """Families whose rows are trained against falling into loops; see `pretrain.repeat_penalty`."""
 
     def progress(self, seconds: float, tokens: int) -> float:
         """Spent share of the budget, 0 to 1 and over."""
@@ -102,8 +97,7 @@ def train(
     `objective` maps int64 ids [batch, context + 1] to the loss (a scalar, nats per token); where the plan names
     families to unrepeat, its second argument is 1.0 for their rows and 0.0 for others, [batch]. Returns the counters.
     """
-    weights = (FOCUS if plan.focus else {}) | dict(plan.weights)
-    batches = Batches(data, plan.context, plan.batch, plan.seed, weights)
+    batches = Batches(data, plan.context, plan.batch, plan.seed, FOCUS if plan.focus else None)
     rows = heldout_rows(data, plan.context + 1, plan.heldout_per_source)
 
     def logits_of(ids: Tensor) -> Tensor:
@@ -121,15 +115,8 @@ def train(
         rows = [float(family in plan.unrepeat) for family in batches.drawn]
         return objective(ids, torch.tensor(rows, device=ids.device))
 
-    own_loops = OwnLoops(model, device, plan.seed) if plan.unloop else None
-
-    def objective_of(ids: Tensor) -> Tensor:
-        loss = marked(ids) if plan.unrepeat else objective(ids)
-        if own_loops is None:
-            return loss
-        return own_loops(loss, ids[[family in plan.unloop for family in batches.drawn]])
-
     facts = {"shape": model.shape.to_dict()}
+    objective_of = marked if plan.unrepeat else objective
     return steps(run, model, objective_of, batches, losses, plan, facts, start_weights, device=device)
 
 

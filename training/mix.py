@@ -172,19 +172,4 @@ FOCUS: dict[str, float] = {
     "code_edits": 4,
 }
 
-
-def source_weight(given: str) -> tuple[str, float]:
-    """Read `SOURCE=PERCENT`; `ValueError` with the sources' names where there is no such source or no number."""
-    name, _, percent = given.partition("=")
-    if name not in FOCUS:
-        raise ValueError(f"Unknown source {name!r}: expected one of {', '.join(sorted(FOCUS))}.")
-    try:
-        weight = float(percent)
-    except ValueError:
-        weight = -1.0
-    if not 0 <= weight <= 100:
-        raise ValueError(f"Weight {percent!r} of {name}: expected a number from 0 to 100, as in {name}=10.")
-    return name, weight
-
-
-__all__ = ["FAMILIES", "FOCUS", "SOURCES", "Document", "Source", "Split", "source_weight", "split_by_hash"]
+__all__ = ["FAMILIES", "FOCUS", "SOURCES", "Document", "Source", "Split", "split_by_hash"]

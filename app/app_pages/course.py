@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from app.course import overview, progress, reading, steps
+from app.course import claims_view, inventory_view, overview, progress, reading, sheet, steps, teaching
 from app.course.words import Words
 from app.text import plain
 
@@ -17,7 +17,11 @@ words = Words(language, reading.FOLDER)
 listed = overview.listed(language, st.query_params.get("order", ""))
 
 st.html(Path(overview.__file__).with_name("course.css"))
-overview.rail(listed, words)
+teaching.dress(words)
+if "rail" not in teaching.hidden():
+    overview.rail(listed, words)
+for told in teaching.problems(words):
+    st.warning(plain(told), icon=":material/link_off:")
 key = st.query_params.get("lesson")
 lesson, problems = reading.read(language, key) if key else (None, [])
 if key and lesson is None:
@@ -27,7 +31,13 @@ if key and lesson is None:
             st.markdown(f"- {plain(str(problem))}")
     else:
         st.warning(words("course.unknown", name=plain(key[:40])), icon=":material/search_off:")
-if lesson is None:
+if "sheet" in st.query_params:
+    sheet.draw(listed, language, words)
+elif "claims" in st.query_params:
+    claims_view.draw(words)
+elif "inventory" in st.query_params:
+    inventory_view.draw(st.query_params["inventory"], words)
+elif lesson is None:
     overview.draw(listed, words)
 else:
     st.caption(words("course.lesson", number=lesson.number))

@@ -29,6 +29,26 @@ FURTHER = (
     *whatif.KEYS,
     *CURSOR,
 )
+# On a phone a lane is a line: chip, proposer, what is not as usual, and its two buttons as signs.
+STYLE = """<style>
+[class*="st-key-lane"][class*="-refused"] p { font-size: 0.875rem; line-height: 1.4; }
+@media (max-width: 640px) {
+  [class*="st-key-lane-"]:not(.st-key-lane-form) {
+    flex-flow: row wrap; align-items: center; gap: 0.25rem 0.5rem; padding: 0.3rem 0.6rem; min-height: 2.9rem;
+  }
+  [class*="st-key-lane-"]:not(.st-key-lane-form) > * { width: auto !important; flex: 0 0 auto; min-width: 0; }
+  [class*="st-key-lane-"]:not(.st-key-lane-form) > :first-child { max-width: 62%; }
+  [class*="st-key-lane-"]:not(.st-key-lane-form) > :nth-child(2) { flex: 1 1 0; }
+  [class*="st-key-lane-"] > * strong,
+  [class*="st-key-lane-"]:not(.st-key-lane-form) [data-testid="stCaptionContainer"] p {
+    overflow: hidden; text-overflow: ellipsis; white-space: nowrap;
+  }
+  [class*="st-key-lane-"] > :has([class*="-refused"]) { order: 1; flex: 1 0 100%; }
+  [class*="st-key-lane"][class*="-change"] button { min-height: 2rem; padding: 0 0.5rem; }
+  [class*="st-key-lane"][class*="-change"] button p { position: absolute; clip-path: inset(50%); }
+  [class*="st-key-lane"][class*="-more"] button, .st-key-add_lane button { min-height: 2rem; }
+}
+</style>"""
 ACTIONS = {"copy": "Duplicate", "left": "Move left", "right": "Move right", "remove": "Remove"}
 
 
@@ -114,7 +134,8 @@ def presets_menu() -> None:
 def cards(shared: Settings, missing: Mapping[str, str | None]) -> None:
     """Draw the lanes' cards; one that cannot run says why."""
     count = len(st.session_state.lanes)
-    with st.grid(min_column_width=215, gap="small"):
+    st.html(STYLE)
+    with st.grid(min_column_width=190, gap="small"):
         with st.container(border=True, height="stretch", gap="xsmall", key="lane-A"):
             st.html(heading(0, PROPOSERS["none"].title))
             st.caption("The measured baseline. It is in every comparison.")
@@ -125,7 +146,8 @@ def cards(shared: Settings, missing: Mapping[str, str | None]) -> None:
                 if not RULES[lane.rule].lossless:
                     st.badge("lossy", icon=":material/warning:", color="orange")
                 if why_not := form.broken(name, lane) or lane.refusal(shared, missing):
-                    st.markdown(f":material/block: {plain(why_not)}")
+                    with st.container(key=f"{name}-refused"):
+                        st.markdown(f":material/block: {plain(why_not)}")
                 _buttons(name, number, count)
         if count < core.MOST - 1:
             with st.container(border=True, height="stretch", gap="xsmall", key="lane-more"):
@@ -144,9 +166,9 @@ def _buttons(name: str, number: int, count: int) -> None:
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
         open_now = st.session_state.get("editing") == name
         st.button(
-            "Change",
+            "Close" if open_now else "Change",
             key=f"{name}.change",
-            icon=":material/tune:",
+            icon=":material/expand_less:" if open_now else ":material/tune:",
             type="primary" if open_now else "secondary",
             on_click=_open,
             args=(None if open_now else name,),

@@ -13,7 +13,7 @@ from specdec_core.ledger import Line
 from specdec_core.proposers import PROPOSERS
 from specdec_core.trace import Trace
 
-from .. import presenter, services
+from .. import presenter, services, tables
 from ..headline import MEASURED
 from ..run import Run
 from ..text import plain
@@ -108,7 +108,7 @@ def _table(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
         for number, found in zip(numbers, lines, strict=True):
             if found:
                 st.markdown(f"**{plain(shown.request.labels[number])}**")
-                st.table(
+                tables.draw(
                     [
                         {
                             "what": f"– of it: {line.name[0].lower()}{line.name[1:]}"
@@ -120,7 +120,7 @@ def _table(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
                         }
                         for line in found
                     ],
-                    hide_index=True,
+                    f"Memory of {shown.request.labels[number]}",
                 )
         st.caption(
             "Not in it: activations inside a pass, probabilities beside the logits, and the record itself."

@@ -12,7 +12,7 @@ from specdec_core.profiles import Profile
 from specdec_core.trace import Trace
 from specdec_core.whatif import WhatIf
 
-from .. import numbers
+from .. import numbers, tables
 from ..glossary import define
 from ..text import plain
 from ..widgets import pick
@@ -102,7 +102,7 @@ def _table(shown: Sequence[tuple[str, float | None, WhatIf]]) -> None:
     kind = shown[0][2].kind
     rows = [
         {
-            "lane": plain(name),
+            "lane": name,
             "speedup, measured": "—" if once is None else f"{once:.2f}×" + bound,
             f"speedup, {kind}": f"{one.speedup:.2f}×" + bound,
             f"tokens/s of a text, {kind}": f"{one.tokens_per_second:,.0f}",
@@ -113,7 +113,7 @@ def _table(shown: Sequence[tuple[str, float | None, WhatIf]]) -> None:
         for bound in [" (a bound)" if one.unpaid else ""]
     ]
     plain_speed = 1.0 / shown[0][2].costs.target(1)
-    st.table(rows, hide_index=True)
+    tables.draw(rows, "Speedups on this clock")
     st.caption(f"{kind} · plain decoding there: {plain_speed:,.0f} tokens/s of a text")
 
 

@@ -69,6 +69,8 @@ class Front(Strict):
 
     claim: str = Field(min_length=1, max_length=120)
     heard: list[Heard] = Field(min_length=1, max_length=4)
+    beside: list[Heard] = Field([], max_length=4)
+    """Where others looked closer; told with the answer."""
     given: dict[str, Any] = {}
     facts: dict[str, Expression] = {}
     verdict: Verdict

@@ -101,7 +101,9 @@ def _lay_out(found: go.Figure, figure: Figure, drawn: Drawn, texts: Mapping[str,
     )
     if figure.share:
         found.update_yaxes(tickformat=".0%")
-    if figure.kind == "lines":
+    if figure.kind == "bars":
+        found.update_xaxes(type="category")
+    else:
         found.update_xaxes(tickvals=drawn.across if len(drawn.across) <= 12 else None)
 
 

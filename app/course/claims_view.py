@@ -51,7 +51,7 @@ def draw(words: Words) -> None:
 
 def _card(claim: Claim, words: Words) -> None:
     st.markdown(f"### “{plain(claim.front.claim)}”")
-    st.markdown(words("claims.heard") + " " + " · ".join(_source(heard) for heard in claim.front.heard))
+    st.markdown(words("claims.heard") + " " + " · ".join(map(_source, claim.front.heard)))
     mine = progress.here().claims.get(claim.id)
     if mine is None:
         st.markdown(words("claims.ask"))
@@ -69,6 +69,8 @@ def _card(claim: Claim, words: Words) -> None:
     st.markdown(claim.sections["answer"].prose)
     st.markdown(f"**{words('claims.demonstration')}** {claim.sections['demonstration'].prose}")
     _demonstration(claim, words)
+    if claim.front.beside:
+        st.markdown(words("claims.beside") + " " + " · ".join(map(_source, claim.front.beside)))
 
 
 def _source(heard: claims.Heard) -> str:

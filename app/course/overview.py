@@ -8,9 +8,10 @@ import streamlit as st
 
 from ..player import CURSOR
 from ..text import plain
-from . import progress, reading
+from . import progress, reading, teaching
 from .words import Words
 
+PARTS = ("at", "lesson", "claims", "inventory", "question")  # what an address can ask for on this page
 MARKS = {"done": "✓", "begun": "◐", "new": "○"}
 
 
@@ -43,7 +44,7 @@ def state(key: str) -> str:
 
 def open_lesson(key: str | None) -> None:
     """Show a lesson from its beginning; the list of all, without one."""
-    for name in (*CURSOR, "at", "lesson"):
+    for name in (*CURSOR, *PARTS):
         st.query_params.pop(name, None)
     if key is not None:
         st.query_params["lesson"] = key
@@ -82,13 +83,45 @@ def draw(lessons: list[Listed], words: Words) -> None:
                 st.button(
                     words(f"course.{label}"), on_click=open_lesson, args=(each.id,), key=f"open-{each.id}"
                 )
+    beside(words)
     take_home(lessons, words)
+    teaching.builder({each.id: f"{each.number} · {each.title}" for each in lessons}, words)
+    st.button(words("teaching.sheet"), on_click=print_sheets, icon=":material/print:", key="sheets-open")
+
+
+def beside(words: Words) -> None:
+    """What there is beside the lessons: the questions before and after them, and the claims."""
+    with st.container(horizontal=True):
+        for key, value, text in (
+            ("inventory", "before", "inventory.open_before"),
+            ("inventory", "after", "inventory.open_after"),
+            ("claims", "1", "claims.open"),
+        ):
+            st.button(
+                words(text),
+                on_click=open_part,
+                args=(key, value),
+                icon=":material/fact_check:" if key == "claims" else ":material/quiz:",
+                key=f"open-{key}-{value}",
+            )
+
+
+def open_part(key: str, value: str) -> None:
+    """Show one of the parts beside the lessons."""
+    open_lesson(None)
+    st.query_params[key] = value
+
+
+def print_sheets() -> None:
+    """Show the sheets of the lessons that are listed."""
+    open_lesson(None)
+    st.query_params["sheet"] = "1"
 
 
 def take_home(lessons: list[Listed], words: Words) -> None:
     """The learner's answers as files."""
     kept = progress.here()
-    if not any(state(each.id) != "new" for each in lessons) and not kept.inventories:
+    if "home" in teaching.hidden() or not any(state(each.id) != "new" for each in lessons):
         return
     st.caption(words("course.kept"))
     titles = {each.id: each.title for each in lessons}

@@ -52,7 +52,7 @@ def rows(law: Law, guess: Guess, positions: int = 5) -> tuple[tuple[tuple[int, .
     right = list(text[1:])
     first = {
         "wrong": [START - 1] * positions,
-        "half": [*right[: positions // 2], *[START - 1] * (positions - positions // 2)],
+        "half": [START - 1 if at % 2 else token for at, token in enumerate(right)],
         "right": right,
     }[guess]
     found = jacobi(models.target.reader(positions + 2), START, first)

@@ -5,16 +5,15 @@ What a prediction is about is not sent to the browser before the prediction is l
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
 from urllib.parse import urlencode
 
 import streamlit as st
 
-from .. import presenter
 from ..player import CURSOR
 from ..text import plain
-from . import pictures, progress, reading
+from . import pictures, prediction, progress, reading, teaching
 from .lesson import STEPS, Item, Lesson, Picture, Section
 from .pictures import Place
 from .words import Words
@@ -23,20 +22,21 @@ from .words import Words
 def draw(lesson: Lesson, words: Words) -> None:
     """The step that the address asks for, or the farthest that is open."""
     mine = progress.here().of(lesson.id)
-    step = _allowed(st.query_params.get("at", STEPS[0]), mine)
+    shown = teaching.steps()
+    step = _allowed(st.query_params.get("at", STEPS[0]), mine, shown)
     mine.farthest = max(mine.farthest, STEPS.index(step))
     if step == STEPS[0]:
         st.markdown(f"#### {lesson.sections['hook'].prose}")
-    _trail(step, mine, words)
+    _trail(step, mine, shown, words)
     if step != STEPS[0]:
-        _prediction(lesson, mine, step, words)
+        prediction.strip(lesson, mine, words, open_end=step == "watch")
     _DRAWN[step](lesson, mine, words)
-    _moves(lesson, step, mine, words)
+    _moves(step, mine, shown, words)
 
 
-def _allowed(asked: str, mine: progress.Progress) -> str:
+def _allowed(asked: str, mine: progress.Progress, shown: Sequence[str]) -> str:
     """The step asked for; the first one as long as nothing is predicted."""
-    return asked if asked in STEPS and mine.predict is not None else STEPS[0]
+    return asked if asked in shown and mine.predict is not None else STEPS[0]
 
 
 def go(step: str) -> None:
@@ -46,20 +46,19 @@ def go(step: str) -> None:
     st.query_params["at"] = step
 
 
-def _trail(step: str, mine: progress.Progress, words: Words) -> None:
+def _trail(step: str, mine: progress.Progress, shown: Sequence[str], words: Words) -> None:
     """Where in the lesson one stands."""
-    here = STEPS.index(step)
     entries = "".join(
-        f"<li class='{'here' if at == here else 'been' if at <= mine.farthest else 'ahead'}'"
-        f"{' aria-current=step' if at == here else ''}>{escape(words(f'steps.{name}'))}</li>"
-        for at, name in enumerate(STEPS)
+        f"<li class='{'here' if name == step else 'been' if STEPS.index(name) <= mine.farthest else 'ahead'}'"
+        f"{' aria-current=step' if name == step else ''}>{escape(words(f'steps.{name}'))}</li>"
+        for name in shown
     )
     st.html(f"<ol class='trail' aria-label='{escape(words('steps.trail'), quote=True)}'>{entries}</ol>")
 
 
-def _moves(lesson: Lesson, step: str, mine: progress.Progress, words: Words) -> None:
+def _moves(step: str, mine: progress.Progress, shown: Sequence[str], words: Words) -> None:
     """Back and on; N and B on the keyboard."""
-    here = STEPS.index(step)
+    here = shown.index(step)
     with st.container(horizontal=True, key="course-moves"):
         if here:
             st.button(
@@ -67,17 +66,17 @@ def _moves(lesson: Lesson, step: str, mine: progress.Progress, words: Words) -> 
                 icon=":material/arrow_back:",
                 shortcut="B",
                 on_click=go,
-                args=(STEPS[here - 1],),
+                args=(shown[here - 1],),
                 key="course-back",
             )
-        if here + 1 < len(STEPS) and mine.predict is not None:
+        if here + 1 < len(shown) and mine.predict is not None:
             st.button(
-                words("steps.next", step=words(f"steps.{STEPS[here + 1]}")),
+                words("steps.next", step=words(f"steps.{shown[here + 1]}")),
                 icon=":material/arrow_forward:",
                 shortcut="N",
                 type="primary",
                 on_click=go,
-                args=(STEPS[here + 1],),
+                args=(shown[here + 1],),
                 key="course-next",
             )
 
@@ -93,108 +92,17 @@ def _picture(picture: Picture | None, lesson: Lesson, step: str, words: Words) -
             pictures.draw(picture, Place(lesson, step, words))
 
 
-# --- predict -------------------------------------------------------------------------------------------------------
-
-
 def _predict(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
-    front = lesson.front.predict
-    section = lesson.sections["predict"]
-    _picture(front.picture, lesson, "predict", words)
-    _text(section)
-    if mine.predict is not None:
-        _prediction(lesson, mine, "predict", words)
-        return
-    key = f"course-{lesson.id}-prediction"
-    if front.kind == "number":
-        st.slider(words("steps.your_number"), front.low, front.high, value=None, step=front.step, key=key)
-    elif front.kind == "several":
-        st.pills(
-            words("steps.your_choices"),
-            list(section.items),
-            selection_mode="multi",
-            format_func=lambda name: section.items[name].text,
-            key=key,
-        )
-    else:
-        _options(words("steps.your_prediction"), section, key)
-    given = st.session_state.get(key)
-    with st.container(horizontal=True):
-        st.button(
-            words("steps.lock"),
-            icon=":material/lock:",
-            type="primary",
-            disabled=given is None or given == [],
-            on_click=_lock,
-            args=(lesson, mine, key),
-            key="course-lock",
-            help=words("steps.lock_help"),
-        )
-        if presenter.presenting():
-            st.button(
-                words("steps.reveal"), shortcut="P", on_click=_reveal, args=(mine,), key="course-reveal"
-            )
-
-
-def _lock(lesson: Lesson, mine: progress.Progress, key: str) -> None:
-    given = st.session_state.get(key)
-    if given is None or mine.predict is not None:
-        return
-    mine.predict = progress.answer(given, _is_right(lesson, given))
-    go("watch")
-
-
-def _reveal(mine: progress.Progress) -> None:
-    """A teacher goes on without a prediction of their own: the class has made theirs aloud."""
-    if mine.predict is None:
-        mine.predict = progress.answer(None, None)
-    go("watch")
-
-
-def _is_right(lesson: Lesson, given: progress.Given) -> bool:
-    if isinstance(given, list):
-        return frozenset(given) == lesson.right["predict"]
-    if isinstance(given, str):
-        return given in lesson.right["predict"]
-    assert lesson.answer is not None
-    return abs(given - lesson.answer) <= lesson.front.predict.tolerance * abs(lesson.answer)
-
-
-def _prediction(lesson: Lesson, mine: progress.Progress, step: str, words: Words) -> None:
-    """What was predicted, on every later screen; from `change` on beside what came out."""
-    found = mine.predict
-    if found is None:
-        return
-    said = words("steps.no_prediction") if found.given is None else plain(_told(lesson, found.given))
-    parts = [words("steps.you_said", said=said)]
-    if step != "watch":
-        parts.append(words("steps.it_was", was=plain(_outcome(lesson))))
-    mark = {True: ":green[✓]", False: "✗", None: ""}[found.right] if step != "watch" else ""
-    st.markdown(" · ".join([*parts, mark]) if mark else " · ".join(parts))
-
-
-def _told(lesson: Lesson, given: progress.Given) -> str:
-    if isinstance(given, float | int):
-        return f"{given:g}"
-    items = lesson.sections["predict"].items
-    keys = given if isinstance(given, list) else [given]
-    return ", ".join(items[key].text for key in keys if key in items)
-
-
-def _outcome(lesson: Lesson) -> str:
-    if lesson.answer is not None:
-        return f"{lesson.answer:.3g}"
-    items = lesson.sections["predict"].items
-    return ", ".join(items[key].text for key in items if key in lesson.right["predict"])
-
-
-# --- the steps behind the prediction -------------------------------------------------------------------------------
+    _picture(lesson.front.predict.picture, lesson, "predict", words)
+    _text(lesson.sections["predict"])
+    prediction.ask(lesson, mine, words, go)
 
 
 def _watch(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
     _text(lesson.sections["watch"])
     _picture(lesson.front.watch, lesson, "watch", words)
     with st.expander(words("steps.outcome"), icon=":material/visibility:"):
-        st.markdown(plain(_outcome(lesson)))
+        st.markdown(plain(prediction.outcome(lesson)))
         notes = [lesson.sections["predict"].items[key].note for key in sorted(lesson.right["predict"])]
         for note in filter(None, notes):
             st.markdown(note)
@@ -266,7 +174,7 @@ def _check(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
     _text(section)
     key = f"course-{lesson.id}-check"
     if mine.check is None:
-        given = _options(words("steps.your_answer"), section, key)
+        given = prediction.options(words("steps.your_answer"), section, key)
         st.button(
             words("steps.answer"),
             type="primary",
@@ -306,14 +214,6 @@ def _lab(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
         f"/{lab.page}{'?' if query else ''}{query}",
         icon=":material/science:",
     )
-
-
-def _options(label: str, section: Section, key: str) -> str | None:
-    """One of a section's options, none chosen at first."""
-    picked: str | None = st.radio(
-        label, list(section.items), index=None, format_func=lambda name: section.items[name].text, key=key
-    )
-    return picked
 
 
 _DRAWN: dict[str, Callable[[Lesson, progress.Progress, Words], None]] = {

@@ -10,6 +10,7 @@ import streamlit as st
 
 from specdec_core.proposers import PROPOSERS
 
+from .. import tables
 from ..text import count, plain
 from . import entries
 from .listing import Entry, side_by_side
@@ -128,17 +129,19 @@ def table(shown: Sequence[Entry]) -> None:
         name = lane.label if len(shown) == 1 else f"{lane.label} ({entry.title})"
         lines.append(
             {
-                "Lane": plain(name),
+                "Lane": name,
                 "Tokens": str(lane.tokens),
                 "Target passes": str(lane.passes),
                 "Tokens per pass": f"{lane.tokens_per_pass:.2f}" if lane.tokens_per_pass else "—",
                 "Acceptance rate α": f"{lane.acceptance:.0%}" if lane.acceptance is not None else "—",
                 "Tokens per second": f"{lane.tokens_per_second:.0f}" if lane.tokens_per_second else "—",
-                "Speedup in its own run": "baseline" if lane.plain else speedup(lane, elsewhere=elsewhere),
+                "Speedup in its own run": "baseline"
+                if lane.plain
+                else speedup(lane, elsewhere=elsewhere).replace("**", ""),
                 "Ended": ENDS.get(lane.end, lane.end),
             }
         )
-    st.table(lines, hide_index=True, border="horizontal")
+    tables.draw(lines, "Figures of the open lanes")
     if any(lane.acceptance is None and not lane.plain for entry in shown for lane in entry.lanes):
         st.caption(
             "α is left out where proposals were trees: failed siblings would mix many questions into one figure."

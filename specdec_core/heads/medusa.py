@@ -109,7 +109,7 @@ def read(source: str, width: int, vocabulary: int) -> MedusaHeads:
 
 
 def read_accuracy(folder: Path) -> list[list[float]] | None:
-    """The measured accuracies of the heads in a folder, by head and rank, without their weights; None if there are none."""
+    """The measured accuracies of a folder's heads, by head and rank, without loading them; None if there are none."""
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -30,6 +30,7 @@ from specdec_core.trace import Trace
 
 from .conftest import scripted_models
 from .kept import ANNA, BEN, add
+from .tables import tables
 
 MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
 
@@ -298,7 +299,7 @@ def test_examples_can_be_opened_while_models_load_or_after_they_failed(
     assert len(shown(at)) == len(recorded.examples()) > 10
     at.button(key="open-recorded.welcome").click().run()
     assert not at.exception and param(at, "run") == "recorded.welcome"
-    assert "Speedup in its own run" in at.table[0].value.columns
+    assert "Speedup in its own run" in tables(at)[0][0]
     never.set()
 
 
@@ -309,8 +310,9 @@ def test_a_saved_run_appears_is_opened_named_shared_and_deleted(saving: Runs) ->
     assert shown(at)[0] == "**“abc”**"
     at.button(key=f"open-{saved.id}").click().run()
     assert not at.exception and param(at, "run") == saved.id
-    table = at.table[0].value
-    assert list(table["Tokens"]) == ["24", "24"] and table["Speedup in its own run"][0] == "baseline"
+    table = tables(at)[0]
+    assert [row["Tokens"] for row in table] == ["24", "24"]
+    assert table[0]["Speedup in its own run"] == "baseline" and "**" not in table[1]["Speedup in its own run"]
     name = next(box for box in at.text_input if box.label == "Name")
     name.set_value("My <img src=x> run")
     next(button for button in at.button if button.label == "Save name").click().run()
@@ -346,10 +348,10 @@ def test_a_link_opens_the_run_and_its_place_for_somebody_else_who_can_only_read(
     assert not keys & {"share", "revoke", "delete"} and "close" in keys
     assert shown(at)[0] != "**“abc”**"  # it is not in the reader's own list
     private = page(run=saved.id)
-    assert "This run cannot be opened here" in words(private) and not private.table
+    assert "This run cannot be opened here" in words(private) and not tables(private)
     services.library().revoke(ANNA, saved.id)
     gone = page(run=link or "")
-    assert "the link revoked" in words(gone) and not gone.table
+    assert "the link revoked" in words(gone) and not tables(gone)
 
 
 def test_two_runs_of_one_prompt_are_compared_and_two_prompts_are_not(saving: Runs) -> None:
@@ -367,10 +369,10 @@ def test_two_runs_of_one_prompt_are_compared_and_two_prompts_are_not(saving: Run
     assert param(at, "picked") == f"{first.id},{second.id}"
     at.button(key="compare-now").click().run()
     assert not at.exception and param(at, "run") == f"{first.id},{second.id}"
-    assert len(at.table[0].value) == 2
+    assert len(tables(at)[0]) == 2
     tick(other)
     at.button(key="compare-now").click().run()
-    assert "continue different prompts" in words(at) and not at.table
+    assert "continue different prompts" in words(at) and not tables(at)
 
 
 def test_a_link_hides_parts_of_the_library(saving: Runs) -> None:
@@ -381,7 +383,7 @@ def test_a_link_hides_parts_of_the_library(saving: Runs) -> None:
         "own": lambda at: "Your runs" in words(at),
         "examples": lambda at: "Recorded examples" in words(at),
         "tools": lambda at: any(button.key == "share" for button in at.button),
-        "numbers": lambda at: bool(at.table),
+        "numbers": lambda at: bool(tables(at)),
         "link": lambda at: any(button.key == "present_now_library" for button in at.button),
         "download": lambda at: bool(at.get("download_button")),
     }
@@ -401,9 +403,9 @@ def test_a_presentation_of_the_library_is_the_open_run_alone(saving: Runs) -> No
     saved = finish(saving)
     assert saved is not None
     at = page(run=saved.id, present="1")
-    assert not at.warning and not at.table and not at.subheader and not shown(at)
+    assert not at.warning and not tables(at) and not at.subheader and not shown(at)
     at.button(key="leave").click().run()
-    assert not at.exception and param(at, "present") is None and at.table
+    assert not at.exception and param(at, "present") is None and tables(at)
     assert "There is no run to present" in words(page(present="1"))
 
 
@@ -445,7 +447,7 @@ def test_every_control_of_the_page_comes_back_from_its_address(saving: Runs) -> 
     assert at.text_input(key="q").value == "abc"
     assert (at.selectbox(key="who").value, at.selectbox(key="sort").value) == ("draft-model", "speedup")
     assert next(box for box in at.checkbox if saved.id in box.key).value is True
-    assert len(at.table) == 1
+    assert len(tables(at)) == 1
     for key, value in {
         "q": "abc",
         "who": "draft-model",

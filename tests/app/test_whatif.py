@@ -18,6 +18,8 @@ from specdec_core.shapes import SHAPES
 from specdec_core.trace import Trace
 from specdec_core.whatif import replay
 
+from .tables import tables
+
 LABELS = ["A · Plain decoding", "B · Draft model"]
 
 
@@ -158,7 +160,7 @@ def too_large(profile: Modelled, choice: whatif.Choice) -> bool:
 def test_what_does_not_fit_is_said_and_nothing_is_drawn(race_traces: list[Trace]) -> None:
     at = opened(race_traces, wp="rtx-4090", wt="70B")
     assert "has 24 GB" in words(at)
-    assert not at.get("plotly_chart") and not at.table
+    assert not at.get("plotly_chart") and not tables(at)
 
 
 def test_measured_and_modelled_stand_apart_and_say_which_they_are(race_traces: list[Trace]) -> None:
@@ -166,16 +168,18 @@ def test_measured_and_modelled_stand_apart_and_say_which_they_are(race_traces: l
     at = opened(race_traces, wp=CARD)
     told = replay(race_traces[1], known()[CARD], 1, 128, target="8B", draft="1B")
     measured = race_traces[1].stats.tokens_per_second / race_traces[0].stats.tokens_per_second  # type: ignore[operator]
-    table = at.table[0].value
-    assert [*table.columns][1:3] == ["speedup, measured", "speedup, modelled"]
-    assert table.iloc[0, 1] == f"{measured:.2f}×" and table.iloc[0, 2] == f"{told.speedup:.2f}×"
+    row = tables(at)[0][0]
+    assert [*row][1:3] == ["speedup, measured", "speedup, modelled"]
+    assert (
+        row["speedup, measured"] == f"{measured:.2f}×" and row["speedup, modelled"] == f"{told.speedup:.2f}×"
+    )
     assert "measured ·" in words(at) and "modelled · roofline of NVIDIA H100 SXM (80 GB)" in words(at)
     assert "Peak figures" in words(at) and "data sheet" in words(at)
 
 
 def test_without_a_plain_lane_nothing_is_called_measured(race_traces: list[Trace]) -> None:
     at = opened(race_traces[1:], LABELS[1:], wp=CARD)
-    assert at.table[0].value.iloc[0, 1] == "—"
+    assert tables(at)[0][0]["speedup, measured"] == "—"
     assert "not measured" in words(at)
     alone = opened(race_traces[:1], LABELS[:1])
     assert "add a lane that guesses" in words(alone)

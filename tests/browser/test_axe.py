@@ -1,15 +1,17 @@
-"""What axe-core, an independent checker, finds against WCAG 2.2 AA: the pages, the player alone, an exported page."""
+"""What axe-core, an independent checker, finds against WCAG 2.2 AA: the pages in all their states, the player alone, an
+exported page. And what it cannot find: actions that need a mouse, states told by colour alone."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import axe_playwright_python
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from app.export import page as exported
 from tests.player import conftest as player
@@ -36,12 +38,12 @@ CHECK = """async () => {
 }"""
 
 
-def check(page: Page) -> None:
+def check(page: Page, state: str = "") -> None:
     """Assert that the page as it stands breaks no rule; Streamlit's own elements are held to it too."""
     page.evaluate(AXE)  # by the debugger, which no policy of the page forbids
     result = page.evaluate(CHECK)
     assert {"color-contrast", "button-name"} <= set(result["passed"]), "axe looked at nothing"
-    assert result["found"] == [], "\n".join(result["found"])
+    assert result["found"] == [], "\n".join([state, *result["found"]])
 
 
 @pytest.fixture
@@ -77,6 +79,103 @@ def test_the_pages(server: Server, tab: Callable[[str], Page], theme: str) -> No
         page.get_by_role("button", name="Run").first.click()
         page.get_by_text(told).first.wait_for()
         check(page)
+
+
+def lab_states(page: Page, url: str) -> Iterator[str]:
+    """Every state of the lab, one after another; the last one leaves a finished run."""
+    page.goto(f"{url}/?tokens=17")
+    for box, inside in (("Glossary", "Target model"), ("Teacher's link", "A link with less")):
+        page.get_by_role("button", name=box).click()
+        page.get_by_role("dialog").get_by_text(inside).first.wait_for()
+        yield box
+        page.keyboard.press("Escape")
+    page.get_by_text("More settings").click()
+    page.get_by_role("spinbutton", name="Seed").wait_for()
+    yield "settings"
+    page.get_by_role("button", name="Run").first.click()
+    page.get_by_text("Target passes saved").first.wait_for()
+    page.get_by_role("button", name="Download", exact=True).click()
+    page.get_by_text("The whole run").wait_for()
+    yield "download"
+    page.goto(f"{page.url}&present=1")
+    page.get_by_role("button", name="Leave").wait_for()
+    page.locator(".player .lane").last.wait_for()
+    yield "presentation"
+
+
+def compare_states(page: Page, url: str) -> Iterator[str]:
+    """Every state of the comparison: its forms, all tabs after a run, a sweep of one prompt."""
+    families = "sweep_families=Story&sweep_most=1&sweep_repeats=1"
+    page.goto(f"{url}/compare?tokens=17&lane=draft-model&lane=branching;rule=block&{families}")
+    page.get_by_text("judges a chain of tokens").wait_for()
+    yield "a lane that cannot run"
+    page.goto(f"{url}/compare?tokens=17&{families}")
+    page.locator(".st-key-lane-B").get_by_role("button", name="Change").click()
+    page.locator(".st-key-lane-form").wait_for()
+    page.get_by_text("Models, text and dice").click()
+    page.get_by_role("spinbutton", name="Seed").wait_for()
+    yield "a lane's form"
+    page.get_by_role("button", name="Ready-made").click()
+    page.get_by_text("Lossy rules").wait_for()
+    yield "ready-made comparisons"
+    page.keyboard.press("Escape")
+    page.locator(".st-key-go").get_by_role("button", name="Run").click()
+    page.get_by_text("Why faster, why slower?").wait_for()
+    page.get_by_text("Where two lanes part").click()
+    page.get_by_text("against", exact=True).wait_for()
+    yield "Race"
+    for name, ready in (
+        ("Table", ".sd-table"),
+        ("Charts", ".js-plotly-plot >> nth=6"),
+        ("Prompts", ".st-key-sweep_start"),
+        ("What if", ".sd-rows"),
+        ("Take along", "[data-testid=stCode] >> nth=1"),
+    ):
+        page.get_by_role("tab", name=name, exact=True).click()
+        page.locator(ready).wait_for()
+        if name == "Table":
+            for title in ("What the rows mean", "Memory ledger"):
+                page.get_by_text(title).click()
+            page.locator(".sd-rows").first.wait_for()
+        if name == "Prompts":
+            yield "a sweep's form"
+            page.get_by_role("button", name="Start the sweep").click()
+            page.get_by_text(re.compile("All .* measured")).wait_for()
+            page.get_by_text("As a table, with intervals").click()
+            page.get_by_test_id("stDataFrame").wait_for()
+        yield name
+
+
+def library_states(page: Page, url: str) -> Iterator[str]:
+    """Every state of the library of a visitor with two runs of one prompt, of the lab and of the comparison."""
+    page.goto(f"{url}/library")
+    page.locator("[class*=st-key-row-]").first.wait_for()
+    yield "own runs"
+    page.get_by_role("button", name="Import").click()
+    page.locator("input[type=file]").wait_for(state="attached")
+    yield "import"
+    page.keyboard.press("Escape")
+    for place in (0, 0):  # the box of a chosen run is another one
+        box = page.locator("[class*=st-key-pick-]").filter(has=page.locator("input:not(:checked)")).nth(place)
+        box.locator("label").click()
+    page.get_by_role("button", name="Compare 2 runs").click()
+    page.get_by_text("Side by side").wait_for()
+    page.locator(".player .lane").first.wait_for()
+    yield "two side by side"
+    page.locator("[class*=st-key-open-]").get_by_role("button").first.click()
+    page.get_by_role("button", name="Share").click()
+    page.get_by_role("button", name="Make a link").wait_for()
+    yield "an open run, to be shared"
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_state_of_the_pages(server: Server, tab: Callable[[str], Page], theme: str, width: int) -> None:
+    page = tab(theme)
+    page.set_viewport_size({"width": width, "height": 900})
+    for states in (lab_states, compare_states, library_states):
+        for state in states(page, server.url):
+            check(page, state)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

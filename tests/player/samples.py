@@ -69,12 +69,6 @@ def plain_trace(*, temperature: float = 1.0, ms: float = 9.0) -> Trace:
     return _trace([Plan([], word) for word in words], "none", temperature, True, ms)
 
 
-def long_trace(rounds: int = 90) -> Trace:
-    """About 256 tokens."""
-    plans = spec_plans()
-    return spec_trace([plans[index % len(plans)] for index in range(rounds)])
-
-
 def _judged(plan: Plan) -> tuple[list[str], list[Source], list[Verdict]]:
     """What a plan commits, with sources, and its nodes' verdicts."""
     words: list[str] = []

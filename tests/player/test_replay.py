@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.player.conftest import Server, data, open_player
-from tests.player.samples import WORDS, long_trace, plain_trace, spec_trace
+from tests.player.samples import WORDS, plain_trace, spec_trace
 
 pytestmark = pytest.mark.browser
 
@@ -180,12 +180,24 @@ def test_nothing_can_be_pressed_before_the_record_has_come(page: Page) -> None:
     expect(page.get_by_text("Reading the record of the run.")).to_be_visible()
     while not held:
         page.wait_for_timeout(20)
-    assert page.locator(".player").locator("button, input, select, summary").locator("visible=true").count() == 0
+    assert (
+        page.locator(".player").locator("button, input, select, summary").locator("visible=true").count() == 0
+    )
     held[0].continue_()
     page.locator(".control.first").click()
     expect(page.locator(".where")).to_have_text("The prompt, before round 1")
     page.locator(".control.next").click()
     expect(page.locator(".where")).to_have_text(f"Round 1 of {len(spec_trace().rounds)}")
+
+
+def test_forward_from_the_end_stays_at_the_end(page: Page) -> None:
+    """Catches: an arrow at the end that goes back into the last round, where no other lane ends later."""
+    open_player(page, traces=[{"label": "Draft model", "url": "/traces/spec.json"}])
+    end = page.evaluate(SERIALISED)
+    page.locator(".player").focus()
+    for key in ("ArrowRight", "ArrowDown"):
+        page.keyboard.press(key)
+        assert page.evaluate(SERIALISED) == end, key
 
 
 def test_keys_elsewhere_are_left_alone(page: Page) -> None:
@@ -367,26 +379,6 @@ def test_a_cursor_that_comes_back_from_the_page_moves_nothing(page: Page) -> Non
     expect(page.locator(".where")).to_have_text("Round 5 of 12")
     page.evaluate("data => player.update(data)", data(cursor={"round": 9, "node": 0}))
     expect(page.locator(".where")).to_have_text("Round 9 of 12")
-
-
-def test_stepping_a_long_trace_is_quick(page: Page, server: Server) -> None:
-    trace = long_trace()
-    assert len(trace.token_ids) > 170
-    server.files["/traces/spec.json"] = trace.to_json()
-    open_player(page)
-    times = page.evaluate(
-        """() => {
-          const slider = shadow.querySelector('.slider'), times = [];
-          for (let stop = Number(slider.max); stop >= 0; stop--) {
-            const began = performance.now();
-            slider.value = stop; slider.dispatchEvent(new Event('input'));
-            shadow.host.getBoundingClientRect();
-            times.push(performance.now() - began);
-          }
-          return times.sort((a, b) => a - b);
-        }"""
-    )
-    assert times[len(times) // 2] < 16, f"median step {times[len(times) // 2]:.1f} ms"
 
 
 @pytest.mark.parametrize("width", [320, 390, 1024, 1920])

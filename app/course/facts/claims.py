@@ -1,4 +1,4 @@
-"""What the claims heard in the field come to: rules by enumeration, recorded waiting times, modelled machines."""
+"""What the claims heard in the field come to: rules by enumeration, recorded texts, modelled machines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from .recorded import trace
 __all__ = [
     "acceptance_needed",
     "arithmetic_growth",
-    "first_token_ms",
     "latency_saved",
     "pair_best_length",
     "pair_gain",
@@ -55,13 +54,6 @@ def _enumerated(rule: str, p: tuple[float, ...], q: tuple[float, ...], gamma: in
     judge, chain = rule_class(rule)(), range(-1, gamma - 1)
     found = exact.distance(judge, chain, lambda _: p, lambda _: q)
     return found, 1.0 + exact.expected_accepted(judge, chain, lambda _: p, lambda _: q)
-
-
-def first_token_ms(example: str, plain: bool = False) -> float:
-    """Recorded milliseconds until the first new token was there: the prefill, and the whole of the first round."""
-    found = trace(example, plain)
-    first = found.rounds[0]
-    return 1e3 * (found.stats.prefill_s + first.draft_s + first.verify_s + first.judge_s + first.commit_s)
 
 
 def same_text_as_plain(example: str) -> bool:

@@ -9,7 +9,7 @@ from specdec_core import theory
 from .machines import profile
 from .recorded import trace
 
-__all__ = ["answer_gain", "first_ms", "first_gain", "rest_gain", "rest_ms"]
+__all__ = ["answer_gain", "first_gain", "first_ms", "rest_gain", "rest_ms"]
 
 
 def first_ms(example: str, plain: bool = False) -> float:

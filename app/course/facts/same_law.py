@@ -54,7 +54,9 @@ def language(before: str, target: Table, draft: Table) -> Language:
             if row is None:
                 raise ValueError(f"`{name}` does not say what follows “{word}”; give it a row")
             if strange := [each for each in row if each not in words]:
-                raise ValueError(f"`{name}` lets “{strange[0]}” follow “{word}”, a word that the target never writes")
+                raise ValueError(
+                    f"`{name}` lets “{strange[0]}” follow “{word}”, a word that the target never writes"
+                )
             if min(row.values(), default=-1.0) < 0.0 or abs(sum(row.values()) - 1.0) > 1e-9:
                 raise ValueError(f"`{name}` has to give what follows “{word}” probabilities that add up to 1")
     known = tuple(words)
@@ -87,7 +89,9 @@ def exact(of: Language, words: int, gamma: int) -> tuple[Distribution, Distribut
 
 
 @lru_cache(maxsize=64)
-def sampled(of: Language, words: int, gamma: int, trials: int, seed: int) -> tuple[Distribution, Distribution]:
+def sampled(
+    of: Language, words: int, gamma: int, trials: int, seed: int
+) -> tuple[Distribution, Distribution]:
     """How often each text came up in `trials` plain and as many speculative runs, of random numbers of their own."""
     p, q = of.law(of.target), of.law(of.draft)
     whole = max(words, gamma + 1)

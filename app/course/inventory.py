@@ -1,0 +1,206 @@
+"""The inventory: twelve questions, one per misconception, asked before the course and after it.
+
+One file, `inventory.md`: a section for each of M1 to M12 with the question and its options, and in the front matter a
+condition for each option, of which the core finds exactly one to hold.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError
+
+from specdec_core.errors import sentences
+
+from . import progress, reading
+from .lesson import Expression, Lesson, Misconception, Name, Problem, Section, Strict
+from .source import Draft, Mistake, apart, compute, known, section
+
+QUESTIONS = tuple(f"M{number}" for number in range(1, 13))
+FILE = "inventory.md"
+
+When = Literal["before", "after"]
+WHEN: tuple[When, ...] = ("before", "after")
+
+
+class Front(Strict):
+    """The front matter: for each question a condition for each option, and which wrong ones are its misconception."""
+
+    given: dict[str, Any] = {}
+    facts: dict[str, Expression] = {}
+    right: dict[Misconception, dict[Name, Expression]] = Field(min_length=1)
+    mistakes: dict[Misconception, list[Name]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question: its text and options, which option is right, and which wrong ones show the misconception."""
+
+    id: str
+    text: Section
+    right: str
+    mistakes: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """The twelve, and the facts they were made from."""
+
+    questions: Mapping[str, Question]
+    facts: Mapping[str, Any]
+
+
+def read(language: str) -> tuple[Inventory | None, list[Problem]]:
+    """The inventory, or what is wrong with its file; a language that has none shows the English one."""
+    for name in dict.fromkeys((language, "en")):
+        path = reading.FOLDER / name / FILE
+        if path.is_file():
+            return _read(path, path.stat().st_mtime_ns)
+    return None, [
+        Problem(f"{language}/{FILE}", 1, "There is no such file; the inventory's questions stand in it.")
+    ]
+
+
+@lru_cache(maxsize=16)
+def _read(path: Path, _changed: int) -> tuple[Inventory | None, list[Problem]]:
+    shown = f"{path.parent.name}/{path.name}"
+    try:
+        draft = apart(path, QUESTIONS)
+        return _inventory(draft), []
+    except OSError as error:
+        return None, [Problem(shown, 1, f"The file cannot be read ({error.strerror}).")]
+    except Mistake as mistake:
+        return None, [Problem(shown, mistake.line, str(mistake))]
+    except ValidationError as error:
+        return None, [Problem(shown, draft.line(*place), f"{told}.") for place, told in sentences(error)]
+
+
+def _inventory(draft: Draft) -> Inventory:
+    """Check the file, compute its facts, and find what is right.
+
+    Raises:
+        Mistake, pydantic.ValidationError: where it does not fit.
+    """
+    front = Front.model_validate(draft.front)
+    facts = known(front.given, front.facts, draft)
+    return Inventory({key: _question(key, front, facts, draft) for key in QUESTIONS}, facts)
+
+
+def _question(key: str, front: Front, facts: Mapping[str, Any], draft: Draft) -> Question:
+    text = section(key, draft.sections[key], facts)
+    here = draft.sections[key][0][0] - 1 if draft.sections[key] else 1
+    if not text.prose:
+        raise Mistake(here, f"The section “{key}” asks nothing: write the question above its options.")
+    conditions = front.right.get(key, {})
+    if conditions.keys() != text.items.keys() or len(conditions) < 2:
+        alone = sorted(conditions.keys() ^ text.items.keys())
+        raise Mistake(
+            draft.line("right", key),
+            f"“{alone[0] if alone else key}” stands only in one of the two: every option of the section “{key}” needs "
+            "its condition below `right`, and every condition its option; there are at least two.",
+        )
+    if silent := [name for name, item in text.items.items() if not item.note]:
+        raise Mistake(
+            here, f"The option “{silent[0]}” of “{key}” has no explanation: add a line `  > …` below it."
+        )
+    right = [
+        name
+        for name, condition in conditions.items()
+        if compute(condition, facts, draft.line("right", key, name))
+    ]
+    if len(right) != 1:
+        which = ", ".join(sorted(right)) or "none"
+        raise Mistake(draft.line("right", key), f"Exactly one option has to be right; now it is: {which}.")
+    mistakes = frozenset(front.mistakes.get(key, ()))
+    if strange := sorted(mistakes - (conditions.keys() - set(right))):
+        raise Mistake(
+            draft.line("mistakes", key),
+            f"“{strange[0]}” is no wrong option of {key}; its wrong options are "
+            f"{', '.join(sorted(conditions.keys() - set(right)))}.",
+        )
+    return Question(key, text, right[0], mistakes)
+
+
+# --- answers -------------------------------------------------------------------------------------------------------
+
+
+def answer(inventory: Inventory, when: When, question: str, option: str) -> None:
+    """Lock in an answer. Before the course nothing is judged until all twelve are given."""
+    answers = progress.here().inventories.setdefault(when, {})
+    if question in answers or option not in inventory.questions[question].text.items:
+        return
+    answers[question] = progress.answer(option, None)
+    if when == "after" or complete(answers):
+        for key, given in answers.items():
+            given.right = given.given == inventory.questions[key].right
+
+
+def complete(answers: Mapping[str, progress.Answer]) -> bool:
+    """Whether all twelve are answered."""
+    return all(key in answers for key in QUESTIONS)
+
+
+def first_open(answers: Mapping[str, progress.Answer]) -> str | None:
+    """The first question without an answer."""
+    return next((key for key in QUESTIONS if key not in answers), None)
+
+
+def as_csv(kept: progress.Kept) -> str:
+    """One row per question with both answers; nothing in it says whose they are."""
+    out = io.StringIO()
+    rows = csv.writer(out)
+    rows.writerow(["question", "before", "before_right", "after", "after_right"])
+    for key in QUESTIONS:
+        row: list[Any] = [key]
+        for when in WHEN:
+            found = kept.inventories.get(when, {}).get(key)
+            row += ["", ""] if found is None else [found.given, "" if found.right is None else found.right]
+        rows.writerow(row)
+    return out.getvalue()
+
+
+# --- the lessons that treat them -----------------------------------------------------------------------------------
+
+
+def treating(language: str) -> dict[str, list[str]]:
+    """For each question the lessons that treat its misconception, by id; the one that is most about it first.
+
+    That is the one that lists the fewest misconceptions, and of several the last.
+    """
+    listed = [
+        (at, key, _misconceptions(path, path.stat().st_mtime_ns))
+        for at, path in enumerate(reading.files(language))
+        for _, key in [reading.name(path)]
+    ]
+    return {
+        question: [
+            key
+            for _, _, key in sorted((len(about), -at, key) for at, key, about in listed if question in about)
+        ]
+        for question in QUESTIONS
+    }
+
+
+@lru_cache(maxsize=256)
+def _misconceptions(path: Path, _changed: int) -> tuple[str, ...]:
+    """What a lesson's file says it treats, also where something else is wrong with it."""
+    try:
+        found = apart(path, reading.SECTIONS).front.get("misconceptions")
+    except (Mistake, OSError):
+        return ()
+    return tuple(map(str, found)) if isinstance(found, list) else ()
+
+
+def lesson_on(language: str, question: str) -> Lesson | None:
+    """The lesson whose picture explains a question; None as long as none can be given."""
+    for key in treating(language)[question]:
+        lesson, _ = reading.read(language, key)
+        if lesson is not None:
+            return lesson
+    return None

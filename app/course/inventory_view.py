@@ -1,0 +1,234 @@
+"""The inventory on the page: one question at a time; before the course without a word on what is right.
+
+After it each answer is followed by its explanation, the lesson on it and that lesson's picture; at the end both answers
+to each question stand side by side. What is right is not sent before the question is answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+from typing import get_args
+
+import streamlit as st
+
+from ..player import CURSOR
+from ..text import plain
+from . import inventory, overview, pictures, progress, reading
+from .inventory import QUESTIONS, Inventory, Question, When
+from .pictures import Place
+from .words import Words
+
+PARAM, AT, RESULT = "inventory", "question", "result"
+GLYPHS = {True: "✓", False: "✗"}
+
+
+def draw(asked: str, words: Words) -> None:
+    """The question the address asks for, or the first that is open; `asked` is before or after."""
+    st.html(Path(__file__).with_name("inventory.css"))
+    st.title(words("inventory.title"), anchor=False)
+    if asked not in get_args(When):
+        st.warning(words("inventory.unknown"), icon=":material/search_off:")
+        return
+    when: When = asked  # type: ignore[assignment]
+    found, problems = inventory.read(words.language)
+    if found is None:
+        st.error(words("inventory.broken"), icon=":material/report:")
+        for problem in problems:
+            st.markdown(f"- {plain(str(problem))}")
+        return
+    st.markdown(words(f"inventory.about_{when}"))
+    st.caption(words("inventory.no_claim"))
+    answers = progress.here().inventories.get(when, {})
+    if when == "before" and inventory.complete(answers):
+        _thanks(words)
+        return
+    key = _place(when, answers)
+    if key == RESULT:
+        _result(found, words)
+    else:
+        _question(found, found.questions[key], when, words)
+
+
+def _place(when: When, answers: dict[str, progress.Answer]) -> str:
+    """Before the course the first open question; after it any that is answered, too, and at the end the result."""
+    first = inventory.first_open(answers)
+    asked = st.query_params.get(AT, "")
+    if when == "after" and (asked in answers or (asked == RESULT and first is None)):
+        return asked
+    return first or RESULT
+
+
+def _question(found: Inventory, question: Question, when: When, words: Words) -> None:
+    number = QUESTIONS.index(question.id) + 1
+    st.markdown(f"#### {words('inventory.number', number=number, all=len(QUESTIONS))}")
+    st.progress((number - 1) / len(QUESTIONS))
+    st.markdown(question.text.prose)
+    mine = progress.here().inventories.get(when, {}).get(question.id)
+    if mine is not None:
+        _explained(question, mine, words)
+        with st.container(horizontal=True):
+            _move(question, -1, words)
+            _move(question, 1, words)
+        return
+    key = f"inventory-{when}-{question.id}"
+    items = question.text.items
+    given = st.radio(
+        words("inventory.your_answer"),
+        list(items),
+        index=None,
+        format_func=lambda name: items[name].text,
+        key=key,
+    )
+    st.button(
+        words("inventory.answer"),
+        type="primary",
+        disabled=given is None,
+        on_click=_answered,
+        args=(found, when, question.id, key),
+        key="inventory-answer",
+        help=words("inventory.lock_help"),
+    )
+
+
+def _answered(found: Inventory, when: When, question: str, key: str) -> None:
+    given = st.session_state.get(key)
+    if given is None:
+        return
+    inventory.answer(found, when, question, given)
+    if when == "after":
+        _go(question)
+
+
+def _go(question: str) -> None:
+    """Show a question again, or the result; the player of another picture stood elsewhere."""
+    for name in CURSOR:
+        st.query_params.pop(name, None)
+    st.query_params[AT] = question
+
+
+def _move(question: Question, by: int, words: Words) -> None:
+    """To the question before or behind; B and N on the keyboard."""
+    at = QUESTIONS.index(question.id) + by
+    if at < 0:
+        return
+    answers = progress.here().inventories.get("after", {})
+    target = QUESTIONS[at] if at < len(QUESTIONS) else inventory.first_open(answers) or RESULT
+    name = "back" if by < 0 else "result" if target == RESULT else "next"
+    act: Callable[[str], None] = _go if target == RESULT or target in answers else _forward
+    st.button(
+        words(f"inventory.{name}"),
+        on_click=act,
+        args=(target,),
+        shortcut="B" if by < 0 else "N",
+        type="secondary" if by < 0 else "primary",
+        icon=":material/arrow_back:" if by < 0 else ":material/arrow_forward:",
+        key=f"inventory-{'back' if by < 0 else 'next'}",
+    )
+
+
+def _forward(_target: str) -> None:
+    """To the first question that is open."""
+    _go("")
+    st.query_params.pop(AT, None)
+
+
+def _explained(question: Question, mine: progress.Answer, words: Words) -> None:
+    """What was answered, what is right and why, the lesson on it, and its picture."""
+    items = question.text.items
+    chosen, best = items.get(str(mine.given)), items[question.right]
+    st.markdown(words("inventory.you_answered", said=plain(chosen.text if chosen else "—")))
+    if mine.right:
+        st.success(best.note, icon=":material/check_circle:")
+    else:
+        st.error((chosen and chosen.note) or words("inventory.not_it"), icon=":material/cancel:")
+        st.markdown(words("inventory.right_is", answer=plain(best.text)) + " " + best.note)
+    if mine.given in question.mistakes:
+        told = words(f"misconceptions.{question.id}")
+        st.markdown(words("inventory.misconception", name=question.id, told=told))
+    _treated(question, words)
+
+
+def _treated(question: Question, words: Words) -> None:
+    lesson = inventory.lesson_on(words.language, question.id)
+    if lesson is None:
+        st.caption(words("inventory.no_lesson"))
+        return
+    names = {key: (number, title) for number, key, title, _ in reading.titles(words.language)}
+    with st.container(horizontal=True):
+        for key in inventory.treating(words.language)[question.id]:
+            number, title = names[key]
+            st.button(
+                words("inventory.lesson", number=number, title=plain(title)),
+                on_click=overview.open_lesson,
+                args=(key,),
+                icon=":material/school:",
+                key=f"inventory-lesson-{key}",
+            )
+    st.markdown(words("inventory.picture", number=lesson.number, title=plain(lesson.front.title)))
+    pictures.draw(lesson.front.watch, Place(lesson, f"inventory-{question.id}", words))
+
+
+
+
+# --- at the end ----------------------------------------------------------------------------------------------------
+
+
+def _thanks(words: Words) -> None:
+    st.success(words("inventory.thanks"), icon=":material/check_circle:")
+    _download(words)
+
+
+def _result(found: Inventory, words: Words) -> None:
+    """Both answers to each question, side by side."""
+    st.markdown(f"#### {words('inventory.side_by_side')}")
+    kept = progress.here().inventories
+    head = "".join(
+        f"<th scope='col'>{escape(words(f'inventory.{name}'))}</th>"
+        for name in ("question", "before", "after")
+    )
+    rows = "".join(
+        f"<tr><th scope='row'><b>{question.id}</b> {escape(_plainly(question.text.prose))}</th>"
+        + "".join(
+            _cell(question, kept.get(when, {}).get(question.id), when, words) for when in inventory.WHEN
+        )
+        + "</tr>"
+        for question in found.questions.values()
+    )
+    caption = escape(words("inventory.no_claim"))
+    st.html(
+        f"<table class='inventory'><caption>{caption}</caption><thead><tr>{head}</tr></thead>"
+        f"<tbody>{rows}</tbody></table>"
+    )
+    _download(words)
+    st.button(words("inventory.review"), on_click=_go, args=(QUESTIONS[0],), key="inventory-review")
+
+
+def _cell(question: Question, found: progress.Answer | None, when: When, words: Words) -> str:
+    named = f"data-when='{escape(words(f'inventory.{when}'), quote=True)}'"
+    if found is None:
+        return f"<td {named}>{escape(words('inventory.not_given'))}</td>"
+    right = found.right if found.right is not None else found.given == question.right
+    item = question.text.items.get(str(found.given))
+    state = words("inventory.right" if right else "inventory.wrong")
+    return (
+        f"<td {named} class='{'right' if right else 'wrong'}'><b><span aria-hidden='true'>{GLYPHS[right]}</span> "
+        f"{escape(state)}</b> {escape(_plainly(item.text if item else '—'))}</td>"
+    )
+
+
+def _plainly(text: str) -> str:
+    """A text without the marks of Markdown."""
+    return text.replace("*", "").replace("`", "").replace("$", "")
+
+
+def _download(words: Words) -> None:
+    st.caption(words("inventory.kept"))
+    st.download_button(
+        words("inventory.download"),
+        inventory.as_csv(progress.here()),
+        "specdec-inventory.csv",
+        "text/csv",
+        key="inventory-csv",
+    )

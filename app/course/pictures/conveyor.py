@@ -1,0 +1,93 @@
+"""What a pass moves and what it computes: the weights on a belt, one delivery for all positions of the pass, and the
+seconds of moving and of arithmetic side by side, on a modelled machine."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+
+import streamlit as st
+from pydantic import Field, model_validator
+
+from specdec_core.shapes import shape
+
+from ..facts.machines import modelled
+from ..lesson import Strict
+from ..words import Words
+from . import Place
+
+CRATES = 9
+SEATS = 64  # that are drawn one by one
+BATCH, CONTEXT = 1, 0
+
+
+class With(Strict):
+    """`machine`: a modelled profile of assets/profiles; `size`: a size of `specdec_core.shapes`; `positions`: for each
+    belt how many positions its pass has. With `choices`, there is one belt and the learner picks from them."""
+
+    machine: str
+    size: str
+    positions: list[int] = Field([], max_length=3)
+    choices: list[int] = Field([], max_length=12)
+
+    @model_validator(mode="after")
+    def known(self) -> With:
+        """Whether there is such a machine, and something to draw."""
+        modelled(self.machine)
+        shape(self.size)
+        if bool(self.positions) == bool(self.choices):
+            raise ValueError("give either `positions`, one belt for each, or `choices` for one belt")
+        if any(not 1 <= one <= 4096 for one in [*self.positions, *self.choices]):
+            raise ValueError("a pass has from 1 to 4096 positions")
+        return self
+
+
+def draw(given: With, at: Place) -> None:
+    """Draw the belts; above them the number of positions, where it can be chosen."""
+    st.html(Path(__file__).with_suffix(".css"))
+
+    @st.fragment
+    def show() -> None:
+        positions = given.positions
+        if given.choices:
+            picked = st.select_slider(at.words("conveyor.positions"), given.choices, key=at.key("positions"))
+            positions = [picked]
+        st.html(belts(given, positions, at.words))
+        st.caption(at.words("conveyor.modelled", machine=modelled(given.machine).label, size=given.size))
+
+    show()
+
+
+def belts(given: With, positions: list[int], words: Words) -> str:
+    """One belt for each number of positions, all on one scale of time."""
+    machine, model = modelled(given.machine), shape(given.size)
+    costs = [machine.limits(model, one, BATCH, CONTEXT) for one in [*positions, *given.choices[-1:]]]
+    scale = max(max(pair) for pair in costs)
+    drawn = "".join(
+        _belt(one, *machine.limits(model, one, BATCH, CONTEXT), scale, machine.bytes_per_s, words) for one in positions
+    )
+    return f"<section class='conveyor'>{drawn}</section>"
+
+
+def _belt(positions: int, moving: float, computing: float, scale: float, bandwidth: float, words: Words) -> str:
+    gigabytes = moving * bandwidth / 1e9
+    crates = "".join(f"<i style='--n:{at}'></i>" for at in range(-1, CRATES))
+    seats = "".join("<i></i>" for _ in range(min(positions, SEATS)))
+    more = f"<em>+{positions - SEATS:,}</em>" if positions > SEATS else ""
+    limit = words("conveyor.memory_bound" if moving >= computing else "conveyor.compute_bound")
+    return (
+        f"<figure><figcaption>{escape(words('conveyor.one' if positions == 1 else 'conveyor.many', positions=positions))}"
+        f"</figcaption><div class='line' aria-hidden='true'>"
+        f"<div class='store'><b>{escape(words('conveyor.memory'))}</b><span>{escape(words('conveyor.gigabytes', gb=gigabytes))}"
+        f"</span></div><div class='belt'>{crates}</div>"
+        f"<div class='chip'><b>{escape(words('conveyor.chip'))}</b><div class='seats'>{seats}{more}</div></div></div>"
+        f"<dl>{_bar('moving', moving, scale, words)}{_bar('computing', computing, scale, words)}</dl>"
+        f"<p>{escape(limit)}</p></figure>"
+    )
+
+
+def _bar(kind: str, seconds: float, scale: float, words: Words) -> str:
+    return (
+        f"<dt>{escape(words(f'conveyor.{kind}'))}</dt><dd><i class='{kind}' style='width:{seconds / scale:.3%}'></i>"
+        f"<span>{escape(words('conveyor.ms', ms=f'{seconds * 1e3:.3g}'))}</span></dd>"
+    )

@@ -1,0 +1,142 @@
+"""Recorded rounds on the clock of a large machine that serves ever more readers at once: modelled, and said so."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+import streamlit as st
+from pydantic import Field, field_validator
+
+from ...charts.chart import Chart
+from ...charts.draw import draw as draw_chart
+from ...charts.palette import look
+from ...library import recorded
+from ..facts.failing import crowd, machines
+from ..lesson import Strict
+from ..words import Words
+from . import Place
+from .player import title
+
+BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+CONTEXTS = (128, 512, 2_048, 8_192, 32_768)
+
+
+class With(Strict):
+    """`examples`: recorded rounds; `profile`: a machine of assets/profiles; where the sliders stand at first."""
+
+    examples: list[str] = Field(min_length=1, max_length=4)
+    profile: str = "h100-sxm"
+    batch: int = 1
+    context: int = 512
+
+    @field_validator("examples")
+    @classmethod
+    def there(cls, given: list[str]) -> list[str]:
+        """Whether each of them ships."""
+        known = [example.id for example in recorded.examples()]
+        if strange := [key for key in given if key not in known]:
+            raise ValueError(f"there is no recorded example “{strange[0]}”; there are {', '.join(known)}")
+        return given
+
+    @field_validator("profile")
+    @classmethod
+    def machine(cls, given: str) -> str:
+        """Whether there is such a machine."""
+        machines(given)
+        return given
+
+
+def draw(given: With, at: Place) -> None:
+    """Draw two sliders and the lines."""
+
+    @st.fragment
+    def show() -> None:
+        left, right = st.columns(2, gap="medium")
+        with left:
+            batch = st.select_slider(at.words("crowd.batch"), BATCHES, given.batch, key=at.key("batch"))
+        with right:
+            context = st.select_slider(
+                at.words("crowd.context"),
+                CONTEXTS,
+                given.context,
+                format_func=lambda tokens: f"{tokens:,}",
+                key=at.key("context"),
+            )
+        draw_chart(lines(given, batch, context, at.words), at.key("lines"))
+
+    show()
+
+
+def lines(given: With, batch: int, context: int, words: Words) -> Chart:
+    """Modelled speedup over the number of readers, a line for each example; what does not fit has no point."""
+    figure = go.Figure()
+    told = []
+    for number, example in enumerate(given.examples, 1):
+        speeds = [crowd(example, given.profile, readers, context) for readers in BATCHES]
+        now = crowd(example, given.profile, batch, context)
+        style, name = look(number), title(example)
+        figure.add_scatter(
+            name=name,
+            x=BATCHES,
+            y=speeds,
+            mode="lines+markers",
+            line={"color": style.colour, "dash": style.dash, "width": 3},
+            marker={"symbol": style.symbol, "size": 8},
+            hovertemplate=words("crowd.hover") + "<extra></extra>",
+        )
+        if now is None:
+            told.append(words("crowd.no_room", name=name))
+            continue
+        figure.add_scatter(
+            x=[batch],
+            y=[now],
+            mode="markers+text",
+            showlegend=False,
+            text=[f"<b>{now:.2f}×</b>"],
+            textposition="middle right" if batch < 256 else "middle left",
+            textfont={"size": 15},
+            marker={
+                "symbol": style.symbol,
+                "size": 16,
+                "color": style.colour,
+                "line": {"width": 2, "color": "#fbfaf8"},
+            },
+            hoverinfo="skip",
+            cliponaxis=False,
+        )
+        told.append(words("crowd.now", name=name, speed=now, batch=batch))
+    figure.add_hline(y=1.0, line={"color": "#7b8494", "width": 2, "dash": "dot"})
+    figure.add_hrect(y0=0.05, y1=1.0, fillcolor="#d0742f", opacity=0.12, line_width=0, layer="below")
+    figure.add_vline(x=batch, line={"color": "#7b8494", "width": 1, "dash": "dot"})
+    figure.add_annotation(
+        x=0.01, xref="paper", xanchor="left", y=-0.02, yanchor="top", text=words("crowd.slower"),
+        showarrow=False, font={"size": 13},
+    )  # fmt: skip
+    figure.update_layout(
+        height=400,
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        legend={"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0, "title": ""},
+        xaxis={
+            "title": words("crowd.x"),
+            "type": "log",
+            "tickvals": BATCHES,
+            "range": [-0.08, 2.8],
+            "zeroline": False,
+        },
+        yaxis={
+            "title": words("crowd.y"),
+            "type": "log",
+            "tickvals": [0.25, 0.5, 1, 2, 4, 8, 16],
+            "zeroline": False,
+        },
+        hovermode="closest",
+        dragmode=False,
+    )
+    machine = machines(given.profile)
+    pair = machine.costs(1, context).pair
+    fits = all(crowd(example, given.profile, batch, context) is not None for example in given.examples)
+    return Chart(
+        figure,
+        words("crowd.title" if fits else "crowd.full", batch=batch, context=f"{context:,}"),
+        words("crowd.modelled", machine=machine.label, pair=pair),
+        " ".join(told),
+    )

@@ -1,0 +1,79 @@
+"""Kinds of text against proposers, as measured: what loses against plain decoding is as large as what wins."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+
+import streamlit as st
+
+from specdec_core.sweep_summary import mark
+
+from .. import measured
+from ..lesson import Strict
+from ..measured import Cell
+from ..words import Words
+from . import Place
+
+SHOWN = ("speedup", "worst", "tau", "alpha")
+CSS = Path(__file__).with_suffix(".css")
+
+
+class With(Strict):
+    """Nothing to choose: everything that was measured is shown."""
+
+
+def draw(given: With, at: Place) -> None:
+    """Draw the choice of a figure and the table."""
+
+    @st.fragment
+    def show() -> None:
+        st.html(CSS)
+        shown = (
+            st.segmented_control(
+                at.words("fails-matrix.shown"),
+                SHOWN,
+                default="speedup",
+                format_func=lambda name: at.words(f"fails-matrix.{name}"),
+                required=True,
+                key=at.key("shown"),
+            )
+            or "speedup"
+        )
+        st.html(table(shown, at.words))
+        st.caption(f"{at.words(f'fails-matrix.about_{shown}')} {measured.source(at.words)}")
+
+    show()
+
+
+def table(shown: str, words: Words) -> str:
+    """The table as HTML: one row for each kind of text, one column for each proposer."""
+    found = measured.figures()
+    head = "".join(f"<th scope='col'>{escape(measured.name('lane', lane, words))}</th>" for lane in found.lanes)
+    rows = []
+    for group, cells in found.cells.items():
+        name = escape(measured.name("text", group, words))
+        body = "".join(_cell(cells.get(lane), shown, words) for lane in found.lanes)
+        rows.append(f"<tr><th scope='row'>{name}</th>{body}</tr>")
+    label = escape(words(f"fails-matrix.{shown}"), quote=True)
+    return (
+        f"<div class='fails' role='region' tabindex='0' aria-label='{label}'><table>"
+        f"<caption>{escape(words(f'fails-matrix.title_{shown}'))}</caption>"
+        f"<thead><tr><th scope='col'>{escape(words('fails-matrix.text'))}</th>{head}</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def _cell(cell: Cell | None, shown: str, words: Words) -> str:
+    value = None if cell is None else getattr(cell, shown)
+    if cell is None or value is None:
+        said = escape(words("fails-matrix.none"), quote=True)
+        return f"<td class='none' title='{said}'>–</td>"
+    if shown == "tau":
+        return f"<td>{value:.2f}</td>"
+    if shown == "alpha":
+        return f"<td>{value:.0%}</td>"
+    sign = mark(value)
+    kind = {"▲": "faster", "▼": "slower"}.get(sign, "same")
+    range_ = escape(words("fails-matrix.range", low=cell.worst, high=cell.best, prompts=cell.prompts), quote=True)
+    return f"<td class='{kind}' title='{range_}'><span aria-hidden='true'>{sign}</span> {value:.2f}×</td>"

@@ -1,0 +1,186 @@
+"""What follows each first guess, in the trees of a recorded example: the same list below every token, or another one?
+
+Medusa's heads all read one hidden state, so what they guess two places on is one list, whatever stands above it. EAGLE
+reads the token above as well. Everything shown is recorded; the bars are the heads' own probabilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+import streamlit as st
+from pydantic import Field, field_validator
+
+from specdec_core.trace import Round, Trace
+
+from ...library import recorded
+from ..facts.recorded import trace
+from ..lesson import Strict
+from ..words import Words
+from . import Place
+
+DEEPEST = 3
+LISTS = 4  # side by side
+LONGEST = 5  # guesses of a list
+TEXT = 70  # characters of the text before the tree
+
+
+class With(Strict):
+    """`examples`: of `medusa` and `eagle`, or others whose trees branch; of several the learner picks one."""
+
+    examples: list[str] = Field(min_length=1, max_length=3)
+
+    @field_validator("examples")
+    @classmethod
+    def branching(cls, given: list[str]) -> list[str]:
+        """Whether their trees go on below more than one token."""
+        for key in given:
+            if not forked(trace(key)):
+                raise ValueError(f"no tree of the example “{key}” goes on below two tokens; choose another")
+        return given
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """A list of guesses: what stands above it, and its tokens with their probability and verdict."""
+
+    above: str
+    guesses: tuple[tuple[str, float | None, str], ...]
+
+
+def draw(given: With, at: Place) -> None:
+    """The lists of one round, and the choice of the example and the round."""
+    st.html(Path(__file__).with_suffix(".css"))
+
+    @st.fragment
+    def show() -> None:
+        words = at.words
+        picked = given.examples[0]
+        with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
+            if len(given.examples) > 1:
+                picked = (
+                    st.segmented_control(
+                        words("heads.which"),
+                        given.examples,
+                        default=picked,
+                        format_func=lambda key: named(f"heads.name-{key}", key, words),
+                        key=at.key("example"),
+                    )
+                    or picked
+                )
+            found = trace(picked)
+            rounds = forked(found)
+            number = rounds[0]
+            if len(rounds) > 1:
+                number = st.select_slider(words("heads.round"), rounds, key=at.key(f"round-{picked}"))
+        st.html(lists(found, found.rounds[number], picked, words))
+        example = recorded.find(picked)
+        assert example is not None
+        st.caption(words("heads.recorded", machine=example.machine, date=example.recorded[:10]))
+
+    show()
+
+
+def forked(found: Trace) -> list[int]:
+    """The rounds in which at least two tokens of the first level were guessed on."""
+    return [at for at, row in enumerate(found.rounds) if len(dict(levels(found, row)).get(2, [])) > 1]
+
+
+def levels(found: Trace, row: Round) -> Iterator[tuple[int, list[Below]]]:
+    """For each depth the lists at it, each below another token of the depth before; only what the target saw."""
+    nodes = row.nodes
+    children: dict[int, list[int]] = {}
+    for at, parent in enumerate(nodes.parent):
+        if nodes.verdict[at] not in ("pruned", "discarded"):
+            children.setdefault(parent, []).append(at)
+    front = [-1]
+    for depth in range(1, DEEPEST + 1):
+        above = [parent for parent in front if parent in children]
+        if above:
+            yield depth, [_below(found, row, parent, children[parent]) for parent in above]
+        front = [child for parent in above for child in children[parent]]
+
+
+def _below(found: Trace, row: Round, parent: int, children: list[int]) -> Below:
+    nodes, own = row.nodes, row.nodes.model_q
+    way = []
+    while parent >= 0:
+        way.append(_text(found, nodes.token[parent]))
+        parent = nodes.parent[parent]
+    guesses = tuple(
+        (_text(found, nodes.token[at]), own[at] if own else None, nodes.verdict[at]) for at in children
+    )
+    return Below("".join(reversed(way)), guesses)
+
+
+def alike(lists_: list[Below]) -> int:
+    """How many of the lists begin with the token that the first of them begins with."""
+    return sum(each.guesses[0][0] == lists_[0].guesses[0][0] for each in lists_)
+
+
+def lists(found: Trace, row: Round, example: str, words: Words) -> str:
+    """The lists as HTML."""
+    before = found.header.prompt + "".join(
+        found.output.texts[: sum(len(each.committed.token) for each in found.rounds[: row.index])]
+    )
+    out = [f"<p class='heads-text'>{escape(words('heads.text'))} <q>…{escape(before[-TEXT:])}</q></p>"]
+    for depth, found_ in levels(found, row):
+        kind = "same" if len(found_) > 1 and alike(found_) == len(found_) else "other"
+        name = named(f"heads.level-{example}", "", words, depth=depth) or words("heads.level", depth=depth)
+        reads = named(f"heads.reads-{example}", "", words)
+        verdict = ""
+        if len(found_) > 1:
+            told = words(f"heads.{kind}", count=len(found_), alike=alike(found_))
+            verdict = f"<span class='verdict {kind}'>{'=' if kind == 'same' else '≠'} {escape(told)}</span>"
+        cards = "".join(_card(each, words) for each in found_[:LISTS])
+        more = len(found_) - LISTS
+        rest = f"<li class='more'>{escape(words('heads.more', count=more))}</li>" if more > 0 else ""
+        out.append(
+            f"<section aria-label='{escape(name, quote=True)}'><p class='level'><strong>{escape(name)}</strong> "
+            f"<span class='reads'>{escape(reads)}</span>{verdict}</p><ul class='lists'>{cards}{rest}</ul></section>"
+        )
+    key = " · ".join(f"{MARKS[verdict]} {words(f'heads.{verdict}')}" for verdict in MARKS)
+    return f"<div class='heads'>{''.join(out)}<p class='heads-key'>{escape(key)}</p></div>"
+
+
+MARKS = {"accepted": "✓", "rejected": "✗", "unreached": "·"}
+
+
+def _card(below: Below, words: Words) -> str:
+    rows = "".join(
+        f"<li class='{verdict}'><span class='mark' aria-hidden='true'>{MARKS.get(verdict, '·')}</span>"
+        f"<code>{_shown(text)}</code>"
+        + (
+            f"<span class='bar' aria-hidden='true'><i style='width:{chance:.1%}'></i></span><span class='chance'>{chance:.0%}</span>"
+            if chance is not None
+            else ""
+        )
+        + f"<span class='unseen'>{escape(named(f'heads.{verdict}', verdict, words))}</span></li>"
+        for text, chance, verdict in below.guesses[:LONGEST]
+    )
+    above = (
+        f"{escape(words('heads.after'))} <code>{_shown(below.above)}</code>"
+        if below.above
+        else escape(words("heads.first"))
+    )
+    return f"<li class='list'><p>{above}</p><ol>{rows}</ol></li>"
+
+
+def named(key: str, otherwise: str, words: Words, **values: object) -> str:
+    """A string of the catalogue, or `otherwise` where it has none."""
+    try:
+        return words(key, **values)
+    except KeyError:
+        return otherwise
+
+
+def _text(found: Trace, token: int) -> str:
+    return found.texts.get(str(token), "�")
+
+
+def _shown(text: str) -> str:
+    """A token with its spaces and line ends made visible."""
+    return escape(text.replace(" ", "␣").replace("\n", "↵"))

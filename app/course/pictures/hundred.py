@@ -1,0 +1,55 @@
+"""A hundred rounds in which draft and target hold the same many words for equally likely, under two or three rules."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+
+import streamlit as st
+from pydantic import Field, field_validator
+
+from ..facts import coin
+from ..lesson import Strict
+from ..words import Words
+from . import Place
+
+ROUNDS = 100
+
+
+class With(Strict):
+    """`tokens`: how many, all equally likely for both models; `rules` by name; `seed` of the rounds."""
+
+    tokens: int = Field(ge=2, le=200)
+    rules: list[str] = Field(min_length=1, max_length=3)
+    seed: int = Field(0, ge=0)
+
+    @field_validator("rules")
+    @classmethod
+    def there(cls, given: list[str]) -> list[str]:
+        """Whether each rule exists."""
+        for rule in given:
+            coin.rule_named(rule)
+        return given
+
+
+def draw(given: With, at: Place) -> None:
+    """Draw a panel of a hundred cells for each rule."""
+    st.html(Path(__file__).with_suffix(".css"))
+    st.html(f"<div class='hundred'>{''.join(panel(given, rule, at.words) for rule in given.rules)}</div>")
+    st.caption(at.words("hundred.origin", seed=given.seed, rounds=ROUNDS))
+
+
+def panel(given: With, rule: str, words: Words) -> str:
+    """One rule: its exact share of kept guesses, and which of the rounds kept theirs."""
+    law = tuple(coin.uniform(given.tokens))
+    _, accepted = coin.tried(rule, law, law, ROUNDS, given.seed)
+    share = coin.kept_share(rule, law, law)
+    cells = "".join(
+        f"<span class='{'yes' if kept else 'no'}'>{'✓' if kept else '·'}</span>" for kept in accepted
+    )
+    told = words("hundred.alt", kept=sum(accepted), rounds=ROUNDS)
+    return (
+        f"<figure><figcaption><b>{escape(words(f'hundred.{rule}'))}</b> "
+        f"{escape(words('hundred.share', share=f'{share:.0%}', kept=sum(accepted), rounds=ROUNDS))}</figcaption>"
+        f"<div role='img' aria-label='{escape(told, quote=True)}'>{cells}</div></figure>"
+    )

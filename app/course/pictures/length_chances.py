@@ -1,0 +1,93 @@
+"""What becomes of each guess of a draft, over all rounds: used, refused, or never looked at."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+from pydantic import Field
+
+from specdec_core import theory
+
+from ...charts.chart import Chart
+from ...charts.draw import draw as draw_chart
+from ...charts.palette import fill
+from ..lesson import Strict
+from ..words import Words
+from . import Place
+
+LOOKS = {"used": ("#2f7fc4", ""), "refused": ("#d0742f", "x"), "unseen": ("#9aa2af", "."), "own": ("#9a7d0a", "")}
+
+
+class With(Strict):
+    """`alpha`: the chance of each guess if those before it passed; `gamma`: how many there are."""
+
+    alpha: float = Field(ge=0.0, le=1.0)
+    gamma: int = Field(ge=1, le=12)
+
+
+def draw(given: With, at: Place) -> None:
+    """Draw the columns."""
+    draw_chart(columns(given.alpha, given.gamma, at.words), at.key("columns"))
+
+
+def columns(alpha: float, gamma: int, words: Words) -> Chart:
+    """A column for each guess and one for the target's own token, in shares of all rounds."""
+    parts = shares(alpha, gamma)
+    names = [words("length-chances.guess", number=number) for number in range(1, gamma + 1)]
+    names.append(words("length-chances.own"))
+    figure = go.Figure()
+    for part, look in LOOKS.items():
+        values = parts[part]
+        figure.add_bar(
+            name=words(f"length-chances.{part}"),
+            x=names,
+            y=values,
+            text=[f"{value:.0%}" if value >= 0.045 else "" for value in values],
+            textposition="inside",
+            insidetextanchor="middle",
+            textangle=0,
+            textfont={"size": 14, "color": "#ffffff" if part in ("used", "own") else None},
+            marker=fill(*look) if part in ("used", "own") else _faint(*look),
+            hovertemplate="%{x}: %{y:.1%}<extra>" + words(f"length-chances.{part}") + "</extra>",
+        )
+    figure.update_layout(
+        barmode="stack",
+        bargap=0.18,
+        height=380,
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "title": "", "traceorder": "normal"},
+        yaxis={"title": words("length-chances.rounds"), "range": [0, 1], "tickformat": ".0%"},
+        xaxis={"title": "", "tickfont": {"size": 14}},
+        hovermode="closest",
+        dragmode=False,
+    )
+    sums = " + ".join(f"{value:.2f}" for value in [*parts["used"][:-1], 1.0])
+    total = theory.tokens_per_pass(alpha, gamma)
+    said = words("length-chances.alt", used=", ".join(f"{value:.0%}" for value in parts["used"][:-1]))
+    return Chart(
+        figure,
+        words("length-chances.title", sum=sums, total=total),
+        words("length-chances.exact", alpha=f"{alpha:.0%}"),
+        said,
+    )
+
+
+def shares(alpha: float, gamma: int) -> dict[str, list[float]]:
+    """By what became of it: the share of rounds for each guess and, last, for the target's own token."""
+    reached = [theory.tokens_per_pass(alpha, depth) for depth in range(gamma + 1)]  # 1 + α + … + α^depth
+    used = [longer - shorter for shorter, longer in zip(reached, reached[1:], strict=False)]
+    before = [1.0, *used[:-1]]
+    return {
+        "used": [*used, 0.0],
+        "refused": [*(came - kept for came, kept in zip(before, used, strict=True)), 0.0],
+        "unseen": [*(1.0 - came for came in before), 0.0],
+        "own": [0.0] * gamma + [1.0],
+    }
+
+
+def _faint(colour: str, pattern: str) -> dict[str, object]:
+    """Only the pattern: the token is not in the text."""
+    return {
+        "color": "rgba(0, 0, 0, 0)",
+        "pattern": {"shape": pattern, "size": 8, "solidity": 0.25, "fillmode": "overlay", "fgcolor": colour},
+        "line": {"width": 1, "color": colour},
+    }

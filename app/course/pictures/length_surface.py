@@ -1,0 +1,300 @@
+"""Speedup over α and γ as a ground to stand on: its ridge of best γ, what was measured, and a cut through it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import log
+
+import plotly.graph_objects as go
+import streamlit as st
+from pydantic import Field
+
+from specdec_core.settings import Settings
+
+from ... import numbers
+from ...charts.chart import Chart
+from ...charts.draw import draw as draw_chart
+from ...charts.palette import SLOWER_FASTER
+from ...library import recorded
+from .. import measured
+from ..facts.designs import CHAINS, GAMMA
+from ..facts.lengths import LONGEST, best_length_sloped, speedup_sloped
+from ..facts.recorded import trace
+from ..lesson import Strict
+from ..words import Words
+from . import Place
+
+RATES = [at / 40 for at in range(41)]
+LEVELS = (0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
+RIDGE, HERE = "#a0629a", "#9a7d0a"
+
+
+class With(Strict):
+    """Where the sliders stand at first: α, c and v; of c and v the measured ones where they are left out."""
+
+    alpha: float = Field(0.8, ge=0.05, le=0.95)
+    cost: float | None = Field(None, ge=0.0, le=0.6)
+    slope: float | None = Field(None, ge=0.0, le=0.3)
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A measured lane: where it stands, its own c, and what it is called."""
+
+    alpha: float
+    gamma: int
+    speedup: float
+    cost: float
+    name: str
+    example: bool
+
+
+def draw(given: With, at: Place) -> None:
+    """Draw three sliders, the surface and the cut."""
+    home_cost, home_slope = machine()
+
+    @st.fragment
+    def show() -> None:
+        first, second, third = st.columns(3, gap="medium")
+        with first:
+            alpha = st.slider(
+                at.words("length-surface.alpha"), 0.05, 0.95, given.alpha, 0.05, key=at.key("alpha")
+            )
+        with second:
+            cost = st.slider(
+                at.words("length-surface.cost"),
+                0.0,
+                0.6,
+                _near(home_cost if given.cost is None else given.cost),
+                0.01,
+                key=at.key("cost"),
+            )
+        with third:
+            slope = st.slider(
+                at.words("length-surface.slope"),
+                0.0,
+                0.3,
+                _near(home_slope if given.slope is None else given.slope),
+                0.01,
+                key=at.key("slope"),
+            )
+        left, right = st.columns([3, 2], gap="medium")
+        with left:
+            draw_chart(surface(alpha, cost, slope, at.words), at.key("surface"))
+        with right:
+            draw_chart(cut(alpha, cost, slope, at.words), at.key("cut"))
+        st.caption(at.words("length-surface.home", cost=home_cost, slope=home_slope))
+
+    show()
+
+
+def machine() -> tuple[float, float]:
+    """c and v as they were measured of the bundled models: v is the mean slope of T(n) up to the usual draft's width."""
+    found = measured.figures()
+    curve = found.curves["usual"]
+    width = max(width for width in curve if width <= GAMMA + 1)
+    return found.draft_s["usual"] / curve[1], (curve[width] / curve[1] - 1.0) / (width - 1)
+
+
+def surface(alpha: float, cost: float, slope: float, words: Words) -> Chart:
+    """The formula over α and γ, its ridge, and the measured dots in the colour of what they reached."""
+    lengths = list(range(1, LONGEST + 1))
+    speeds = [[speedup_sloped(rate, gamma, cost, slope) for rate in RATES] for gamma in lengths]
+    figure = go.Figure(
+        go.Heatmap(
+            x=RATES,
+            y=lengths,
+            z=[[_shade(speed) for speed in row] for row in speeds],
+            zmin=-1.0,
+            zmax=1.0,
+            customdata=speeds,
+            colorscale=SLOWER_FASTER,
+            showscale=False,
+            hovertemplate=words("length-surface.hover") + "<extra></extra>",
+        )
+    )
+    for level in LEVELS:
+        if min(map(min, speeds)) < level < max(map(max, speeds)):
+            figure.add_contour(
+                x=RATES,
+                y=lengths,
+                z=speeds,
+                contours={
+                    "start": level,
+                    "end": level,
+                    "size": 1,
+                    "coloring": "none",
+                    "showlabels": True,
+                    "labelfont": {"size": 13},
+                    "labelformat": ".1f",
+                },
+                line={"width": 3 if level == 1.0 else 1, "color": "#7b8494"},
+                showscale=False,
+                hoverinfo="skip",
+            )
+    ridge = [best_length_sloped(rate, cost, slope) for rate in RATES]
+    figure.add_scatter(
+        x=RATES,
+        y=[best or None for best in ridge],
+        name=words("length-surface.ridge"),
+        mode="lines",
+        line={"color": RIDGE, "width": 4, "shape": "hvh"},
+        hoverinfo="skip",
+    )
+    for example in (False, True):
+        shown = [dot for dot in dots(tuple(_lane_names(words))) if dot.example == example]
+        figure.add_scatter(
+            x=[dot.alpha for dot in shown],
+            y=[dot.gamma for dot in shown],
+            name=words("length-surface.recorded" if example else "length-surface.measured"),
+            mode="markers",
+            marker={
+                "symbol": "diamond" if example else "circle",
+                "size": 12 if example else 10,
+                "color": [_solid(dot.speedup) for dot in shown],
+                "line": {"width": 1.5, "color": "#121823"},
+            },
+            customdata=[[dot.name, dot.speedup, dot.cost] for dot in shown],
+            hovertemplate=words("length-surface.dot") + "<extra></extra>",
+        )
+    best = best_length_sloped(alpha, cost, slope)
+    if best:
+        figure.add_scatter(
+            x=[alpha],
+            y=[best],
+            name=words("length-surface.best"),
+            mode="markers",
+            marker={"symbol": "star", "size": 20, "color": HERE, "line": {"width": 1.5, "color": "#fbfaf8"}},
+            hoverinfo="skip",
+        )
+    figure.update_layout(
+        height=470,
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        legend={"orientation": "h", "y": -0.16, "yanchor": "top", "x": 0, "title": ""},
+        xaxis={"title": words("length-surface.x"), "range": [0, 1], "tickformat": ".0%", "zeroline": False},
+        yaxis={
+            "title": words("length-surface.y"),
+            "range": [0.5, LONGEST + 0.5],
+            "tickvals": [1, 4, 8, 12, 16],
+            "zeroline": False,
+        },
+        hovermode="closest",
+        dragmode=False,
+    )
+    told = "; ".join(
+        words("length-surface.alt_best", alpha=f"{rate:.0%}", gamma=best_length_sloped(rate, cost, slope))
+        for rate in (0.3, 0.5, 0.7, 0.8, 0.9)
+    )
+    return Chart(
+        figure,
+        words("length-surface.title"),
+        words("length-surface.modelled", source=measured.source(words)),
+        words("length-surface.alt", cost=cost, slope=slope, told=told),
+    )
+
+
+def cut(alpha: float, cost: float, slope: float, words: Words) -> Chart:
+    """Speedup over γ at one α, the best γ starred."""
+    lengths = list(range(LONGEST + 1))
+    speeds = [speedup_sloped(alpha, gamma, cost, slope) for gamma in lengths]
+    best = best_length_sloped(alpha, cost, slope)
+    figure = go.Figure(
+        go.Scatter(
+            x=lengths,
+            y=speeds,
+            mode="lines+markers",
+            line={"color": "#2f7fc4", "width": 3},
+            marker={"size": 8},
+            hovertemplate="γ = %{x}: %{y:.2f}×<extra></extra>",
+        )
+    )
+    figure.add_scatter(
+        x=[best],
+        y=[speeds[best]],
+        mode="markers+text",
+        text=[words("length-surface.star", gamma=best, speed=speeds[best])],
+        textposition="top center" if best < 11 else "top left",
+        textfont={"size": 14},
+        marker={"symbol": "star", "size": 20, "color": HERE},
+        hoverinfo="skip",
+    )
+    figure.add_hline(y=1.0, line={"color": "#7b8494", "width": 1.5, "dash": "dot"})
+    figure.update_layout(
+        height=470,
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        showlegend=False,
+        xaxis={"title": words("length-surface.y"), "tickvals": [0, 4, 8, 12, 16], "zeroline": False},
+        yaxis={
+            "title": words("length-surface.speed"),
+            "range": [0, max(1.6, 1.2 * max(speeds))],
+            "zeroline": False,
+        },
+        hovermode="closest",
+        dragmode=False,
+    )
+    said = words("length-surface.star", gamma=best, speed=speeds[best])
+    return Chart(
+        figure,
+        words("length-surface.cut", alpha=f"{alpha:.0%}"),
+        words("length-surface.formula"),
+        f"{words('length-surface.cut', alpha=f'{alpha:.0%}')} {said}",
+    )
+
+
+def dots(names: tuple[tuple[str, str], ...]) -> tuple[Dot, ...]:
+    """Everything that was measured with chains of one length; `names` are those of texts and lanes."""
+    return _dots(names, measured.FILE.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=8)
+def _dots(names: tuple[tuple[str, str], ...], _changed: int) -> tuple[Dot, ...]:
+    called, found = dict(names), []
+    figures = measured.figures()
+    for group, cells in figures.cells.items():
+        for lane in CHAINS:
+            cell = cells.get(lane)
+            if cell is None or cell.alpha is None or lane == "early-exit":
+                continue
+            which = "larger" if lane.endswith("larger") else "usual"
+            cost = figures.draft_s[which] / figures.curves[which][1]
+            name = f"{called[group]}, {called[lane]}"
+            found.append(Dot(cell.alpha, GAMMA, cell.speedup, cost, name, example=False))
+    for example in recorded.examples():
+        if len(example.files) == 2 and (dot := _example_dot(example.id, example.title)):
+            found.append(dot)
+    return tuple(found)
+
+
+def _example_dot(example: str, title: str) -> Dot | None:
+    plain, other = trace(example, plain=True), trace(example)
+    settings = Settings(**other.header.settings)
+    speedup = numbers.measured_speedup(plain.stats, other.stats)
+    if speedup is None or numbers.unmodelled(settings) or settings.draft_length > LONGEST:
+        return None
+    told = numbers.modelled_speedup(plain.stats, other.stats, settings.draft_length)
+    return None if told is None else Dot(told.alpha, told.gamma, speedup, told.cost, title, example=True)
+
+
+def _lane_names(words: Words) -> Sequence[tuple[str, str]]:
+    found = measured.figures()
+    texts = [(group, measured.name("text", group, words)) for group in found.cells]
+    return [*texts, *((lane, measured.name("lane", lane, words)) for lane in found.lanes)]
+
+
+def _near(value: float) -> float:
+    """The slider's step nearest to it."""
+    return round(value, 2)
+
+
+def _shade(speed: float) -> float:
+    """−1 … 1 on the scale of colours: a third as fast, as fast, three times as fast; equal ratios are equal steps."""
+    return max(-1.0, min(1.0, log(speed) / log(3.0)))
+
+
+def _solid(speed: float) -> str:
+    """The colour that this speed has on the ground, opaque."""
+    at = _shade(speed)
+    end, start = ((47, 127, 196), (205, 222, 238)) if at >= 0 else ((208, 105, 47), (244, 219, 205))
+    return "rgb({}, {}, {})".format(*(round(a + (b - a) * abs(at)) for a, b in zip(start, end, strict=True)))

@@ -1,0 +1,226 @@
+"""Draft and target as two lanes of a Gantt chart, one after the other or side by side; lost bets are hatched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+import plotly.graph_objects as go
+import streamlit as st
+from pydantic import Field
+
+from specdec_core import theory
+
+from ...charts.chart import Chart
+from ...charts.draw import draw as draw_chart
+from ...charts.palette import PHASES, fill
+from ..lesson import Strict
+from ..words import Words
+from . import Place
+
+Mode = Literal["serial", "overlap"]
+MODES: tuple[Mode, ...] = ("serial", "overlap")
+LOST = "#d0742f"
+
+
+class With(Strict):
+    """α and the draft's time in target passes at first; γ, the rounds shown, the dice; `fixed` shows both and no control."""
+
+    alpha: float = Field(ge=0.0, le=1.0)
+    gamma: int = Field(4, ge=1, le=8)
+    drafting: float = Field(1.0, ge=0.25, le=2.0)
+    rounds: int = Field(8, ge=2, le=20)
+    seed: int = 7
+    fixed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Something that is computed from `start` on, in plain target passes: tokens drafted, or committed by a check."""
+
+    what: Literal["draft", "lost", "verify"]
+    round: int
+    start: float
+    length: float
+    tokens: float
+
+
+@dataclass(frozen=True, slots=True)
+class Timetable:
+    """The rounds of one way of working."""
+
+    spans: tuple[Span, ...]
+    end: float
+    tokens: int
+    won: int
+    lost_tokens: float
+
+
+def draw(given: With, at: Place) -> None:
+    """Draw both ways of working, or the one that is chosen."""
+    if given.fixed:
+        for mode in MODES:
+            chart = gantt(given, given.alpha, given.drafting, mode, at.words)
+            draw_chart(chart, at.key(f"gantt-{mode}"))
+        return
+
+    @st.fragment
+    def show() -> None:
+        first, second, third = st.columns(3, gap="medium", vertical_alignment="bottom")
+        with first:
+            mode = st.segmented_control(
+                at.words("overlap-gantt.mode"),
+                MODES,
+                default="serial",
+                format_func=lambda name: at.words(f"overlap-gantt.{name}"),
+                required=True,
+                key=at.key("mode"),
+            )
+        with second:
+            alpha = st.slider(
+                at.words("overlap-gantt.alpha"), 0.0, 1.0, given.alpha, 0.05, key=at.key("alpha")
+            )
+        with third:
+            drafting = st.slider(
+                at.words("overlap-gantt.drafting"), 0.25, 2.0, given.drafting, 0.25, key=at.key("drafting")
+            )
+        draw_chart(gantt(given, alpha, drafting, mode or "serial", at.words), at.key("gantt"))
+        st.markdown(expected(given, alpha, drafting, at.words))
+
+    show()
+
+
+def expected(given: With, alpha: float, drafting: float, words: Words) -> str:
+    """What overlap gains on average, exactly, and what these dice made of it."""
+    cost = drafting / given.gamma
+    one, other = (rounds(given, alpha, drafting, mode) for mode in MODES)
+    return words(
+        "overlap-gantt.expected",
+        gain=theory.overlap_gain(alpha, given.gamma, cost),
+        won=f"{theory.bet_won(alpha, given.gamma):.0%}",
+        here=one.end / other.end,
+        lost=f"{other.lost_tokens:.0f}",
+    )
+
+
+def gantt(given: With, alpha: float, drafting: float, mode: Mode, words: Words) -> Chart:
+    """Two lanes on one clock; the dashed line is where the other way of working would have been done."""
+    shown = rounds(given, alpha, drafting, mode)
+    serial = rounds(given, alpha, drafting, "serial")
+    rest = rounds(given, alpha, drafting, "overlap" if mode == "serial" else "serial")
+    lanes = {"draft": words("overlap-gantt.draft_lane"), "verify": words("overlap-gantt.target_lane")}
+    looks = {
+        "draft": fill(*PHASES["draft"]),
+        "lost": {
+            "color": "rgba(0, 0, 0, 0)",
+            "pattern": {"shape": "x", "size": 7, "solidity": 0.3, "fillmode": "overlay", "fgcolor": LOST},
+            "line": {"width": 1.5, "color": LOST},
+        },
+        "verify": fill(*PHASES["verify"]),
+    }
+    figure = go.Figure()
+    for what, look in looks.items():
+        spans = [span for span in shown.spans if span.what == what]
+        figure.add_bar(
+            name=words(f"overlap-gantt.{what}"),
+            orientation="h",
+            y=[lanes["verify" if what == "verify" else "draft"]] * len(spans),
+            base=[span.start for span in spans],
+            x=[span.length for span in spans],
+            text=[f"+{span.tokens:.0f}" if what == "verify" else "" for span in spans],
+            textposition="inside",
+            insidetextanchor="middle",
+            textangle=0,
+            textfont={"size": 15, "color": "#ffffff"},
+            marker=look | {"line": {"width": 1.5, "color": "#fbfaf8" if what != "lost" else LOST}},
+            customdata=[[span.round + 1, words(f"overlap-gantt.{what}"), span.tokens] for span in spans],
+            hovertemplate=words("overlap-gantt.hover") + "<extra></extra>",
+        )
+    if abs(rest.end - shown.end) > 1e-9:
+        figure.add_vline(x=rest.end, line={"color": "#7b8494", "width": 2, "dash": "dash"})
+        figure.add_annotation(
+            x=rest.end,
+            y=1.0,
+            yref="paper",
+            yanchor="bottom",
+            xanchor="right" if rest.end > 0.6 * serial.end else "left",
+            text=words("overlap-gantt.other_serial" if mode == "overlap" else "overlap-gantt.other_overlap"),
+            showarrow=False,
+            font={"size": 13},
+        )
+    figure.update_layout(
+        barmode="overlay",
+        bargap=0.3,
+        height=250,
+        margin={"l": 8, "r": 8, "t": 30, "b": 8},
+        legend={"orientation": "h", "y": -0.32, "yanchor": "top", "x": 0, "title": "", "traceorder": "normal"},
+        xaxis={
+            "title": words("overlap-gantt.time"),
+            "range": [0, serial.end * 1.02],
+            "zeroline": False,
+        },
+        yaxis={
+            "title": "",
+            "categoryorder": "array",
+            "categoryarray": [lanes["verify"], lanes["draft"]],
+            "automargin": True,
+            "tickfont": {"size": 14},
+        },
+        hovermode="closest",
+        dragmode=False,
+    )
+    values = {"time": shown.end, "rounds": given.rounds, "tokens": shown.tokens, "won": shown.won}
+    title = words(f"overlap-gantt.title_{mode}", **values)
+    return Chart(
+        figure,
+        title,
+        words("overlap-gantt.modelled", gamma=given.gamma, seed=given.seed),
+        words("overlap-gantt.alt", title=title, lost=f"{shown.lost_tokens:.0f}"),
+    )
+
+
+def rounds(given: With, alpha: float, drafting: float, mode: Mode) -> Timetable:
+    """The rounds of seeded dice, the same for either way of working and for every α."""
+    return timetable(dice(given.seed, given.rounds, given.gamma), alpha, drafting, mode == "overlap")
+
+
+@lru_cache(maxsize=64)
+def dice(seed: int, count: int, gamma: int) -> tuple[tuple[float, ...], ...]:
+    """For each round a number for each guess and one for the token after them."""
+    thrown = np.random.default_rng(seed).random((count, gamma + 1))
+    return tuple(tuple(row) for row in thrown.tolist())
+
+
+def timetable(dice: Sequence[Sequence[float]], alpha: float, drafting: float, overlap: bool) -> Timetable:
+    """Which lane is busy when, in plain target passes: a check takes one, a draft `drafting`.
+
+    A guess passes if its number is below α. Beside a check the draft begins the next round's draft, betting that all
+    guesses and its idea of the token after them are right. A bet that was won goes on; one that was lost is thrown
+    away as the check ends.
+    """
+    spans: list[Span] = []
+    clock, left, tokens, won, lost = 0.0, drafting, 0, 0, 0.0
+    gamma = len(dice[0]) - 1
+    for number, row in enumerate(dice):
+        if left > 0.0:
+            spans.append(Span("draft", number, clock, left, gamma * left / drafting))
+            clock += left
+        accepted = next((at for at, coin in enumerate(row[:gamma]) if coin >= alpha), gamma)
+        held = accepted == gamma and row[gamma] < alpha
+        spans.append(Span("verify", number, clock, 1.0, accepted + 1))
+        left = drafting
+        if overlap and number + 1 < len(dice):
+            ahead = min(drafting, 1.0)
+            spans.append(
+                Span("draft" if held else "lost", number + 1, clock, ahead, gamma * ahead / drafting)
+            )
+            if held:
+                left, won = drafting - ahead, won + 1
+            else:
+                lost += gamma * ahead / drafting
+        clock += 1.0
+        tokens += accepted + 1
+    return Timetable(tuple(spans), clock, tokens, won, lost)

@@ -1,0 +1,271 @@
+"""Where drafters stand between how often they are right and what a guess costs; the lines join what is equally fast.
+
+The plane is the formula's (modelled). A drafter's place on it is measured: α as counted, and the cost of one guess as
+`theory.implied_cost` finds it from the measured speedup, everything counted that a round took beyond a plain pass.
+Blind guessing takes no time, so its cost is the wider pass alone, as the width curve has it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import log
+
+import plotly.graph_objects as go
+import streamlit as st
+from pydantic import Field, field_validator
+
+from specdec_core import theory
+
+from ...charts.chart import Chart
+from ...charts.draw import draw as draw_chart
+from ...charts.palette import SLOWER_FASTER, look
+from .. import measured
+from ..facts import proposers
+from ..lesson import Strict
+from ..words import Words
+from . import Place
+
+RATES = [at / 50 for at in range(51)]
+STEPS = 40
+LEVELS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
+LONGEST = 12
+SEEN = "none"  # the recorded text that blind guesses are tried on
+
+_EXIT = re.compile(r"exit (\d+)")
+_BLIND = re.compile(r"blind (uniform|repeat-last|unigram)")
+
+
+class With(Strict):
+    """`drafters`: proposers of measurements.json, `exit 3` (layers), `exits` (all measured), `blind unigram` ….
+
+    `groups`: kinds of prompts; of several the learner picks one. `lengths`: whether γ can be changed.
+    """
+
+    drafters: list[str] = Field(min_length=1, max_length=8)
+    groups: list[str] = Field(["code"], min_length=1, max_length=6)
+    lengths: bool = False
+    gamma: int = Field(proposers.GAMMA, ge=1, le=LONGEST)
+    picked: int = Field(0, ge=0)
+    """The drafter that is looked at first."""
+
+    @field_validator("groups")
+    @classmethod
+    def measured_there(cls, given: list[str]) -> list[str]:
+        """Whether these prompts were measured."""
+        for group in given:
+            proposers.family_best(group)
+        return given
+
+    @field_validator("drafters")
+    @classmethod
+    def known(cls, given: list[str]) -> list[str]:
+        """Whether each of them was measured."""
+        found = [one for name in given for one in _expanded(name)]
+        for name in found:
+            if not _BLIND.fullmatch(name):
+                _line(name, "code")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A drafter on the plane; `measured` is None where nothing was timed."""
+
+    name: str
+    alpha: float
+    cost: float
+    measured: float | None
+    gamma: int
+
+
+def draw(given: With, at: Place) -> None:
+    """The plane, the choice of a drafter, of the text and of the draft length."""
+
+    @st.fragment
+    def show() -> None:
+        words = at.words
+        gamma = given.gamma
+        group = given.groups[0]
+        picked = given.drafters[min(given.picked, len(given.drafters) - 1)]
+        with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
+            if len(given.drafters) > 1:
+                picked = st.select_slider(
+                    words("plane.drafter"),
+                    given.drafters,
+                    value=picked,
+                    format_func=lambda name: title(name, words),
+                    key=at.key("drafter"),
+                )
+            if given.lengths:
+                gamma = st.slider(words("plane.length"), 1, LONGEST, gamma, key=at.key("length"))
+        if len(given.groups) > 1:
+            group = (
+                st.segmented_control(
+                    words("plane.group"),
+                    given.groups,
+                    default=group,
+                    format_func=lambda name: measured.name("text", name, words),
+                    key=at.key("group"),
+                )
+                or group
+            )
+        found = [dot(name, group, gamma) for name in given.drafters]
+        chosen = found[given.drafters.index(picked)]
+        st.markdown(told(chosen, gamma, words))
+        draw_chart(chart(found, chosen, gamma, words), at.key("plane"))
+
+    show()
+
+
+def dot(name: str, group: str, gamma: int) -> Dot:
+    """Where a drafter stands: measured with its own draft length, blind ones with the chosen one.
+
+    Raises:
+        ValueError: one sentence, if it was not measured on these prompts.
+    """
+    if blind := _BLIND.fullmatch(name):
+        wider = (proposers.width_ratio(gamma + 1) - 1.0) / gamma
+        return Dot(name, proposers.blind_rate(blind[1], SEEN), max(0.0, wider), None, gamma)
+    found, length = _line(name, group), proposers.length_of(name)
+    cost = theory.implied_cost(found.speedup, found.tokens_per_pass, length)
+    if found.alpha is None:
+        raise ValueError(f"“{name}” has no acceptance rate: only chains have one.")
+    return Dot(name, found.alpha, max(0.0, cost), found.speedup, length)
+
+
+def told(chosen: Dot, gamma: int, words: Words) -> str:
+    """The drafter that is looked at, in a sentence."""
+    modelled = theory.speedup(chosen.alpha, gamma, chosen.cost)
+    values = {
+        "name": title(chosen.name, words),
+        "alpha": chosen.alpha,
+        "cost": chosen.cost,
+        "modelled": modelled,
+        "gamma": gamma,
+        "once": chosen.gamma,
+    }
+    if chosen.measured is None:
+        free = theory.speedup(chosen.alpha, gamma, 0.0)
+        return words(
+            "plane.told_blind", **values, free=free, tokens=gamma + 1, wide=proposers.width_ratio(gamma + 1)
+        )
+    return words("plane.told", **values, measured=chosen.measured)
+
+
+def title(name: str, words: Words) -> str:
+    """What a drafter is called on screen."""
+    if found := _EXIT.fullmatch(name):
+        return words("plane.exit", layer=int(found[1]), layers=proposers.target_layers())
+    if found := _BLIND.fullmatch(name):
+        return words(f"plane.blind-{found[1]}")
+    models = {"draft-model": "draft", "draft-model, larger": "draft-large"}
+    key = "plane.lane-" + re.sub("[^a-z0-9]+", "-", name)
+    return words(key, size=proposers.family_million(models[name])) if name in models else words(key)
+
+
+def chart(found: Sequence[Dot], chosen: Dot, gamma: int, words: Words) -> Chart:
+    """The plane with all dots, the chosen one larger."""
+    widest = max(0.06, 1.2 * max(each.cost for each in found))
+    costs, speeds = surface(gamma, round(widest, 4))
+    figure = go.Figure()
+    figure.add_heatmap(
+        x=costs,
+        y=RATES,
+        z=[[_shade(speed) for speed in row] for row in speeds],
+        zmin=-1.0,
+        zmax=1.0,
+        customdata=speeds,
+        colorscale=SLOWER_FASTER,
+        showscale=False,
+        hovertemplate=words("plane.hover") + "<extra></extra>",
+    )
+    for level in LEVELS:
+        if not min(map(min, speeds)) < level < max(map(max, speeds)):
+            continue
+        figure.add_contour(
+            x=costs,
+            y=RATES,
+            z=speeds,
+            contours={
+                "start": level, "end": level, "size": 1, "coloring": "none",
+                "showlabels": True, "labelfont": {"size": 13}, "labelformat": ".2~f",
+            },
+            line={"width": 3 if level == 1.0 else 1, "color": "#7b8494"},
+            showscale=False,
+            hoverinfo="skip",
+        )  # fmt: skip
+    others = [each for each in found if each is not chosen]
+    for dots, place, size in ((others, 2, 11), ([chosen], 1, 18)):
+        if not dots:
+            continue
+        figure.add_scatter(
+            x=[each.cost for each in dots],
+            y=[each.alpha for each in dots],
+            mode="markers+text",
+            text=[words("plane.label", name=title(each.name, words)) for each in dots],
+            textposition="middle right" if size > 11 else "bottom center",
+            textfont={"size": 14 if size > 11 else 12},
+            cliponaxis=False,
+            marker={
+                "symbol": look(place).symbol, "size": size, "color": look(place).colour,
+                "line": {"width": 2, "color": "#fbfaf8"},
+            },
+            showlegend=False,
+            hovertemplate="%{text}<br>α = %{y:.0%}, c = %{x:.2f}<extra></extra>",
+        )  # fmt: skip
+    figure.update_layout(
+        height=420,
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        hovermode="closest",
+        dragmode=False,
+        xaxis={
+            "title": words("plane.x"), "range": [-0.02 * widest, 1.02 * widest], "zeroline": False, "showgrid": False,
+            "nticks": 6,
+        },
+        yaxis={
+            "title": words("plane.y"), "range": [-0.05, 1.05], "tickformat": ".0%", "zeroline": False,
+            "showgrid": False, "tickvals": [0, 0.25, 0.5, 0.75, 1],
+        },
+    )  # fmt: skip
+    said = " ".join(
+        words(
+            "plane.said",
+            name=title(each.name, words),
+            alpha=each.alpha,
+            cost=each.cost,
+            speed=theory.speedup(each.alpha, gamma, each.cost),
+        )
+        for each in found
+    )
+    figures = proposers.card().figures
+    return Chart(
+        figure,
+        words("plane.title", gamma=gamma),
+        words("plane.source", machine=figures.machine, date=figures.date[:10]),
+        words("plane.alt", said=said),
+    )
+
+
+@lru_cache(maxsize=64)
+def surface(gamma: int, widest: float) -> tuple[list[float], list[list[float]]]:
+    """Costs, and the formula's speedup for each α of `RATES` and each of them."""
+    costs = [widest * at / STEPS for at in range(STEPS + 1)]
+    return costs, [[theory.speedup(alpha, gamma, cost) for cost in costs] for alpha in RATES]
+
+
+def _expanded(name: str) -> list[str]:
+    return [f"exit {layer}" for layer in proposers.exit_layers()] if name == "exits" else [name]
+
+
+def _line(name: str, group: str) -> proposers.Line:
+    if found := _EXIT.fullmatch(name):
+        return proposers.exit_line(int(found[1]))
+    return proposers.line(name, group)
+
+
+def _shade(speed: float) -> float:
+    """Equal ratios are equal steps of colour, a third as fast to three times as fast."""
+    return max(-1.0, min(1.0, log(speed) / log(3.0)))

@@ -1,0 +1,162 @@
+"""Two runs from one seed, plain and speculative: other words, and yet every text comes up as often as the other way."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+
+import streamlit as st
+from pydantic import Field, model_validator
+
+from specdec_core import Trace
+from specdec_core.exact import Distribution, total_variation
+
+from ..facts import same_law
+from ..facts.same_law import Language
+from ..lesson import Strict
+from ..words import Words
+from . import Place
+
+COUNTS = (1, 100, 10_000)
+MARKS = {"accepted": "✓", "corrected": "↻", "bonus": "★", "plain": ""}
+
+
+class With(Strict):
+    """`before`: the first word; `target` and `draft`: for each word what may follow it and how likely; `words`: of the
+    two runs; `counted`: words of the texts that are counted; `gamma`: the draft length."""
+
+    before: str = Field(min_length=1, max_length=16)
+    target: dict[str, dict[str, float]] = Field(min_length=2, max_length=12)
+    draft: dict[str, dict[str, float]] = Field(min_length=2, max_length=12)
+    words: int = Field(12, ge=2, le=40)
+    counted: int = Field(2, ge=1, le=3)
+    gamma: int = Field(2, ge=1, le=3)
+
+    @model_validator(mode="after")
+    def laws(self) -> With:
+        """Whether the tables are laws."""
+        self.language()
+        return self
+
+    def language(self) -> Language:
+        """The two tables as laws."""
+        return same_law.language(self.before, self.target, self.draft)
+
+
+def draw(given: With, at: Place) -> None:
+    """Draw the two runs and the counts, with other dice and more runs on demand."""
+
+    @st.fragment
+    def show() -> None:
+        of = given.language()
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            count = (
+                st.segmented_control(
+                    at.words("same_law.count"),
+                    COUNTS,
+                    default=COUNTS[0],
+                    format_func=lambda number: f"{number:,}",
+                    key=at.key("count"),
+                )
+                or COUNTS[0]
+            )
+            seed = st.session_state.setdefault(at.key("seed"), 0)
+            st.button(
+                at.words("same_law.again"),
+                icon=":material/casino:",
+                on_click=_again,
+                args=(at.key("seed"),),
+                key=at.key("again"),
+            )
+        st.html(lanes(of, same_law.texts(of, given.words, given.gamma, seed), seed, at.words))
+        target, written = same_law.exact(of, given.counted, given.gamma)
+        plain, guessed = same_law.sampled(of, given.counted, given.gamma, count, seed)
+        st.html(table(of, target, written, plain, guessed, count, at.words))
+        st.caption(at.words("same_law.origin", seed=seed))
+
+    st.html(Path(__file__).with_suffix(".css"))
+    show()
+
+
+def _again(key: str) -> None:
+    st.session_state[key] += 1
+
+
+def lanes(of: Language, runs: tuple[Trace, Trace], seed: int, words: Words) -> str:
+    """The two texts, word below word; where they differ is marked."""
+    shown = []
+    other = [trace.token_ids for trace in runs]
+    for name, trace in zip(("plain", "guessed"), runs, strict=True):
+        sources = [source for row in trace.rounds for source in row.committed.source]
+        cells = "".join(
+            f"<td class='{source}{'' if one == two else ' differs'}'><b>{escape(of.words[token])}</b>"
+            f"<i>{MARKS[source]}</i></td>"
+            for token, source, one, two in zip(trace.token_ids, sources, *other, strict=True)
+        )
+        passes = words("same_law.passes", passes=len(trace.rounds), words=len(trace.token_ids))
+        shown.append(
+            f"<tr><th scope='row'>{escape(words(f'same_law.{name}'))}<small>{escape(passes)}</small></th>"
+            f"<td class='root'><b>{escape(of.before)}</b></td>{cells}</tr>"
+        )
+    differing = sum(one != two for one, two in zip(*other, strict=True))
+    told = words("same_law.differing", differing=differing, words=len(other[0]), seed=seed)
+    return (
+        f"<div class='same-law'><p role='status'>{escape(told)}</p><div class='texts' tabindex='0' role='region' "
+        f"aria-label='{escape(words('same_law.texts'), quote=True)}'><table><tbody>{''.join(shown)}</tbody></table></div></div>"
+    )
+
+
+def table(
+    of: Language,
+    target: Distribution,
+    written: Distribution,
+    plain: Distribution,
+    guessed: Distribution,
+    count: int,
+    words: Words,
+) -> str:
+    """How often each text begins a run: exactly, in plain runs, in speculative runs."""
+    order = sorted(target, key=lambda text: (-round(target[text], 9), text))
+    top = max(*target.values(), *plain.values(), *guessed.values())
+    rows = "".join(_row(of, text, target, plain, guessed, top) for text in order)
+    away = [total_variation(one, target) for one in (written, plain, guessed)]
+    exact = "0" if away[0] < 1e-9 else f"{away[0]:.3f}"
+    told = words(
+        "same_law.distances",
+        exact=exact,
+        plain=f"{away[1]:.3f}",
+        guessed=f"{away[2]:.3f}",
+        count=f"{count:,}",
+    )
+    heads = "".join(
+        f"<th scope='col'>{_sign(key)}{escape(words(f'same_law.{key}'))}</th>"
+        for key in ("exact", "plain", "guessed")
+    )
+    return (
+        f"<div class='same-law'><table class='counts'><caption>{escape(words('same_law.table'))}</caption>"
+        f"<thead><tr><th scope='col'>{escape(words('same_law.text'))}</th><td></td>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+        f"<p role='status'>{escape(told)}</p></div>"
+    )
+
+
+def _row(
+    of: Language,
+    text: tuple[int, ...],
+    target: Distribution,
+    plain: Distribution,
+    guessed: Distribution,
+    top: float,
+) -> str:
+    marks = "".join(
+        f"<div class='{kind}' style='left:{100 * law.get(text, 0.0) / top:.2f}%'></div>"
+        for kind, law in (("plain", plain), ("guessed", guessed))
+    )
+    numbers = "".join(f"<td class='number'>{law.get(text, 0.0):.3f}</td>" for law in (target, plain, guessed))
+    return (
+        f"<tr><th scope='row'>{escape(of.before)} {escape(of.text(text))}</th>"
+        f"<td class='track'><div class='law' style='width:{100 * target[text] / top:.2f}%'></div>{marks}</td>{numbers}</tr>"
+    )
+
+
+def _sign(kind: str) -> str:
+    return f"<span class='sign {kind}' aria-hidden='true'></span>"

@@ -1,0 +1,259 @@
+"""One greedy round as stairs: one target pass answers after every guess, and the guesses are held against the answers.
+
+Each row is a text that the pass has read and, one place further on, what the target writes there. So every answer
+stands below the guess that it judges; a sweep from left to right ends at the first that differs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+import streamlit as st
+from pydantic import Field, model_validator
+
+from ..facts import greedy_round
+from ..facts.greedy_round import Round
+from ..lesson import Strict
+from ..words import Words
+from . import Place
+
+MARKS = {"accepted": "✓", "rejected": "✗", "unreached": "·", "corrected": "↻", "bonus": "★", "waiting": ""}
+NONE = 0
+
+
+class With(Strict):
+    """`before`: the last word written; `target`: the words the target writes; `drafts`: other texts, the n-th first
+    different at a place of its own. `wrong`: at which place the guesses err (0: nowhere); `choose`: the learner sets
+    it; `ask`: only the guesses are shown."""
+
+    before: str = Field(min_length=1, max_length=12)
+    target: str = Field(min_length=3, max_length=120)
+    drafts: list[str] = Field(min_length=1, max_length=8)
+    wrong: int = 0
+    choose: bool = False
+    ask: bool = False
+
+    @model_validator(mode="after")
+    def fits(self) -> With:
+        """Whether every draft leaves the target's text, at a place that no other does."""
+        target = self.target.split()
+        seen = set()
+        for draft in self.drafts:
+            words = draft.split()
+            if len(words) != len(target):
+                raise ValueError(
+                    f"“{draft}” has {len(words)} words and the target's text {len(target)}; give both as many"
+                )
+            place = next(
+                (at for at, (one, other) in enumerate(zip(target, words, strict=True), 1) if one != other), 0
+            )
+            if place in seen or not 0 < place < len(target):
+                raise ValueError(
+                    f"“{draft}” has to leave the target's text at a guess where no other draft does"
+                )
+            seen.add(place)
+        if self.wrong and self.wrong not in seen:
+            raise ValueError(f"no draft is first wrong at guess {self.wrong}; there are {sorted(seen)}")
+        return self
+
+    def round(self, wrong: int) -> Round:
+        """The round whose guesses are first wrong at that place, or right throughout."""
+        target = self.target.split()
+        drafts = [target, *(draft.split() for draft in self.drafts)]
+        return greedy_round.play(
+            target, next(draft for draft in drafts if first_wrong(target, draft) == wrong)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """How far one has stepped: 0 the guesses, 1 the pass, then one guess after the other, at last what is written."""
+
+    step: int
+    judged: int
+    """Guesses that are held against their answers by now."""
+    done: bool
+
+
+def first_wrong(target: list[str], draft: list[str]) -> int:
+    """The first place, from 1, at which they differ; 0 if they do not."""
+    return next(
+        (at for at, (one, other) in enumerate(zip(target, draft, strict=True), 1) if one != other), NONE
+    )
+
+
+def steps(of: Round) -> int:
+    """The number of the last step."""
+    return 2 + sum(verdict != "unreached" for verdict in of.verdicts)
+
+
+def moment(of: Round, step: int) -> Moment:
+    """What has happened at a step."""
+    step = max(0, min(step, steps(of)))
+    return Moment(step, min(max(0, step - 1), steps(of) - 2), step == steps(of))
+
+
+def draw(given: With, at: Place) -> None:
+    """Draw the stairs, and below them the buttons that step through the round."""
+
+    @st.fragment
+    def show() -> None:
+        wrong = given.wrong
+        if given.choose:
+            places = sorted(first_wrong(given.target.split(), draft.split()) for draft in given.drafts)
+            picked = st.segmented_control(
+                at.words("stairs.wrong"),
+                [NONE, *places],
+                default=wrong,
+                format_func=lambda place: at.words("stairs.none") if place == NONE else str(place),
+                key=at.key("wrong"),
+                on_change=_restart,
+                args=(at.key("step"),),
+            )
+            wrong = given.wrong if picked is None else picked
+        played = given.round(wrong)
+        last = steps(played)
+        step = st.session_state.setdefault(at.key("step"), last if given.choose else 0)
+        step = min(step, last)
+        st.html(Path(__file__).with_suffix(".css"))
+        st.html(picture(given.before, played, moment(played, step), at.words))
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.button(
+                at.words("stairs.back"),
+                icon=":material/chevron_left:",
+                disabled=step == 0,
+                on_click=_go,
+                args=(at.key("step"), step - 1),
+                key=at.key("back"),
+            )
+            st.button(
+                at.words("stairs.next"),
+                icon=":material/chevron_right:",
+                disabled=step == last,
+                on_click=_go,
+                args=(at.key("step"), step + 1),
+                key=at.key("next"),
+            )
+            st.caption(at.words("stairs.step", step=step, last=last))
+        st.caption(at.words("stairs.origin"))
+
+    if given.ask:
+        st.html(Path(__file__).with_suffix(".css"))
+        st.html(question(given.before, given.round(given.wrong), given.wrong, at.words))
+    else:
+        show()
+
+
+def _go(key: str, step: int) -> None:
+    st.session_state[key] = step
+
+
+def _restart(key: str) -> None:
+    """Another round is shown whole: what changes is how many tokens come out."""
+    st.session_state.pop(key, None)
+
+
+def question(before: str, of: Round, wrong: int, words: Words) -> str:
+    """The guesses alone, the first wrong one marked; what becomes of them is not in it."""
+    chips = "".join(
+        f"<td class='guess {'rejected' if at == wrong else 'waiting'}'><b>{escape(word)}</b>"
+        f"<i>{'✗' if at == wrong else at}</i></td>"
+        for at, word in enumerate(of.guesses, 1)
+    )
+    return (
+        f"<table class='stairs ask'><caption>{escape(words('stairs.guesses'))}</caption><tbody>"
+        f"<tr><td class='root'><b>{escape(before)}</b></td>{chips}</tr></tbody></table>"
+    )
+
+
+def picture(before: str, of: Round, now: Moment, words: Words) -> str:
+    """The stairs at a moment, as a table: guesses, the pass, its answers one place on, what is written."""
+    size = len(of.guesses) + 2
+    seen = [verdict if at < now.judged or now.done else "waiting" for at, verdict in enumerate(of.verdicts)]
+    rows = [_head(words("stairs.guesses"), size), _guesses(before, of, seen, now)]
+    if now.step == 0:
+        rows.append(
+            f"<tr><td class='pass ahead' colspan={size}>{escape(words('stairs.pass_ahead'))}</td></tr>"
+        )
+    else:
+        told = escape(words("stairs.pass", rows=len(of.answers)))
+        rows.append(f"<tr><td class='pass{' new' if now.step == 1 else ''}' colspan={size}>{told}</td></tr>")
+        rows += [_answer(before, of, at, seen, now, words) for at in range(len(of.answers))]
+    if now.done:
+        rows += [_head(words("stairs.written"), size), _written(before, of)]
+    return (
+        f"<div class='stairs-frame'><table class='stairs'>"
+        f"<caption class='unseen'>{escape(words('stairs.table'))}</caption><tbody>{''.join(rows)}</tbody></table>"
+        f"<p class='said' role='status'>{_told(of, now, words)}</p></div>"
+    )
+
+
+def _head(text: str, size: int) -> str:
+    return f"<tr><th colspan={size} scope='colgroup'>{escape(text)}</th></tr>"
+
+
+def _guesses(before: str, of: Round, seen: list[str], now: Moment) -> str:
+    cells = "".join(
+        f"<td class='guess {verdict}{' new' if now.step > 1 and at == now.judged - 1 and not now.done else ''}'>"
+        f"<b>{escape(word)}</b><i>{MARKS[verdict] or at + 1}</i></td>"
+        for at, (word, verdict) in enumerate(zip(of.guesses, seen, strict=True))
+    )
+    return f"<tr><td class='root'><b>{escape(before)}</b></td>{cells}<td></td></tr>"
+
+
+def _answer(before: str, of: Round, at: int, seen: list[str], now: Moment, words: Words) -> str:
+    """One row: the text that was read, and the answer behind it."""
+    read = f"<td class='read'>{escape(before)}</td>" + "".join(
+        f"<td class='read{' wrong' if seen[place] == 'rejected' else ''}'>{escape(of.guesses[place])}</td>"
+        for place in range(at)
+    )
+    kind = _kind(of, at, seen, now)
+    new = (
+        now.step == 1
+        or (now.done and kind in ("corrected", "bonus"))
+        or (not now.done and at == now.judged - 1)
+    )
+    mark = "=" if kind == "accepted" else MARKS.get(kind, "")
+    empty = "<td></td>" * (len(of.guesses) - at)
+    return (
+        f"<tr class='{'dead' if kind == 'unreached' else ''}'>{read}"
+        f"<td class='answer {kind}{' new' if new else ''}'><b>{escape(of.answers[at])}</b><i>{mark}</i></td>{empty}</tr>"
+    )
+
+
+def _kind(of: Round, at: int, seen: list[str], now: Moment) -> str:
+    """What an answer has turned out to be."""
+    if at < len(seen) and seen[at] != "waiting":
+        return "corrected" if seen[at] == "rejected" else seen[at]
+    stopped = "rejected" in seen
+    if stopped:
+        return "unreached"
+    return "bonus" if now.done and at == len(of.guesses) else "waiting"
+
+
+def _written(before: str, of: Round) -> str:
+    kinds = ["accepted"] * (len(of.written) - 1) + [of.last]
+    cells = "".join(
+        f"<td class='token {kind} new'><b>{escape(word)}</b><i>{MARKS[kind]}</i></td>"
+        for word, kind in zip(of.written, kinds, strict=True)
+    )
+    empty = "<td></td>" * (len(of.guesses) + 1 - len(of.written))
+    return f"<tr class='out'><td class='root'><b>{escape(before)}</b></td>{cells}{empty}</tr>"
+
+
+def _told(of: Round, now: Moment, words: Words) -> str:
+    """The moment in a sentence."""
+    if now.step == 0:
+        return escape(words("stairs.told_guesses", guesses=len(of.guesses)))
+    if now.step == 1:
+        return escape(words("stairs.told_pass", rows=len(of.answers)))
+    if now.done:
+        behind = of.verdicts.count("unreached")
+        which = "bonus" if of.last == "bonus" else "corrected_tail" if behind else "corrected"
+        told = words(f"stairs.told_{which}", tokens=len(of.written), word=of.written[-1], behind=behind)
+        return f"<strong>{escape(words('stairs.count', tokens=len(of.written)))}</strong> {escape(told)}"
+    at = now.judged - 1
+    key = "same" if of.verdicts[at] == "accepted" else "differs"
+    return escape(words(f"stairs.told_{key}", number=at + 1, guess=of.guesses[at], answer=of.answers[at]))

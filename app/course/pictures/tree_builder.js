@@ -1,0 +1,157 @@
+/** The tree that is being built, its mask and its meters. Everything it says and every number comes with the data. */
+
+const mounted = new WeakMap();
+const SVG = "http://www.w3.org/2000/svg";
+
+export default function ({ data, parentElement, setTriggerValue }) {
+  let own = mounted.get(parentElement);
+  if (!own) {
+    own = { root: parentElement.querySelector(".builder"), path: null, send: null };
+    mounted.set(parentElement, own);
+  }
+  own.send = (act, path) => setTriggerValue("act", { do: act, path, at: Date.now() });
+  draw(own, data);
+  return () => mounted.delete(parentElement);
+}
+
+/** @param {string} tag @param {Record<string, string>} given @param {...(Node|string)} inside */
+function el(tag, given = {}, ...inside) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(given)) made.setAttribute(name, value);
+  made.append(...inside);
+  return made;
+}
+
+const same = (one, other) => one !== null && other !== null && one.join() === other.join();
+
+function draw(own, data) {
+  const focused = own.root.getRootNode().activeElement?.dataset?.path;
+  const words = data.words;
+  const chosen = data.nodes.findIndex((node) => same(node.path, own.path));
+  if (chosen < 0) own.path = null;
+
+  const pick = (path) => {
+    own.path = path;
+    draw(own, data);
+  };
+  const remove = (node) => {
+    if (!node.path.length) return;
+    own.path = node.path.slice(0, -1);
+    own.send("remove", node.path);
+  };
+  const tree = treeOf(data, chosen, pick, remove, (slot) => {
+    own.path = slot.path;
+    own.send("add", slot.path);
+  });
+  const told = el("p", { class: "told", "aria-live": "polite" }, chosen < 0 ? words.choose : data.nodes[chosen].told);
+  const left = el("section", { class: "part", "aria-label": words.tree },
+    el("h3", {}, words.tree, " ", el("span", { class: "spent" }, data.spent)), tree, told);
+  if (chosen > 0) {
+    const away = el("button", { type: "button", class: "away" }, words.remove.replace("{number}", String(chosen)));
+    away.addEventListener("click", () => remove(data.nodes[chosen]));
+    left.append(away);
+  }
+  const right = el("section", { class: "part", "aria-label": words.mask },
+    el("h3", {}, words.mask), maskOf(data, chosen, pick), el("p", { class: "note" }, words.mask_help));
+  own.root.replaceChildren(
+    el("div", { class: "sides" }, left, right),
+    metersOf(data),
+    ...data.notes.map((note) => el("p", { class: "note" }, note)),
+  );
+  const wanted = focused ?? null;
+  const again = wanted === null ? null
+    : own.root.querySelector(`[data-path="${wanted}"]`)
+      ?? own.root.querySelector(`[data-path="${(own.path ?? []).join(".")}"]`);
+  again?.focus({ preventScroll: true });
+}
+
+function treeOf(data, chosen, pick, remove, add) {
+  const line = chosen < 0 ? [] : data.mask[chosen];
+  const field = el("div", { class: "field" });
+  field.style.setProperty("--columns", String(data.columns));
+  field.style.setProperty("--rows", String(data.rows));
+  const lines = document.createElementNS(SVG, "svg");
+  lines.setAttribute("viewBox", `0 0 ${data.columns} ${data.rows}`);
+  lines.setAttribute("preserveAspectRatio", "none");
+  lines.setAttribute("aria-hidden", "true");
+  field.append(lines);
+  const edge = (place, look) => {
+    const from = data.nodes[place.parent];
+    const path = document.createElementNS(SVG, "path");
+    const [x, y, to] = [from.column + 0.45, from.row + 0.5, place.row + 0.5];
+    path.setAttribute("d", y === to ? `M${x} ${y} H${place.column + 0.1}`
+      : `M${from.column + 0.9} ${y} V${to} H${place.column + 0.1}`);
+    path.setAttribute("class", look);
+    lines.append(path);
+  };
+  data.slots.forEach((slot) => edge(slot, "maybe"));
+  data.nodes.forEach((node, at) => node.parent !== null && edge(node, line[at] ? "lit" : ""));
+  data.nodes.forEach((node, at) => {
+    const look = at === chosen ? "here" : line[at] ? "above" : chosen >= 0 ? "out" : "";
+    const made = el("button", {
+      type: "button", class: `node ${at ? "" : "root"} ${look}`, "aria-label": node.label,
+      "aria-pressed": String(at === chosen), "data-path": node.path.join("."), title: node.label,
+    }, el("b", {}, at ? String(at) : "●"), el("span", {}, node.chance));
+    made.addEventListener("click", () => pick(at === chosen ? null : node.path));
+    made.addEventListener("keydown", (event) => {
+      if (event.key === "Delete" || event.key === "Backspace") {
+        event.preventDefault();
+        remove(node);
+      }
+    });
+    field.append(put(made, node));
+  });
+  data.slots.forEach((slot) => {
+    const made = el("button", {
+      type: "button", class: "slot", "aria-label": slot.label, title: slot.label, "data-path": slot.path.join("."),
+    }, "+");
+    made.addEventListener("click", () => add(slot));
+    field.append(put(made, slot));
+  });
+  return el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": data.words.tree }, field);
+}
+
+function put(made, place) {
+  made.style.setProperty("--column", String(place.column));
+  made.style.setProperty("--row", String(place.row));
+  return made;
+}
+
+function maskOf(data, chosen, pick) {
+  const { words, mask, positions } = data;
+  const line = chosen < 0 ? [] : mask[chosen];
+  const name = (at) => (at ? String(at) : "●");
+  const head = el("tr", {}, el("td", {}),
+    ...mask.map((_, at) => {
+      const cell = el("th", { scope: "col", class: line[at] ? "lit" : "" }, name(at));
+      if (!at) cell.setAttribute("aria-label", words.root);
+      return cell;
+    }),
+    el("th", { scope: "col", class: "position" }, words.position));
+  const rows = mask.map((row, at) => {
+    const made = el("tr", { class: at === chosen ? "here" : "" }, el("th", { scope: "row" }, name(at)));
+    if (!at) made.firstChild.setAttribute("aria-label", words.root);
+    row.forEach((seen, column) => {
+      const cell = el("td", { class: `${seen ? "seen" : ""} ${line[column] ? "lit" : ""}` }, seen ? "●" : "·");
+      cell.setAttribute("aria-label", seen ? words.sees : words.blind);
+      made.append(cell);
+    });
+    made.append(el("td", { class: "position" }, `+${positions[at]}`));
+    made.addEventListener("click", () => pick(at === chosen ? null : data.nodes[at].path));
+    return made;
+  });
+  return el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": words.mask },
+    el("table", {}, el("thead", {}, head), el("tbody", {}, ...rows)));
+}
+
+function metersOf(data) {
+  const top = Math.max(...data.meters.map((meter) => meter.value));
+  const list = el("dl", { class: "meters" });
+  for (const meter of data.meters) {
+    const bar = el("span", { class: `bar ${meter.look}` });
+    bar.style.setProperty("--share", String(meter.value / top));
+    list.append(el("div", { class: "meter" },
+      el("dt", {}, meter.label), el("dd", {}, el("span", { class: "track" }, bar), el("b", {}, meter.shown))));
+  }
+  return el("section", { class: "worth", "aria-label": data.words.tokens }, el("h3", {}, data.words.tokens), list);
+}

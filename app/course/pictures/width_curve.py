@@ -1,0 +1,198 @@
+"""T(n)/T(1): what a pass over n tokens costs in plain passes, on recorded and modelled machines, and measured here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from math import log10
+from typing import TYPE_CHECKING
+
+import streamlit as st
+from pydantic import Field, field_validator
+
+from ...text import plain
+from .. import measuring
+from ..facts.machines import profile
+from ..lesson import Strict
+from ..words import Words
+from . import Place
+
+if TYPE_CHECKING:
+    from ...charts import Chart
+
+WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+WAIT_S = 0.5
+
+
+class With(Strict):
+    """`machines`: profiles of assets/profiles by their names, each with what it is called; `start`: the number of
+    tokens that is marked at first; `measure`: whether this machine can be measured too."""
+
+    machines: dict[str, str] = Field(min_length=1, max_length=4)
+    start: int = 8
+    measure: bool = False
+
+    @field_validator("machines")
+    @classmethod
+    def there(cls, given: dict[str, str]) -> dict[str, str]:
+        """Whether there are such profiles."""
+        for machine in given:
+            profile(machine)
+        return given
+
+    @field_validator("start")
+    @classmethod
+    def offered(cls, given: int) -> int:
+        """Whether it is one of the slider's."""
+        if given not in WIDTHS:
+            raise ValueError(f"the first number of tokens is one of {', '.join(map(str, WIDTHS))}")
+        return given
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A machine's curve: its name, where it comes from, T(n)/T(1) by n."""
+
+    name: str
+    provenance: str
+    ratios: Mapping[int, float]
+
+
+def draw(given: With, at: Place) -> None:
+    """Draw the curves, the number of tokens that is marked, and the button that measures this machine."""
+
+    @st.fragment
+    def show() -> None:
+        from ...charts.draw import draw as draw_chart  # plotly takes a while to import
+
+        marked = st.select_slider(at.words("width-curve.tokens"), WIDTHS, given.start, key=at.key("tokens"))
+        lines = recorded(given)
+        if given.measure:
+            found = measuring.here()
+            if st.button(
+                at.words("width-curve.measure"),
+                icon=":material/speed:",
+                disabled=found.active,
+                key=at.key("measure"),
+                help=at.words("width-curve.measure_help"),
+            ):
+                found.begin()
+            _wait(found, at.words)
+            lines = lines[:3] + measured(found, at.words)
+        st.html(table(lines, marked, at.words))
+        draw_chart(chart(lines, marked, at.words), at.key("chart"))
+
+    show()
+
+
+def _wait(found: measuring.Measuring, words: Words) -> None:
+    """One sentence while this machine is measured, or where it could not be."""
+
+    @st.fragment(run_every=WAIT_S if found.active else None)
+    def wait() -> None:
+        if found.state == "failed":
+            st.warning(plain(found.error) or words("width-curve.failed"), icon=":material/error:")
+        elif found.active:
+            st.info(words(f"width-curve.{found.state}", ahead=found.ahead), icon=":material/hourglass_top:")
+            st.session_state["width-curve-waited"] = True
+        elif st.session_state.pop("width-curve-waited", False):
+            st.rerun()
+
+    wait()
+
+
+def recorded(given: With) -> list[Line]:
+    """The curves of the profiles."""
+    lines = []
+    for machine, name in given.machines.items():
+        found = profile(machine)
+        costs = found.costs()
+        lines.append(Line(name, found.provenance, {width: costs.ratio(width) for width in WIDTHS}))
+    return lines
+
+
+def measured(found: measuring.Measuring, words: Words) -> list[Line]:
+    """This machine's curve, once it was measured."""
+    if found.curve is None:
+        return []
+    curve = found.curve
+    told = words("width-curve.here", model=curve.model, machine=curve.machine, time=curve.date[11:16])
+    first = curve.at(1)
+    return [Line(words("width-curve.this"), told, {width: curve.at(width) / first for width in WIDTHS})]
+
+
+def table(lines: list[Line], tokens: int, words: Words) -> str:
+    """The marked number of tokens on each machine."""
+    rows = "".join(
+        f"<tr><th scope='row'>{escape(line.name)}</th><td>{line.ratios[tokens]:.2f}×</td>"
+        f"<td>{tokens / line.ratios[tokens]:.1f}×</td></tr>"
+        for line in lines
+    )
+    heads = "".join(
+        f"<th scope='col'>{escape(words(f'width-curve.{key}', tokens=tokens))}</th>"
+        for key in ("machine", "cost", "at_best")
+    )
+    return (
+        "<style>.width-table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
+        ".width-table :is(th,td){text-align:left;padding:.25rem 1.25rem .25rem 0;font-weight:400;"
+        "border-bottom:1px solid color-mix(in srgb,currentColor 25%,transparent)}"
+        ".width-table td{font-weight:650}</style>"
+        f"<table class='width-table'><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+    )
+
+
+def chart(lines: list[Line], tokens: int, words: Words) -> Chart:
+    """The curves between the two wrong beliefs: one pass whatever the width, and as many passes as tokens."""
+    import plotly.graph_objects as go
+
+    from ...charts import Chart
+    from ...charts.palette import look
+
+    figure = go.Figure()
+    beliefs = {"all": [float(width) for width in WIDTHS], "one": [1.0 for _ in WIDTHS]}
+    for name, belief in beliefs.items():
+        figure.add_scatter(
+            x=WIDTHS,
+            y=belief,
+            name=words(f"width-curve.{name}"),
+            mode="lines",
+            line={"color": "#7b8494", "width": 2, "dash": "dot" if name == "all" else "dash"},
+            hoverinfo="skip",
+        )
+    for number, line in enumerate(lines, 1):
+        style = look(number)
+        figure.add_scatter(
+            x=list(line.ratios),
+            y=list(line.ratios.values()),
+            name=line.name,
+            mode="lines+markers",
+            line={"color": style.colour, "width": 3, "dash": style.dash},
+            marker={"symbol": style.symbol, "size": 8},
+            hovertemplate="n = %{x}: %{y:.2f}×<extra>" + escape(line.name) + "</extra>",
+        )
+    figure.add_vline(x=tokens, line={"color": "#a0629a", "width": 2, "dash": "solid"})
+    figure.update_layout(
+        height=400,
+        margin={"l": 8, "r": 8, "t": 8, "b": 110},
+        legend={"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "x": 0, "title": ""},
+        xaxis={
+            "title": words("width-curve.x"), "type": "log", "range": [-0.03, log10(WIDTHS[-1]) + 0.03],
+            "tickvals": [1, 2, 4, 8, 16, 32, 64, 128, 256], "zeroline": False,
+        },
+        yaxis={
+            "title": words("width-curve.y"), "type": "log", "range": [-0.06, log10(40)],
+            "tickvals": [1, 2, 4, 8, 16, 32], "zeroline": False,
+        },
+        hovermode="closest",
+        dragmode=False,
+    )  # fmt: skip
+    said = "; ".join(
+        f"{line.name}: " + ", ".join(f"{width} {line.ratios[width]:.2f}" for width in (8, 64, 256)) for line in lines
+    )
+    return Chart(
+        figure,
+        words("width-curve.title"),
+        plain("   |   ".join(dict.fromkeys(line.provenance for line in lines))),
+        words("width-curve.alt", said=said),
+    )

@@ -1,0 +1,223 @@
+"""Every set-up for a kind of text on one plane: how fast, and at how much more arithmetic; the learner places theirs."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+import plotly.graph_objects as go
+import streamlit as st
+from pydantic import Field, field_validator
+
+from ...charts.chart import Chart
+from ...charts.draw import draw as draw_chart
+from ...charts.palette import look
+from ...compare.lanes import Lane, encode
+from .. import measured
+from ..facts.designs import CHAINS, GAMMA, LOOKUP_LENGTH, MOST, Design, design, designs, within
+from ..lesson import Strict
+from ..words import Words
+from . import Place
+
+HERE = "#a0629a"
+OFFERED = 2.0  # arithmetic beyond which the axis is cut off for nobody
+
+
+class With(Strict):
+    """`text`: the kind of text at first; `limit`: how much more arithmetic is allowed (0.5: half as much again)."""
+
+    text: str
+    limit: float = Field(0.5, gt=0.0, le=20.0)
+    tell: bool = False
+
+    @field_validator("text")
+    @classmethod
+    def there(cls, given: str) -> str:
+        """Whether anything was measured on it."""
+        known = measured.figures().cells
+        if given not in known:
+            raise ValueError(f"nothing was measured on “{given}”; there are {', '.join(known)}")
+        return given
+
+
+def draw(given: With, at: Place) -> None:
+    """Draw the plane; with choices, unless it is only to be looked at."""
+    if given.tell:
+        draw_chart(plane(given.text, None, given.limit, at.words), at.key("plane"))
+        return
+
+    @st.fragment
+    def show() -> None:
+        found = measured.figures()
+        first, second, third = st.columns(3, gap="medium", vertical_alignment="bottom")
+        with first:
+            texts = list(found.cells)
+            text = st.selectbox(
+                at.words("workshop.text"),
+                texts,
+                texts.index(given.text),
+                format_func=lambda name: measured.name("text", name, at.words),
+                key=at.key("text"),
+            )
+        lanes = list(dict.fromkeys(each.lane for each in designs(text)))
+        with second:
+            lane = st.selectbox(
+                at.words("workshop.lane"),
+                lanes,
+                format_func=lambda name: measured.name("lane", name, at.words),
+                key=at.key("lane"),
+            )
+        with third:
+            gamma = st.slider(
+                at.words("workshop.gamma"),
+                1,
+                MOST,
+                GAMMA,
+                disabled=lane not in CHAINS,
+                help=at.words("workshop.gamma_help"),
+                key=at.key("gamma"),
+            )
+        mine = design(text, lane, gamma)
+        draw_chart(plane(text, mine, given.limit, at.words), at.key("plane"))
+        st.markdown(verdict(mine, within(text, given.limit), given.limit, at.words))
+        st.link_button(
+            at.words("workshop.race"), f"/compare?{race(text, mine, given.limit)}", icon=":material/flag:"
+        )
+        st.caption(at.words("workshop.race_about"))
+
+    show()
+
+
+def verdict(mine: Design, best: Design, limit: float, words: Words) -> str:
+    """What the learner's set-up comes to, and whether the limit holds."""
+    if mine.least > 1.0 + limit:
+        said = "over"
+    elif mine.most > 1.0 + limit:
+        said = "unsure"
+    elif mine.speed >= best.speed:
+        said = "best"
+    else:
+        said = "within"
+    how = words("workshop.how_modelled" if mine.modelled else "workshop.how_measured")
+    if mine.lane == "plain":
+        how = words("workshop.how_plain")
+    told = words("workshop.yours", speed=mine.speed, how=how, work=work(mine, words))
+    return f"{told} {words(f'workshop.{said}', limit=f'{limit:.0%}')}"
+
+
+def work(shown: Design, words: Words) -> str:
+    """Its arithmetic in words: a factor, or bounds."""
+    if shown.most - shown.least < 0.005:
+        return words("workshop.work", work=shown.most)
+    return words("workshop.work_between", least=shown.least, most=shown.most)
+
+
+def race(text: str, mine: Design, limit: float) -> str:
+    """The address of a comparison: the learner's set-up, the fastest within the limit, and the fastest of all."""
+    rivals = [mine, within(text, limit), within(text, float("inf"))]
+    lanes = dict.fromkeys(encode(as_lane(each)) for each in rivals if each.lane != "plain")
+    return urlencode([("lane", lane) for lane in lanes])
+
+
+def as_lane(shown: Design) -> Lane:
+    """A set-up as the comparison knows it."""
+    if shown.lane == "draft-model, larger":
+        return Lane(proposer="draft-model", gamma=shown.gamma, options={"draft": "larger"})
+    if shown.lane == "early-exit":
+        layer = measured.figures().exit_layer
+        return Lane(proposer="early-exit", gamma=shown.gamma, options={"layer": layer})
+    if shown.lane == "prompt-lookup":
+        return Lane(proposer="prompt-lookup", gamma=LOOKUP_LENGTH)
+    return Lane(proposer=shown.lane, gamma=shown.gamma or GAMMA)
+
+
+def plane(text: str, mine: Design | None, limit: float, words: Words) -> Chart:
+    """Speed over arithmetic: chains as lines over γ, the rest as points, the limit as a wall."""
+    found = designs(text)
+    figure = go.Figure()
+    lanes = list(dict.fromkeys(each.lane for each in found))
+    right = max(each.most for each in found) * 1.25
+    for number, lane in enumerate(lanes):
+        own = [each for each in found if each.lane == lane]
+        style, name = look(number), measured.name("lane", lane, words)
+        chain = len(own) > 1
+        labels = [words("workshop.at_gamma", name=name, gamma=each.gamma) if chain else name for each in own]
+        figure.add_scatter(
+            name=name,
+            x=[(each.least * each.most) ** 0.5 for each in own],
+            y=[each.speed for each in own],
+            error_x={
+                "type": "data",
+                "symmetric": False,
+                "array": [each.most - (each.least * each.most) ** 0.5 for each in own],
+                "arrayminus": [(each.least * each.most) ** 0.5 - each.least for each in own],
+                "thickness": 2,
+                "width": 6,
+                "color": style.colour,
+                "visible": any(each.most - each.least > 0.005 for each in own),
+            },
+            mode="lines+markers" if chain else "markers",
+            line={"color": style.colour, "width": 2, "dash": style.dash},
+            marker={"symbol": _symbol(number), "size": 9 if chain else 15, "color": style.colour},
+            customdata=[[label, work(each, words)] for label, each in zip(labels, own, strict=True)],
+            hovertemplate="%{customdata[0]}: %{y:.2f}×<br>%{customdata[1]}<extra></extra>",
+        )
+    if mine is not None:
+        figure.add_scatter(
+            name=words("workshop.mine"),
+            x=[(mine.least * mine.most) ** 0.5],
+            y=[mine.speed],
+            mode="markers",
+            marker={"symbol": "circle-open", "size": 30, "color": HERE, "line": {"width": 4, "color": HERE}},
+            hoverinfo="skip",
+        )
+    wall = 1.0 + limit
+    figure.add_vline(x=wall, line={"color": "#d0742f", "width": 3})
+    figure.add_vrect(x0=wall, x1=right, fillcolor="#d0742f", opacity=0.1, line_width=0, layer="below")
+    figure.add_hline(y=1.0, line={"color": "#7b8494", "width": 1.5, "dash": "dot"})
+    highest = max(each.speed for each in found)
+    figure.add_annotation(
+        x=0.99, xref="paper", xanchor="right", y=0.995, yref="paper", yanchor="top",
+        text=words("workshop.wall", limit=f"{limit:.0%}"), showarrow=False, font={"size": 13},
+    )  # fmt: skip
+    figure.update_layout(
+        height=450,
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        legend={"orientation": "h", "y": -0.18, "yanchor": "top", "x": 0, "title": ""},
+        xaxis={
+            "title": words("workshop.x"),
+            "type": "log",
+            "range": [-0.02, _log10(right)],
+            "tickvals": [1, 1.5, 2, 3, 5, 8, 12, 20],
+            "ticktext": [f"{value:g}×" for value in (1, 1.5, 2, 3, 5, 8, 12, 20)],
+            "zeroline": False,
+        },
+        yaxis={"title": words("workshop.y"), "range": [0, highest * 1.15], "zeroline": False},
+        hovermode="closest",
+        dragmode=False,
+    )
+    name = measured.name("text", text, words)
+    best = within(text, limit)
+    listed = "; ".join(
+        words("workshop.alt_one", name=measured.name("lane", each.lane, words), speed=each.speed, work=work(each, words))
+        for each in found
+        if each.gamma in (0, GAMMA)
+    )  # fmt: skip
+    del best
+    return Chart(
+        figure,
+        words("workshop.title", text=name),
+        words("workshop.provenance", source=measured.source(words)),
+        words("workshop.alt", text=name, listed=listed, gamma=GAMMA),
+    )
+
+
+def _symbol(number: int) -> str:
+    """A symbol for each lane, of which there are more than looks."""
+    symbols = ("circle", "square", "diamond", "triangle-up", "x", "star", "hexagon", "pentagon", "cross")
+    return symbols[number % len(symbols)]
+
+
+def _log10(value: float) -> float:
+    from math import log10
+
+    return log10(value)

@@ -1,0 +1,115 @@
+"""The prediction of a lesson: asked for, locked in, and kept on screen beside what came out.
+
+What it is about is not sent to the browser before it is locked in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from .. import presenter
+from ..text import plain
+from . import progress
+from .lesson import Lesson, Section
+from .words import Words
+
+
+def ask(lesson: Lesson, mine: progress.Progress, words: Words, go: Callable[[str], None]) -> None:
+    """The question, or what was answered; `go` opens the next step once it is locked in."""
+    front = lesson.front.predict
+    section = lesson.sections["predict"]
+    if mine.predict is not None:
+        strip(lesson, mine, words)
+        return
+    key = f"course-{lesson.id}-prediction"
+    if front.kind == "number":
+        st.slider(words("steps.your_number"), front.low, front.high, value=None, step=front.step, key=key)
+    elif front.kind == "several":
+        st.pills(
+            words("steps.your_choices"),
+            list(section.items),
+            selection_mode="multi",
+            format_func=lambda name: section.items[name].text,
+            key=key,
+        )
+    else:
+        options(words("steps.your_prediction"), section, key)
+    given = st.session_state.get(key)
+    with st.container(horizontal=True):
+        st.button(
+            words("steps.lock"),
+            icon=":material/lock:",
+            type="primary",
+            disabled=given is None or given == [],
+            on_click=_lock,
+            args=(lesson, mine, key, go),
+            key="course-lock",
+            help=words("steps.lock_help"),
+        )
+        if presenter.presenting():
+            st.button(
+                words("steps.reveal"), shortcut="P", on_click=_reveal, args=(mine, go), key="course-reveal"
+            )
+
+
+def _lock(lesson: Lesson, mine: progress.Progress, key: str, go: Callable[[str], None]) -> None:
+    given = st.session_state.get(key)
+    if given is None or mine.predict is not None:
+        return
+    mine.predict = progress.answer(given, _is_right(lesson, given))
+    go("watch")
+
+
+def _reveal(mine: progress.Progress, go: Callable[[str], None]) -> None:
+    """A teacher goes on without a prediction of their own: the class has made theirs aloud."""
+    if mine.predict is None:
+        mine.predict = progress.answer(None, None)
+    go("watch")
+
+
+def _is_right(lesson: Lesson, given: progress.Given) -> bool:
+    if isinstance(given, list):
+        return frozenset(given) == lesson.right["predict"]
+    if isinstance(given, str):
+        return given in lesson.right["predict"]
+    assert lesson.answer is not None
+    return abs(given - lesson.answer) <= lesson.front.predict.tolerance * abs(lesson.answer)
+
+
+def strip(lesson: Lesson, mine: progress.Progress, words: Words, *, open_end: bool = False) -> None:
+    """What was predicted, on every later screen; beside what came out, unless that is to be seen first."""
+    found = mine.predict
+    if found is None:
+        return
+    said = words("steps.no_prediction") if found.given is None else plain(_told(lesson, found.given))
+    parts = [words("steps.you_said", said=said)]
+    if not open_end:
+        parts.append(words("steps.it_was", was=plain(outcome(lesson))))
+    mark = {True: ":green[✓]", False: "✗", None: ""}[found.right] if not open_end else ""
+    st.markdown(" · ".join([*parts, mark]) if mark else " · ".join(parts))
+
+
+def _told(lesson: Lesson, given: progress.Given) -> str:
+    if isinstance(given, float | int):
+        return f"{given:g}"
+    items = lesson.sections["predict"].items
+    keys = given if isinstance(given, list) else [given]
+    return ", ".join(items[key].text for key in keys if key in items)
+
+
+def outcome(lesson: Lesson) -> str:
+    """What the prediction should have been."""
+    if lesson.answer is not None:
+        return f"{lesson.answer:.3g}"
+    items = lesson.sections["predict"].items
+    return ", ".join(items[key].text for key in items if key in lesson.right["predict"])
+
+
+def options(label: str, section: Section, key: str) -> str | None:
+    """One of a section's options, none chosen at first."""
+    picked: str | None = st.radio(
+        label, list(section.items), index=None, format_func=lambda name: section.items[name].text, key=key
+    )
+    return picked

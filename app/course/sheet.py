@@ -1,0 +1,77 @@
+"""Sheets to print: for each lesson a page with its question, its picture and the answer key, from the same files."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ..text import plain
+from . import pictures, prediction, reading
+from .lesson import Lesson
+from .overview import Listed, open_lesson
+from .pictures import Place
+from .words import Words
+
+MOST = 24  # lessons on one page
+
+PRINT = """<style>
+.st-key-sheets [class*="st-key-sheet-"] { break-after: page; border-top: 1px solid currentColor; padding-top: 1rem; }
+@media print {
+  header, [data-testid="stSidebar"], .st-key-sheet_desk { display: none !important; }
+  html, body, #root, .stApp, [data-testid="stAppViewContainer"], [data-testid="stMain"], .stMain {
+    position: static !important; overflow: visible !important; height: auto !important; display: block !important;
+  }
+  [data-testid="stMainBlockContainer"] { padding: 0 !important; max-width: none !important; }
+  .st-key-sheets [class*="st-key-sheet-"] { border-top: 0; max-height: 100vh; overflow: hidden; }
+  .st-key-sheets [class*="st-key-key-"] { break-inside: avoid; }
+}
+</style>"""
+
+
+def draw(lessons: list[Listed], language: str, words: Words) -> None:
+    """The sheets of these lessons; one that has a mistake is left out, its page names it."""
+    st.html(PRINT)
+    with st.container(key="sheet_desk"):
+        st.title(words("teaching.sheet"), anchor=False)
+        st.markdown(words("teaching.sheet_about"))
+        key = st.toggle(words("teaching.sheet_key"), value=True, key="sheet-with-key")
+        st.button(
+            words("teaching.sheet_back"), on_click=leave, icon=":material/arrow_back:", key="sheet-back"
+        )
+    with st.container(key="sheets"):
+        for each in lessons[:MOST]:
+            lesson, _ = reading.read(language, each.id)
+            if lesson is not None:
+                with st.container(key=f"sheet-{each.id}"):
+                    _one(lesson, key, words)
+
+
+def leave() -> None:
+    """Back to the course."""
+    st.query_params.pop("sheet", None)
+    open_lesson(None)
+
+
+def _one(lesson: Lesson, with_key: bool, words: Words) -> None:
+    st.subheader(
+        f"{words('course.lesson', number=lesson.number)} · {plain(lesson.front.title)}", anchor=False
+    )
+    st.markdown(f"**{lesson.sections['hook'].prose}**")
+    st.markdown(lesson.sections["predict"].prose)
+    _options(lesson, "predict")
+    st.markdown(f"{words('teaching.sheet_note')} ______________________")
+    pictures.draw(lesson.front.watch, Place(lesson, "sheet", words))
+    st.markdown(f"**{words('teaching.sheet_question')}** {lesson.sections['check'].prose}")
+    _options(lesson, "check")
+    if with_key:
+        with st.container(border=True, key=f"key-{lesson.id}"):
+            st.markdown(f"**{words('teaching.sheet_answers')}** {plain(prediction.outcome(lesson))}")
+            for at in ("predict", "check"):
+                for key in sorted(lesson.right[at]):
+                    item = lesson.sections[at].items[key]
+                    st.markdown(f"{plain(item.text)} {item.note}" if at == "check" else item.note)
+
+
+def _options(lesson: Lesson, at: str) -> None:
+    rows = [f"☐ {plain(item.text)}" for item in lesson.sections[at].items.values()]
+    if rows:
+        st.markdown("  \n".join(rows))

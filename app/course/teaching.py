@@ -1,0 +1,103 @@
+"""The teacher's link: which lessons in which order, which parts stay out, and whether it opens as a presentation.
+
+`?order=race,coin&hide=rail,code&present=1`. Hiding is no protection: anyone can change a link.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from .. import presenter
+from .lesson import STEPS
+from .words import Words
+
+MAY_HIDE = (
+    "change",
+    "explain",
+    "code",
+    "check",
+    "lab",
+)  # steps; without predict and watch there is no lesson
+PARTS = ("rail", *MAY_HIDE, "home")
+
+
+def hidden() -> set[str]:
+    """What the address hides; a presentation has no rail."""
+    named = set(st.query_params.get("hide", "").replace(" ", "").split(","))
+    return (named & set(PARTS)) | ({"rail", "home"} if presenter.presenting() else set())
+
+
+def steps() -> tuple[str, ...]:
+    """The steps of a lesson that are left."""
+    away = hidden()
+    return tuple(step for step in STEPS if step not in away)
+
+
+def problems(words: Words) -> list[str]:
+    """A sentence for what a link wants hidden and the course does not have."""
+    named = set(filter(None, st.query_params.get("hide", "").replace(" ", "").split(",")))
+    strange = sorted(named - set(PARTS))
+    return [words("teaching.strange", name=strange[0][:40], parts=", ".join(PARTS))] if strange else []
+
+
+def dress(words: Words) -> None:
+    """A presentation: large type, nothing of the frame, and the way out."""
+    with st.container(key="presenter"):
+        if not presenter.presenting():
+            return
+        css = f"html {{ font-size: {presenter.LARGE_REM}px !important; }}\n{presenter.CHROME}"
+        st.html(f"<style>{css}</style>")
+        st.button(
+            words("teaching.leave"),
+            key="leave",
+            icon=":material/close_fullscreen:",
+            shortcut="Escape",
+            on_click=presenter.leave,
+            type="tertiary",
+            help=words("teaching.leave_help"),
+        )
+
+
+def builder(titles: dict[str, str], words: Words) -> None:
+    """Choose lessons, what stays out and how it opens; the link that does it."""
+    with st.expander(words("teaching.title"), icon=":material/co_present:"):
+
+        @st.fragment
+        def show() -> None:
+            st.markdown(words("teaching.about"))
+            order = st.multiselect(
+                words("teaching.order"),
+                list(titles),
+                format_func=titles.__getitem__,
+                placeholder=words("teaching.all"),
+                key="teach-order",
+            )
+            away = st.pills(
+                words("teaching.hide"),
+                list(PARTS),
+                selection_mode="multi",
+                format_func=lambda part: words(f"teaching.part_{part}"),
+                key="teach-hide",
+            )
+            present = st.toggle(words("teaching.present"), key="teach-present")
+            st.code(link(order, away, present), language=None, wrap_lines=True)
+            st.caption(words("teaching.open"))
+
+        show()
+
+
+def link(order: list[str], away: list[str], present: bool) -> str:
+    """The address of the course in that order, without those parts."""
+    query = {}
+    if language := st.query_params.get("lang"):
+        query["lang"] = language
+    if order:
+        query |= {"order": ",".join(order), "lesson": order[0]}
+    if away:
+        query["hide"] = ",".join(part for part in PARTS if part in away)
+    if present:
+        query["present"] = "1"
+    address = (st.context.url or "").split("?")[0].rstrip("/")
+    return f"{address}{'?' if query else ''}{urlencode(query, safe=',')}"

@@ -1,0 +1,35 @@
+"""The app as `python -m app` serves it, which also writes down when each round was committed.
+
+    python -m benchmarks.page_server FILE
+
+A line of FILE is the time of day in seconds, the lane and the round. A browser's `Date.now()` on the same machine reads
+the same clock, so that `benchmarks.page` can tell how long a round takes to the screen.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from app.__main__ import main
+from app.run import Run
+from specdec_core.events import Event, Step
+
+
+def note_commits(file: Path) -> None:
+    """From now on every step that a run hears of is written to `file`, with the time at which the decoder told it."""
+    hear = Run.hear
+    out = file.open("w", buffering=1, encoding="ascii")
+
+    def noting(run: Run, event: Event) -> None:
+        if isinstance(event, Step):
+            out.write(f"{time.time():.6f} {event.lane} {event.round}\n")
+        hear(run, event)
+
+    Run.hear = noting  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    note_commits(Path(sys.argv.pop(1)))
+    main()
