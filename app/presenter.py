@@ -18,6 +18,11 @@ BESIDE = {
     "compare": DESK - {"prompt"},
 }  # what stands in a column beside the prompt
 
+# What Streamlit says by colour alone gets a sign.
+SIGNS = """
+[data-variant="pills"][data-selected="true"]::before,
+[data-variant="segmented_control"][data-selected="true"]::before { content: "✓" / ""; margin-right: 0.3em; }
+"""
 CHROME = """
 header[data-testid="stHeader"], [data-testid="stSidebar"], [data-testid="stToolbar"], [data-testid="stDecoration"],
 [data-testid="stStatusWidget"], [data-testid="stSidebarCollapsedControl"] { display: none !important; }
@@ -64,13 +69,12 @@ def dress(page: str) -> None:
     rules += [".st-key-desk"] if away >= DESK else []
     head = f'[data-testid="stHorizontalBlock"]:has(.st-key-{box("title")})'
     rules += [head] if {"title", "link"} <= away else []
-    css = f"{', '.join(sorted(rules))} {{ display: none !important; }}" if rules else ""
+    css = SIGNS + (f"{', '.join(sorted(rules))} {{ display: none !important; }}" if rules else "")
     if presenting():
         css += f"\nhtml {{ font-size: {LARGE_REM}px !important; }}\n{CHROME}"
-    # One place on the page, filled or not: were it there only at times, all that follows would be drawn anew.
+    # One place on the page, whatever is in it: were it there only at times, all that follows would be drawn anew.
     with st.container(key="presenter"):
-        if css:
-            st.html(f"<style>{css}</style>")
+        st.html(f"<style>{css}</style>")
         if presenting():
             st.button(
                 "Leave",

@@ -129,7 +129,8 @@ def measure_run(browser: Browser, url: str, commits: Path) -> dict[str, float]:
     page.get_by_text("Target passes saved").wait_for(timeout=120_000)
     seen = page.evaluate("window.__seen")
     page.context.close()
-    updates = sorted({when / 1000 for *_, when in seen["rounds"]})  # rounds of one frame came at the same time
+    # Rounds of one frame came at the same time.
+    updates = sorted({when / 1000 for *_, when in seen["rounds"]})
     duration = updates[-1] - updates[0]
     lags = _lags(commits.read_text().splitlines()[before:], seen["rounds"])
     return {

@@ -56,9 +56,7 @@ def replant(trace: Trace, choices: Iterable[Choice]) -> list[Replanted]:
         if row.nodes.token:
             ahead = [token for later in trace.rounds[at:] for token in later.committed.token]
             path, decided = _walk(tree, _guesses(row), ahead)
-            found.append(
-                Replanted(row.index, path, min(len(path) + 1, len(ahead)), decided, len(row.committed.token))
-            )
+            found.append(Replanted(row.index, path, len(path) + 1, decided, len(row.committed.token)))
     return found
 
 
@@ -83,7 +81,7 @@ def _guesses(row: Round) -> dict[tuple[int, int], int]:
 def _walk(tree: set[Choice], guesses: dict[tuple[int, int], int], ahead: list[int]) -> tuple[Choice, bool]:
     """How far the tree agrees with the text that came, and whether that is certain."""
     path: Choice = ()
-    for level, token in enumerate(ahead):
+    for level, token in enumerate(ahead[:-1]):  # the last token is the target's own, whatever was guessed
         ranks = [choice[-1] for choice in tree if choice[:-1] == path]
         right = next((rank for (at, rank), guess in guesses.items() if at == level and guess == token), None)
         if right is None:

@@ -26,7 +26,7 @@ presenter.dress("compare")
 editor.start("compare")
 form.take()
 
-head, words = st.columns([6, 1], vertical_alignment="center")
+head, words = st.columns([5, 1.25], vertical_alignment="center")
 with head, st.container(key=presenter.box("title")):
     st.title("Compare", anchor=False, width="content")
     st.markdown("The same prompt, the same seed, the same machine: let ways of guessing race each other.")

@@ -40,7 +40,7 @@ def warm_up() -> None:
         st.badge("Models warming up; Run waits for them", icon=":material/hourglass_top:", color="gray")
 
 
-head, words = st.columns([6, 1], vertical_alignment="center")
+head, words = st.columns([5, 1.25], vertical_alignment="center")
 with head, st.container(key=presenter.box("title")):
     with st.container(horizontal=True, vertical_alignment="center"):
         opening.head()

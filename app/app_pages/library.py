@@ -28,7 +28,7 @@ named = listed("run")[:SHOWN]
 found = [(key, entries.open_one(key, me, library)) for key in named]
 shown = [entry for _, entry in found if entry is not None]
 private = [entry for entry in shown if entries.is_mine(entry)]
-head, words = st.columns([6, 1], vertical_alignment="center")
+head, words = st.columns([5, 1.25], vertical_alignment="center")
 with head, st.container(key=presenter.box("title")):
     st.title("Library", anchor=False)
     st.markdown(

@@ -179,7 +179,7 @@ STYLE = """
 .sd-table{border-collapse:separate;border-spacing:0;width:100%;font-variant-numeric:tabular-nums;font-size:.95rem}
 .sd-table th,.sd-table td{padding:.5rem .75rem;text-align:left;vertical-align:top;
 border-bottom:1px solid color-mix(in srgb,currentColor 16%,transparent);min-width:8.5rem}
-.sd-table thead th{vertical-align:bottom;font-weight:600}
+.sd-table thead th{font-weight:600}
 .sd-table thead th span{overflow-wrap:anywhere}
 .sd-table thead th>span:last-child{display:block;margin-top:.35rem;font-size:.875rem;line-height:1.3}
 .sd-table tbody th,.sd-table thead th:first-child{font-weight:600;position:sticky;left:0;z-index:1;

@@ -71,8 +71,8 @@ class Front(Strict):
     heard: list[Heard] = Field(min_length=1, max_length=4)
     beside: list[Heard] = Field([], max_length=4)
     """Where others looked closer; told with the answer."""
-    given: dict[str, Any] = {}
-    facts: dict[str, Expression] = {}
+    given: dict[str, Any] = Field({})
+    facts: dict[str, Expression] = Field({})
     verdict: Verdict
     picture: Picture | None = None
     chart: Figure | None = None

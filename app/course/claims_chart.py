@@ -13,67 +13,24 @@ from ..charts.panels import broken
 from .claims import Drawn, Figure
 from .lesson import Item
 
+NOTHING = 1e-9  # what rounding leaves of a zero
+
 
 def chart(figure: Figure, drawn: Drawn, texts: Mapping[str, Item], provenance: str) -> Chart:
     """The chart, its title what to look at."""
-    spoken = [_named(value, texts) for value in drawn.across]
-    form = ".0%" if figure.share else ".3g"
-    found = go.Figure()
-    for at, (key, values) in enumerate(drawn.series.items(), 1):
-        hover = f"{escape(texts[key].text)}: %{{y:{form}}}<extra>%{{x}}</extra>"
-        if figure.kind == "bars":
-            found.add_bar(
-                name=escape(texts[key].text),
-                x=[broken(name, 18, 3) for name in spoken],
-                y=values,
-                marker=fill(look(at).colour, look(at).pattern),
-                text=[format(value, form) for value in values],
-                textposition="outside",
-                cliponaxis=False,
-                hovertemplate=hover,
-            )
-        else:
-            found.add_scatter(
-                name=escape(texts[key].text),
-                x=drawn.across,
-                y=values,
-                mode="lines+markers",
-                line={"color": look(at).colour, "dash": look(at).dash, "width": 2},
-                marker={"color": look(at).colour, "symbol": look(at).symbol, "size": 9},
-                hovertemplate=hover,
-            )
-    if figure.level is not None and drawn.level is not None:
-        found.add_hline(
-            y=drawn.level,
-            line={"color": look(0).colour, "dash": "dot", "width": 2},
-            annotation={
-                "text": escape(texts["level"].text),
-                "font": {"size": 13},
-                "x": 1,
-                "xanchor": "right",
-                "yanchor": "bottom",
-            },
-        )
-    _lay_out(found, figure, drawn, texts)
+    names = [_named(value, texts) for value in drawn.across]
+    draw = _bars if figure.kind == "bars" else _lines
     told = " ".join(
         f"{texts[key].text}: "
-        + ", ".join(f"{name} {value:{form}}" for name, value in zip(spoken, values, strict=True))
+        + ", ".join(f"{name} {said(value, figure)}" for name, value in zip(names, values, strict=True))
         + "."
         for key, values in drawn.series.items()
     )
-    level = f" {texts['level'].text}: {drawn.level:{form}}." if drawn.level is not None else ""
-    return Chart(found, texts["title"].text, provenance, f"{texts['title'].text}. {told}{level}")
-
-
-def _lay_out(found: go.Figure, figure: Figure, drawn: Drawn, texts: Mapping[str, Item]) -> None:
-    values = [value for series in drawn.series.values() for value in series]
-    values += [] if drawn.level is None else [drawn.level]
-    top, bottom = max(values), min(0.0, min(values))
-    found.update_layout(
-        height=340,
-        margin={"l": 8, "r": 8, "t": 16, "b": 8},
-        barmode="group",
-        bargap=0.35,
+    if drawn.level is not None:
+        told += f" {texts['level'].text}: {said(drawn.level, figure)}."
+    made = draw(figure, drawn, texts, names)
+    made.update_layout(
+        margin={"l": 8, "r": 8, "t": 24, "b": 8},
         showlegend=len(drawn.series) > 1,
         legend={
             "orientation": "h",
@@ -85,26 +42,93 @@ def _lay_out(found: go.Figure, figure: Figure, drawn: Drawn, texts: Mapping[str,
         },
         hovermode="closest",
         dragmode=False,
-        xaxis={
-            "title": escape(texts["across"].text),
-            "zeroline": False,
-            "automargin": True,
-            "tickfont": {"size": 13},
-        },
-        yaxis={
-            "title": escape(texts["up"].text),
-            "range": [bottom * 1.08, top * 1.12 or 1.0],
-            "zeroline": False,
-            "automargin": True,
-            "tickfont": {"size": 13},
-        },
     )
-    if figure.share:
-        found.update_yaxes(tickformat=".0%")
-    if figure.kind == "bars":
-        found.update_xaxes(type="category")
-    else:
-        found.update_xaxes(tickvals=drawn.across if len(drawn.across) <= 12 else None)
+    made.update_xaxes(zeroline=False, automargin=True, tickfont={"size": 13})
+    made.update_yaxes(zeroline=False, automargin=True, tickfont={"size": 13})
+    return Chart(made, texts["title"].text, provenance, f"{texts['title'].text}. {told}")
+
+
+def said(value: float, figure: Figure) -> str:
+    """A value as it is written."""
+    return "0" if abs(value) < NOTHING else format(value, ".0%" if figure.share else ".3g")
+
+
+def _bars(figure: Figure, drawn: Drawn, texts: Mapping[str, Item], names: list[str]) -> go.Figure:
+    """Lying bars, the first on top: names stay legible on a phone."""
+    made = go.Figure()
+    for at, (key, values) in enumerate(drawn.series.items(), 1):
+        made.add_bar(
+            orientation="h",
+            name=escape(texts[key].text),
+            y=[broken(name, 20, 3) for name in names],
+            x=values,
+            marker=fill(look(at).colour, look(at).pattern),
+            text=[said(value, figure) for value in values],
+            textposition="outside",
+            textangle=0,
+            constraintext="none",
+            textfont={"size": 13},
+            cliponaxis=False,
+            hovertemplate=f"%{{y}}<br>{escape(texts[key].text)}: %{{text}}<extra></extra>",
+        )
+    top = max(max(values) for values in drawn.series.values())
+    if figure.level is not None and drawn.level is not None:
+        top = max(top, drawn.level)
+        made.add_vline(
+            x=drawn.level,
+            line={"color": look(0).colour, "dash": "dot", "width": 2},
+            annotation={"text": escape(texts["level"].text), "font": {"size": 13}, "yanchor": "bottom"},
+            annotation_position="top",
+        )
+    made.update_layout(height=96 + len(names) * (22 + 20 * len(drawn.series)), bargap=0.3, barmode="group")
+    made.update_xaxes(title=escape(texts["up"].text), range=[0.0, 1.18 * top or 1.0])
+    made.update_yaxes(title=escape(texts["across"].text), type="category", autorange="reversed")
+    return made
+
+
+def _lines(figure: Figure, drawn: Drawn, texts: Mapping[str, Item], _: list[str]) -> go.Figure:
+    made = go.Figure()
+    for at, (key, values) in enumerate(drawn.series.items(), 1):
+        made.add_scatter(
+            name=escape(texts[key].text),
+            x=drawn.across,
+            y=values,
+            mode="lines+markers",
+            line={"color": look(at).colour, "dash": look(at).dash, "width": 2},
+            marker={"color": look(at).colour, "symbol": look(at).symbol, "size": 9},
+            text=[said(value, figure) for value in values],
+            hovertemplate=f"{escape(texts[key].text)}: %{{text}}<extra>%{{x}}</extra>",
+        )
+    every = [value for values in drawn.series.values() for value in values]
+    if figure.level is not None and drawn.level is not None:
+        every.append(drawn.level)
+        left = _clear(drawn, 0) > _clear(drawn, -1)
+        made.add_hline(
+            y=drawn.level,
+            line={"color": look(0).colour, "dash": "dot", "width": 2},
+            annotation={
+                "text": escape(texts["level"].text),
+                "font": {"size": 13},
+                "x": 0 if left else 1,
+                "xanchor": "left" if left else "right",
+                "yanchor": "bottom",
+            },
+        )
+    made.update_layout(height=340)
+    ticks = drawn.across if len(drawn.across) <= 12 else None
+    made.update_xaxes(title=escape(texts["across"].text), tickvals=ticks)
+    made.update_yaxes(
+        title=escape(texts["up"].text),
+        range=[1.08 * min(0.0, *every), 1.12 * max(every) or 1.0],
+        tickformat=".0%" if figure.share else "",
+    )
+    return made
+
+
+def _clear(drawn: Drawn, end: int) -> float:
+    """How far the lines are from the level at one end, where its name has room."""
+    assert drawn.level is not None
+    return min(abs(values[end] - drawn.level) for values in drawn.series.values())
 
 
 def _named(value: object, texts: Mapping[str, Item]) -> str:

@@ -51,7 +51,7 @@ def draw(words: Words) -> None:
 
 def _card(claim: Claim, words: Words) -> None:
     st.markdown(f"### “{plain(claim.front.claim)}”")
-    st.markdown(words("claims.heard") + " " + " · ".join(map(_source, claim.front.heard)))
+    st.markdown("  \n".join([words("claims.heard"), *map(_source, claim.front.heard)]))
     mine = progress.here().claims.get(claim.id)
     if mine is None:
         st.markdown(words("claims.ask"))
@@ -70,7 +70,7 @@ def _card(claim: Claim, words: Words) -> None:
     st.markdown(f"**{words('claims.demonstration')}** {claim.sections['demonstration'].prose}")
     _demonstration(claim, words)
     if claim.front.beside:
-        st.markdown(words("claims.beside") + " " + " · ".join(map(_source, claim.front.beside)))
+        st.markdown("  \n".join([words("claims.beside"), *map(_source, claim.front.beside)]))
 
 
 def _source(heard: claims.Heard) -> str:
@@ -110,7 +110,7 @@ def provenance(figure: claims.Figure, words: Words) -> str:
     if figure.label == "recorded":
         example = recorded.find(figure.of or "")
         assert example is not None
-        return words("claims.recorded", machine=example.machine, date=example.recorded)
+        return words("claims.recorded", machine=example.machine, date=example.recorded[:10])
     if figure.label == "modelled" and figure.of is not None:
         return claims.profile(figure.of).provenance + " · " + words("claims.modelled_pair")
     return words(f"claims.{figure.label}")

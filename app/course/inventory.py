@@ -32,10 +32,10 @@ WHEN: tuple[When, ...] = ("before", "after")
 class Front(Strict):
     """The front matter: for each question a condition for each option, and which wrong ones are its misconception."""
 
-    given: dict[str, Any] = {}
-    facts: dict[str, Expression] = {}
+    given: dict[str, Any] = Field({})
+    facts: dict[str, Expression] = Field({})
     right: dict[Misconception, dict[Name, Expression]] = Field(min_length=1)
-    mistakes: dict[Misconception, list[Name]] = {}
+    mistakes: dict[Misconception, list[Name]] = Field({})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What was measured of the bundled models when they were made: assets/models/measurements.json, by text and proposer."""
+"""What was measured of the bundled models, by text and proposer: assets/models/measurements.json."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FILE = Path(__file__).resolve().parents[2] / "assets" / "models" / "measurements
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One proposer on one kind of text: medians over prompts, the prompts it fared worst and best on, and α of chains."""
+    """One proposer on one kind of text: medians over prompts, its worst and its best prompt, and α of chains."""
 
     speedup: float
     worst: float
@@ -84,7 +84,7 @@ def _cell(lane: Mapping[str, Any]) -> Cell:
 
 
 def name(of: str, raw: str, words: Words) -> str:
-    """What a text (`of` is “text”) or a proposer (“lane”) of the file is called; its own name where no catalogue has it."""
+    """What a “text” or a proposer (“lane”) of the file is called; its name there where no catalogue has it."""
     try:
         return words(f"measured.{of}-{re.sub('[^a-z0-9]+', '-', raw.lower()).strip('-')}")
     except KeyError:

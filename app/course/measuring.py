@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FRESH_S = 60.0  # for this long a curve is not measured again
-BUDGET_S = 0.8
+BUDGET_S = 2.0
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ class Measuring:
 
             with services.runs().line(str(models.device)).turn(lambda: False, self._queued):
                 self.state = "measuring"
-                self.curve = width_curve(models, budget_s=BUDGET_S)
+                self.curve = width_curve(models, repeats=200, budget_s=BUDGET_S)
             self._ended = time.monotonic()
             self.state = "idle"
         except Exception as error:

@@ -102,7 +102,7 @@ def beside(words: Words) -> None:
                 on_click=open_part,
                 args=(key, value),
                 icon=":material/fact_check:" if key == "claims" else ":material/quiz:",
-                key=f"open-{key}-{value}",
+                key=f"beside-{key}-{value}",
             )
 
 
@@ -121,7 +121,8 @@ def print_sheets() -> None:
 def take_home(lessons: list[Listed], words: Words) -> None:
     """The learner's answers as files."""
     kept = progress.here()
-    if "home" in teaching.hidden() or not any(state(each.id) != "new" for each in lessons):
+    begun = any(state(each.id) != "new" for each in lessons)
+    if "home" in teaching.hidden() or not (begun or kept.inventories or kept.claims):
         return
     st.caption(words("course.kept"))
     titles = {each.id: each.title for each in lessons}

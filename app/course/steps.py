@@ -157,7 +157,7 @@ def _code(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
     )
     name = code.of.replace(":", " · ")
     st.html(
-        f"<figure class='source'><figcaption>{escape(name)}</figcaption>"
+        f"<figure class='source' translate='no'><figcaption>{escape(name)}</figcaption>"
         f"<pre tabindex='0' aria-label='{escape(name, quote=True)}'>{lines}</pre></figure>"
     )
 

@@ -309,3 +309,68 @@ def test_load_models_takes_heads_and_finds_the_bundled_ones(
         trace = sd.decode(models, "the cat sat", SETTINGS)
         assert trace.token_ids == sd.decode(plain, "the cat sat", SETTINGS.but(proposer="none")).token_ids
         assert trace.rounds[0].nodes.token and models.available()["medusa"] is None
+
+
+def test_a_tree_is_worth_the_chances_of_its_nodes() -> None:
+    """1 + Σ Π by hand for four nodes, and the sum of a chain. Catches: a level that takes another head's accuracies."""
+    table = [[0.5, 0.2], [0.4, 0.1]]
+    assert medusa_tree.tokens_per_pass([(0,), (1,), (0, 0), (1, 1)], table) == pytest.approx(
+        1 + 0.5 + 0.2 + 0.5 * 0.4 + 0.2 * 0.1
+    )
+    assert medusa_tree.tokens_per_pass([], table) == 1.0
+    best = max(
+        medusa_tree.tokens_per_pass(tree, table)
+        for tree in itertools.combinations([(0,), (1,), (0, 0), (0, 1), (1, 0), (1, 1)], 3)
+        if all(len(node) == 1 or node[:-1] in tree for node in tree)
+    )
+    assert medusa_tree.tokens_per_pass(medusa_tree.grow(table, 3), table) == pytest.approx(best)
+    with pytest.raises(sd.SettingsError, match="no accuracy"):
+        medusa_tree.tokens_per_pass([(0,), (0, 2)], table)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[[0], [0, 0], [1]]",
+        "tree = [(0,), (0, 0), (1,)]",
+        " [ [0],[0,0] ,(1,),]\n",
+        "[(0,),\n (0, 0),\n [1]]",
+    ],
+)
+def test_a_published_list_is_read(text: str) -> None:
+    assert medusa_tree.read(text, 3, 2, 2) == [(0,), (0, 0), (1,)]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "list of lists"),
+        ("[", "list of lists"),
+        ("__import__('os').getcwd()", "list of lists"),
+        ("[[0], [0 0]]", "number 2"),
+        ("[[0]][[1]]", "number 1"),
+        ("[[0], [-1]]", "number 2"),
+        ("[[0], [[1]]]", "number 2"),
+        ("[[0], print(1)]", "number 2"),
+        ("[[0], [1000]]", "number 2"),
+        ("[[0, 0]]", "without"),
+        ("[[0], [0]]", "twice"),
+        ("[[0], [1], [2]]", "ranks 0 to 1"),
+        ("[[0], [0, 0], [0, 0, 0]]", "2 levels"),
+        ("[[0], [1], [0, 0], [0, 1]]", "budget"),
+        ("[" + "[0]," * 3_000 + "]", "characters"),
+    ],
+)
+def test_any_other_text_gets_a_sentence(text: str, said: str) -> None:
+    with pytest.raises(sd.SettingsError, match=said):
+        medusa_tree.read(text, 3, 2, 2)
+
+
+def test_accuracies_are_read_without_the_weights(tmp_path: Path) -> None:
+    """From config.json alone; None for a folder without, and for a table that does not fit its heads."""
+    assert layout.read_accuracy(tmp_path) is None
+    config = {"medusa_num_heads": 2, layout.ACCURACY: [[0.5, 0.1], [0.25, 0.1]]}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert layout.read_accuracy(tmp_path) == [[0.5, 0.1], [0.25, 0.1]]
+    (tmp_path / "config.json").write_text(json.dumps(config | {"medusa_num_heads": 3}))
+    assert layout.read_accuracy(tmp_path) is None

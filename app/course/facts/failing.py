@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 from specdec_core import profiles, theory, whatif
 from specdec_core.errors import SettingsError
 from specdec_core.profiles import Profile
+from specdec_core.sweep_summary import mark
 
 from ..measured import figures
 from .recorded import trace
@@ -56,7 +58,7 @@ def over_temperatures(
 
 def tendency(values: Sequence[float]) -> str:
     """“falls”, “rises”, “dips” (falls, then rises), “other”; what changes by less than half a percent stays."""
-    steps = [other - one for one, other in zip(values, values[1:], strict=False)]
+    steps = [other - one for one, other in pairwise(values)]
     ways = [1 if step > 0 else -1 for step in steps if abs(step) >= LEAST]
     turns = [way for at, way in enumerate(ways) if at == 0 or way != ways[at - 1]]
     return {(-1,): "falls", (1,): "rises", (-1, 1): "dips"}.get(tuple(turns), "other")
@@ -69,7 +71,8 @@ def cells_measured() -> int:
 
 def cells_lost(which: str = "speedup") -> int:
     """In how many of them plain decoding is faster: on the typical prompt (“speedup”) or on the “worst”."""
-    return sum(getattr(cell, which) < 1.0 for cells in figures().cells.values() for cell in cells.values())
+    rows = figures().cells.values()
+    return sum(mark(getattr(cell, which)) == "▼" for cells in rows for cell in cells.values())
 
 
 def crowd_speedup(example: str, profile: str, batch: int, context: int = 512) -> float:

@@ -57,11 +57,14 @@ def answer(machine: str, prompt: int, tokens: int, alpha: float, gamma: int) -> 
     """An answer of that many tokens to a prompt of that many, modelled; γ = 0 is plain decoding.
 
     Every round commits E tokens (Equation 1 of `theory`) and costs γ draft passes and a target pass over γ + 1 tokens,
-    at the context that the prompt leaves; the prompt itself is one pass over all of its tokens but the last.
+    at the context that the prompt leaves. The prompt itself is one pass over all of its tokens but the last, and one of
+    the draft's where there are guesses.
     """
     found = profile(machine)
-    reading = found.costs(1, 0).target(max(1, prompt - 1))
-    costs = found.costs(1, prompt)
+    empty, costs, read = found.costs(1, 0), found.costs(1, prompt), max(1, prompt - 1)
+    reading = empty.target(read)
+    if gamma and empty.draft is not None:
+        reading += empty.draft(read)
     draft = 0.0 if costs.draft is None else costs.draft(1)
     each = gamma * draft + costs.target(gamma + 1)
     expected = theory.tokens_per_pass(alpha, gamma)

@@ -1,4 +1,4 @@
-"""What passes cost on the machines of assets/profiles, by a profile's name: recorded there, or modelled as a roofline."""
+"""What passes cost on the machines of assets/profiles, by a profile's name: recorded, or modelled as a roofline."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def _table(
         for key in legend
     )
     return (
-        f"<div class='coin'><ul class='signs'>{signs}</ul><table><caption>{escape(caption)}</caption>"
+        f"<div class='coin'><table><caption>{escape(caption)}</caption>"
         f"<thead><tr class='plots'><td></td>{plots}</tr><tr><td></td>{letters}</tr></thead>"
-        f"<tbody>{numbers}</tbody></table></div>"
+        f"<tbody>{numbers}</tbody></table><ul class='signs'>{signs}</ul></div>"
     )

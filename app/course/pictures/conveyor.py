@@ -64,22 +64,27 @@ def belts(given: With, positions: list[int], words: Words) -> str:
     costs = [machine.limits(model, one, BATCH, CONTEXT) for one in [*positions, *given.choices[-1:]]]
     scale = max(max(pair) for pair in costs)
     drawn = "".join(
-        _belt(one, *machine.limits(model, one, BATCH, CONTEXT), scale, machine.bytes_per_s, words) for one in positions
+        _belt(one, *machine.limits(model, one, BATCH, CONTEXT), scale, machine.bytes_per_s, words)
+        for one in positions
     )
     return f"<section class='conveyor'>{drawn}</section>"
 
 
-def _belt(positions: int, moving: float, computing: float, scale: float, bandwidth: float, words: Words) -> str:
+def _belt(
+    positions: int, moving: float, computing: float, scale: float, bandwidth: float, words: Words
+) -> str:
     gigabytes = moving * bandwidth / 1e9
     crates = "".join(f"<i style='--n:{at}'></i>" for at in range(-1, CRATES))
     seats = "".join("<i></i>" for _ in range(min(positions, SEATS)))
     more = f"<em>+{positions - SEATS:,}</em>" if positions > SEATS else ""
+    longest = f"{max(moving, computing) * 1e3:.3g}"
     limit = words("conveyor.memory_bound" if moving >= computing else "conveyor.compute_bound")
+    title = words("conveyor.one" if positions == 1 else "conveyor.many", positions=positions, ms=longest)
+    store = f"<b>{escape(words('conveyor.memory'))}</b>"
+    store += f"<span>{escape(words('conveyor.gigabytes', gb=gigabytes))}</span>"
     return (
-        f"<figure><figcaption>{escape(words('conveyor.one' if positions == 1 else 'conveyor.many', positions=positions))}"
-        f"</figcaption><div class='line' aria-hidden='true'>"
-        f"<div class='store'><b>{escape(words('conveyor.memory'))}</b><span>{escape(words('conveyor.gigabytes', gb=gigabytes))}"
-        f"</span></div><div class='belt'>{crates}</div>"
+        f"<figure><figcaption>{escape(title)}</figcaption><div class='line' aria-hidden='true'>"
+        f"<div class='store'>{store}</div><div class='belt'>{crates}</div>"
         f"<div class='chip'><b>{escape(words('conveyor.chip'))}</b><div class='seats'>{seats}{more}</div></div></div>"
         f"<dl>{_bar('moving', moving, scale, words)}{_bar('computing', computing, scale, words)}</dl>"
         f"<p>{escape(limit)}</p></figure>"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import log10
+
 import plotly.graph_objects as go
 import streamlit as st
 from pydantic import Field, field_validator
@@ -10,11 +12,12 @@ from ...charts.chart import Chart
 from ...charts.draw import draw as draw_chart
 from ...charts.palette import look
 from ...library import recorded
+from .. import measured
 from ..facts.failing import crowd, machines
+from ..facts.recorded import trace
 from ..lesson import Strict
 from ..words import Words
 from . import Place
-from .player import title
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 CONTEXTS = (128, 512, 2_048, 8_192, 32_768)
@@ -69,41 +72,31 @@ def draw(given: With, at: Place) -> None:
 def lines(given: With, batch: int, context: int, words: Words) -> Chart:
     """Modelled speedup over the number of readers, a line for each example; what does not fit has no point."""
     figure = go.Figure()
-    told = []
+    told, highest = [], 4.0
     for number, example in enumerate(given.examples, 1):
         speeds = [crowd(example, given.profile, readers, context) for readers in BATCHES]
         now = crowd(example, given.profile, batch, context)
-        style, name = look(number), title(example)
+        style = look(number)
+        name = measured.name("lane", str(trace(example).header.settings["proposer"]), words)
+        told.append(
+            words("crowd.no_room", name=name)
+            if now is None
+            else words("crowd.now", name=name, speed=now, batch=batch)
+        )
         figure.add_scatter(
-            name=name,
+            name=name if now is None else words("crowd.legend", name=name, speed=now),
             x=BATCHES,
             y=speeds,
             mode="lines+markers",
             line={"color": style.colour, "dash": style.dash, "width": 3},
-            marker={"symbol": style.symbol, "size": 8},
-            hovertemplate=words("crowd.hover") + "<extra></extra>",
-        )
-        if now is None:
-            told.append(words("crowd.no_room", name=name))
-            continue
-        figure.add_scatter(
-            x=[batch],
-            y=[now],
-            mode="markers+text",
-            showlegend=False,
-            text=[f"<b>{now:.2f}×</b>"],
-            textposition="middle right" if batch < 256 else "middle left",
-            textfont={"size": 15},
             marker={
                 "symbol": style.symbol,
-                "size": 16,
-                "color": style.colour,
-                "line": {"width": 2, "color": "#fbfaf8"},
+                "size": [17 if readers == batch else 8 for readers in BATCHES],
+                "opacity": 1,
             },
-            hoverinfo="skip",
-            cliponaxis=False,
+            hovertemplate=words("crowd.hover") + "<extra></extra>",
         )
-        told.append(words("crowd.now", name=name, speed=now, batch=batch))
+        highest = max([highest, *filter(None, speeds)])
     figure.add_hline(y=1.0, line={"color": "#7b8494", "width": 2, "dash": "dot"})
     figure.add_hrect(y0=0.05, y1=1.0, fillcolor="#d0742f", opacity=0.12, line_width=0, layer="below")
     figure.add_vline(x=batch, line={"color": "#7b8494", "width": 1, "dash": "dot"})
@@ -114,7 +107,14 @@ def lines(given: With, batch: int, context: int, words: Words) -> Chart:
     figure.update_layout(
         height=400,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend={"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0, "title": ""},
+        legend={
+            "orientation": "h",
+            "y": -0.2,
+            "yanchor": "top",
+            "x": 0,
+            "title": "",
+            "font": {"size": 14},
+        },
         xaxis={
             "title": words("crowd.x"),
             "type": "log",
@@ -126,6 +126,8 @@ def lines(given: With, batch: int, context: int, words: Words) -> Chart:
             "title": words("crowd.y"),
             "type": "log",
             "tickvals": [0.25, 0.5, 1, 2, 4, 8, 16],
+            "ticktext": ["¼×", "½×", "1×", "2×", "4×", "8×", "16×"],
+            "range": [log10(0.2), log10(1.3 * highest)],
             "zeroline": False,
         },
         hovermode="closest",

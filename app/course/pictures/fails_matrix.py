@@ -49,7 +49,9 @@ def draw(given: With, at: Place) -> None:
 def table(shown: str, words: Words) -> str:
     """The table as HTML: one row for each kind of text, one column for each proposer."""
     found = measured.figures()
-    head = "".join(f"<th scope='col'>{escape(measured.name('lane', lane, words))}</th>" for lane in found.lanes)
+    head = "".join(
+        f"<th scope='col'>{escape(measured.name('lane', lane, words))}</th>" for lane in found.lanes
+    )
     rows = []
     for group, cells in found.cells.items():
         name = escape(measured.name("text", group, words))
@@ -75,5 +77,7 @@ def _cell(cell: Cell | None, shown: str, words: Words) -> str:
         return f"<td>{value:.0%}</td>"
     sign = mark(value)
     kind = {"▲": "faster", "▼": "slower"}.get(sign, "same")
-    range_ = escape(words("fails-matrix.range", low=cell.worst, high=cell.best, prompts=cell.prompts), quote=True)
+    range_ = escape(
+        words("fails-matrix.range", low=cell.worst, high=cell.best, prompts=cell.prompts), quote=True
+    )
     return f"<td class='{kind}' title='{range_}'><span aria-hidden='true'>{sign}</span> {value:.2f}×</td>"

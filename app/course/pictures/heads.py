@@ -73,9 +73,15 @@ def draw(given: With, at: Place) -> None:
                 )
             found = trace(picked)
             rounds = forked(found)
-            number = rounds[0]
+            number = next((at_ for at_ in rounds if "accepted" in found.rounds[at_].nodes.verdict), rounds[0])
             if len(rounds) > 1:
-                number = st.select_slider(words("heads.round"), rounds, key=at.key(f"round-{picked}"))
+                number = st.select_slider(
+                    words("heads.round"),
+                    rounds,
+                    value=number,
+                    format_func=lambda index: str(index + 1),
+                    key=at.key(f"round-{picked}"),
+                )
         st.html(lists(found, found.rounds[number], picked, words))
         example = recorded.find(picked)
         assert example is not None
@@ -130,7 +136,9 @@ def lists(found: Trace, row: Round, example: str, words: Words) -> str:
     for depth, found_ in levels(found, row):
         kind = "same" if len(found_) > 1 and alike(found_) == len(found_) else "other"
         name = named(f"heads.level-{example}", "", words, depth=depth) or words("heads.level", depth=depth)
-        reads = named(f"heads.reads-{example}", "", words)
+        reads = escape(named(f"heads.{'first' if depth == 1 else 'reads'}-{example}", "", words))
+        if depth > 1 and (unread := named(f"heads.unread-{example}", "", words)):
+            reads += f" <s>{escape(unread)}</s>"
         verdict = ""
         if len(found_) > 1:
             told = words(f"heads.{kind}", count=len(found_), alike=alike(found_))
@@ -140,10 +148,12 @@ def lists(found: Trace, row: Round, example: str, words: Words) -> str:
         rest = f"<li class='more'>{escape(words('heads.more', count=more))}</li>" if more > 0 else ""
         out.append(
             f"<section aria-label='{escape(name, quote=True)}'><p class='level'><strong>{escape(name)}</strong> "
-            f"<span class='reads'>{escape(reads)}</span>{verdict}</p><ul class='lists'>{cards}{rest}</ul></section>"
+            f"<span class='reads'>{reads}</span>{verdict}</p><ul class='lists'>{cards}{rest}</ul></section>"
         )
-    key = " · ".join(f"{MARKS[verdict]} {words(f'heads.{verdict}')}" for verdict in MARKS)
-    return f"<div class='heads'>{''.join(out)}<p class='heads-key'>{escape(key)}</p></div>"
+    key = "".join(
+        f"<span>{mark} {escape(words(f'heads.{verdict}'))}</span>" for verdict, mark in MARKS.items()
+    )
+    return f"<div class='heads'>{''.join(out)}<p class='heads-key'>{key}</p></div>"
 
 
 MARKS = {"accepted": "✓", "rejected": "✗", "unreached": "·"}
@@ -152,13 +162,8 @@ MARKS = {"accepted": "✓", "rejected": "✗", "unreached": "·"}
 def _card(below: Below, words: Words) -> str:
     rows = "".join(
         f"<li class='{verdict}'><span class='mark' aria-hidden='true'>{MARKS.get(verdict, '·')}</span>"
-        f"<code>{_shown(text)}</code>"
-        + (
-            f"<span class='bar' aria-hidden='true'><i style='width:{chance:.1%}'></i></span><span class='chance'>{chance:.0%}</span>"
-            if chance is not None
-            else ""
-        )
-        + f"<span class='unseen'>{escape(named(f'heads.{verdict}', verdict, words))}</span></li>"
+        f"<code>{_shown(text)}</code>{_bar(chance)}"
+        f"<span class='unseen'>{escape(named(f'heads.{verdict}', verdict, words))}</span></li>"
         for text, chance, verdict in below.guesses[:LONGEST]
     )
     above = (
@@ -167,6 +172,13 @@ def _card(below: Below, words: Words) -> str:
         else escape(words("heads.first"))
     )
     return f"<li class='list'><p>{above}</p><ol>{rows}</ol></li>"
+
+
+def _bar(chance: float | None) -> str:
+    if chance is None:
+        return ""
+    bar = f"<span class='bar' aria-hidden='true'><i style='width:{chance:.1%}'></i></span>"
+    return f"{bar}<span class='chance'>{chance:.0%}</span>"
 
 
 def named(key: str, otherwise: str, words: Words, **values: object) -> str:

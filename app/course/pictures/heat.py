@@ -124,12 +124,19 @@ def curves(target: Sequence[float], draft: Sequence[float], heat: float, words: 
         mode="markers+text",
         showlegend=False,
         text=[f"<b>{value:.0%}</b>" for value in now],
-        textposition=["top center" if at == upper else "bottom center" for at in (0, 1)],
+        textposition=["top right" if at == upper else "bottom right" for at in (0, 1)]
+        if heat < 2
+        else ["top left" if at == upper else "bottom left" for at in (0, 1)],
         textfont={"size": 15},
-        marker={"size": 14, "symbol": ["circle", "diamond"], "color": [BOTH, DRAFT], "line": {"width": 2, "color": "#fbfaf8"}},
+        marker={
+            "size": 14,
+            "symbol": ["circle", "diamond"],
+            "color": [BOTH, DRAFT],
+            "line": {"width": 2, "color": "#fbfaf8"},
+        },
         hoverinfo="skip",
         cliponaxis=False,
-    )  # fmt: skip
+    )
     figure.add_vline(x=heat, line={"color": "#7b8494", "width": 1.5, "dash": "dot"})
     figure.update_layout(
         height=340,
@@ -141,7 +148,13 @@ def curves(target: Sequence[float], draft: Sequence[float], heat: float, words: 
             "tickvals": [0.1, 0.2, 0.5, 1, 2, 4],
             "zeroline": False,
         },
-        yaxis={"title": words("heat.accepted"), "range": [0, 1.12], "tickformat": ".0%", "zeroline": False},
+        yaxis={
+            "title": words("heat.accepted"),
+            "range": [0, 1.15],
+            "tickvals": [0, 0.2, 0.4, 0.6, 0.8, 1],
+            "tickformat": ".0%",
+            "zeroline": False,
+        },
         hovermode="closest",
         dragmode=False,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import plotly.graph_objects as go
 from pydantic import Field
 
@@ -14,7 +16,12 @@ from ..lesson import Strict
 from ..words import Words
 from . import Place
 
-LOOKS = {"used": ("#2f7fc4", ""), "refused": ("#d0742f", "x"), "unseen": ("#9aa2af", "."), "own": ("#9a7d0a", "")}
+LOOKS = {
+    "used": ("#2f7fc4", ""),
+    "refused": ("#d0742f", "x"),
+    "unseen": ("#9aa2af", "."),
+    "own": ("#9a7d0a", ""),
+}
 
 
 class With(Strict):
@@ -54,7 +61,14 @@ def columns(alpha: float, gamma: int, words: Words) -> Chart:
         bargap=0.18,
         height=380,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "title": "", "traceorder": "normal"},
+        legend={
+            "orientation": "h",
+            "y": 1.02,
+            "yanchor": "bottom",
+            "x": 0,
+            "title": "",
+            "traceorder": "normal",
+        },
         yaxis={"title": words("length-chances.rounds"), "range": [0, 1], "tickformat": ".0%"},
         xaxis={"title": "", "tickfont": {"size": 14}},
         hovermode="closest",
@@ -74,7 +88,7 @@ def columns(alpha: float, gamma: int, words: Words) -> Chart:
 def shares(alpha: float, gamma: int) -> dict[str, list[float]]:
     """By what became of it: the share of rounds for each guess and, last, for the target's own token."""
     reached = [theory.tokens_per_pass(alpha, depth) for depth in range(gamma + 1)]  # 1 + α + … + α^depth
-    used = [longer - shorter for shorter, longer in zip(reached, reached[1:], strict=False)]
+    used = [longer - shorter for shorter, longer in pairwise(reached)]
     before = [1.0, *used[:-1]]
     return {
         "used": [*used, 0.0],

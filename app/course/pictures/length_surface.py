@@ -91,7 +91,7 @@ def draw(given: With, at: Place) -> None:
 
 
 def machine() -> tuple[float, float]:
-    """c and v as they were measured of the bundled models: v is the mean slope of T(n) up to the usual draft's width."""
+    """c and v as measured of the bundled models; v is the mean slope of T(n) up to the width of γ = 4."""
     found = measured.figures()
     curve = found.curves["usual"]
     width = max(width for width in curve if width <= GAMMA + 1)
@@ -132,6 +132,7 @@ def surface(alpha: float, cost: float, slope: float, words: Words) -> Chart:
                 },
                 line={"width": 3 if level == 1.0 else 1, "color": "#7b8494"},
                 showscale=False,
+                showlegend=False,
                 hoverinfo="skip",
             )
     ridge = [best_length_sloped(rate, cost, slope) for rate in RATES]
@@ -150,6 +151,7 @@ def surface(alpha: float, cost: float, slope: float, words: Words) -> Chart:
             y=[dot.gamma for dot in shown],
             name=words("length-surface.recorded" if example else "length-surface.measured"),
             mode="markers",
+            cliponaxis=False,
             marker={
                 "symbol": "diamond" if example else "circle",
                 "size": 12 if example else 10,
@@ -173,7 +175,12 @@ def surface(alpha: float, cost: float, slope: float, words: Words) -> Chart:
         height=470,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
         legend={"orientation": "h", "y": -0.16, "yanchor": "top", "x": 0, "title": ""},
-        xaxis={"title": words("length-surface.x"), "range": [0, 1], "tickformat": ".0%", "zeroline": False},
+        xaxis={
+            "title": words("length-surface.x"),
+            "range": [-0.02, 1.02],
+            "tickformat": ".0%",
+            "zeroline": False,
+        },
         yaxis={
             "title": words("length-surface.y"),
             "range": [0.5, LONGEST + 0.5],

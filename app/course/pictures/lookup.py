@@ -9,13 +9,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from html import escape
+from math import cos, pi, sin
 from pathlib import Path
 
+import plotly.graph_objects as go
 import streamlit as st
 from pydantic import Field, field_validator
 
 from specdec_core.trace import Trace
 
+from ...charts.chart import Chart
+from ...charts.draw import draw as draw_chart
+from ...charts.palette import PHASES
 from .. import replay
 from ..lesson import Strict
 from ..words import Words
@@ -23,7 +28,8 @@ from . import Place
 
 MOST = 900  # characters of either text
 _PIECE = re.compile(r"\s*(?:\w+|[^\w\s])")
-WIDE, HIGH = 1000, 190
+HIT, MISS = PHASES["verify"][0], PHASES["draft"][0]
+ROUND = 24  # pieces of an arc
 
 
 class With(Strict):
@@ -103,9 +109,10 @@ def draw(given: With, at: Place) -> None:
             st.info(words("lookup.empty"), icon=":material/edit:")
             return
         found = run(texts[0][:MOST], texts[1][:MOST], given.ngram, given.gamma)
-        st.html(shown(found, words))
         st.markdown(told(found, words))
-        st.caption(words("lookup.exact", ngram=given.ngram, gamma=given.gamma))
+        exact = words("lookup.exact", ngram=given.ngram, gamma=given.gamma)
+        draw_chart(arcs(found, words, exact), at.key("arcs"))
+        st.html(shown(found, words))
 
     show()
 
@@ -150,49 +157,69 @@ def told(found: Found, words: Words) -> str:
 
 
 def shown(found: Found, words: Words) -> str:
-    """The arcs over both texts, and the texts with what was copied marked."""
-    begin, total = len(found.read), len(found.read) + len(found.written)
-    hits = [copy for copy in found.copies if copy.passed]
-    misses = [copy for copy in found.copies if not copy.passed]
-    paths = "".join(_arc(copy, total, "miss") for copy in misses) + "".join(
-        _arc(copy, total, "hit") for copy in hits
-    )
-    edge = begin / total * WIDE
-    label = words("lookup.arcs", hits=len(hits), misses=len(misses))
-    picture = (
-        f"<svg viewBox='0 0 {WIDE} {HIGH}' role='img' aria-label='{escape(label, quote=True)}' "
-        f"preserveAspectRatio='none'><rect class='read' x='0' y='{HIGH - 14}' width='{edge:.1f}' height='14'/>"
-        f"<rect class='written' x='{edge:.1f}' y='{HIGH - 14}' width='{WIDE - edge:.1f}' height='14'/>{paths}</svg>"
-    )
-    sides = (
-        f"<p class='sides'><span style='width:{begin / total:.2%}'>{escape(words('lookup.read'))}</span>"
-        f"<span>{escape(words('lookup.write'))}</span></p>"
-    )
+    """Both texts with what was copied marked, and numbered as the arcs are."""
     source: dict[int, int] = {}
     target: dict[int, int] = {}
-    for number, copy in enumerate(hits, 1):
+    for number, copy in enumerate(passed(found), 1):
         for step in range(copy.passed):
             target[copy.target + step] = number
             source.setdefault(copy.source + step, number)
+    begin = len(found.read)
     texts = _marked(found.read, 0, source, "from") + _marked(found.written, begin, target, "copied")
-    key = escape(words("lookup.key"))
-    return (
-        f"<div class='lookup'>{picture}{sides}<div class='texts'>{texts}</div><p class='key'>{key}</p></div>"
-    )
+    return f"<div class='lookup'><div class='texts'>{texts}</div><p class='key'>{escape(words('lookup.key'))}</p></div>"
 
 
-def _arc(copy: Copy, total: int, kind: str) -> str:
-    """From the middle of what was copied to the middle of where it went."""
-    size = copy.passed if kind == "hit" else 1
-    first = (copy.source + size / 2) / total * WIDE
-    last = (copy.target + size / 2) / total * WIDE
-    floor = HIGH - 14
-    top = floor - min(1.9 * (floor - 6), abs(last - first) * 0.75 + 24)
-    width = max(2.0, size / total * WIDE) if kind == "hit" else 2.0
-    return (
-        f"<path class='{kind}' d='M{first:.1f} {floor} C{first:.1f} {top:.1f} {last:.1f} {top:.1f} {last:.1f} {floor}' "
-        f"stroke-width='{width:.1f}'/>"
+def passed(found: Found) -> list[Copy]:
+    """The copies of which something was accepted, in their order."""
+    return [copy for copy in found.copies if copy.passed]
+
+
+def arcs(found: Found, words: Words, exact: str) -> Chart:
+    """An arc for each copy, from where it stood to where it went; those in vain are dashed."""
+    begin, total = len(found.read), len(found.read) + len(found.written)
+    hits = passed(found)
+    figure = go.Figure()
+    for copy in found.copies:
+        hit = copy.passed > 0
+        first, last = copy.source + copy.passed / 2, copy.target + copy.passed / 2
+        along = [at / ROUND for at in range(ROUND + 1)]
+        figure.add_scatter(
+            x=[first + (last - first) * (1 - cos(pi * at)) / 2 for at in along],
+            y=[(last - first) * sin(pi * at) for at in along],
+            mode="lines",
+            line={
+                "color": HIT if hit else MISS, "width": max(3.0, 2.5 * copy.passed) if hit else 1.5,
+                "dash": "solid" if hit else "dash",
+            },
+            opacity=0.55 if hit else 0.9,
+            hovertemplate=words("lookup.arc", passed=copy.passed, guessed=copy.guessed) + "<extra></extra>",
+            showlegend=False,
+        )  # fmt: skip
+        if hit:
+            figure.add_annotation(
+                x=(first + last) / 2, y=last - first, text=f"<b>{1 + hits.index(copy)}</b>", showarrow=False,
+                yshift=11, font={"size": 14},
+            )  # fmt: skip
+    for start, end, key, colour in ((0, begin, "read", 0.45), (begin, total, "write", 0.2)):
+        figure.add_shape(
+            type="rect", x0=start, x1=end, y0=-0.06 * total, y1=0, line={"width": 0},
+            fillcolor=f"rgba(123, 132, 148, {colour})",
+        )  # fmt: skip
+        figure.add_annotation(
+            x=(start + end) / 2, y=-0.06 * total, text=words(f"lookup.{key}"), showarrow=False, yanchor="top",
+            font={"size": 13},
+        )  # fmt: skip
+    tallest = max([copy.target - copy.source for copy in found.copies], default=1)
+    figure.update_layout(
+        height=230,
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        dragmode=False,
+        hovermode="closest",
+        xaxis={"visible": False, "range": [0, total]},
+        yaxis={"visible": False, "range": [-0.2 * total, 1.2 * max(tallest, 0.5 * total)]},
     )
+    told_ = words("lookup.arcs", hits=len(hits), misses=len(found.copies) - len(hits))
+    return Chart(figure, words("lookup.title"), exact, told_)
 
 
 def _marked(texts: tuple[str, ...], begin: int, numbers: dict[int, int], kind: str) -> str:

@@ -27,7 +27,7 @@ LOST = "#d0742f"
 
 
 class With(Strict):
-    """α and the draft's time in target passes at first; γ, the rounds shown, the dice; `fixed` shows both and no control."""
+    """α and the draft's time at first, in target passes; γ, the rounds, the dice; `fixed`: both ways, no control."""
 
     alpha: float = Field(ge=0.0, le=1.0)
     gamma: int = Field(4, ge=1, le=8)
@@ -65,6 +65,7 @@ def draw(given: With, at: Place) -> None:
         for mode in MODES:
             chart = gantt(given, given.alpha, given.drafting, mode, at.words)
             draw_chart(chart, at.key(f"gantt-{mode}"))
+        st.markdown(expected(given, given.alpha, given.drafting, at.words, "overlap-gantt.steady"))
         return
 
     @st.fragment
@@ -93,12 +94,14 @@ def draw(given: With, at: Place) -> None:
     show()
 
 
-def expected(given: With, alpha: float, drafting: float, words: Words) -> str:
+def expected(
+    given: With, alpha: float, drafting: float, words: Words, key: str = "overlap-gantt.expected"
+) -> str:
     """What overlap gains on average, exactly, and what these dice made of it."""
     cost = drafting / given.gamma
     one, other = (rounds(given, alpha, drafting, mode) for mode in MODES)
     return words(
-        "overlap-gantt.expected",
+        key,
         gain=theory.overlap_gain(alpha, given.gamma, cost),
         won=f"{theory.bet_won(alpha, given.gamma):.0%}",
         here=one.end / other.end,
@@ -113,7 +116,7 @@ def gantt(given: With, alpha: float, drafting: float, mode: Mode, words: Words) 
     rest = rounds(given, alpha, drafting, "overlap" if mode == "serial" else "serial")
     lanes = {"draft": words("overlap-gantt.draft_lane"), "verify": words("overlap-gantt.target_lane")}
     looks = {
-        "draft": fill(*PHASES["draft"]),
+        "draft": fill(PHASES["draft"][0], ""),  # only what is thrown away is hatched
         "lost": {
             "color": "rgba(0, 0, 0, 0)",
             "pattern": {"shape": "x", "size": 7, "solidity": 0.3, "fillmode": "overlay", "fgcolor": LOST},
@@ -156,7 +159,14 @@ def gantt(given: With, alpha: float, drafting: float, mode: Mode, words: Words) 
         bargap=0.3,
         height=250,
         margin={"l": 8, "r": 8, "t": 30, "b": 8},
-        legend={"orientation": "h", "y": -0.32, "yanchor": "top", "x": 0, "title": "", "traceorder": "normal"},
+        legend={
+            "orientation": "h",
+            "y": -0.32,
+            "yanchor": "top",
+            "x": 0,
+            "title": "",
+            "traceorder": "normal",
+        },
         xaxis={
             "title": words("overlap-gantt.time"),
             "range": [0, serial.end * 1.02],

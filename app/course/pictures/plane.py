@@ -155,10 +155,12 @@ def told(chosen: Dot, gamma: int, words: Words) -> str:
     return words("plane.told", **values, measured=chosen.measured)
 
 
-def title(name: str, words: Words) -> str:
+def title(name: str, words: Words, short: bool = False) -> str:
     """What a drafter is called on screen."""
     if found := _EXIT.fullmatch(name):
-        return words("plane.exit", layer=int(found[1]), layers=proposers.target_layers())
+        return words(
+            "plane.layers" if short else "plane.exit", layer=int(found[1]), layers=proposers.target_layers()
+        )
     if found := _BLIND.fullmatch(name):
         return words(f"plane.blind-{found[1]}")
     models = {"draft-model": "draft", "draft-model, larger": "draft-large"}
@@ -197,28 +199,34 @@ def chart(found: Sequence[Dot], chosen: Dot, gamma: int, words: Words) -> Chart:
             showscale=False,
             hoverinfo="skip",
         )  # fmt: skip
+    tall = 1.0 if max(each.alpha for each in found) > 0.3 else 0.3
+    exits = sorted((each.cost, each.alpha) for each in found if _EXIT.fullmatch(each.name))
+    if len(exits) > 1:
+        figure.add_scatter(
+            x=[cost for cost, _ in exits], y=[alpha for _, alpha in exits], mode="lines", hoverinfo="skip",
+            line={"width": 2, "dash": "dot", "color": look(2).colour},
+        )  # fmt: skip
     others = [each for each in found if each is not chosen]
     for dots, place, size in ((others, 2, 11), ([chosen], 1, 18)):
-        if not dots:
-            continue
         figure.add_scatter(
             x=[each.cost for each in dots],
             y=[each.alpha for each in dots],
             mode="markers+text",
-            text=[words("plane.label", name=title(each.name, words)) for each in dots],
-            textposition="middle right" if size > 11 else "bottom center",
-            textfont={"size": 14 if size > 11 else 12},
+            text=[words("plane.label", name=title(each.name, words, short=size < 18)) for each in dots],
+            textposition=[_beside(each, found, chosen, widest, tall) for each in dots],
+            textfont={"size": 15 if size == 18 else 13},
             cliponaxis=False,
             marker={
                 "symbol": look(place).symbol, "size": size, "color": look(place).colour,
                 "line": {"width": 2, "color": "#fbfaf8"},
             },
-            showlegend=False,
-            hovertemplate="%{text}<br>α = %{y:.0%}, c = %{x:.2f}<extra></extra>",
+            customdata=[title(each.name, words) for each in dots],
+            hovertemplate="%{customdata}<br>α = %{y:.1%}, c = %{x:.2f}<extra></extra>",
         )  # fmt: skip
     figure.update_layout(
         height=420,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        showlegend=False,
         hovermode="closest",
         dragmode=False,
         xaxis={
@@ -226,8 +234,8 @@ def chart(found: Sequence[Dot], chosen: Dot, gamma: int, words: Words) -> Chart:
             "nticks": 6,
         },
         yaxis={
-            "title": words("plane.y"), "range": [-0.05, 1.05], "tickformat": ".0%", "zeroline": False,
-            "showgrid": False, "tickvals": [0, 0.25, 0.5, 0.75, 1],
+            "title": words("plane.y"), "range": [-0.05 * tall, 1.05 * tall], "tickformat": ".0%", "zeroline": False,
+            "showgrid": False, "tickvals": [tall * at / 4 for at in range(5)] if tall == 1.0 else [0, 0.1, 0.2, 0.3],
         },
     )  # fmt: skip
     said = " ".join(
@@ -244,9 +252,30 @@ def chart(found: Sequence[Dot], chosen: Dot, gamma: int, words: Words) -> Chart:
     return Chart(
         figure,
         words("plane.title", gamma=gamma),
-        words("plane.source", machine=figures.machine, date=figures.date[:10]),
+        words(
+            "plane.source_blind" if chosen.measured is None else "plane.source",
+            machine=figures.machine,
+            date=figures.date[:10],
+        ),
         words("plane.alt", said=said),
     )
+
+
+def _beside(one: Dot, found: Sequence[Dot], chosen: Dot, widest: float, tall: float) -> str:
+    """Where a dot's name has room: the chosen one's below it, two that are close left and right."""
+    if one is chosen:
+        return "bottom center" if one.alpha > 0.15 * tall else "middle right"
+    near = [
+        each
+        for each in found
+        if each is not one
+        and abs(each.alpha - one.alpha) < 0.06 * tall
+        and abs(each.cost - one.cost) < 0.25 * widest
+    ]
+    if not near:
+        return "top center"
+    places = [(each.cost, each is chosen, found.index(each)) for each in near]
+    return "middle left" if (one.cost, False, found.index(one)) < min(places) else "middle right"
 
 
 @lru_cache(maxsize=64)

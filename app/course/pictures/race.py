@@ -87,10 +87,11 @@ def race(plain: Trace, other: Trace, words: Words, turn: str) -> str:
     same = words("race.same", tokens=len(plain.token_ids))
     if plain.token_ids != other.token_ids:
         same = words("race.different")
+    label = escape(words("race.label"), quote=True)
     gain = measured_speedup(plain.stats, other.stats)
     result = words("race.result", gain=gain, slow=slow) if gain else words("race.short", slow=slow)
     return (
-        f"<section class='race' data-turn='{escape(turn, quote=True)}' aria-label='{escape(words('race.label'), quote=True)}'>"
+        f"<section class='race' data-turn='{escape(turn, quote=True)}' aria-label='{label}'>"
         f"{lanes}<ul class='race-key'><li class='draft'>{escape(words('race.draft'))}</li>"
         f"<li class='check'>{escape(words('race.check'))}</li></ul>"
         f"<div class='race-texts'>{texts}</div>"

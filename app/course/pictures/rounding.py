@@ -130,7 +130,8 @@ def strips(given: With, stored: str, raised: float, words: Words) -> str:
         )
         told = words("rounding.strip_alt", name=name, flips=sum(flips), steps=STEPS)
         rows.append(
-            f"<div class='strip'><b>{escape(name)}</b><div role='img' aria-label='{escape(told, quote=True)}'>{cells}</div></div>"
+            f"<div class='strip'><b>{escape(name)}</b>"
+            f"<div role='img' aria-label='{escape(told, quote=True)}'>{cells}</div></div>"
         )
     return f"<div class='rounding-strips'><p>{escape(words('rounding.strips'))}</p>{''.join(rows)}</div>"
 

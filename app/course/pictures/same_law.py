@@ -102,7 +102,8 @@ def lanes(of: Language, runs: tuple[Trace, Trace], seed: int, words: Words) -> s
     told = words("same_law.differing", differing=differing, words=len(other[0]), seed=seed)
     return (
         f"<div class='same-law'><p role='status'>{escape(told)}</p><div class='texts' tabindex='0' role='region' "
-        f"aria-label='{escape(words('same_law.texts'), quote=True)}'><table><tbody>{''.join(shown)}</tbody></table></div></div>"
+        f"aria-label='{escape(words('same_law.texts'), quote=True)}'>"
+        f"<table><tbody>{''.join(shown)}</tbody></table></div></div>"
     )
 
 
@@ -129,12 +130,13 @@ def table(
         count=f"{count:,}",
     )
     heads = "".join(
-        f"<th scope='col'>{_sign(key)}{escape(words(f'same_law.{key}'))}</th>"
+        f"<th scope='col'><span class='sign {key}' aria-hidden='true'></span>{escape(words(f'same_law.{key}'))}</th>"
         for key in ("exact", "plain", "guessed")
     )
     return (
         f"<div class='same-law'><table class='counts'><caption>{escape(words('same_law.table'))}</caption>"
-        f"<thead><tr><th scope='col'>{escape(words('same_law.text'))}</th><td></td>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+        f"<thead><tr><th scope='col'>{escape(words('same_law.text'))}</th><td></td>{heads}</tr></thead>"
+        f"<tbody>{rows}</tbody></table>"
         f"<p role='status'>{escape(told)}</p></div>"
     )
 
@@ -154,9 +156,6 @@ def _row(
     numbers = "".join(f"<td class='number'>{law.get(text, 0.0):.3f}</td>" for law in (target, plain, guessed))
     return (
         f"<tr><th scope='row'>{escape(of.before)} {escape(of.text(text))}</th>"
-        f"<td class='track'><div class='law' style='width:{100 * target[text] / top:.2f}%'></div>{marks}</td>{numbers}</tr>"
+        f"<td class='track'><div class='law' style='width:{100 * target[text] / top:.2f}%'></div>{marks}</td>"
+        f"{numbers}</tr>"
     )
-
-
-def _sign(kind: str) -> str:
-    return f"<span class='sign {kind}' aria-hidden='true'></span>"

@@ -100,50 +100,43 @@ def draw(given: With, at: Place) -> None:
 
     @st.fragment
     def show() -> None:
-        wrong = given.wrong
-        if given.choose:
-            places = sorted(first_wrong(given.target.split(), draft.split()) for draft in given.drafts)
-            picked = st.segmented_control(
-                at.words("stairs.wrong"),
-                [NONE, *places],
-                default=wrong,
-                format_func=lambda place: at.words("stairs.none") if place == NONE else str(place),
-                key=at.key("wrong"),
-                on_change=_restart,
-                args=(at.key("step"),),
-            )
-            wrong = given.wrong if picked is None else picked
-        played = given.round(wrong)
-        last = steps(played)
-        step = st.session_state.setdefault(at.key("step"), last if given.choose else 0)
-        step = min(step, last)
-        st.html(Path(__file__).with_suffix(".css"))
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            wrong = _chosen(given, at) if given.choose else given.wrong
+            played = given.round(wrong)
+            last = steps(played)
+            step = min(st.session_state.setdefault(at.key("step"), last if given.choose else 0), last)
+            for name, icon, to in (("back", "left", step - 1), ("next", "right", step + 1)):
+                st.button(
+                    at.words(f"stairs.{name}"),
+                    icon=f":material/chevron_{icon}:",
+                    disabled=not 0 <= to <= last,
+                    on_click=_go,
+                    args=(at.key("step"), to),
+                    key=at.key(name),
+                )
         st.html(picture(given.before, played, moment(played, step), at.words))
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.button(
-                at.words("stairs.back"),
-                icon=":material/chevron_left:",
-                disabled=step == 0,
-                on_click=_go,
-                args=(at.key("step"), step - 1),
-                key=at.key("back"),
-            )
-            st.button(
-                at.words("stairs.next"),
-                icon=":material/chevron_right:",
-                disabled=step == last,
-                on_click=_go,
-                args=(at.key("step"), step + 1),
-                key=at.key("next"),
-            )
-            st.caption(at.words("stairs.step", step=step, last=last))
         st.caption(at.words("stairs.origin"))
 
+    st.html(Path(__file__).with_suffix(".css"))
     if given.ask:
-        st.html(Path(__file__).with_suffix(".css"))
         st.html(question(given.before, given.round(given.wrong), given.wrong, at.words))
     else:
         show()
+
+
+def _chosen(given: With, at: Place) -> int:
+    """The place that the learner chose for the first wrong guess."""
+    places = sorted(first_wrong(given.target.split(), draft.split()) for draft in given.drafts)
+    picked = st.segmented_control(
+        at.words("stairs.wrong"),
+        [NONE, *places],
+        default=given.wrong,
+        format_func=lambda place: at.words("stairs.none") if place == NONE else str(place),
+        key=at.key("wrong"),
+        on_change=_restart,
+        args=(at.key("step"),),
+    )
+    return given.wrong if picked is None else picked
 
 
 def _go(key: str, step: int) -> None:
@@ -184,9 +177,10 @@ def picture(before: str, of: Round, now: Moment, words: Words) -> str:
     if now.done:
         rows += [_head(words("stairs.written"), size), _written(before, of)]
     return (
-        f"<div class='stairs-frame'><table class='stairs'>"
-        f"<caption class='unseen'>{escape(words('stairs.table'))}</caption><tbody>{''.join(rows)}</tbody></table>"
-        f"<p class='said' role='status'>{_told(of, now, words)}</p></div>"
+        f"<div class='stairs-frame'><p class='said' role='status'><span>"
+        f"{escape(words('stairs.step', step=now.step, last=steps(of)))}</span> {_told(of, now, words)}</p>"
+        f"<table class='stairs'><caption class='unseen'>{escape(words('stairs.table'))}</caption>"
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
 
 
@@ -219,7 +213,8 @@ def _answer(before: str, of: Round, at: int, seen: list[str], now: Moment, words
     empty = "<td></td>" * (len(of.guesses) - at)
     return (
         f"<tr class='{'dead' if kind == 'unreached' else ''}'>{read}"
-        f"<td class='answer {kind}{' new' if new else ''}'><b>{escape(of.answers[at])}</b><i>{mark}</i></td>{empty}</tr>"
+        f"<td class='answer {kind}{' new' if new else ''}'><b>{escape(of.answers[at])}</b><i>{mark}</i></td>"
+        f"{empty}</tr>"
     )
 
 

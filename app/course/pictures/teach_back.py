@@ -48,7 +48,9 @@ def draw(given: With, at: Place) -> None:
                 on_click="ignore",
                 key=at.key("home"),
             )
-            st.caption(at.words("teach-back.kept" if written else "teach-back.empty", count=len(written.split())))
+            st.caption(
+                at.words("teach-back.kept" if written else "teach-back.empty", count=len(written.split()))
+            )
 
     show()
 

@@ -39,13 +39,18 @@ function draw(own, data) {
     own.path = node.path.slice(0, -1);
     own.send("remove", node.path);
   };
+  if (!data.mask) {
+    own.root.replaceChildren(treeOf(data, -1, null, null, null));
+    return;
+  }
   const tree = treeOf(data, chosen, pick, remove, (slot) => {
     own.path = slot.path;
     own.send("add", slot.path);
   });
   const told = el("p", { class: "told", "aria-live": "polite" }, chosen < 0 ? words.choose : data.nodes[chosen].told);
   const left = el("section", { class: "part", "aria-label": words.tree },
-    el("h3", {}, words.tree, " ", el("span", { class: "spent" }, data.spent)), tree, told);
+    el("h3", {}, words.tree, " ", el("span", { class: "spent" }, data.spent)), tree,
+    el("p", { class: "note" }, words.chance_help), told);
   if (chosen > 0) {
     const away = el("button", { type: "button", class: "away" }, words.remove.replace("{number}", String(chosen)));
     away.addEventListener("click", () => remove(data.nodes[chosen]));
@@ -55,8 +60,7 @@ function draw(own, data) {
     el("h3", {}, words.mask), maskOf(data, chosen, pick), el("p", { class: "note" }, words.mask_help));
   own.root.replaceChildren(
     el("div", { class: "sides" }, left, right),
-    metersOf(data),
-    ...data.notes.map((note) => el("p", { class: "note" }, note)),
+    worthOf(data),
   );
   const wanted = focused ?? null;
   const again = wanted === null ? null
@@ -67,6 +71,8 @@ function draw(own, data) {
 
 function treeOf(data, chosen, pick, remove, add) {
   const line = chosen < 0 ? [] : data.mask[chosen];
+  const places = el("div", { class: "places", "aria-hidden": "true" });
+  for (let at = 0; at < data.columns; at += 1) places.append(el("span", {}, `+${at}`));
   const field = el("div", { class: "field" });
   field.style.setProperty("--columns", String(data.columns));
   field.style.setProperty("--rows", String(data.rows));
@@ -88,10 +94,16 @@ function treeOf(data, chosen, pick, remove, add) {
   data.nodes.forEach((node, at) => node.parent !== null && edge(node, line[at] ? "lit" : ""));
   data.nodes.forEach((node, at) => {
     const look = at === chosen ? "here" : line[at] ? "above" : chosen >= 0 ? "out" : "";
+    const name = at ? String(at) : "●";
+    if (!pick) {
+      field.append(put(el("span", { class: `node ${at ? "" : "root"}`, role: "img", "aria-label": node.label },
+        el("b", {}, at ? "?" : name)), node));
+      return;
+    }
     const made = el("button", {
       type: "button", class: `node ${at ? "" : "root"} ${look}`, "aria-label": node.label,
       "aria-pressed": String(at === chosen), "data-path": node.path.join("."), title: node.label,
-    }, el("b", {}, at ? String(at) : "●"), el("span", {}, node.chance));
+    }, el("b", {}, name), el("span", {}, node.chance));
     made.addEventListener("click", () => pick(at === chosen ? null : node.path));
     made.addEventListener("keydown", (event) => {
       if (event.key === "Delete" || event.key === "Backspace") {
@@ -108,7 +120,7 @@ function treeOf(data, chosen, pick, remove, add) {
     made.addEventListener("click", () => add(slot));
     field.append(put(made, slot));
   });
-  return el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": data.words.tree }, field);
+  return el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": data.words.tree }, places, field);
 }
 
 function put(made, place) {
@@ -144,14 +156,18 @@ function maskOf(data, chosen, pick) {
     el("table", {}, el("thead", {}, head), el("tbody", {}, ...rows)));
 }
 
-function metersOf(data) {
-  const top = Math.max(...data.meters.map((meter) => meter.value));
-  const list = el("dl", { class: "meters" });
-  for (const meter of data.meters) {
-    const bar = el("span", { class: `bar ${meter.look}` });
-    bar.style.setProperty("--share", String(meter.value / top));
-    list.append(el("div", { class: "meter" },
-      el("dt", {}, meter.label), el("dd", {}, el("span", { class: "track" }, bar), el("b", {}, meter.shown))));
+function worthOf(data) {
+  const top = Math.max(...data.worth.flatMap((part) => part.meters.map((meter) => meter.value)));
+  const worth = el("section", { class: "worth", "aria-label": data.words.tokens }, el("h3", {}, data.words.tokens));
+  for (const part of data.worth) {
+    const list = el("dl", { class: "meters" });
+    for (const meter of part.meters) {
+      const bar = el("span", { class: `bar ${meter.look}` });
+      bar.style.setProperty("--share", String(meter.value / top));
+      list.append(el("div", { class: "meter" },
+        el("dt", {}, meter.label), el("dd", {}, el("span", { class: "track" }, bar), el("b", {}, meter.shown))));
+    }
+    worth.append(el("h4", {}, part.title), list, el("p", { class: "note" }, part.note));
   }
-  return el("section", { class: "worth", "aria-label": data.words.tokens }, el("h3", {}, data.words.tokens), list);
+  return worth;
 }

@@ -18,6 +18,7 @@ from specdec_core.tree import TokenTree
 from ...library import recorded
 from ...text import plain
 from ..facts import trees
+from ..facts.recorded import trace
 from ..lesson import Strict
 from ..words import Words
 from . import Place
@@ -39,13 +40,23 @@ _component = st.components.v2.component(
 class With(Strict):
     """`guessers`: `heads` (the bundled Medusa heads) or a share α of right guesses; the learner picks one of them.
 
-    `example` is the recorded decode by Medusa heads that the tree is held against.
+    `example` is the recorded decode by Medusa heads that the tree is held against. `still` shows a tree that cannot be
+    changed, without its mask and without a figure.
     """
 
     budget: int = Field(8, ge=1, le=MOST)
     guessers: list[Literal["heads"] | Rate] = Field(["heads"], min_length=1, max_length=4)
     start: Literal["empty", "chain", "bush", "best"] = "empty"
     example: str = "medusa"
+    still: list[list[int]] | None = Field(None, max_length=MOST)
+
+    @field_validator("still")
+    @classmethod
+    def tree(cls, given: list[list[int]] | None) -> list[list[int]] | None:
+        """Whether it is a tree."""
+        if given is not None:
+            medusa_tree.check(given)
+        return given
 
     @field_validator("guessers")
     @classmethod
@@ -67,6 +78,9 @@ class With(Strict):
 def draw(given: With, at: Place) -> None:
     """Draw the tree, its mask and its meters, and what the tree can start from."""
     held, words = at.key("tree"), at.words
+    if given.still is not None:
+        _component(key=at.key("builder"), data={**still(given.still, words), "words": said(words)})
+        return
 
     @st.fragment
     def show() -> None:
@@ -97,17 +111,14 @@ def draw(given: With, at: Place) -> None:
                     args=(held, preset(kind, accuracy, given.budget)),
                     key=at.key(f"start-{kind}"),
                 )
-        about = notes(names[picked], words)
-        meters = [*modelled(tree, accuracy, words)]
+        worth = [modelled(tree, accuracy, names[picked], words)]
         if picked == "heads":
-            found, told = on_record(tree, given.example, words)
-            meters, about = [*meters, *found], [*about, *told]
+            worth += on_record(tree, given.example, words)
         _component(
             key=at.key("builder"),
             data={
                 **scene(tree, accuracy, given.budget, words),
-                "meters": meters,
-                "notes": about,
+                "worth": worth,
                 "words": said(words),
             },
             on_act_change=acted(at.key("builder"), held, accuracy, given.budget),
@@ -310,58 +321,62 @@ def told(choice: Choice, order: Sequence[Choice], mask: Sequence[Sequence[bool]]
     )
 
 
-def modelled(tree: Sequence[Choice], accuracy: Accuracy, words: Words) -> list[dict[str, Any]]:
+def still(tree: Sequence[Sequence[int]], words: Words) -> dict[str, Any]:
+    """What the browser draws of a tree that only stands there: no mask, no chances."""
+    choices = medusa_tree.check(tree)
+    shown = scene(choices, [[1.0] * MOST] * MOST, len(choices), words)
+    for node in shown["nodes"]:
+        node.update(chance="", told="", label=words("tree_builder.guess") if node["path"] else node["label"])
+    return {**shown, "mask": None, "positions": None, "spent": "", "worth": []}
+
+
+def modelled(
+    tree: Sequence[Choice], accuracy: Accuracy, picked: Literal["heads"] | Rate, words: Words
+) -> dict[str, Any]:
     """Expected tokens per pass, and those of the best tree of that size."""
     mine = medusa_tree.tokens_per_pass(tree, accuracy)
-    best = (
-        medusa_tree.tokens_per_pass(medusa_tree.grow(accuracy, max(1, len(tree))), accuracy) if tree else 1.0
-    )
-    return [
-        meter(words("tree_builder.yours"), mine, "yours"),
-        meter(words("tree_builder.best_of", nodes=len(tree)), best, "best"),
-    ]
+    best = medusa_tree.tokens_per_pass(medusa_tree.grow(accuracy, len(tree)), accuracy)
+    return {
+        "title": words("tree_builder.modelled"),
+        "meters": [
+            meter(words("tree_builder.yours"), mine, "yours"),
+            meter(words("tree_builder.best_of", nodes=len(tree)), best, "best"),
+        ],
+        "note": words("tree_builder.modelled_heads")
+        if picked == "heads"
+        else words("tree_builder.modelled_rate", rate=picked),
+    }
 
 
-def on_record(tree: Sequence[Choice], example: str, words: Words) -> tuple[list[dict[str, Any]], list[str]]:
-    """Tokens per pass over the recorded rounds with this tree, and a note about them."""
+def on_record(tree: Sequence[Choice], example: str, words: Words) -> list[dict[str, Any]]:
+    """Tokens per pass over the recorded rounds with this tree; nothing where the record does not tell."""
     shown = recorded.find(example)
-    assert shown is not None
-    found = trees.on_record(example, tuple(medusa_tree.arranged(tree))) if tree else ()
-    if found is None:
-        return [], [words("tree_builder.no_record")]
-    if not found:
-        return [], []
+    found = trees.on_record(example, tuple(medusa_tree.arranged(tree))) if tree else None
+    if shown is None or not found:
+        return []
     settled = sum(row.decided for row in found)
-    kind = "recorded_yours" if settled == len(found) else "recorded_at_least"
     mine = sum(row.tokens for row in found) / len(found)
     theirs = sum(row.recorded for row in found) / len(found)
-    nodes = max(len(row.nodes.token) for row in trees.trace(example).rounds)
+    nodes = max(len(row.nodes.token) for row in trace(example).rounds)
     return [
-        meter(words(f"tree_builder.{kind}"), mine, "yours recorded"),
-        meter(words("tree_builder.recorded_tree", nodes=nodes), theirs, "best recorded"),
-    ], [
-        words(
-            "tree_builder.record",
-            machine=shown.machine,
-            date=shown.recorded[:10],
-            rounds=len(found),
-            settled=settled,
-        )
+        {
+            "title": words("tree_builder.recorded", machine=shown.machine, date=shown.recorded[:10]),
+            "meters": [
+                meter(
+                    words("tree_builder.yours" if settled == len(found) else "tree_builder.yours_at_least"),
+                    mine,
+                    "yours",
+                ),
+                meter(words("tree_builder.recorded_tree", nodes=nodes), theirs, "best"),
+            ],
+            "note": words("tree_builder.record", rounds=len(found), settled=settled),
+        }
     ]
 
 
 def meter(label: str, value: float, look: str) -> dict[str, Any]:
     """One bar."""
     return {"label": label, "value": value, "shown": f"{value:.2f}", "look": look}
-
-
-def notes(picked: Literal["heads"] | Rate, words: Words) -> list[str]:
-    """Where the modelled figures come from."""
-    return [
-        words("tree_builder.modelled_heads")
-        if picked == "heads"
-        else words("tree_builder.modelled_rate", rate=picked)
-    ]
 
 
 def accuracies(picked: Literal["heads"] | Rate, budget: int) -> Accuracy:
@@ -386,5 +401,17 @@ def text(tree: Sequence[Choice]) -> str:
 
 def said(words: Words) -> dict[str, str]:
     """The browser's own strings."""
-    names = ("tree", "mask", "mask_help", "sees", "blind", "position", "remove", "choose", "tokens", "root")
+    names = (
+        "tree",
+        "mask",
+        "mask_help",
+        "chance_help",
+        "sees",
+        "blind",
+        "position",
+        "remove",
+        "choose",
+        "tokens",
+        "root",
+    )
     return {key: words(f"tree_builder.{key}") for key in names}

@@ -1,4 +1,4 @@
-"""A rule, right or wrong, thrown once, a hundred or ten thousand times, beside what it writes exactly and what it should."""
+"""A rule, right or wrong, thrown once or ten thousand times, beside what it writes exactly and what it should write."""
 
 from __future__ import annotations
 

@@ -188,7 +188,8 @@ def chart(lines: list[Line], tokens: int, words: Words) -> Chart:
         dragmode=False,
     )  # fmt: skip
     said = "; ".join(
-        f"{line.name}: " + ", ".join(f"{width} {line.ratios[width]:.2f}" for width in (8, 64, 256)) for line in lines
+        f"{line.name}: " + ", ".join(f"{width} {line.ratios[width]:.2f}" for width in (8, 64, 256))
+        for line in lines
     )
     return Chart(
         figure,

@@ -116,7 +116,8 @@ def mask(level: int, column: int, columns: int, levels: int, words: Words) -> st
         # A token of level j and column c stands for the place c + j behind the root: levels are shifted.
         shift = f"<td class='none' colspan='{row}'></td>" if row else ""
         rest = f"<td class='none' colspan='{levels - 1 - row}'></td>" if row < levels - 1 else ""
-        text = f"<td class='seen text'><span class='mark' aria-hidden='true'>●</span>{escape(words('window.text'))}</td>"
+        mark = "<span class='mark' aria-hidden='true'>●</span>"
+        text = f"<td class='seen text'>{mark}{escape(words('window.text'))}</td>"
         body.append(
             f"<tr><th scope='row'>{escape(words('window.row', level=row))}</th>"
             f"{text if row == 0 else '<td class=none></td>'}{shift}{cells}{rest}</tr>"

@@ -1,7 +1,8 @@
-"""Every set-up for a kind of text on one plane: how fast, and at how much more arithmetic; the learner places theirs."""
+"""Every set-up for a kind of text on one plane, speed over arithmetic; the learner places their own."""
 
 from __future__ import annotations
 
+from math import log10
 from urllib.parse import urlencode
 
 import plotly.graph_objects as go
@@ -13,13 +14,13 @@ from ...charts.draw import draw as draw_chart
 from ...charts.palette import look
 from ...compare.lanes import Lane, encode
 from .. import measured
-from ..facts.designs import CHAINS, GAMMA, LOOKUP_LENGTH, MOST, Design, design, designs, within
+from ..facts.designs import CHAINS, GAMMA, LOOKUP, LOOKUP_LENGTH, MOST, WIDE, Design, design, designs, within
 from ..lesson import Strict
 from ..words import Words
 from . import Place
 
 HERE = "#a0629a"
-OFFERED = 2.0  # arithmetic beyond which the axis is cut off for nobody
+ORDER = ("plain", *CHAINS, LOOKUP, *reversed(WIDE))  # who has which look
 
 
 class With(Strict):
@@ -77,12 +78,12 @@ def draw(given: With, at: Place) -> None:
                 key=at.key("gamma"),
             )
         mine = design(text, lane, gamma)
-        draw_chart(plane(text, mine, given.limit, at.words), at.key("plane"))
         st.markdown(verdict(mine, within(text, given.limit), given.limit, at.words))
-        st.link_button(
-            at.words("workshop.race"), f"/compare?{race(text, mine, given.limit)}", icon=":material/flag:"
-        )
-        st.caption(at.words("workshop.race_about"))
+        draw_chart(plane(text, mine, given.limit, at.words), at.key("plane"))
+        with st.container(horizontal=True, vertical_alignment="center"):
+            address = f"/compare?{race(text, mine, given.limit)}"
+            st.link_button(at.words("workshop.race"), address, icon=":material/flag:")
+            st.caption(at.words("workshop.race_about"))
 
     show()
 
@@ -136,7 +137,8 @@ def plane(text: str, mine: Design | None, limit: float, words: Words) -> Chart:
     figure = go.Figure()
     lanes = list(dict.fromkeys(each.lane for each in found))
     right = max(each.most for each in found) * 1.25
-    for number, lane in enumerate(lanes):
+    for lane in lanes:
+        number = ORDER.index(lane)
         own = [each for each in found if each.lane == lane]
         style, name = look(number), measured.name("lane", lane, words)
         chain = len(own) > 1
@@ -186,7 +188,7 @@ def plane(text: str, mine: Design | None, limit: float, words: Words) -> Chart:
         xaxis={
             "title": words("workshop.x"),
             "type": "log",
-            "range": [-0.02, _log10(right)],
+            "range": [-0.02, log10(right)],
             "tickvals": [1, 1.5, 2, 3, 5, 8, 12, 20],
             "ticktext": [f"{value:g}×" for value in (1, 1.5, 2, 3, 5, 8, 12, 20)],
             "zeroline": False,
@@ -196,13 +198,16 @@ def plane(text: str, mine: Design | None, limit: float, words: Words) -> Chart:
         dragmode=False,
     )
     name = measured.name("text", text, words)
-    best = within(text, limit)
     listed = "; ".join(
-        words("workshop.alt_one", name=measured.name("lane", each.lane, words), speed=each.speed, work=work(each, words))
+        words(
+            "workshop.alt_one",
+            name=measured.name("lane", each.lane, words),
+            speed=each.speed,
+            work=work(each, words),
+        )
         for each in found
         if each.gamma in (0, GAMMA)
-    )  # fmt: skip
-    del best
+    )
     return Chart(
         figure,
         words("workshop.title", text=name),
@@ -215,9 +220,3 @@ def _symbol(number: int) -> str:
     """A symbol for each lane, of which there are more than looks."""
     symbols = ("circle", "square", "diamond", "triangle-up", "x", "star", "hexagon", "pentagon", "cross")
     return symbols[number % len(symbols)]
-
-
-def _log10(value: float) -> float:
-    from math import log10
-
-    return log10(value)

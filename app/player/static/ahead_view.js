@@ -17,6 +17,7 @@ export function drawAhead({ view, round, row, note }) {
   const lost = round.proposals.filter((item) => item.verdict === "discarded");
   const passes = number(row.ahead_passes) ?? 0;
   made.push(gantt(row, lost.length > 0));
+  if (number(row.ahead_s)) made.push(el("p", { class: "note" }, W.clockIs));
   const bet = passes ? W.bet(passes, seconds(number(row.ahead_s) ?? 0)) : W.noBet;
   made.push(el("p", { class: "window-line" }, bet, passes || lost.length ? ` ${W.betEnded(lost.length)}` : ""));
   if (lost.length) {

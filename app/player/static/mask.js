@@ -20,6 +20,7 @@ const PREFIX = { few: 3, many: 4 }; // cells, the width of the folded column, so
 
 /** @returns {{root: HTMLElement, show: (view: import("./state.js").View) => void}} */
 export function createMask() {
+  const guide = el("p", { class: "guide" });
   const say = el("p", { class: "mask-say" });
   const heads = el("div", { class: "mask-heads" });
   const slotsHead = el("div", { class: "mask-slots" }, el("span", { class: "mask-column prefix" }));
@@ -37,7 +38,7 @@ export function createMask() {
   const root = el("section", { class: "mask" });
   const parts = [
     el("div", { class: "mask-head" }, el("h2", {}, W.maskTitle), zoom.root),
-    say, box, legend.root, notes,
+    guide, say, box, legend.root, notes,
     el("div", { class: "mask-memory" }, el("h3", {}, W.slotsTitle), slots.say, el("p", { class: "hint" }, W.slotsFrom)),
   ];
 
@@ -46,6 +47,7 @@ export function createMask() {
   let rows = []; // {head, mark, line} of each row drawn
   let wish = null; // px of a cell, "fit", or null for the usual size
   let width = 0; // px that the view has
+  let scale = 1; // how much larger than usual the page's type is, as on a projector
   let state = {};
   let looked = ""; // the row that was selected last
   let pointed = null; // the row that the pointer or the keyboard is on
@@ -53,7 +55,9 @@ export function createMask() {
   new ResizeObserver(() => {
     if (root.clientWidth === width) return;
     width = root.clientWidth;
-    if (wish === "fit" && pass) resize("fit");
+    const before = scale;
+    scale = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16 || 1;
+    if (pass && (wish === "fit" || scale !== before)) resize(wish);
   }).observe(root);
   box.addEventListener("keydown", onKey);
   for (const name of ["pointerover", "focusin"]) field.addEventListener(name, (event) => point(rowAt(event.target)));
@@ -80,6 +84,7 @@ export function createMask() {
     const here = view.focus && view.focus.lane === owner.lane && view.focus.round === owner.round ? (pass.rowOf.get(view.focus.node) ?? null) : null;
     paint(round, phase, view.focus?.node < 0 ? null : here, view.chosen);
     const own = round.tokens.at(-1);
+    setText(guide, W.maskGuide(phase, pass.rows.length, pass.branches));
     state = { phase, source: own ? VERDICT[own.source] : "" };
     slots.show(pass, phase, size(), folded() * size(), owner, state.source);
     tell();
@@ -116,10 +121,7 @@ export function createMask() {
     box.setAttribute("aria-label", W.maskName(shown));
     legend.show(pass.rows.some((row) => row.kind === "rider"));
     const left = pass.rows.length - shown;
-    const said = [
-      pass.rows.length === 1 ? W.maskPlain : "", left ? W.maskMore(left) : "", pass.loose ? W.maskLoose(pass.loose) : "",
-      pass.byDistance ? W.maskDistance : "",
-    ];
+    const said = [left ? W.maskMore(left) : "", pass.loose ? W.maskLoose(pass.loose) : "", pass.byDistance ? W.maskDistance : ""];
     setText(notes, said.filter(Boolean).join(" "));
     notes.hidden = !notes.textContent;
     measure();
@@ -184,11 +186,11 @@ export function createMask() {
       const [across, down] = [((width || 600) - 96) / (shown + PREFIX.few + 1), FIT / shown];
       return Math.min(Math.max(Math.min(across, down), CELLS.least), CELLS.few);
     }
-    return wish ?? (shown <= FEW ? CELLS.few : CELLS.many);
+    return wish ?? scale * (shown <= FEW ? CELLS.few : CELLS.many);
   }
 
   function folded() {
-    return size() < CELLS.few && size() >= LABELLED ? PREFIX.many : PREFIX.few;
+    return size() < scale * CELLS.few && size() >= scale * LABELLED ? PREFIX.many : PREFIX.few;
   }
 
   function measure() {
@@ -196,7 +198,7 @@ export function createMask() {
     field.style.setProperty("--cell", `${cell}px`);
     const prefix = folded();
     field.style.setProperty("--prefix", String(prefix));
-    box.dataset.detail = cell >= LABELLED ? "labelled" : "bare";
+    box.dataset.detail = cell >= scale * LABELLED ? "labelled" : "bare";
     cells.setAttribute("viewBox", `${-prefix} 0 ${prefix + rows.length} ${rows.length}`);
     cells.style.inlineSize = `${(prefix + rows.length) * cell}px`;
     cells.style.blockSize = `${rows.length * cell}px`;

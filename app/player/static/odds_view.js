@@ -67,7 +67,7 @@ export function createOdds() {
     const made = [el("p", { class: "compares" }, comparison(odds, titleOf(odds)))];
     if (odds.judged && odds.models) made.push(el("div", { class: "tabs", role: "group", "aria-label": O.views }, tab("judged", O.judge), tab("models", O.sure)));
     if (parts && areas.totals) made.push(sums(areas.totals, words(odds, fixed), Boolean(fixed)));
-    made.push(chart(areas, bars, parts, odds));
+    made.push(el("p", { class: "guide" }, O.guide(bars.hasP, bars.hasQ)), chart(areas, bars, parts, odds));
     if (bars.rows.some((row) => row.minor)) {
       const more = el("button", { type: "button", class: "more-rows" }, expanded ? O.showFewer : O.showAll(bars.rows.length));
       more.onclick = () => {

@@ -17,9 +17,9 @@ import { ROOT } from "./tree.js";
 /**
  * @typedef {{kind: "root"|"node"|"rider", node: number, above: number, depth: number, text: string}} PassRow `above` is the
  *   row of the parent (−1 at the root), `depth` the distance from the root; `node` is −1 where it is none
- * @typedef {{rows: PassRow[], rowOf: Map<number, number>, before: number|null, after: number|null, kept: number[],
- *   loose: number, pending: string, committed: number|null, agrees: boolean, byDistance: boolean}} Pass `kept` are the rows
- *   that stay, `loose` counts riders of which the record names no tokens, `pending` is the last committed token, which has
+ * @typedef {{rows: PassRow[], rowOf: Map<number, number>, before: number|null, after: number|null, branches: boolean, kept: number[],
+ *   loose: number, pending: string, committed: number|null, agrees: boolean, byDistance: boolean}} Pass `branches`: it is no
+ *   chain; `kept` are the rows that stay, `loose` counts riders of which the record names no tokens, `pending` is the last committed token, which has
  *   no row yet, `committed` the length of the text after the round, prompt included; `agrees`: the record keeps its laws;
  *   `byDistance`: the model has no position ids
  */
@@ -65,7 +65,7 @@ function read(lane, round, index) {
   const committed = lane.trace && start ? start + round.total : null;
   const agrees = before === null || (after === before + kept.length && (committed === null || after === committed - 1));
   return {
-    rows, rowOf, before, after, kept, loose: window.length ? 0 : riding, pending: round.tokens.at(-1)?.name ?? "", committed, agrees,
+    rows, rowOf, before, after, branches: rows.some((row, at) => row.above !== at - 1), kept, loose: window.length ? 0 : riding, pending: round.tokens.at(-1)?.name ?? "", committed, agrees,
     byDistance: list(lane.trace?.header?.decoder_start).length > 0,
   };
 }

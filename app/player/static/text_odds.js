@@ -43,6 +43,10 @@ export const O = {
     fixed: { shared: "p of the guesses: stays", over: "", under: "p of all other tokens" },
   },
   sums: { p: "p", q: "q" },
+  guide: (p, q) => {
+    if (p && q) return "Each row is a token. Solid line p: how likely the target holds it; dashed line q: how likely the draft does.";
+    return p ? "Each row is a token; the longer its bar, the likelier the target holds it (p)." : "Each row is a token; the longer its striped bar, the likelier the draft held it (q).";
+  },
   // What the judge holds against what, in one sentence.
   before: "q is what the draft drew from. The target has not looked yet, so there is no p.",
   beforeFixed: "The guesses are fixed, not drawn, so q is 1 on each. The target has not looked yet, so there is no p.",

@@ -52,6 +52,7 @@ export const W = {
   aheadLevels: (n) => `${count(n, "level")} of this tree ${n === 1 ? "was" : "were"} drafted while the target checked the round before.`,
   aheadLater: "What was drafted beside the check shows once the round is committed.",
   bet: (passes, time) => `Beside the check the draft made ${count(passes, "pass")} in ${time}, on the bet that its whole guess stays.`,
+  clockIs: "Both bars run on one clock: what stands below the target's was drafted at the same time.",
   noBet: "Nothing was drafted beside this check.",
   betEnded: (lost) => (lost ? `${count(lost, "token")} drafted ahead came to nothing:` : "The bet held, and the next round goes on from there."),
   lost: "Discarded",

@@ -10,10 +10,19 @@ function slots(before, width, verb = "are") {
 }
 
 export const W = {
-  treeIs: (nodes, levels) =>
-    nodes ? `${count(nodes, "guess")}${levels > 1 ? `, ${count(levels, "level")} deep` : ""}` : "nothing was proposed",
+  treeIs: (nodes, levels) => (nodes ? `${count(nodes, "guess")}${levels > 1 ? `, ${count(levels, "level")} deep` : ""}. ` : ""),
   treeName: (nodes, levels) => `The proposal: ${count(nodes, "guess")}, ${count(levels, "level")} deep. Arrow keys go to parent, child and neighbours.`,
   root: (text, round) => `The root ${text}: the last committed token${round > 0 ? `, of round ${round}` : ", the end of the prompt"}.`,
+  treeGuide: (phase, rivals, guessed) => {
+    if (!guessed) return phase === "committed" ? "Nothing was guessed: the target read the root alone and wrote the token behind it." : "Nothing was guessed: the target reads the root alone.";
+    const law = `Each box guesses what follows the box to its left${rivals ? "; boxes behind the same one are rivals" : ""}. `;
+    return law + {
+      proposed: "Nothing is judged yet.",
+      verified: "The target has read all of them in one pass; now they are judged.",
+      judged: "✓\u00a0stays; ✗\u00a0goes, and with it all that follows it; ○\u00a0waits.",
+      committed: "What is marked\u00a0✓ has become text; the target's own token, if it wrote one, stands behind it.",
+    }[phase];
+  },
   rootMark: "root",
   node: (text, verdict, depth, parent, facts) => `${text}, ${verdict}, level ${depth} after ${parent}${facts ? `; ${facts}` : ""}`,
   ownNode: (text, source, parent) => `${text}, ${source}, after ${parent}`,
@@ -37,6 +46,12 @@ export const W = {
   showPruned: (n) => `Show ${count(n, "pruned guess")} as well`,
 
   maskTitle: "What one pass of the target reads",
+  maskGuide: (phase, rows, branches) => {
+    const reads = phase === "proposed" ? "is about to read" : "has read";
+    if (rows === 1) return `One row, as in plain decoding: the target ${reads} the root alone. It may look at everything before it, and at itself.`;
+    return `Each row is a token that the target ${reads}; filled squares are what it may look at: the text before, ${branches ? "its own branch" : "the guesses before it"}, itself. `
+      + (branches ? "So one pass holds many branches, and none sees another." : "So one pass checks all guesses at once.");
+  },
   maskName: (rows) => `Attention mask of ${count(rows, "row")}. Up and down go through the rows.`,
   maskHeads: ["token", "position", "slot"],
   maskPrefix: (n) => `${n} before`,
@@ -46,7 +61,6 @@ export const W = {
     + `${position === null ? "" : ` Position ${position}, KV slot ${slot}.`}`,
   maskRow: (text, position, slot, ancestors) =>
     `${text}${position === null ? "" : `, position ${position}, slot ${slot}`}, sees the prefix and ${count(ancestors, "row")} of the pass`,
-  maskPlain: "One row, as in plain decoding: the root sees everything before it and itself.",
   maskMore: (n) => `${count(n, "further row")} of the pass not drawn.`,
   maskLoose: (n) => `${count(n, "further token")} rode along in the pass; the record does not name them.`,
   maskLegend: { prefix: "the committed text, folded", sees: "may look", self: "itself", rider: "~ rides along, is no proposal" },

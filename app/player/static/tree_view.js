@@ -33,13 +33,14 @@ export function createTree() {
   const field = el("div", { class: "tree-field" }, lines, stem);
   const box = el("div", { class: "tree", role: "group" }, field);
   const about = el("span", { class: "tree-about" });
+  const guide = el("span");
   const drawn = {}; // sizes as they were written last
   const zoom = createZoom(box, { by: (factor, at) => resize(current().row / FULL.row * factor, at), to: (wish) => resize(wish === "fit" ? "fit" : 1, null) });
   const cue = el("p", { class: "hint tree-cue", hidden: true });
   const fold = el("button", { type: "button", class: "more-rows", hidden: true });
   const lost = el("p", { class: "hint", hidden: true });
   const legend = createLegend();
-  const parts = [el("div", { class: "tree-bar" }, about, zoom.root), box, cue, fold, lost, legend.root];
+  const parts = [el("div", { class: "tree-bar" }, el("p", { class: "guide" }, about, guide), zoom.root), box, cue, fold, lost, legend.root];
   const root = el("div", { class: "chips", role: "group" });
 
   const nodes = new Map(); // Key → what is drawn of it; kept from round to round
@@ -128,6 +129,8 @@ export function createTree() {
     stem.title = W.root(quote(text), whole.index);
     const seen = whole.proposals.filter(wasRead);
     const levels = Math.max(0, ...seen.map((item) => item.depth));
+    shape.guessed = seen.length > 0;
+    shape.rivals = new Set(seen.map((item) => item.parent)).size < seen.length;
     setText(about, W.treeIs(seen.length, levels));
     box.setAttribute("aria-label", W.treeName(seen.length, levels));
     const folding = done && found.pruned >= FOLDED_FROM;
@@ -142,6 +145,7 @@ export function createTree() {
     const record = list(lane.trace?.rounds)[whole.index]?.nodes ?? {};
     const facts = factsOf(lane, record, knows(view, "p"));
     const { moment, focus } = view;
+    setText(guide, W.treeGuide(moment?.phase ?? "committed", shape.rivals, shape.guessed));
     const here = focus && focus.lane === at && focus.round === whole.index ? keyOf(focus.node) : null;
     const own = round.tokens.find((token) => token.node < 0);
     const stop = nodes.has(here) ? here : items[0]?.node;

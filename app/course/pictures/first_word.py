@@ -1,0 +1,153 @@
+"""Waiting for an answer on one scale of time: the prompt is read, the first round comes, then all the others. Recorded
+lanes, or an answer modelled for a machine, with a prompt and an answer as long as the learner chooses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+import streamlit as st
+from pydantic import Field, model_validator
+
+from ...library import recorded
+from ..facts.first_word import answer
+from ..facts.machines import modelled
+from ..facts.recorded import trace
+from ..lesson import Strict
+from ..words import Words
+from . import Place
+
+
+class With(Strict):
+    """Either `example`: an id of assets/traces/index.toml that was raced against plain decoding; or `machines`:
+    modelled profiles of assets/profiles, each with what it is called, `prompts` and `answers`: numbers of tokens to
+    choose from, and the acceptance rate `alpha` and draft length `gamma` of the guesses."""
+
+    example: str = ""
+    machines: dict[str, str] = Field({}, max_length=4)
+    prompts: list[int] = Field([], max_length=12)
+    answers: list[int] = Field([], max_length=12)
+    alpha: float = Field(0.8, ge=0.0, le=1.0)
+    gamma: int = Field(4, ge=1, le=16)
+
+    @model_validator(mode="after")
+    def known(self) -> With:
+        """Whether there is something to draw, and only one thing."""
+        if bool(self.example) == bool(self.machines):
+            raise ValueError("give either `example` or `machines`")
+        if self.example:
+            trace(self.example, plain=True)
+        if self.machines and (len(self.prompts) < 2 or len(self.answers) < 2):
+            raise ValueError("`prompts` and `answers` need at least two numbers to choose from")
+        for machine in self.machines:
+            modelled(machine)
+            answer(machine, max(self.prompts), max(self.answers), self.alpha, self.gamma)
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """Seconds of one lane: reading the prompt, the ends of its rounds after that."""
+
+    name: str
+    prompt_s: float
+    rounds_s: tuple[float, ...]
+
+    @property
+    def first_s(self) -> float:
+        """When the first token is there."""
+        return self.prompt_s + self.rounds_s[0]
+
+    @property
+    def end_s(self) -> float:
+        """When the last one is there."""
+        return self.prompt_s + self.rounds_s[-1]
+
+
+def draw(given: With, at: Place) -> None:
+    """Draw the lanes; above them the controls, where it is modelled."""
+    st.html(Path(__file__).with_suffix(".css"))
+
+    @st.fragment
+    def show() -> None:
+        names = (at.words("first-word.plain"), at.words("first-word.guesses"))
+        if given.example:
+            example = recorded.find(given.example)
+            assert example is not None
+            found = [
+                _recorded(given.example, plain, name)
+                for plain, name in zip((True, False), names, strict=True)
+            ]
+            st.html(lanes(found, at.words))
+            st.caption(at.words("first-word.recorded", machine=example.machine, date=example.recorded[:10]))
+            return
+        columns = st.columns(3)
+        machine = columns[0].selectbox(
+            at.words("first-word.machine"),
+            list(given.machines),
+            format_func=given.machines.__getitem__,
+            key=at.key("machine"),
+        )
+        prompt = columns[1].select_slider(at.words("first-word.prompt"), given.prompts, key=at.key("prompt"))
+        length = columns[2].select_slider(at.words("first-word.answer"), given.answers, key=at.key("answer"))
+        found = [
+            _modelled(machine, prompt, length, alpha, gamma, name)
+            for (alpha, gamma), name in zip(((0.0, 0), (given.alpha, given.gamma)), names, strict=True)
+        ]
+        st.html(lanes(found, at.words))
+        st.caption(
+            at.words(
+                "first-word.modelled", machine=modelled(machine).label, alpha=given.alpha, gamma=given.gamma
+            )
+        )
+
+    show()
+
+
+def _recorded(example: str, plain: bool, name: str) -> Lane:
+    found = trace(example, plain)
+    return Lane(name, found.stats.prefill_s, tuple(row.end_s for row in found.rounds))
+
+
+def _modelled(machine: str, prompt: int, tokens: int, alpha: float, gamma: int, name: str) -> Lane:
+    found = answer(machine, prompt, tokens, alpha, gamma)
+    rounds = min(200, max(1, round(found.rest_s / found.first_s)))
+    ends = (found.first_s, *(found.first_s + found.rest_s * (at + 1) / rounds for at in range(rounds)))
+    return Lane(name, found.prompt_s, ends)
+
+
+def lanes(found: list[Lane], words: Words) -> str:
+    """The lanes on one scale, each with when its first and its last token were there."""
+    longest = max(lane.end_s for lane in found)
+    key = "".join(
+        f"<li class='{kind}'>{escape(words(f'first-word.{kind}'))}</li>"
+        for kind in ("reading", "round", "rest")
+    )
+    drawn = "".join(_lane(lane, longest, words) for lane in found)
+    return f"<section class='first-word'>{drawn}<ul>{key}</ul></section>"
+
+
+def _lane(lane: Lane, longest: float, words: Words) -> str:
+    starts = (0.0, *lane.rounds_s)
+    pieces = "".join(
+        f"<i class='{'round' if not at else 'rest'}' style='left:{(lane.prompt_s + start) / longest:.3%};"
+        f"width:{(end - start) / longest:.3%}'></i>"
+        for at, (start, end) in enumerate(zip(starts, lane.rounds_s, strict=False))
+    )
+    first = lane.first_s / longest
+    side = "left" if first < 0.55 else "right"
+    place = first if side == "left" else 1.0 - first
+    done = words("first-word.done", time=_time(lane.end_s))
+    word = words("first-word.first", time=_time(lane.first_s))
+    reading = f"<i class='reading' style='left:0;width:{lane.prompt_s / longest:.3%}'></i>"
+    return (
+        f"<div class='wait'><p><strong>{escape(lane.name)}</strong><span>{escape(done)}</span></p>"
+        f"<div class='axis' aria-hidden='true'>{reading}{pieces}</div>"
+        f"<p class='mark {side}' style='{side}:{place:.3%}'>{escape(word)}</p></div>"
+    )
+
+
+def _time(seconds: float) -> str:
+    """Seconds in three digits, of thousandths where there are few."""
+    return f"{seconds:.3g} s" if seconds >= 1.0 else f"{seconds * 1e3:.3g} ms"

@@ -1,0 +1,160 @@
+"""A recorded text, token by token: how much each surprised the large model, and whether the small one guessed it.
+
+With `boxes` the words that are asked about stand in lettered boxes, and nothing is told of any of them.
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from pathlib import Path
+from string import ascii_uppercase
+
+import streamlit as st
+from pydantic import Field, field_validator
+
+from ...library import recorded
+from ...text import plain
+from .. import asking
+from ..facts.ease import WITHIN, Judged, boxes, ribbon
+from ..facts.recorded import trace
+from ..lesson import Strict
+from ..words import Words
+from . import Place
+
+HIGHEST = 5.0  # bits that a whole bar stands for
+
+
+class With(Strict):
+    """`examples`: ids of assets/traces/index.toml, each with what it is called; of several the learner picks one.
+
+    `boxes`: how many words are asked about. With `told` their outcome is shown as well, as is every other token's.
+    `own`: a sentence with which the learner may begin to ask the two models on this machine.
+    """
+
+    examples: dict[str, str] = Field(min_length=1, max_length=6)
+    boxes: int = Field(0, ge=0, le=12)
+    told: bool = True
+    own: str = Field("", max_length=200)
+
+    @field_validator("examples")
+    @classmethod
+    def there(cls, given: dict[str, str]) -> dict[str, str]:
+        """Whether each of them can be told token by token."""
+        for example in given:
+            ribbon(example)
+        return given
+
+
+def draw(given: With, at: Place) -> None:
+    """Draw the text; above it the choice, where there is one."""
+    st.html(Path(__file__).with_suffix(".css"))
+
+    @st.fragment
+    def show() -> None:
+        picked = next(iter(given.examples))
+        if len(given.examples) > 1:
+            picked = (
+                st.segmented_control(
+                    at.words("ribbon.which"),
+                    list(given.examples),
+                    default=picked,
+                    format_func=given.examples.__getitem__,
+                    key=at.key("example"),
+                )
+                or picked
+            )
+        found = boxes(picked, given.boxes) if given.boxes else ()
+        example = recorded.find(picked)
+        assert example is not None
+        drawn = told if given.told else boxed
+        st.html(drawn(trace(picked).header.prompt, ribbon(picked), found, at.words))
+        st.caption(at.words("ribbon.recorded", machine=example.machine, date=example.recorded[:10]))
+
+    show()
+    if given.own:
+        _own(given.own, at)
+
+
+@st.fragment
+def _own(first: str, at: Place) -> None:
+    """A sentence of the learner's, which the two models read when they are asked to."""
+    text = st.text_area(at.words("ribbon.own"), first, height=80, max_chars=300, key=at.key("own"))
+    kept = at.key("answer")
+    if st.button(at.words("ribbon.ask"), icon=":material/psychology_alt:", key=at.key("ask")):
+        st.session_state[kept] = asking.ask(text)
+    found = st.session_state.get(kept)
+    if found is None:
+        return
+    if not isinstance(found, asking.Read):
+        known = ("loading", "busy", "failed")
+        st.warning(at.words(f"ribbon.{found}") if found in known else plain(found), icon=":material/info:")
+        return
+    st.html(told("", found.tokens, (), at.words))
+    st.caption(at.words("ribbon.measured", machine=found.machine, target=found.target, draft=found.draft))
+
+
+def boxed(prompt: str, tokens: tuple[Judged, ...], found: tuple[int, ...], words: Words) -> str:
+    """The text with its boxes; of no token more than its letters."""
+    shown = tokens[: max(WITHIN, *(at + 1 for at in found))]
+    pieces = "".join(
+        _box(token.text, ascii_uppercase[found.index(at)]) if at in found else escape(token.text)
+        for at, token in enumerate(shown)
+    )
+    more = " …" if len(shown) < len(tokens) else ""
+    pieces = re.sub(r"\n{2,}", "\n", pieces)
+    return (
+        f"<section class='ribbon boxed'><p class='before'>{escape(_end(prompt))}</p>"
+        f"<p class='text' aria-label='{escape(words('ribbon.text'), quote=True)}'>{pieces}{more}</p></section>"
+    )
+
+
+def _box(text: str, letter: str) -> str:
+    lead = text[: len(text) - len(text.lstrip())]
+    return f"{lead}<span class='box'><b>{letter}</b>{escape(text.strip())}</span>"
+
+
+def told(prompt: str, tokens: tuple[Judged, ...], found: tuple[int, ...], words: Words) -> str:
+    """Every token with a bar for its surprise, and whether the small model guessed it."""
+    items = "".join(
+        _token(token, ascii_uppercase[found.index(at)] if at in found else "", words)
+        for at, token in enumerate(tokens)
+    )
+    kinds = [kind for guessed, kind in KINDS.items() if any(token.guessed is guessed for token in tokens)]
+    key = "".join(f"<li class='{kind}'>{escape(words(f'ribbon.{kind}'))}</li>" for kind in (*kinds, "height"))
+    before = f"<p class='before'>{escape(_end(prompt))}</p>" if prompt else ""
+    label = escape(words("ribbon.text"), quote=True)
+    return (
+        f"<section class='ribbon'><ul class='key'>{key}</ul>{before}"
+        f"<ol class='tokens' aria-label='{label}'>{items}</ol></section>"
+    )
+
+
+KINDS = {True: "guessed", False: "missed", None: "unasked"}
+GLYPHS = {"guessed": "✓", "missed": "✗", "unasked": "·"}
+
+
+def _token(token: Judged, letter: str, words: Words) -> str:
+    kind = KINDS[token.guessed]
+    instead = _visible(token.instead, words)
+    said = words(f"ribbon.said_{kind}", bits=token.bits, instead=instead)
+    height = min(1.0, token.bits / HIGHEST)
+    box = f"<b class='letter'>{letter}</b>" if letter else ""
+    own = f" <em>{escape(instead)}</em>" if kind == "missed" else ""
+    return (
+        f"<li class='{kind}' title='{escape(said, quote=True)}'><span class='bar' style='--h:{height:.3f}'></span>"
+        f"{box}<span class='word'>{escape(_visible(token.text, words))}</span><span class='glyph' aria-hidden='true'>"
+        f"{GLYPHS[kind]}{own}</span><span class='only-read'>{escape(said)}</span></li>"
+    )
+
+
+def _visible(text: str, words: Words) -> str:
+    """A token as it is read: a line break as a sign, and nothing as a word."""
+    return text.replace("\n", "↵").replace("\t", "→").strip(" ") or ("␣" if text else words("ribbon.end"))
+
+
+def _end(prompt: str, most: int = 160) -> str:
+    """The end of a prompt, from a word on."""
+    if len(prompt) <= most:
+        return prompt
+    return "… " + prompt[-most:].partition(" ")[2]

@@ -1,0 +1,206 @@
+"""How the course holds up when a class opens it at once: thirty sessions on this machine, without browsers.
+
+    python -m benchmarks.course [--sessions 30] [--think 2] [--json FILE]
+
+Starts the app and speaks Streamlit's own protocol to it, as thirty tabs would: each opens the list, then every lesson,
+predicts, and goes through its steps, resting a moment between two presses as a student would (`--think` seconds at
+most, by a seeded draw). A wait is the time from a press to the end of the page's answer; every exception on a
+page counts. Also measured, alone: how long a lesson takes from its address to the end of its first answer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import random
+import statistics
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import websockets
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
+from app.course import reading
+from app.course.lesson import STEPS
+
+from .page import app
+
+
+@dataclass
+class Tab:
+    """One session: what it has open, what stands on its page, and how long its answers took."""
+
+    port: int
+    query: dict[str, str] = field(default_factory=dict)
+    widgets: dict[str, tuple[str, Any]] = field(default_factory=dict)
+    elements: dict[str, Any] = field(default_factory=dict)
+    waits: list[float] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    socket: Any = None
+    seen: dict[str, ForwardMsg] = field(default_factory=dict)
+
+    async def open(self) -> None:
+        """Connect, as a new tab does."""
+        address = f"ws://127.0.0.1:{self.port}/_stcore/stream"
+        origin = f"http://127.0.0.1:{self.port}"
+        self.socket = await websockets.connect(
+            address, subprotocols=["streamlit"], origin=origin, max_size=None, open_timeout=60
+        )
+
+    async def ask(self, trigger: str | None = None) -> None:
+        """Let the page be drawn, with a button pressed if one is named, and wait for the end of it."""
+        message = BackMsg()
+        state = message.rerun_script
+        state.query_string = urlencode(self.query)
+        state.page_name = "course"
+        state.cached_message_hashes.extend(self.seen)
+        for name, (kind, value) in self.widgets.items():
+            one = state.widget_states.widgets.add(id=name)
+            if isinstance(value, list):
+                getattr(one, kind).data.extend(value)
+            else:
+                setattr(one, kind, value)
+        if trigger is not None:
+            state.widget_states.widgets.add(id=trigger).trigger_value = True
+        began = time.perf_counter()
+        await self.socket.send(message.SerializeToString())
+        self.elements = {}
+        while True:
+            answer = ForwardMsg.FromString(await asyncio.wait_for(self.socket.recv(), 60))
+            if answer.WhichOneof("type") == "ref_hash":
+                answer = self.seen[answer.ref_hash]
+            elif answer.metadata.cacheable:
+                self.seen[answer.hash] = answer
+            kind = answer.WhichOneof("type")
+            if kind == "page_info_changed":
+                self.query = dict(parse_qsl(answer.page_info_changed.query_string))
+            elif kind == "delta" and answer.delta.WhichOneof("type") == "new_element":
+                self._keep(answer.delta.new_element)
+            elif kind == "script_finished":
+                if answer.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN:
+                    continue
+                break
+        self.waits.append(time.perf_counter() - began)
+
+    def _keep(self, element: Any) -> None:
+        kind = element.WhichOneof("type")
+        if kind == "exception":
+            self.errors.append(
+                f"{urlencode(self.query)}: {element.exception.type} {element.exception.message}"
+            )
+        name = getattr(getattr(element, kind), "id", "")
+        if name:
+            self.elements[name] = element
+
+    def named(self, key: str) -> str | None:
+        """The identity of the widget with this key, if it is on the page."""
+        return next((name for name in self.elements if name.endswith(f"-{key}")), None)
+
+
+async def student(tab: Tab, lessons: list[Any], think: float, seed: int) -> None:
+    """One student, who goes through these lessons."""
+    rest = random.Random(seed)
+
+    async def pause() -> None:
+        await asyncio.sleep(rest.uniform(0.2, 1.0) * think)
+
+    await tab.open()
+    await tab.ask()
+    for lesson in lessons:
+        await pause()
+        tab.query = {"lesson": lesson.id}
+        await tab.ask()
+        name = tab.named(f"course-{lesson.id}-prediction")
+        if name is None:
+            tab.errors.append(f"{lesson.id}: nothing to predict")
+            continue
+        await pause()
+        shown = tab.elements[name]
+        if lesson.front.predict.kind == "number":
+            tab.widgets[name] = ("double_array_value", [lesson.front.predict.low])
+        elif lesson.front.predict.kind == "several":
+            tab.widgets[name] = ("string_array_value", [shown.button_group.options[0].content])
+        else:
+            tab.widgets[name] = ("string_value", shown.radio.options[0])
+        await tab.ask()
+        lock = tab.named("course-lock")
+        await pause()
+        await tab.ask(lock)
+        for _ in STEPS[2:]:
+            forward = tab.named("course-next")
+            if forward is None:
+                break
+            await pause()
+            await tab.ask(forward)
+        tab.widgets.clear()
+    await tab.socket.close()
+
+
+async def class_of(port: int, sessions: int, think: float) -> list[Tab]:
+    """Thirty students at once: a third begins with lesson 0, a third in the middle, a third with the last."""
+    lessons = [lesson for _, key, _, _ in reading.titles("en") if (lesson := reading.read("en", key)[0])]
+    tabs = [Tab(port) for _ in range(sessions)]
+    turned = [lessons[at:] + lessons[:at] for at in (0, len(lessons) // 3, 2 * len(lessons) // 3)]
+    await asyncio.gather(*(student(tab, turned[at % 3], think, at) for at, tab in enumerate(tabs)))
+    return tabs
+
+
+async def alone(port: int) -> list[float]:
+    """Seconds from the address of each lesson, in a new tab, to the end of the page's answer."""
+    times = []
+    for _, key, _, _ in reading.titles("en"):
+        tab = Tab(port, query={"lesson": key})
+        await tab.open()
+        await tab.ask()
+        times.append(tab.waits[0])
+        await tab.socket.close()
+    return times
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--sessions", type=int, default=30)
+    parser.add_argument("--think", type=float, default=2.0)
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    place = Path(tempfile.mkdtemp())
+    with app(place / "server.log", place / "commits.txt") as url:
+        port = urlsplit(url).port or 0
+        first = asyncio.run(alone(port))
+        warm = asyncio.run(alone(port))
+        tabs = asyncio.run(class_of(port, arguments.sessions, arguments.think))
+    waits = sorted(wait for tab in tabs for wait in tab.waits)
+    errors = [error for tab in tabs for error in tab.errors]
+    result = {
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "load_average": os.getloadavg()[0],
+        "lesson_cold_s": {"median": statistics.median(first), "worst": max(first)},
+        "lesson_warm_s": {"median": statistics.median(warm), "worst": max(warm)},
+        "sessions": arguments.sessions,
+        "answers": len(waits),
+        "wait_s": {
+            "median": statistics.median(waits),
+            "p95": waits[int(0.95 * len(waits))],
+            "worst": waits[-1],
+            "over_3_s": sum(wait > 3 for wait in waits),
+        },
+        "errors": errors[:20],
+        "log": str(place / "server.log"),
+    }
+    text = json.dumps(result, indent=1)
+    print(text)
+    if arguments.json:
+        arguments.json.write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

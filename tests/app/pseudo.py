@@ -1,0 +1,63 @@
+"""A language that nobody speaks: every text of the course in brackets, so that what is in none is seen at once.
+
+Front matter keeps all but its title: what else is read there (a label, a chip's word) stands in the file all the same.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tomllib
+from pathlib import Path
+
+OPEN, CLOSE = "⟦", "⟧"
+_ITEM = re.compile(r"(- [^\s:]+: +)(.+)")
+_TITLE = re.compile(r"(title|claim): +(.+)")
+
+
+def translate(english: Path, folder: Path) -> None:
+    """Write the pseudo-language of `english` into `folder`."""
+    shutil.copytree(english, folder)
+    for path in folder.rglob("*.md"):
+        path.write_text(lesson(path.read_text(encoding="utf-8")), encoding="utf-8")
+    for path in folder.rglob("*.toml"):
+        texts = tomllib.loads(path.read_text(encoding="utf-8"))
+        rows = [f"{key!r} = {toml(bracketed(text))}" for key, text in texts.items()]
+        path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+
+def toml(text: str) -> str:
+    """A text as a TOML string."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def bracketed(text: str) -> str:
+    """A text in brackets; each of its lines in its own."""
+    return "\n".join(f"{OPEN}{line}{CLOSE}" if line.strip() else line for line in text.split("\n"))
+
+
+def lesson(text: str) -> str:
+    """A lesson's file with every text in brackets: keys, conditions and headings stay as they are."""
+    lines = text.split("\n")
+    end = lines.index("---", 1)
+    front = [_quoted(found) if (found := _TITLE.fullmatch(line)) else line for line in lines[: end + 1]]
+    return "\n".join([*front, *(_body(line) for line in lines[end + 1 :])])
+
+
+def _quoted(found: re.Match[str]) -> str:
+    value = found[2].split("  #")[0].strip()
+    bare = value[1:-1] if value[:1] in "'\"" and value[-1:] == value[:1] else value
+    return f"{found[1]}: {toml(bracketed(bare))}"
+
+
+def _body(line: str) -> str:
+    if not line.strip() or line.startswith("## "):
+        return line
+    if found := _ITEM.fullmatch(line):
+        return f"{found[1]}{bracketed(found[2])}"
+    indent = line[: len(line) - len(line.lstrip())]
+    said = line.strip()
+    if said.startswith(">"):
+        return f"{indent}> {bracketed(said[1:].strip())}"
+    return f"{indent}{bracketed(said)}"

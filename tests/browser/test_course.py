@@ -1,0 +1,152 @@
+"""The whole course in Chromium, by keyboard alone, with axe-core looking at every screen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from app.course import reading
+from app.course.lesson import STEPS, Lesson
+
+from .conftest import Server
+from .test_axe import SLOW, STILL, check
+
+MOST_TABS = 150
+LESSONS = [key for _, key, _, _ in reading.titles("en")]
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser) -> Iterator[Page]:
+    """One tab for all lessons, as a learner has it; axe would measure colours on their way, so nothing moves."""
+    opened = browser.new_page(viewport={"width": 1440, "height": 1000}, reduced_motion="reduce")
+    opened.set_default_timeout(SLOW)
+    yield opened
+    opened.close()
+
+
+def reach(page: Page, selector: str) -> None:
+    """Press Tab until what is focused is, or lies in, `selector`."""
+    for _ in range(MOST_TABS):
+        page.keyboard.press("Tab")
+        if page.evaluate("selector => Boolean(document.activeElement?.closest(selector))", selector):
+            return
+    raise AssertionError(f"{selector} cannot be reached with Tab")
+
+
+def rested(page: Page) -> None:
+    """Wait until no script of the page runs."""
+    page.locator(STILL).wait_for()
+    assert page.locator("[data-testid=stException]").count() == 0
+
+
+def at_step(page: Page, name: str) -> None:
+    expect(page.locator(".trail [aria-current=step]")).to_have_text(name)
+    rested(page)
+
+
+def begin(page: Page, url: str, key: str) -> Lesson:
+    lesson, problems = reading.read("en", key)
+    assert lesson is not None, problems
+    page.goto(f"{url}/course?lesson={key}")
+    page.locator(".st-key-course-lock").wait_for()
+    at_step(page, "Predict")
+    return lesson
+
+
+def predict(page: Page, lesson: Lesson) -> None:
+    """Predict something, with the keyboard."""
+    field = f".st-key-course-{lesson.id}-prediction"
+    reach(page, field)
+    kind = lesson.front.predict.kind
+    page.keyboard.press({"choice": "Space", "several": "Enter", "number": "ArrowRight"}[kind])
+    rested(page)
+    expect(page.locator(".st-key-course-lock button")).to_be_enabled()
+    reach(page, ".st-key-course-lock")
+    page.keyboard.press("Enter")
+    at_step(page, "Watch")
+
+
+@pytest.mark.parametrize("key", LESSONS)
+def test_a_lesson_by_keyboard_with_axe_on_every_screen(page: Page, server: Server, key: str) -> None:
+    """Catches: a screen that needs a mouse, breaks a rule of WCAG 2.2 AA, or shows an error."""
+    theme: Any = "dark" if LESSONS.index(key) % 2 else "light"
+    page.emulate_media(color_scheme=theme)
+    lesson = begin(page, server.url, key)
+    check(page, f"{key} predict, {theme}")
+    predict(page, lesson)
+    check(page, f"{key} watch, {theme}")
+    for name, told in zip(STEPS[2:], ("Change", "Explain", "Code", "Check", "Go on"), strict=True):
+        page.evaluate("document.activeElement?.blur()")
+        page.keyboard.press("n")
+        at_step(page, told)
+        if name == "check":
+            reach(page, f".st-key-course-{key}-check")
+            page.keyboard.press("Space")
+            rested(page)
+            reach(page, ".st-key-course-answer")
+            page.keyboard.press("Enter")
+            page.locator("[data-testid=stAlert]").first.wait_for()
+            rested(page)
+        check(page, f"{key} {name}, {theme}")
+    page.keyboard.press("b")
+    at_step(page, "Check")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(
+    "part", ["", "?claims=1", "?inventory=before", "?inventory=after", "?sheet=1&order=coin"]
+)
+def test_what_stands_beside_the_lessons(page: Page, server: Server, part: str, theme: Any) -> None:
+    page.emulate_media(color_scheme=theme)
+    page.goto(f"{server.url}/course{part}")
+    page.locator("h1").wait_for()
+    rested(page)
+    check(page, f"course{part}, {theme}")
+
+
+@pytest.mark.parametrize("size", [(390, 844), (1024, 768)])
+def test_no_lesson_scrolls_sideways(page: Page, server: Server, size: tuple[int, int]) -> None:
+    """Catches: a picture that is wider than a phone, or than a projector."""
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    try:
+        for key in LESSONS:
+            lesson = begin(page, server.url, key)
+            predict(page, lesson)
+            for told in ("Watch", "Change"):
+                at_step(page, told)
+                wide = "document.querySelector('[data-testid=stMain]').scrollWidth"
+                assert page.evaluate(wide) <= size[0], f"{key}, {told}"
+                page.evaluate("document.activeElement?.blur()")
+                page.keyboard.press("n")
+    finally:
+        page.set_viewport_size({"width": 1440, "height": 1000})
+
+
+def test_a_presentation_is_led_with_four_keys(page: Page, server: Server) -> None:
+    """N and B, P for a class that predicted aloud, Escape to leave."""
+    page.goto(f"{server.url}/course?lesson=coin&present=1&hide=code")
+    at_step(page, "Predict")
+    expect(page.locator("[data-testid=stSidebar]")).to_be_hidden()
+    page.keyboard.press("p")
+    at_step(page, "Watch")
+    check(page, "presentation")
+    for told in ("Change", "Explain", "Check"):
+        page.evaluate("document.activeElement?.blur()")
+        page.keyboard.press("n")
+        at_step(page, told)
+    page.keyboard.press("Escape")
+    page.locator("[data-testid=stHeader]").wait_for()
+    assert "present" not in page.url
+
+
+def test_the_sheets_print_a_page_for_each_lesson(page: Page, server: Server) -> None:
+    """Catches: a sheet that runs over, is cut off by a scrolling frame, or lacks its answer key."""
+    page.goto(f"{server.url}/course?sheet=1&order=coin,length,overlap")
+    page.locator(".st-key-key-overlap").wait_for()
+    rested(page)
+    printed = page.pdf(format="A4")
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 3
