@@ -23,6 +23,10 @@ SIGNS = """
 [data-variant="pills"][data-selected="true"]::before,
 [data-variant="segmented_control"][data-selected="true"]::before { content: "✓" / ""; margin-right: 0.3em; }
 """
+# As `main.ON_ACCENT`, in the boxes that Streamlit opens outside of its own element, where no colour scheme is set.
+IN_BOXES = """
+[data-testid="stPopoverBody"] button[kind^="primary"]:not(:disabled) :is(p, kbd, span) { color: #14181f; opacity: 1; }
+"""
 CHROME = """
 header[data-testid="stHeader"], [data-testid="stSidebar"], [data-testid="stToolbar"], [data-testid="stDecoration"],
 [data-testid="stStatusWidget"], [data-testid="stSidebarCollapsedControl"] { display: none !important; }
@@ -69,7 +73,8 @@ def dress(page: str) -> None:
     rules += [".st-key-desk"] if away >= DESK else []
     head = f'[data-testid="stHorizontalBlock"]:has(.st-key-{box("title")})'
     rules += [head] if {"title", "link"} <= away else []
-    css = SIGNS + (f"{', '.join(sorted(rules))} {{ display: none !important; }}" if rules else "")
+    css = SIGNS + (IN_BOXES if st.context.theme.type == "dark" else "")
+    css += f"{', '.join(sorted(rules))} {{ display: none !important; }}" if rules else ""
     if presenting():
         css += f"\nhtml {{ font-size: {LARGE_REM}px !important; }}\n{CHROME}"
     # One place on the page, whatever is in it: were it there only at times, all that follows would be drawn anew.

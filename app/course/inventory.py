@@ -36,6 +36,8 @@ class Front(Strict):
     facts: dict[str, Expression] = Field({})
     right: dict[Misconception, dict[Name, Expression]] = Field(min_length=1)
     mistakes: dict[Misconception, list[Name]] = Field({})
+    pictures: dict[Misconception, Name] = Field({})
+    """The lesson whose picture explains a question, where several treat it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class Question:
     text: Section
     right: str
     mistakes: frozenset[str]
+    picture: str | None
+    """The lesson whose picture explains it, if the file names one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +128,7 @@ def _question(key: str, front: Front, facts: Mapping[str, Any], draft: Draft) ->
             f"“{strange[0]}” is no wrong option of {key}; its wrong options are "
             f"{', '.join(sorted(conditions.keys() - set(right)))}.",
         )
-    return Question(key, text, right[0], mistakes)
+    return Question(key, text, right[0], mistakes, front.pictures.get(key))
 
 
 # --- answers -------------------------------------------------------------------------------------------------------
@@ -169,22 +173,12 @@ def as_csv(kept: progress.Kept) -> str:
 
 
 def treating(language: str) -> dict[str, list[str]]:
-    """For each question the lessons that treat its misconception, by id; the one that is most about it first.
-
-    That is the one that lists the fewest misconceptions, and of several the last.
-    """
+    """For each question the lessons that treat its misconception, by id, in the course's order."""
     listed = [
-        (at, key, _misconceptions(path, path.stat().st_mtime_ns))
-        for at, path in enumerate(reading.files(language))
-        for _, key in [reading.name(path)]
+        (reading.name(path)[1], _misconceptions(path, path.stat().st_mtime_ns))
+        for path in reading.files(language)
     ]
-    return {
-        question: [
-            key
-            for _, _, key in sorted((len(about), -at, key) for at, key, about in listed if question in about)
-        ]
-        for question in QUESTIONS
-    }
+    return {question: [key for key, about in listed if question in about] for question in QUESTIONS}
 
 
 @lru_cache(maxsize=256)
@@ -197,9 +191,10 @@ def _misconceptions(path: Path, _changed: int) -> tuple[str, ...]:
     return tuple(map(str, found)) if isinstance(found, list) else ()
 
 
-def lesson_on(language: str, question: str) -> Lesson | None:
+def lesson_on(language: str, question: Question) -> Lesson | None:
     """The lesson whose picture explains a question; None as long as none can be given."""
-    for key in treating(language)[question]:
+    there = treating(language)[question.id]
+    for key in sorted(there, key=lambda key: key != question.picture):
         lesson, _ = reading.read(language, key)
         if lesson is not None:
             return lesson

@@ -68,9 +68,10 @@ def _question(found: Inventory, question: Question, when: When, words: Words) ->
     mine = progress.here().inventories.get(when, {}).get(question.id)
     if mine is not None:
         _explained(question, mine, words)
-        with st.container(horizontal=True):
+        with st.container(horizontal=True, key="inventory-moves"):
             _move(question, -1, words)
             _move(question, 1, words)
+        _treated(question, words)
         return
     key = f"inventory-{when}-{question.id}"
     items = question.text.items
@@ -135,7 +136,7 @@ def _forward(_target: str) -> None:
 
 
 def _explained(question: Question, mine: progress.Answer, words: Words) -> None:
-    """What was answered, what is right and why, the lesson on it, and its picture."""
+    """What was answered, what is right, and why."""
     items = question.text.items
     chosen, best = items.get(str(mine.given)), items[question.right]
     st.markdown(words("inventory.you_answered", said=plain(chosen.text if chosen else "—")))
@@ -147,11 +148,11 @@ def _explained(question: Question, mine: progress.Answer, words: Words) -> None:
     if mine.given in question.mistakes:
         told = words(f"misconceptions.{question.id}")
         st.markdown(words("inventory.misconception", name=question.id, told=told))
-    _treated(question, words)
 
 
 def _treated(question: Question, words: Words) -> None:
-    lesson = inventory.lesson_on(words.language, question.id)
+    """The lessons on it, and the picture of the one that explains it best."""
+    lesson = inventory.lesson_on(words.language, question)
     if lesson is None:
         st.caption(words("inventory.no_lesson"))
         return
@@ -170,19 +171,24 @@ def _treated(question: Question, words: Words) -> None:
     pictures.draw(lesson.front.watch, Place(lesson, f"inventory-{question.id}", words))
 
 
-
-
 # --- at the end ----------------------------------------------------------------------------------------------------
 
 
 def _thanks(words: Words) -> None:
     st.success(words("inventory.thanks"), icon=":material/check_circle:")
+    st.button(
+        words("inventory.to_lessons"),
+        on_click=overview.open_lesson,
+        args=(None,),
+        type="primary",
+        icon=":material/school:",
+        key="inventory-lessons",
+    )
     _download(words)
 
 
 def _result(found: Inventory, words: Words) -> None:
     """Both answers to each question, side by side."""
-    st.markdown(f"#### {words('inventory.side_by_side')}")
     kept = progress.here().inventories
     head = "".join(
         f"<th scope='col'>{escape(words(f'inventory.{name}'))}</th>"
@@ -196,7 +202,7 @@ def _result(found: Inventory, words: Words) -> None:
         + "</tr>"
         for question in found.questions.values()
     )
-    caption = escape(words("inventory.no_claim"))
+    caption = escape(words("inventory.side_by_side"))
     st.html(
         f"<table class='inventory'><caption>{caption}</caption><thead><tr>{head}</tr></thead>"
         f"<tbody>{rows}</tbody></table>"

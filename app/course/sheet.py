@@ -14,15 +14,27 @@ from .words import Words
 MOST = 24  # lessons on one page
 
 PRINT = """<style>
-.st-key-sheets [class*="st-key-sheet-"] { break-after: page; border-top: 1px solid currentColor; padding-top: 1rem; }
+.st-key-sheets [class*="st-key-sheet-"] { border-top: 1px solid currentColor; padding-top: 1rem; }
+@page { size: A4; margin: 12mm; }
 @media print {
-  header, [data-testid="stSidebar"], .st-key-sheet_desk { display: none !important; }
-  html, body, #root, .stApp, [data-testid="stAppViewContainer"], [data-testid="stMain"], .stMain {
+  html { font-size: 12px !important; }
+  header, [data-testid="stSidebar"], .st-key-sheet_desk, .st-key-presenter { display: none !important; }
+  [data-testid="stElementContainer"]:not(.st-key-sheets *) { display: none !important; }
+  html, body, #root, #root > div, .stApp, [data-testid="stAppViewContainer"],
+  [data-testid="stAppViewContainer"] > div, [data-testid="stMain"],
+  [data-testid="stMainBlockContainer"], [data-testid="stMainBlockContainer"] > [data-testid="stVerticalBlock"],
+  [data-testid="stLayoutWrapper"]:has(> .st-key-sheets), .st-key-sheets, [data-testid="stLayoutWrapper"]:has(> [class*="st-key-sheet-"]) {
     position: static !important; overflow: visible !important; height: auto !important; display: block !important;
+    padding: 0 !important; margin: 0 !important; max-width: none !important; min-height: 0 !important;
   }
-  [data-testid="stMainBlockContainer"] { padding: 0 !important; max-width: none !important; }
-  .st-key-sheets [class*="st-key-sheet-"] { border-top: 0; max-height: 100vh; overflow: hidden; }
-  .st-key-sheets [class*="st-key-key-"] { break-inside: avoid; }
+  .st-key-sheets [class*="st-key-sheet-"] {
+    display: flex !important; border-top: 0; padding: 0; gap: 0.4rem; height: 268mm; overflow: hidden; flex-wrap: nowrap; break-inside: avoid;
+  }
+  .st-key-sheets > :has(> [class*="st-key-sheet-"]) ~ * { break-before: page; }
+  [class*="st-key-sheet-"] > * { flex: 0 0 auto !important; }
+  [class*="st-key-sheet-"] > :has(> [class*="st-key-figure-"]) {
+    flex: 0 1 auto !important; min-height: 0 !important; overflow: hidden !important;
+  }
 }
 </style>"""
 
@@ -59,7 +71,8 @@ def _one(lesson: Lesson, with_key: bool, words: Words) -> None:
     st.markdown(lesson.sections["predict"].prose)
     _options(lesson, "predict")
     st.markdown(f"{words('teaching.sheet_note')} ______________________")
-    pictures.draw(lesson.front.watch, Place(lesson, "sheet", words))
+    with st.container(key=f"figure-{lesson.id}"):
+        pictures.draw(lesson.front.watch, Place(lesson, "sheet", words))
     st.markdown(f"**{words('teaching.sheet_question')}** {lesson.sections['check'].prose}")
     _options(lesson, "check")
     if with_key:

@@ -89,7 +89,7 @@ def test_the_stairs_show_nothing_before_its_moment(round_of: stairs.With) -> Non
     last = stairs.steps(played)
     assert last == 5  # the guesses, the pass, three judged, what is written
     drawn = [stairs.picture("cat", played, stairs.moment(played, step), WORDS) for step in range(last + 1)]
-    assert "answer" not in drawn[0] and "the</b>" not in drawn[0]
+    assert "class='answer" not in drawn[0] and "<b>the</b>" not in drawn[0]
     assert drawn[1].count("class='answer waiting new'") == 6
     for step, html in enumerate(drawn[:-1]):
         assert html.count("class='guess accepted") == max(0, min(step - 1, 2))
@@ -326,7 +326,7 @@ def test_many_runs_of_both_settle_on_the_law() -> None:
 @pytest.mark.parametrize(
     ("target", "told"),
     [
-        ({"a": {"b": 1.0}}, "does not say what follows “b”"),
+        ({"a": {"b": 1.0}, "c": {"a": 1.0}}, "does not say what follows “b”"),
         ({"a": {"b": 0.5}, "b": {"a": 1.0}}, "add up to 1"),
         ({"a": {"b": 1.5, "a": -0.5}, "b": {"a": 1.0}}, "add up to 1"),
     ],
@@ -411,7 +411,7 @@ def test_each_lesson_from_prediction_to_check(key: str, given: Any, hidden: str)
         at.button_group(key=f"course-{key}-prediction").set_value(given).run()
     at.button(key="course-lock").click().run()
     seen = bodies(at)
-    for _ in range(6):
+    for _ in range(5):  # to the last step
         assert not at.exception
         at.button(key="course-next").click().run()
         seen += bodies(at)

@@ -210,10 +210,12 @@ def test_every_question_is_treated_by_a_lesson_with_a_picture() -> None:
     lessons = {key for _, key, _, _ in reading.titles("en")}
     assert set(treating) == set(QUESTIONS)
     assert all(key in lessons for keys in treating.values() for key in keys)
-    for question in QUESTIONS:
-        if treating[question]:
+    for question in shipped().questions.values():
+        assert question.picture is None or question.picture in treating[question.id]
+        if treating[question.id]:
             lesson = inventory.lesson_on("en", question)
-            assert lesson is not None and question in lesson.front.misconceptions
+            assert lesson is not None and question.id in lesson.front.misconceptions
+            assert question.picture in (None, lesson.id)
             pictures.check(lesson.front.watch)
 
 
@@ -327,7 +329,7 @@ def test_after_the_course_each_answer_is_explained_and_both_stand_side_by_side()
         assert question.text.items[wrong].note[:40] in text and best.note[:40] in text
         assert f"misconception **{question.id}**" in text
         assert len(at.error) == 1 and not at.success
-        lesson = inventory.lesson_on("en", question.id)
+        lesson = inventory.lesson_on("en", question)
         if lesson is None:
             assert "No lesson on this" in text
         else:

@@ -28,7 +28,7 @@ DARK = (  # .streamlit/config.toml's dark theme, as Streamlit hands it to a comp
     "--st-border-color: #353d4a; --st-primary-color: #8fbcf0"
 )
 # axe looks into open shadow roots by itself; an element in one is named by a path of several selectors. It gives up on
-# contrast where a text lies in a frame that scrolls, as a long lane does: for that rule the player's frames are unfolded.
+# contrast where a text lies in a frame that scrolls, as a long lane does: for that rule all frames are unfolded.
 CHECK = """async () => {
   const within = (root) => [...root.querySelectorAll("*")].flatMap((one) =>
     one.shadowRoot ? [...one.shadowRoot.querySelectorAll("*"), ...within(one.shadowRoot)] : []);
@@ -37,9 +37,10 @@ CHECK = """async () => {
   const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
   const run = { runOnly: { type: "tag", values: tags }, rules: { "color-contrast": { enabled: false } } };
   const all = await axe.run(document, run);
-  const frames = within(document).filter((one) => ["auto", "scroll", "hidden"].includes(getComputedStyle(one).overflowY)
-    && one.scrollHeight > one.clientHeight).map((one) => [one, one.getAttribute("style")]);
-  for (const [one] of frames) one.style.cssText += ";overflow:visible!important;max-height:none!important;height:auto";
+  const frames = within(document).filter((one) => getComputedStyle(one).overflow !== "visible" && one.clientWidth > 2
+    && one.clientHeight > 2).map((one) => [one, one.getAttribute("style"), one.scrollHeight > one.clientHeight]);
+  for (const [one, , long] of frames)
+    one.style.cssText += `;overflow:visible!important${long ? ";max-height:none!important;height:auto" : ""}`;
   const seen = await axe.run(document, { runOnly: { type: "rule", values: ["color-contrast"] } });
   for (const [one, style] of frames) style === null ? one.removeAttribute("style") : one.setAttribute("style", style);
   const said = (results) => results.flatMap(({ id, nodes }) => nodes
@@ -52,12 +53,24 @@ CHECK = """async () => {
 }"""
 
 
+# Whatever shows the hand of something to be clicked has, holds or lies within something that takes the keyboard.
+MOUSE = """() => {
+  const keys = "a[href], button, input, select, textarea, summary, label, [tabindex], [role=option], [role=menuitem]";
+  const within = (root) => [...root.querySelectorAll("*")].flatMap((one) =>
+    one.shadowRoot ? [one, ...within(one.shadowRoot)] : [one]);
+  return within(document).filter((one) => one.checkVisibility() && one.getClientRects().length
+    && getComputedStyle(one).cursor === "pointer" && !one.closest(keys) && !one.querySelector(keys))
+    .map((one) => one.outerHTML.slice(0, 200));
+}"""
+
+
 def check(page: Page, state: str = "") -> None:
     """Assert that the page as it stands breaks no rule; Streamlit's own elements are held to it too."""
     page.mouse.move(1, 1)  # away from what shows something while it is pointed at
     page.evaluate(AXE)  # by the debugger, which no policy of the page forbids
     result = page.evaluate(CHECK)
-    assert result["broken"] == [], result["broken"]
+    assert result["broken"] == [], "\n".join([state, *result["broken"]])
+    assert page.evaluate(MOUSE) == [], f"{state}: these take a click and no key"
     assert {"color-contrast", "button-name"} <= set(result["passed"]), f"{state}: axe looked at nothing"
     assert result["found"] == [], "\n".join([state, *result["found"]])
 
@@ -182,8 +195,7 @@ def library_states(page: Page, url: str) -> Iterator[str]:
     yield "an open run, to be shared"
 
 
-@pytest.mark.parametrize("width", [1440, 390])
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(("theme", "width"), [("light", 1440), ("dark", 1440), ("dark", 390)])
 def test_every_state_of_the_pages(server: Server, tab: Callable[[str], Page], theme: str, width: int) -> None:
     page = tab(theme)
     page.set_viewport_size({"width": width, "height": 900})

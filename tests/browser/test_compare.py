@@ -102,6 +102,93 @@ def test_escape_stops_all_lanes(open_page: Open, server: Server) -> None:
     expect(page.get_by_text("Why faster, why slower?")).to_be_visible(timeout=LONG_S)
 
 
+def test_the_way_back_during_a_run_leads_out_of_neither_the_run_nor_its_stop(
+    open_page: Open, server: Server
+) -> None:
+    """Catches: a run that goes on behind a page without a Stop."""
+    page = open_page("/compare?tokens=900&prompt=the+dog+the+dog+the+dog+the+dog&lane=draft-model;gamma=1")
+    run(page)
+    until(lambda: server.busy() == 1, 20)
+    page.wait_for_url(re.compile("run="), wait_until="commit")
+    page.go_back(wait_until="commit")
+    stop = page.get_by_role("button", name="Stop")
+    page.wait_for_timeout(1_500)  # the page's answer to the way back
+    expect(stop).to_be_enabled()
+    expect(page.locator(".lane").nth(1).locator(".round").first).to_be_visible()
+    stop.click()
+    until(lambda: server.busy() == 0, 10)
+
+
+def test_a_comparison_is_built_run_and_read_by_keys_alone(open_page: Open) -> None:
+    page = open_page("/compare?tokens=17&lane=prompt-lookup")
+    page.locator(".st-key-lane-B").get_by_role("button", name="Change").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".st-key-lane-form")).to_be_visible()
+    page.keyboard.press("Tab")  # its other box, More
+    page.keyboard.press("Enter")
+    page.get_by_text("Duplicate", exact=True).wait_for()
+    page.keyboard.press("Enter")
+    expect(page.locator(".st-key-lane-C")).to_contain_text("Prompt lookup")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_text("Why faster, why slower?")).to_be_visible(timeout=LONG_S)
+    page.get_by_role("tab", name="Race", exact=True).focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page.locator(".sd-table")).to_be_visible()
+    page.get_by_role("button", name="Glossary").focus()
+    page.keyboard.press("Enter")
+    words = page.get_by_role("region", name="Glossary")
+    expect(words).to_be_visible()
+    words.focus()
+    page.keyboard.press("PageDown")
+    page.wait_for_function("document.querySelector('[data-testid=stPopoverBody]').scrollTop > 0")
+    page.keyboard.press("Escape")
+    expect(words).to_be_hidden()
+
+
+def test_a_teacher_s_link_leaves_less_of_the_page_and_presents_the_race(open_page: Open) -> None:
+    page = open_page("/compare?tokens=17&lane=prompt-lookup&hide=prompt,choices,settings,lanes,charts,why")
+    for gone in (page.get_by_role("textbox", name="Prompt"), page.get_by_role("button", name="Ready-made")):
+        expect(gone).to_have_count(0)
+    run(page)
+    expect(page.get_by_role("tab", name="Table", exact=True)).to_be_visible(timeout=LONG_S)
+    expect(page.get_by_role("tab", name="Charts", exact=True)).to_have_count(0)
+    page.get_by_role("button", name="Teacher's link").click()
+    link = page.locator("[data-testid=stCode] code")
+    expect(link).to_contain_text("lane=prompt-lookup")
+    expect(link).to_contain_text("run=")
+    page.get_by_role("button", name="Present now").click()
+    expect(page.get_by_role("button", name="Leave")).to_be_visible()
+    expect(page.locator(".lane").locator("visible=true")).to_have_count(1)
+    for gone in (
+        page.get_by_role("heading", name="Compare"),
+        page.locator(".st-key-go"),
+        page.get_by_role("tab"),
+    ):
+        expect(gone.locator("visible=true")).to_have_count(0)
+    page.keyboard.press("Home")
+    expect(page.locator(".transcript")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("tab", name="Table", exact=True)).to_be_visible()
+    page.wait_for_url(lambda url: "present" not in url and "hide=prompt" in url, wait_until="commit")
+
+
+def test_six_lanes_are_six_lines_on_a_phone(open_page: Open) -> None:
+    """Catches: cards that take a phone's whole height; buttons too small for a finger."""
+    lanes = "".join(f"&lane={lane}" for lane in (
+        "draft-model", "branching;o.width=3", "draft-model;rule=typical", "lookahead", "early-exit"))  # fmt: skip
+    page = open_page(f"/compare?tokens=17{lanes}", viewport={"width": 390, "height": 844})
+    for letter in "ABCDEF":
+        card = page.locator(f".st-key-lane-{letter}")
+        box = card.bounding_box()
+        assert box is not None and box["height"] <= 52, (letter, box)
+        for button in card.get_by_role("button").all():
+            size = button.bounding_box()
+            assert size is not None and min(size["width"], size["height"]) >= 24
+    page.locator(".st-key-lane-B").get_by_role("button", name="Change").click()
+    expect(page.locator(".st-key-lane-form")).to_be_visible()
+
+
 def test_the_page_holds_its_width_on_a_phone(open_page: Open) -> None:
     """Nothing makes the page itself scroll sideways; the table scrolls within its own frame."""
     page = open_page("/compare?tokens=20&tab=Table&lane=draft-model&lane=branching&lane=lookahead",

@@ -64,7 +64,7 @@ def predict(page: Page, lesson: Lesson) -> None:
     kind = lesson.front.predict.kind
     page.keyboard.press({"choice": "Space", "several": "Enter", "number": "ArrowRight"}[kind])
     rested(page)
-    expect(page.locator(".st-key-course-lock button")).to_be_enabled()
+    expect(page.locator(".st-key-course-lock button").first).to_be_enabled()
     reach(page, ".st-key-course-lock")
     page.keyboard.press("Enter")
     at_step(page, "Watch")

@@ -89,6 +89,27 @@ def test_a_run_is_kept_shared_read_in_another_browser_and_revoked(visit: Open) -
     expect(other.locator(".lane")).to_have_count(0)
 
 
+def test_an_open_run_is_presented_alone_and_a_link_leaves_what_it_names(visit: Open) -> None:
+    page = visit("/library?run=recorded.welcome&round=3&present=1")
+    expect(page.get_by_role("button", name="Leave")).to_be_visible(timeout=SLOW)
+    expect(page.locator(".lane").locator("visible=true")).to_have_count(1, timeout=SLOW)
+    for gone in ("Library", "Recorded examples"):
+        expect(page.get_by_role("heading", name=gone).locator("visible=true")).to_have_count(0)
+    page.keyboard.press("ArrowDown")
+    page.wait_for_url(re.compile("round=4"), wait_until="commit")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("heading", name="Recorded examples")).to_be_visible(timeout=SLOW)
+    page.get_by_role("button", name="Teacher's link").click()
+    code = page.locator("[data-testid=stCode] code").first
+    expect(code).to_contain_text("run=recorded.welcome")
+    link = code.inner_text()
+    assert "hide=search,own,examples,link" in link and "round=4" in link
+    page.goto(link)
+    expect(page.locator(".lane")).to_have_count(2, timeout=SLOW)
+    expect(page.get_by_role("textbox", name="Search")).to_be_hidden()
+    assert page.get_by_role("heading", name="Recorded examples").count() == 0
+
+
 def test_files_come_in_as_text_or_are_refused_in_a_sentence(visit: Open, tmp_path: Path) -> None:
     content = json.loads((ROOT / "assets" / "traces" / "draft-model.json").read_text(encoding="utf-8"))
     markup = "<img src=x onerror=alert(1)> **x**"

@@ -164,6 +164,21 @@ def test_the_best_draft_length_beats_every_other(alpha: float, cost: float) -> N
     assert theory.best_draft_length(alpha, cost, most=3) <= 3
 
 
+@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("gamma", [0, 1, 4, 9])
+@pytest.mark.parametrize("gain", [0.5, 1.0, 1.7, 2.8, 6.0])
+def test_the_acceptance_that_a_speedup_needs_is_the_first_that_gives_it(
+    gain: float, gamma: int, cost: float
+) -> None:
+    """Against the roots of the polynomial 1 + α + … + α^γ = gain (1 + γc). Catches: a search that ends beside the
+    root, and an α named for what no α gives."""
+    wanted = gain * (1 + gamma * cost)
+    roots = np.roots([1.0] * gamma + [1.0 - wanted])
+    real = [root.real for root in roots if abs(root.imag) < 1e-9 and -1e-9 <= root.real <= 1 + 1e-9]
+    expected = 0.0 if wanted <= 1 else min(real) if real else math.inf
+    assert theory.acceptance_needed(gain, gamma, cost) == pytest.approx(expected, abs=1e-9)
+
+
 def test_the_oracle_is_played_and_bounds_every_draft_length() -> None:
     """The oracle drafts exactly what is accepted, 1/(1 − α) tokens per pass; for α up to 0.95 and c up to 0.1 it
     wins up to about 60 % over the best fixed γ (section 3.5). Catches: an oracle whose drafting is free."""
@@ -259,6 +274,8 @@ def test_a_value_out_of_range_is_refused(values: tuple[float, int, float]) -> No
         lambda: theory.speedup_on([1.0], 0.5, 4, 0.1),
         lambda: theory.speedup_on([1.0], 2.0, 4, 0.1, overhead=-1.0),
         lambda: theory.overlapped_time(4, -0.1, 1.0),
+        lambda: theory.acceptance_needed(0.0, 4, 0.1),
+        lambda: theory.acceptance_needed(2.0, -1, 0.1),
     ],
 )
 def test_each_formula_refuses_nonsense_in_one_sentence(call: Callable[[], float]) -> None:

@@ -59,8 +59,8 @@ def table(shown: str, words: Words) -> str:
         rows.append(f"<tr><th scope='row'>{name}</th>{body}</tr>")
     label = escape(words(f"fails-matrix.{shown}"), quote=True)
     return (
+        f"<p class='fails-title'>{escape(words(f'fails-matrix.title_{shown}'))}</p>"
         f"<div class='fails' role='region' tabindex='0' aria-label='{label}'><table>"
-        f"<caption>{escape(words(f'fails-matrix.title_{shown}'))}</caption>"
         f"<thead><tr><th scope='col'>{escape(words('fails-matrix.text'))}</th>{head}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )

@@ -59,7 +59,7 @@ def draw(given: With, at: Place) -> None:
     def show() -> None:
         words = at.words
         picked = given.examples[0]
-        with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
+        with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
             if len(given.examples) > 1:
                 picked = (
                     st.segmented_control(
@@ -122,9 +122,9 @@ def _below(found: Trace, row: Round, parent: int, children: list[int]) -> Below:
     return Below("".join(reversed(way)), guesses)
 
 
-def alike(lists_: list[Below]) -> int:
-    """How many of the lists begin with the token that the first of them begins with."""
-    return sum(each.guesses[0][0] == lists_[0].guesses[0][0] for each in lists_)
+def beginnings(lists_: list[Below]) -> int:
+    """In how many different ways the lists begin."""
+    return len({each.guesses[0][0] for each in lists_})
 
 
 def lists(found: Trace, row: Round, example: str, words: Words) -> str:
@@ -134,14 +134,14 @@ def lists(found: Trace, row: Round, example: str, words: Words) -> str:
     )
     out = [f"<p class='heads-text'>{escape(words('heads.text'))} <q>…{escape(before[-TEXT:])}</q></p>"]
     for depth, found_ in levels(found, row):
-        kind = "same" if len(found_) > 1 and alike(found_) == len(found_) else "other"
+        kind = "same" if beginnings(found_) == 1 else "other"
         name = named(f"heads.level-{example}", "", words, depth=depth) or words("heads.level", depth=depth)
         reads = escape(named(f"heads.{'first' if depth == 1 else 'reads'}-{example}", "", words))
         if depth > 1 and (unread := named(f"heads.unread-{example}", "", words)):
             reads += f" <s>{escape(unread)}</s>"
         verdict = ""
         if len(found_) > 1:
-            told = words(f"heads.{kind}", count=len(found_), alike=alike(found_))
+            told = words(f"heads.{kind}", count=len(found_), ways=beginnings(found_))
             verdict = f"<span class='verdict {kind}'>{'=' if kind == 'same' else '≠'} {escape(told)}</span>"
         cards = "".join(_card(each, words) for each in found_[:LISTS])
         more = len(found_) - LISTS

@@ -16,6 +16,7 @@ from ..lesson import Strict
 from ..words import Words
 from . import Place
 
+PALE = {"#d0742f": "#f8e0d2", "#9aa2af": "#e6e8ec"}  # dark text is read on it in either theme
 LOOKS = {
     "used": ("#2f7fc4", ""),
     "refused": ("#d0742f", "x"),
@@ -39,22 +40,23 @@ def draw(given: With, at: Place) -> None:
 def columns(alpha: float, gamma: int, words: Words) -> Chart:
     """A column for each guess and one for the target's own token, in shares of all rounds."""
     parts = shares(alpha, gamma)
-    names = [words("length-chances.guess", number=number) for number in range(1, gamma + 1)]
+    names = [f"{number}" for number in range(1, gamma + 1)]
     names.append(words("length-chances.own"))
     figure = go.Figure()
     for part, look in LOOKS.items():
         values = parts[part]
         figure.add_bar(
-            name=words(f"length-chances.{part}"),
+            name=words(f"length-chances.legend_{part}"),
             x=names,
             y=values,
             text=[f"{value:.0%}" if value >= 0.045 else "" for value in values],
             textposition="inside",
             insidetextanchor="middle",
             textangle=0,
-            textfont={"size": 14, "color": "#ffffff" if part in ("used", "own") else None},
+            constraintext="none",
+            textfont={"size": 13, "color": "#ffffff" if part in ("used", "own") else "#121823"},
             marker=fill(*look) if part in ("used", "own") else _faint(*look),
-            hovertemplate="%{x}: %{y:.1%}<extra>" + words(f"length-chances.{part}") + "</extra>",
+            hovertemplate="%{x}: %{y:.1%}<extra>" + words(f"length-chances.legend_{part}") + "</extra>",
         )
     figure.update_layout(
         barmode="stack",
@@ -70,7 +72,7 @@ def columns(alpha: float, gamma: int, words: Words) -> Chart:
             "traceorder": "normal",
         },
         yaxis={"title": words("length-chances.rounds"), "range": [0, 1], "tickformat": ".0%"},
-        xaxis={"title": "", "tickfont": {"size": 14}},
+        xaxis={"title": words("length-chances.guesses"), "type": "category", "tickfont": {"size": 14}},
         hovermode="closest",
         dragmode=False,
     )
@@ -99,9 +101,9 @@ def shares(alpha: float, gamma: int) -> dict[str, list[float]]:
 
 
 def _faint(colour: str, pattern: str) -> dict[str, object]:
-    """Only the pattern: the token is not in the text."""
+    """Pale, under a pattern: the token is not in the text."""
     return {
-        "color": "rgba(0, 0, 0, 0)",
-        "pattern": {"shape": pattern, "size": 8, "solidity": 0.25, "fillmode": "overlay", "fgcolor": colour},
+        "color": PALE[colour],
+        "pattern": {"shape": pattern, "size": 8, "solidity": 0.2, "fillmode": "overlay", "fgcolor": colour},
         "line": {"width": 1, "color": colour},
     }

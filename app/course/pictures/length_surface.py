@@ -57,7 +57,7 @@ def draw(given: With, at: Place) -> None:
 
     @st.fragment
     def show() -> None:
-        first, second, third = st.columns(3, gap="medium")
+        first, second, third = st.columns(3, gap="medium", vertical_alignment="bottom")
         with first:
             alpha = st.slider(
                 at.words("length-surface.alpha"), 0.05, 0.95, given.alpha, 0.05, key=at.key("alpha")

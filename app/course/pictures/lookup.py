@@ -29,7 +29,7 @@ from . import Place
 MOST = 900  # characters of either text
 _PIECE = re.compile(r"\s*(?:\w+|[^\w\s])")
 HIT, MISS = PHASES["verify"][0], PHASES["draft"][0]
-ROUND = 24  # pieces of an arc
+ROUND = 48  # pieces of an arc
 
 
 class With(Strict):
@@ -195,20 +195,24 @@ def arcs(found: Found, words: Words, exact: str) -> Chart:
             hovertemplate=words("lookup.arc", passed=copy.passed, guessed=copy.guessed) + "<extra></extra>",
             showlegend=False,
         )  # fmt: skip
-        if hit:
-            figure.add_annotation(
-                x=(first + last) / 2, y=last - first, text=f"<b>{1 + hits.index(copy)}</b>", showarrow=False,
-                yshift=11, font={"size": 14},
-            )  # fmt: skip
     for start, end, key, colour in ((0, begin, "read", 0.45), (begin, total, "write", 0.2)):
         figure.add_shape(
-            type="rect", x0=start, x1=end, y0=-0.06 * total, y1=0, line={"width": 0},
+            type="rect", x0=start, x1=end, y0=-0.075 * total, y1=0, line={"width": 0},
             fillcolor=f"rgba(123, 132, 148, {colour})",
         )  # fmt: skip
         figure.add_annotation(
-            x=(start + end) / 2, y=-0.06 * total, text=words(f"lookup.{key}"), showarrow=False, yanchor="top",
+            x=(start + end) / 2, y=-0.075 * total, text=words(f"lookup.{key}"), showarrow=False, yanchor="top",
             font={"size": 13},
         )  # fmt: skip
+    for number, copy in enumerate(hits, 1):
+        for end in (copy.source, copy.target):
+            figure.add_annotation(
+                x=end + copy.passed / 2,
+                y=-0.0375 * total,
+                text=f"<b>{number}</b>",
+                showarrow=False,
+                font={"size": 13},
+            )
     tallest = max([copy.target - copy.source for copy in found.copies], default=1)
     figure.update_layout(
         height=230,

@@ -70,21 +70,20 @@ def draw(given: With, at: Place) -> None:
 
     @st.fragment
     def show() -> None:
-        first, second, third = st.columns(3, gap="medium", vertical_alignment="bottom")
-        with first:
-            mode = st.segmented_control(
-                at.words("overlap-gantt.mode"),
-                MODES,
-                default="serial",
-                format_func=lambda name: at.words(f"overlap-gantt.{name}"),
-                required=True,
-                key=at.key("mode"),
-            )
-        with second:
+        mode = st.segmented_control(
+            at.words("overlap-gantt.mode"),
+            MODES,
+            default="serial",
+            format_func=lambda name: at.words(f"overlap-gantt.{name}"),
+            required=True,
+            key=at.key("mode"),
+        )
+        left, right = st.columns(2, gap="medium", vertical_alignment="bottom")
+        with left:
             alpha = st.slider(
                 at.words("overlap-gantt.alpha"), 0.0, 1.0, given.alpha, 0.05, key=at.key("alpha")
             )
-        with third:
+        with right:
             drafting = st.slider(
                 at.words("overlap-gantt.drafting"), 0.25, 2.0, given.drafting, 0.25, key=at.key("drafting")
             )
@@ -137,8 +136,9 @@ def gantt(given: With, alpha: float, drafting: float, mode: Mode, words: Words) 
             textposition="inside",
             insidetextanchor="middle",
             textangle=0,
-            textfont={"size": 15, "color": "#ffffff"},
-            marker=look | {"line": {"width": 1.5, "color": "#fbfaf8" if what != "lost" else LOST}},
+            textfont={"size": 13, "color": "#ffffff"},
+            constraintext="none",
+            marker=look | {"line": {"width": 1.5, "color": LOST if what == "lost" else "#5b6472"}},
             customdata=[[span.round + 1, words(f"overlap-gantt.{what}"), span.tokens] for span in spans],
             hovertemplate=words("overlap-gantt.hover") + "<extra></extra>",
         )
@@ -149,7 +149,7 @@ def gantt(given: With, alpha: float, drafting: float, mode: Mode, words: Words) 
             y=1.0,
             yref="paper",
             yanchor="bottom",
-            xanchor="right" if rest.end > 0.6 * serial.end else "left",
+            xanchor="right" if rest.end > 0.4 * serial.end else "left",
             text=words("overlap-gantt.other_serial" if mode == "overlap" else "overlap-gantt.other_overlap"),
             showarrow=False,
             font={"size": 13},

@@ -28,8 +28,8 @@ from ..lesson import Strict
 from ..words import Words
 from . import Place
 
-RATES = [at / 50 for at in range(51)]
-STEPS = 40
+STEPS = 60
+LOW = 0.4  # how much of α is shown where nobody is right more often
 LEVELS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
 LONGEST = 12
 SEEN = "none"  # the recorded text that blind guesses are tried on
@@ -90,7 +90,7 @@ def draw(given: With, at: Place) -> None:
         gamma = given.gamma
         group = given.groups[0]
         picked = given.drafters[min(given.picked, len(given.drafters) - 1)]
-        with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
+        with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
             if len(given.drafters) > 1:
                 picked = st.select_slider(
                     words("plane.drafter"),
@@ -164,18 +164,20 @@ def title(name: str, words: Words, short: bool = False) -> str:
     if found := _BLIND.fullmatch(name):
         return words(f"plane.blind-{found[1]}")
     models = {"draft-model": "draft", "draft-model, larger": "draft-large"}
-    key = "plane.lane-" + re.sub("[^a-z0-9]+", "-", name)
-    return words(key, size=proposers.family_million(models[name])) if name in models else words(key)
+    if name in models:
+        return words("plane.million" if short else "plane.draft", size=proposers.family_million(models[name]))
+    return words(f"plane.lane-{name}")
 
 
 def chart(found: Sequence[Dot], chosen: Dot, gamma: int, words: Words) -> Chart:
     """The plane with all dots, the chosen one larger."""
     widest = max(0.06, 1.2 * max(each.cost for each in found))
-    costs, speeds = surface(gamma, round(widest, 4))
+    tall = 1.0 if max(each.alpha for each in found) > LOW else LOW
+    costs, rates, speeds = surface(gamma, round(widest, 4), tall)
     figure = go.Figure()
     figure.add_heatmap(
         x=costs,
-        y=RATES,
+        y=rates,
         z=[[_shade(speed) for speed in row] for row in speeds],
         zmin=-1.0,
         zmax=1.0,
@@ -189,7 +191,7 @@ def chart(found: Sequence[Dot], chosen: Dot, gamma: int, words: Words) -> Chart:
             continue
         figure.add_contour(
             x=costs,
-            y=RATES,
+            y=rates,
             z=speeds,
             contours={
                 "start": level, "end": level, "size": 1, "coloring": "none",
@@ -199,7 +201,6 @@ def chart(found: Sequence[Dot], chosen: Dot, gamma: int, words: Words) -> Chart:
             showscale=False,
             hoverinfo="skip",
         )  # fmt: skip
-    tall = 1.0 if max(each.alpha for each in found) > 0.3 else 0.3
     exits = sorted((each.cost, each.alpha) for each in found if _EXIT.fullmatch(each.name))
     if len(exits) > 1:
         figure.add_scatter(
@@ -235,7 +236,7 @@ def chart(found: Sequence[Dot], chosen: Dot, gamma: int, words: Words) -> Chart:
         },
         yaxis={
             "title": words("plane.y"), "range": [-0.05 * tall, 1.05 * tall], "tickformat": ".0%", "zeroline": False,
-            "showgrid": False, "tickvals": [tall * at / 4 for at in range(5)] if tall == 1.0 else [0, 0.1, 0.2, 0.3],
+            "showgrid": False, "tickvals": [tall * at / 4 for at in range(5)],
         },
     )  # fmt: skip
     said = " ".join(
@@ -279,10 +280,11 @@ def _beside(one: Dot, found: Sequence[Dot], chosen: Dot, widest: float, tall: fl
 
 
 @lru_cache(maxsize=64)
-def surface(gamma: int, widest: float) -> tuple[list[float], list[list[float]]]:
-    """Costs, and the formula's speedup for each α of `RATES` and each of them."""
+def surface(gamma: int, widest: float, tall: float) -> tuple[list[float], list[float], list[list[float]]]:
+    """Costs, rates, and the formula's speedup for each rate and each cost."""
     costs = [widest * at / STEPS for at in range(STEPS + 1)]
-    return costs, [[theory.speedup(alpha, gamma, cost) for cost in costs] for alpha in RATES]
+    rates = [tall * at / STEPS for at in range(STEPS + 1)]
+    return costs, rates, [[theory.speedup(alpha, gamma, cost) for cost in costs] for alpha in rates]
 
 
 def _expanded(name: str) -> list[str]:

@@ -45,7 +45,7 @@ def _jacobi(given: With, at: Place) -> None:
     words = at.words
     law: rows.Law = given.laws[0]
     guess: rows.Guess = given.guesses[0]
-    with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         if len(given.laws) > 1:
             law = st.segmented_control(
                 words("window.law"), given.laws, default=law, format_func=lambda key: words(f"window.law-{key}"),
@@ -84,10 +84,16 @@ def table(found: tuple[tuple[tuple[int, ...], int], ...], words: Words) -> str:
         body.append(f"<tr><th scope='row'>{escape(name)}</th>{''.join(cells)}</tr>")
     key = " · ".join(f"{mark} {words(f'window.{kind}')}" for kind, mark in MARKS.items())
     root = words("window.root", root=rows.START)
-    return (
-        f"<div class='window-course'><table><caption>{escape(root)}</caption><thead><tr><td></td>{head}</tr></thead>"
-        f"<tbody>{''.join(body)}</tbody></table><p class='key'>{escape(key)}</p></div>"
+    return _boxed(
+        f"<table><caption>{escape(root)}</caption><thead><tr><td></td>{head}</tr></thead>"
+        f"<tbody>{''.join(body)}</tbody></table><p class='key'>{escape(key)}</p>",
+        root,
     )
+
+
+def _boxed(inner: str, name: str) -> str:
+    """A table that scrolls by itself where the screen is narrow, with the keyboard as well."""
+    return f"<div class='window-course' tabindex='0' role='group' aria-label='{escape(name, quote=True)}'>{inner}</div>"
 
 
 MARKS = {"certain": "✓", "changed": "↻", "unsure": "?"}
@@ -95,7 +101,7 @@ MARKS = {"certain": "✓", "changed": "↻", "unsure": "?"}
 
 def _mask(given: With, at: Place) -> None:
     words = at.words
-    with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         column = st.slider(
             words("window.column"), 0, given.columns - 1, given.columns - 2, key=at.key("column")
         )
@@ -128,9 +134,10 @@ def mask(level: int, column: int, columns: int, levels: int, words: Words) -> st
     )
     count = sum(sum(line) for line in found)
     said = words("window.sees", level=level, column=column, count=count, total=columns * levels)
-    return (
-        f"<div class='window-course mask'><table><caption>{escape(said)}</caption>"
-        f"<thead><tr><td></td><td></td>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
+    return _boxed(
+        f"<table><caption>{escape(said)}</caption><thead><tr><td></td><td></td>{head}</tr></thead>"
+        f"<tbody>{''.join(body)}</tbody></table>",
+        said,
     )
 
 

@@ -68,15 +68,11 @@ def draw(given: With, at: Place) -> None:
                 key=at.key("lane"),
             )
         with third:
-            gamma = st.slider(
-                at.words("workshop.gamma"),
-                1,
-                MOST,
-                GAMMA,
-                disabled=lane not in CHAINS,
-                help=at.words("workshop.gamma_help"),
-                key=at.key("gamma"),
-            )
+            gamma = GAMMA
+            if lane in CHAINS:
+                gamma = st.slider(at.words("workshop.gamma"), 1, MOST, GAMMA, key=at.key("gamma"))
+            else:
+                st.caption(at.words("workshop.no_gamma"))
         mine = design(text, lane, gamma)
         st.markdown(verdict(mine, within(text, given.limit), given.limit, at.words))
         draw_chart(plane(text, mine, given.limit, at.words), at.key("plane"))
@@ -188,7 +184,7 @@ def plane(text: str, mine: Design | None, limit: float, words: Words) -> Chart:
         xaxis={
             "title": words("workshop.x"),
             "type": "log",
-            "range": [-0.02, log10(right)],
+            "range": [-0.06, log10(right)],
             "tickvals": [1, 1.5, 2, 3, 5, 8, 12, 20],
             "ticktext": [f"{value:g}×" for value in (1, 1.5, 2, 3, 5, 8, 12, 20)],
             "zeroline": False,

@@ -48,6 +48,7 @@ export function createMask() {
   let wish = null; // px of a cell, "fit", or null for the usual size
   let width = 0; // px that the view has
   let scale = 1; // how much larger than usual the page's type is, as on a projector
+  const drawn = {}; // sizes as they were written last
   let state = {};
   let looked = ""; // the row that was selected last
   let pointed = null; // the row that the pointer or the keyboard is on
@@ -195,9 +196,9 @@ export function createMask() {
 
   function measure() {
     const cell = size();
-    field.style.setProperty("--cell", `${cell}px`);
     const prefix = folded();
-    field.style.setProperty("--prefix", String(prefix));
+    write(drawn, "cell", `${cell}px`, (value) => field.style.setProperty("--cell", value));
+    write(drawn, "prefix", String(prefix), (value) => field.style.setProperty("--prefix", value));
     box.dataset.detail = cell >= scale * LABELLED ? "labelled" : "bare";
     cells.setAttribute("viewBox", `${-prefix} 0 ${prefix + rows.length} ${rows.length}`);
     cells.style.inlineSize = `${(prefix + rows.length) * cell}px`;

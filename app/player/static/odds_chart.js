@@ -43,7 +43,6 @@ export function chart(areas, bars, parts, odds) {
   const columns = (bars.hasP ? 1 : 0) + (bars.hasQ ? 1 : 0);
   const body = el("div", { class: "bar-body", role: "rowgroup" }, plane(areas, parts, bars), ...areas.rows.map((row) => barRow(row, areas.top, bars, parts, odds)));
   const table = el("div", { class: `bars chart columns-${columns}`, role: "table", "aria-label": O.views }, el("div", { role: "rowgroup" }, heads), body, axis(areas.top));
-  table.style.setProperty("--rows", String(areas.rows.length));
   return table;
 }
 

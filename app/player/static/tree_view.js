@@ -122,8 +122,10 @@ export function createTree() {
     });
     trail.setAttribute("d", "");
     lines.setAttribute("viewBox", `0 0 ${layout.columns} ${layout.rows}`);
-    field.style.setProperty("--columns", String(layout.columns));
-    field.style.setProperty("--rows", String(layout.rows));
+    // Not as variables of the field: these would be inherited, and every node's style found anew.
+    write(drawn, "width", `calc((${layout.columns} - var(--gap)) * var(--cell))`, (value) => (field.style.inlineSize = value));
+    write(drawn, "height", `calc(${layout.rows} * var(--line))`, (value) => (field.style.blockSize = value));
+    write(drawn, "lines", `calc(${layout.columns} * var(--cell))`, (value) => (lines.style.inlineSize = value));
     const text = rootText(lane, whole.index);
     setText(stem.lastChild, flat(text));
     stem.title = W.root(quote(text), whole.index);
