@@ -13,6 +13,7 @@ import streamlit as st
 from starlette.middleware import Middleware
 
 from app import services
+from app.course import ahead
 from app.headers import KnownHosts, SecurityHeaders
 from app.library.owner import OwnerCookie
 from app.routes import routes
@@ -20,8 +21,9 @@ from app.routes import routes
 
 @asynccontextmanager
 async def lifespan(_app: st.App) -> AsyncIterator[None]:
-    """Warm the bundled models up beside the server, so that the first page does not wait for them."""
+    """Warm the models and the course up beside the server, so that the first page does not wait for them."""
     services.shelf().warm()
+    ahead.begin()
     yield
     services.runs().close()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import streamlit as st
 
@@ -80,4 +80,5 @@ def link(page: str, away: Iterable[str], present: bool, runs: Mapping[str, str] 
     if present:
         given.append(("present", "1"))
     query = urlencode(given, safe=",")
-    return f"{(st.context.url or '').partition('?')[0]}{'?' if query else ''}{query}"
+    page_url = urlsplit(st.context.url or "")
+    return urlunsplit((page_url.scheme, page_url.netloc, page_url.path or "/", query, ""))

@@ -16,6 +16,7 @@ STYLE = """<style>
   .st-key-corner > * { flex: 1; min-width: 0; }
 }
 .sd-words { outline-offset: 4px; }
+.sd-words dl { margin: 0; padding: 0; }
 .sd-words dt { font-weight: 650; margin-top: .8rem; }
 .sd-words dt:first-child { margin-top: 0; }
 .sd-words dd { margin: 0; }

@@ -125,7 +125,7 @@ async def student(tab: Tab, lessons: list[Any], think: float, seed: int) -> None
         await pause()
         shown = tab.elements[name]
         if lesson.front.predict.kind == "number":
-            tab.widgets[name] = ("double_array_value", [lesson.front.predict.low])
+            tab.widgets[name] = ("double_value", lesson.front.predict.low)
         elif lesson.front.predict.kind == "several":
             tab.widgets[name] = ("string_array_value", [shown.button_group.options[0].content])
         else:

@@ -26,6 +26,21 @@ def running_sums(terms: Sequence[float], stored: str) -> list[float]:
     return sums
 
 
+def alone_and_among(sums: int, terms: int, rows: int, seed: int = 0) -> list[tuple[float, float]]:
+    """The same float32 sums worked out on this machine in a pass over one position, and over `rows` positions.
+
+    Args:
+        sums: how many; each is a product of a random state with a random row of weights.
+        terms: of each sum.
+        rows: positions of the second pass; the first of them is the position that the first pass is about.
+        seed: of state and weights.
+    """
+    random = torch.Generator().manual_seed(seed)
+    states, weights = (torch.randn(count, terms, generator=random) for count in (rows, sums))
+    alone, among = (torch.nn.functional.linear(read, weights)[0] for read in (states[:1], states))
+    return list(zip(alone.tolist(), among.tolist(), strict=True))
+
+
 def most_likely(logits: Sequence[float]) -> int:
     """The token that temperature 0 takes; the first one, if several are equal."""
     return int(Warp()(torch.tensor(logits, dtype=torch.float64)).argmax())

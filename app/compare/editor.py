@@ -142,7 +142,8 @@ def cards(shared: Settings, missing: Mapping[str, str | None]) -> None:
         for number, (name, lane) in enumerate(st.session_state.lanes.items(), start=1):
             with st.container(border=True, height="stretch", gap="xsmall", key=f"lane-{LETTERS[number]}"):
                 st.html(heading(number, PROPOSERS[lane.proposer].title))
-                st.caption(plain(" · ".join(core.words(lane)) or "as usual"))
+                told = " · ".join(core.words(lane)) or "as usual"
+                st.caption(plain(told + (" · open below" if st.session_state.get("editing") == name else "")))
                 if not RULES[lane.rule].lossless:
                     st.badge("lossy", icon=":material/warning:", color="orange")
                 if why_not := form.broken(name, lane) or lane.refusal(shared, missing):
@@ -164,14 +165,12 @@ def cards(shared: Settings, missing: Mapping[str, str | None]) -> None:
 
 def _buttons(name: str, number: int, count: int) -> None:
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
-        open_now = st.session_state.get("editing") == name
-        st.button(
-            "Close" if open_now else "Change",
+        st.button(  # always the same one: were it drawn otherwise while its form is open, it would lose the focus
+            "Change",
             key=f"{name}.change",
-            icon=":material/expand_less:" if open_now else ":material/tune:",
-            type="primary" if open_now else "secondary",
+            icon=":material/tune:",
             on_click=_open,
-            args=(None if open_now else name,),
+            args=(None if st.session_state.get("editing") == name else name,),
         )
         possible = {
             "copy": count < core.MOST - 1,
@@ -179,9 +178,16 @@ def _buttons(name: str, number: int, count: int) -> None:
             "right": number < count,
             "remove": count > 1,
         }
+        actions = [action for action, can in possible.items() if can]
+        if len(actions) == 1:  # no key reaches the one entry of a menu
+            (action,) = actions
+            st.button(
+                ACTIONS[action], key=f"{name}.only", type="tertiary", on_click=_act, args=(name, action)
+            )
+            return
         st.menu_button(
             "More",
-            [action for action, can in possible.items() if can],
+            actions,
             format_func=ACTIONS.__getitem__,
             key=f"{name}.more",
             type="tertiary",
@@ -213,9 +219,10 @@ def _open(name: str | None) -> None:
     st.session_state.editing = name
 
 
-def _act(name: str) -> None:
+def _act(name: str, action: str | None = None) -> None:
+    """Do with a lane what was asked for, in its menu if no `action` is given."""
     state = st.session_state
-    action = state[f"{name}.more"]
+    action = action or state[f"{name}.more"]
     names = list(state.lanes)
     at = names.index(name)
     if action == "copy":

@@ -62,7 +62,8 @@ def _place(when: When, answers: dict[str, progress.Answer]) -> str:
 
 def _question(found: Inventory, question: Question, when: When, words: Words) -> None:
     number = QUESTIONS.index(question.id) + 1
-    st.markdown(f"#### {words('inventory.number', number=number, all=len(QUESTIONS))}")
+    with st.container(key="inventory-number"):
+        st.markdown(f"## {words('inventory.number', number=number, all=len(QUESTIONS))}")
     st.progress((number - 1) / len(QUESTIONS))
     st.markdown(question.text.prose)
     mine = progress.here().inventories.get(when, {}).get(question.id)

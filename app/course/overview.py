@@ -64,6 +64,7 @@ def rail(lessons: list[Listed], words: Words) -> None:
                 args=(each.id,),
                 type="secondary" if here else "tertiary",
                 key=f"rail-{each.id}",
+                width="stretch",
                 help=words(f"course.{state(each.id)}"),
             )
 

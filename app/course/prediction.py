@@ -25,7 +25,15 @@ def ask(lesson: Lesson, mine: progress.Progress, words: Words, go: Callable[[str
         return
     key = f"course-{lesson.id}-prediction"
     if front.kind == "number":
-        st.slider(words("steps.your_number"), front.low, front.high, value=None, step=front.step, key=key)
+        st.number_input(
+            words("steps.your_number", low=front.low, high=front.high),
+            min_value=front.low,
+            max_value=front.high,
+            value=None,
+            step=front.step,
+            format="%g",
+            key=key,
+        )
     elif front.kind == "several":
         st.pills(
             words("steps.your_choices"),

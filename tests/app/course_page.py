@@ -30,7 +30,8 @@ def press(at: AppTest, key: str) -> AppTest:
 
 def sent(at: AppTest) -> str:
     """All that is sent to the browser, labels, helps, options and component data included."""
-    return "\n".join(str(node.proto) for node in _nodes(at._tree) if getattr(node, "proto", None) is not None)
+    found = (str(node.proto) for node in _nodes(at._tree) if getattr(node, "proto", None) is not None)
+    return "\n".join(found).replace("\\'", "'").replace('\\"', '"').replace("\\\\", "\\")
 
 
 def _nodes(block: Any) -> Iterator[Any]:
@@ -44,7 +45,7 @@ def predict(at: AppTest, lesson: Any, option: str | None = None) -> AppTest:
     kind, items = lesson.front.predict.kind, list(lesson.sections["predict"].items)
     key = f"course-{lesson.id}-prediction"
     if kind == "number":
-        at.slider(key=key).set_value(lesson.front.predict.low).run()
+        at.number_input(key=key).set_value(lesson.front.predict.low).run()
     elif kind == "several":
         at.button_group(key=key).set_value([option or items[0]]).run()
     else:

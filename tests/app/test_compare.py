@@ -403,7 +403,9 @@ def test_lanes_are_duplicated_moved_and_removed(fresh: Runs) -> None:
     assert addressed(at) == ["lookahead", "draft-model;gamma=2"]
     at.menu_button(key="lane2.more").click("remove").run()
     assert addressed(at) == ["draft-model;gamma=2"]
-    assert "remove" not in at.menu_button(key="lane3.more").options
+    assert not [menu for menu in at.menu_button if menu.key == "lane3.more"]  # one entry is a button
+    at.button(key="lane3.only").click().run()
+    assert addressed(at) == ["draft-model;gamma=2"] * 2
 
 
 def test_a_lane_that_cannot_run_says_so_at_its_card_and_before_a_run(fresh: Runs) -> None:

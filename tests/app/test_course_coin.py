@@ -15,8 +15,8 @@ from streamlit.testing.v1 import AppTest
 
 from app.course import reading
 from app.course.facts import coin, greedy_round, same_law
+from app.course.pictures import batch_shape, hundred, rounding, stairs, trials
 from app.course.pictures import coin as coin_picture
-from app.course.pictures import hundred, rounding, stairs, trials
 from app.course.pictures import same_law as same_law_picture
 from app.course.words import Words
 
@@ -374,6 +374,15 @@ def test_the_rounding_picture_names_both_words_where_they_part() -> None:
         same_law.flips(given.logits, name, step * 0.01) for name in given.formats for step in range(31)
     )
     assert html.count(" here'") == 1
+
+
+def test_sums_that_differ_are_counted_and_the_widest_gap_is_shown() -> None:
+    given = batch_shape.With(sums=10)
+    html = batch_shape.picture(given, ((1.0, 1.0), (2.0, 2.5), (3.0, 3.25)), WORDS)
+    assert html.count("class='differs'") == 2 and html.count("class='same'") == 1
+    assert WORDS("batch_shape.told", differing=2, sums=3, rows=6) in html
+    assert WORDS("batch_shape.widest", alone="2", among="2.5") in html
+    assert WORDS("batch_shape.none") in batch_shape.picture(given, ((1.0, 1.0),), WORDS)
 
 
 def test_lesson_5() -> None:

@@ -266,11 +266,11 @@ def test_the_race_shows_each_round_at_its_time_and_a_flag_in_the_lane_that_is_be
 def test_the_boxed_text_says_nothing_of_how_it_came_out() -> None:
     """Catches: an answer in a class, a title or the order of the boxes' tags."""
     tokens, found = ease.ribbon("welcome"), ease.boxes("welcome", 8)
-    html = ribbon.boxed("", tokens, found, WORDS)
+    html = ribbon.boxed("", tokens, found)
     turned = tuple(
         ease.Judged(token.text, 9.0 - token.bits, not token.guessed, "something") for token in tokens
     )
-    assert html == ribbon.boxed("", turned, found, WORDS)
+    assert html == ribbon.boxed("", turned, found)
     assert [html.count(f"<b>{letter}</b>") for letter in "ABCDEFGHI"] == [1] * 8 + [0]
 
 
@@ -282,7 +282,7 @@ def test_each_token_of_the_ribbon_has_its_mark_its_height_and_its_words() -> Non
         ease.Judged("", 1.0, True),
     )
     items = re.findall(
-        r"<li class='(\w+)' title.*?--h:([\d.]+)'.*?class='word'>(.*?)</span>",
+        r"<li class='(\w+)(?: apart)?' title.*?--h:([\d.]+)'.*?class='word'>(.*?)</span>",
         ribbon.told("", tokens, (), WORDS),
     )
     assert items == [
@@ -352,6 +352,58 @@ def test_a_lesson_can_be_gone_through_and_keeps_its_answer_until_the_prediction(
     for _ in STEPS[2:]:
         press(at, "course-next")
     assert at.query_params["at"] == ["lab"] or at.query_params["at"] == "lab"
+
+
+def changing(key: str) -> Any:
+    """A lesson's page at its step “change”."""
+    at = predict(page(lesson=key), lesson_of(key))
+    return press(at, "course-next")
+
+
+def test_another_race_can_be_chosen_and_run_again() -> None:
+    at = changing("race")
+    assert "data-turn='slower-0'" in sent(at).replace("\\", "")
+    press(at, "course-race-change-again")
+    assert "data-turn='slower-1'" in sent(at).replace("\\", "")
+    at.button_group(key="course-race-change-example").set_value(["welcome"]).run()
+    assert not at.exception and "data-turn='welcome-1'" in sent(at).replace("\\", "")
+
+
+def test_the_marked_number_of_tokens_moves_and_nothing_is_measured_by_itself(fresh: Runs) -> None:
+    measuring.here.cache_clear()
+    at = changing("weights")
+    at.select_slider(key="course-weights-change-tokens").set_value(64).run()
+    assert not at.exception
+    assert "64 tokens in one pass cost" in sent(at)
+    assert measuring.here().state == "idle" and measuring.here().curve is None
+    press(at, "course-weights-change-measure")
+    wait(measuring.here())
+    at.run()
+    assert WORDS("width-curve.this") in sent(at)
+    measuring.here.cache_clear()
+
+
+def test_a_longer_prompt_is_waited_for_longer() -> None:
+    def first(text: str) -> list[float]:
+        found = re.findall(r"first word after ([\d.]+) (m?s)", text)
+        return [float(number) / (1e3 if unit == "ms" else 1.0) for number, unit in found]
+
+    at = changing("first-word")
+    short = first(sent(at))
+    at.select_slider(key="course-first-word-change-prompt").set_value(4096).run()
+    long = first(sent(at))
+    assert len(short) == len(long) == 2 and long[0] > 10 * short[0] and short[0] < short[1]
+
+
+def test_a_sentence_of_ones_own_is_read_when_asked_for(fresh: Runs) -> None:
+    at = changing("tokens")
+    assert "Measured now" not in sent(at)
+    at.text_area(key="course-tokens-change-own").set_value("bcdea").run()
+    press(at, "course-tokens-change-ask")
+    assert "Measured now · scripted target" in sent(at)
+    at.text_area(key="course-tokens-change-own").set_value("b").run()
+    press(at, "course-tokens-change-ask")
+    assert "this one has 1" in at.warning[0].value and "Measured now" not in sent(at)
 
 
 def test_this_machine_is_measured_once_for_all_who_ask(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,9 @@ import math
 from pathlib import Path
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
-from app.course import measured, reading, replay, rows
+from app.course import measured, progress, reading, replay, rows
 from app.course.facts import functions, proposers
 from app.course.facts.recorded import trace
 from app.course.pictures import heads, lookup, plane, window
@@ -277,9 +278,12 @@ def test_the_plane_s_dots_stand_where_they_were_measured(card: dict) -> None:
     dots = [each for each in chart.figure.data if each.type == "scatter" and each.mode == "markers+text"]
     assert sum(len(each.x) for each in dots) == len(found)
     costs, rates, speeds = plane.surface(4, 0.5, 1.0)
-    at, to = 45, 30
+    at, to = 30, 20
     alpha, cost = rates[at], costs[to]
     assert speeds[at][to] == pytest.approx((1 - alpha**5) / (1 - alpha) / (1 + 4 * cost))
+    for cost, alpha in plane.alike(1.5, 4, 0.5, 1.0):
+        assert sum(alpha**k for k in range(5)) / (1 + 4 * cost) == pytest.approx(1.5, abs=2e-3)
+    assert len(plane.alike(1.5, 4, 0.5, 1.0)) == plane.STEPS + 1
     for name in given.drafters:
         assert plane.told(plane.dot(name, "code", 4), 4, WORDS)
 
@@ -403,3 +407,23 @@ def test_medusa_s_second_head_cannot_see_the_first_and_eagle_s_step_can() -> Non
     assert eagle.right["predict"] == {"token"}
     assert eagle.right["check"] == {"feeds"}
     assert math.isclose(medusa.facts["alike"], 1.0) and eagle.facts["alike"] < 1.0
+
+
+@pytest.mark.parametrize("key", LESSONS)
+def test_every_step_of_the_lesson_is_drawn_once_something_is_predicted(key: str) -> None:
+    at = AppTest.from_file(ROOT / "app" / "app_pages" / "course.py", default_timeout=60)
+    at.query_params["lesson"] = key
+    at.query_params["at"] = "change"
+    at.run()
+    assert not at.exception
+    assert "You predicted" not in "".join(each.value for each in at.markdown)  # nothing is shown before
+    kept = progress.Kept()
+    kept.of(key).predict = progress.answer(None, None)
+    at.session_state[progress.STORE] = kept
+    for step in ("watch", "change", "explain", "code", "check"):
+        at.query_params["at"] = step
+        at.run()
+        assert not at.exception, step
+        assert not at.error
+    controls = [*at.slider, *at.select_slider, *at.button_group, *at.text_area]
+    assert len(controls) <= 4

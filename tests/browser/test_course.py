@@ -62,7 +62,9 @@ def predict(page: Page, lesson: Lesson) -> None:
     field = f".st-key-course-{lesson.id}-prediction"
     reach(page, field)
     kind = lesson.front.predict.kind
-    page.keyboard.press({"choice": "Space", "several": "Enter", "number": "ArrowRight"}[kind])
+    if kind == "number":
+        page.keyboard.type(f"{lesson.front.predict.low:g}")
+    page.keyboard.press({"choice": "Space", "several": "Enter", "number": "Enter"}[kind])
     rested(page)
     expect(page.locator(".st-key-course-lock button").first).to_be_enabled()
     reach(page, ".st-key-course-lock")

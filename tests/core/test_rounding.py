@@ -6,8 +6,9 @@ import struct
 
 import numpy as np
 import pytest
+import torch
 
-from specdec_core.rounding import FORMATS, most_likely, running_sums
+from specdec_core.rounding import FORMATS, alone_and_among, most_likely, running_sums
 
 
 def bfloat16(value: float) -> float:
@@ -45,3 +46,14 @@ def test_the_order_of_adding_matters() -> None:
 def test_of_equals_the_first_is_taken() -> None:
     assert most_likely([1.0, 3.0, 3.0, 2.0]) == 1
     assert most_likely([0.0, 0.0]) == 0
+
+
+def test_the_same_sums_alone_and_among_others_are_near() -> None:
+    pairs = alone_and_among(50, 256, 6)
+    assert len(pairs) == 50 and pairs == alone_and_among(50, 256, 6)
+    random = torch.Generator().manual_seed(0)
+    states = torch.randn(6, 256, generator=random).double()
+    weights = torch.randn(50, 256, generator=random).double()
+    exact = (weights @ states[0]).tolist()
+    for (alone, among), value in zip(pairs, exact, strict=True):
+        assert alone == pytest.approx(value, abs=1e-3) and among == pytest.approx(value, abs=1e-3)

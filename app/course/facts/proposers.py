@@ -339,7 +339,8 @@ def _pairs(example: str) -> tuple[tuple[int, int], ...]:
     """The tokens of the first guesses below each two different tokens of one round and depth."""
     found = []
     for row in trace(example).rounds:
-        nodes, first = row.nodes, {}
+        nodes = row.nodes
+        first: dict[int, int] = {}
         for at, parent in enumerate(nodes.parent):
             if parent >= 0 and nodes.verdict[at] not in ("pruned", "discarded"):
                 first.setdefault(parent, nodes.token[at])

@@ -48,7 +48,7 @@ def draw(given: With, at: Place) -> None:
     def show() -> None:
         found = coin.masses(RULE, given.p, given.q)
         possible = [token for token, share in enumerate(given.q) if share > 0.0]
-        with st.container(horizontal=True, vertical_alignment="bottom", gap="large"):
+        with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
             picked = st.segmented_control(
                 at.words("coin.guess"),
                 possible,

@@ -28,7 +28,7 @@ from ..lesson import Strict
 from ..words import Words
 from . import Place
 
-STEPS = 60
+STEPS = 40
 LOW = 0.4  # how much of α is shown where nobody is right more often
 LEVELS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
 LONGEST = 12
@@ -173,34 +173,36 @@ def chart(found: Sequence[Dot], chosen: Dot, gamma: int, words: Words) -> Chart:
     """The plane with all dots, the chosen one larger."""
     widest = max(0.06, 1.2 * max(each.cost for each in found))
     tall = 1.0 if max(each.alpha for each in found) > LOW else LOW
-    costs, rates, speeds = surface(gamma, round(widest, 4), tall)
+    widest = round(widest, 4)
+    costs, rates, speeds = surface(gamma, widest, tall)
     figure = go.Figure()
     figure.add_heatmap(
         x=costs,
         y=rates,
-        z=[[_shade(speed) for speed in row] for row in speeds],
+        z=[[round(_shade(speed), 3) for speed in row] for row in speeds],
         zmin=-1.0,
         zmax=1.0,
-        customdata=speeds,
+        zsmooth="best",
+        customdata=[[round(speed, 2) for speed in row] for row in speeds],
         colorscale=SLOWER_FASTER,
         showscale=False,
         hovertemplate=words("plane.hover") + "<extra></extra>",
     )
     for level in LEVELS:
-        if not min(map(min, speeds)) < level < max(map(max, speeds)):
+        line = alike(level, gamma, widest, tall)
+        if len(line) < 2:
             continue
-        figure.add_contour(
-            x=costs,
-            y=rates,
-            z=speeds,
-            contours={
-                "start": level, "end": level, "size": 1, "coloring": "none",
-                "showlabels": True, "labelfont": {"size": 13}, "labelformat": ".2~f",
-            },
+        figure.add_scatter(
+            x=[cost for cost, _ in line],
+            y=[alpha for _, alpha in line],
+            mode="lines",
             line={"width": 3 if level == 1.0 else 1, "color": "#7b8494"},
-            showscale=False,
             hoverinfo="skip",
-        )  # fmt: skip
+        )
+        cost, alpha = line[len(line) // 8 if level > 1.0 else -len(line) // 5]
+        figure.add_annotation(
+            x=cost, y=alpha, text=f"{level:g}×", showarrow=False, yshift=9, font={"size": 13}
+        )
     exits = sorted((each.cost, each.alpha) for each in found if _EXIT.fullmatch(each.name))
     if len(exits) > 1:
         figure.add_scatter(
@@ -285,6 +287,23 @@ def surface(gamma: int, widest: float, tall: float) -> tuple[list[float], list[f
     costs = [widest * at / STEPS for at in range(STEPS + 1)]
     rates = [tall * at / STEPS for at in range(STEPS + 1)]
     return costs, rates, [[theory.speedup(alpha, gamma, cost) for cost in costs] for alpha in rates]
+
+
+@lru_cache(maxsize=512)
+def alike(level: float, gamma: int, widest: float, tall: float) -> tuple[tuple[float, float], ...]:
+    """Where the formula's speedup is `level`: (cost, α) by rising cost, those α that are shown."""
+    found = []
+    for at in range(STEPS + 1):
+        cost = widest * at / STEPS
+        low, high = 0.0, 1.0
+        if not theory.speedup(low, gamma, cost) <= level <= theory.speedup(high, gamma, cost):
+            continue
+        while high - low > 1e-4:  # the speedup rises with α
+            middle = (low + high) / 2
+            low, high = (middle, high) if theory.speedup(middle, gamma, cost) < level else (low, middle)
+        if low <= tall:
+            found.append((round(cost, 5), round(low, 4)))
+    return tuple(found)
 
 
 def _expanded(name: str) -> list[str]:

@@ -67,8 +67,8 @@ def draw(given: With, at: Place) -> None:
         found = boxes(picked, given.boxes) if given.boxes else ()
         example = recorded.find(picked)
         assert example is not None
-        drawn = told if given.told else boxed
-        st.html(drawn(trace(picked).header.prompt, ribbon(picked), found, at.words))
+        prompt, tokens = trace(picked).header.prompt, ribbon(picked)
+        st.html(told(prompt, tokens, found, at.words) if given.told else boxed(prompt, tokens, found))
         st.caption(at.words("ribbon.recorded", machine=example.machine, date=example.recorded[:10]))
 
     show()
@@ -94,7 +94,7 @@ def _own(first: str, at: Place) -> None:
     st.caption(at.words("ribbon.measured", machine=found.machine, target=found.target, draft=found.draft))
 
 
-def boxed(prompt: str, tokens: tuple[Judged, ...], found: tuple[int, ...], words: Words) -> str:
+def boxed(prompt: str, tokens: tuple[Judged, ...], found: tuple[int, ...]) -> str:
     """The text with its boxes; of no token more than its letters."""
     shown = tokens[: max(WITHIN, *(at + 1 for at in found))]
     pieces = "".join(
@@ -105,7 +105,7 @@ def boxed(prompt: str, tokens: tuple[Judged, ...], found: tuple[int, ...], words
     pieces = re.sub(r"\n{2,}", "\n", pieces)
     return (
         f"<section class='ribbon boxed'><p class='before'>{escape(_end(prompt))}</p>"
-        f"<p class='text' aria-label='{escape(words('ribbon.text'), quote=True)}'>{pieces}{more}</p></section>"
+        f"<p class='text'>{pieces}{more}</p></section>"
     )
 
 
@@ -137,13 +137,14 @@ GLYPHS = {"guessed": "✓", "missed": "✗", "unasked": "·"}
 def _token(token: Judged, letter: str, words: Words) -> str:
     kind = KINDS[token.guessed]
     instead = _visible(token.instead, words)
+    apart = "" if token.text[:1].strip() else " apart"
     said = words(f"ribbon.said_{kind}", bits=token.bits, instead=instead)
     height = min(1.0, token.bits / HIGHEST)
     box = f"<b class='letter'>{letter}</b>" if letter else ""
     own = f" <em>{escape(instead)}</em>" if kind == "missed" else ""
     return (
-        f"<li class='{kind}' title='{escape(said, quote=True)}'><span class='bar' style='--h:{height:.3f}'></span>"
-        f"{box}<span class='word'>{escape(_visible(token.text, words))}</span><span class='glyph' aria-hidden='true'>"
+        f"<li class='{kind}{apart}' title='{escape(said, quote=True)}'>"
+        f"<span class='bar' style='--h:{height:.3f}'></span>{box}<span class='word'>{escape(_visible(token.text, words))}</span><span class='glyph' aria-hidden='true'>"
         f"{GLYPHS[kind]}{own}</span><span class='only-read'>{escape(said)}</span></li>"
     )
 

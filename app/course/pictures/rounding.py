@@ -50,7 +50,7 @@ def draw(given: With, at: Place) -> None:
 
     @st.fragment
     def show() -> None:
-        with st.container(horizontal=True, vertical_alignment="bottom", gap="large"):
+        with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
             stored = (
                 st.segmented_control(
                     at.words("rounding.format"), given.formats, default=given.formats[0], key=at.key("format")

@@ -83,28 +83,24 @@ def _again(key: str) -> None:
 
 
 def lanes(of: Language, runs: tuple[Trace, Trace], seed: int, words: Words) -> str:
-    """The two texts, word below word; where they differ is marked."""
+    """The two texts; where their words differ is marked."""
     shown = []
-    other = [trace.token_ids for trace in runs]
+    texts = [trace.token_ids for trace in runs]
     for name, trace in zip(("plain", "guessed"), runs, strict=True):
         sources = [source for row in trace.rounds for source in row.committed.source]
-        cells = "".join(
-            f"<td class='{source}{'' if one == two else ' differs'}'><b>{escape(of.words[token])}</b>"
-            f"<i>{MARKS[source]}</i></td>"
-            for token, source, one, two in zip(trace.token_ids, sources, *other, strict=True)
+        chips = "".join(
+            f"<span class='{source}{'' if one == two else ' differs'}'><b>{escape(of.words[token])}</b>"
+            f"<i>{MARKS[source]}</i></span>"
+            for token, source, one, two in zip(trace.token_ids, sources, *texts, strict=True)
         )
         passes = words("same_law.passes", passes=len(trace.rounds), words=len(trace.token_ids))
         shown.append(
-            f"<tr><th scope='row'>{escape(words(f'same_law.{name}'))}<small>{escape(passes)}</small></th>"
-            f"<td class='root'><b>{escape(of.before)}</b></td>{cells}</tr>"
+            f"<dt>{escape(words(f'same_law.{name}'))}<small>{escape(passes)}</small></dt>"
+            f"<dd><span class='root'><b>{escape(of.before)}</b></span>{chips}</dd>"
         )
-    differing = sum(one != two for one, two in zip(*other, strict=True))
-    told = words("same_law.differing", differing=differing, words=len(other[0]), seed=seed)
-    return (
-        f"<div class='same-law'><p role='status'>{escape(told)}</p><div class='texts' tabindex='0' role='region' "
-        f"aria-label='{escape(words('same_law.texts'), quote=True)}'>"
-        f"<table><tbody>{''.join(shown)}</tbody></table></div></div>"
-    )
+    differing = sum(one != two for one, two in zip(*texts, strict=True))
+    told = words("same_law.differing", differing=differing, words=len(texts[0]), seed=seed)
+    return f"<div class='same-law'><p role='status'>{escape(told)}</p><dl class='texts'>{''.join(shown)}</dl></div>"
 
 
 def table(

@@ -51,6 +51,7 @@ function draw(own, data) {
   const left = el("section", { class: "part", "aria-label": words.tree },
     el("h3", {}, words.tree, " ", el("span", { class: "spent" }, data.spent)), tree,
     el("p", { class: "note" }, words.chance_help), told);
+  left.style.setProperty("--most", String(data.most));
   if (chosen > 0) {
     const away = el("button", { type: "button", class: "away" }, words.remove.replace("{number}", String(chosen)));
     away.addEventListener("click", () => remove(data.nodes[chosen]));

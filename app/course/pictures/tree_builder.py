@@ -243,6 +243,7 @@ def scene(tree: Sequence[Choice], accuracy: Accuracy, budget: int, words: Words)
     return {
         "budget": budget,
         "spent": words("tree_builder.spent", used=len(order), budget=budget),
+        "most": min(budget, len(accuracy)) + 1,
         "columns": max((len(choice) for choice in rows), default=0) + 1,
         "rows": max(rows.values(), default=0) + 1,
         "nodes": nodes,

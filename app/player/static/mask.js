@@ -5,7 +5,7 @@
  */
 
 import { el, setText } from "./dom.js";
-import { setClass, stand, write } from "./patch.js";
+import { attribute, setClass, stand, write } from "./patch.js";
 import { createSlots, MOST_ROWS, passOf, sees } from "./slots.js";
 import { count, flat, MARK, quote, VERDICT } from "./text.js";
 import { W } from "./text_tree.js";
@@ -138,20 +138,17 @@ export function createMask() {
     setText(row.position, position === null ? `+${depth}` : String(position));
     setText(row.slot, slot === null ? `+${at}` : String(slot));
     setText(row.column, slot === null ? `+${at}` : String(slot));
-    row.head.setAttribute("aria-label", W.maskRow(name, position, slot, seen.length));
-    row.head.setAttribute("aria-disabled", String(kind !== "node")); // the others are there to be read
+    attribute(row.head, "aria-label", W.maskRow(name, position, slot, seen.length));
+    attribute(row.head, "aria-disabled", kind !== "node"); // the others are there to be read
     for (const element of [row.head, row.line]) {
-      element.dataset.row = at;
-      for (const [key, value] of [["node", node], ["round", owner.round], ["lane", owner.lane]]) {
-        if (kind === "node") element.dataset[key] = value;
-        else delete element.dataset[key];
-      }
+      attribute(element, "data-row", at);
+      for (const [key, value] of [["data-node", node], ["data-round", owner.round], ["data-lane", owner.lane]]) attribute(element, key, kind === "node" ? value : null);
     }
     const [ground, columns, path, own] = row.line.children;
-    ground.setAttribute("d", `M${-PREFIX.many} ${at}H${pass.rows.length}v1H${-PREFIX.many}z`);
-    columns.setAttribute("d", seen.map((each) => `M${each} 0h1v${at}h-1z`).join(""));
-    path.setAttribute("d", `M${-PREFIX.many} ${at}H0v1H${-PREFIX.many}z${runs(seen.slice(0, -1)).map(([from, long]) => `M${from} ${at}h${long}v1h-${long}z`).join("")}`);
-    own.setAttribute("d", `M${at} ${at}h1v1h-1z`);
+    attribute(ground, "d", `M${-PREFIX.many} ${at}H${pass.rows.length}v1H${-PREFIX.many}z`);
+    attribute(columns, "d", seen.map((each) => `M${each} 0h1v${at}h-1z`).join(""));
+    attribute(path, "d", `M${-PREFIX.many} ${at}H0v1H${-PREFIX.many}z${runs(seen.slice(0, -1)).map(([from, long]) => `M${from} ${at}h${long}v1h-${long}z`).join("")}`);
+    attribute(own, "d", `M${at} ${at}h1v1h-1z`);
   }
 
   /** What the moment knows of each row: the verdict, and whether the pass has run. */

@@ -15,6 +15,14 @@ export function write(of, name, value, action) {
   action(value);
 }
 
+/** Give an element this attribute, or take it away where the value is null. */
+export function attribute(element, name, value) {
+  const wanted = value === null ? null : String(value);
+  if (element.getAttribute(name) === wanted) return;
+  if (wanted === null) element.removeAttribute(name);
+  else element.setAttribute(name, wanted);
+}
+
 /** Let `child` be its parent's child number `at`. One that stands there is not moved: that would take the keyboard away. */
 export function stand(parent, child, at) {
   const there = parent.children[at] ?? null;

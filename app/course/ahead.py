@@ -1,0 +1,29 @@
+"""Reads the whole course before the first learner asks for it: the recorded runs it looks into take their time."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from .. import services
+
+log = logging.getLogger(__name__)
+
+
+def begin() -> None:
+    """Begin on a thread of its own."""
+    threading.Thread(target=_read, name="course", daemon=True).start()
+
+
+def _read() -> None:
+    services.bring_core()
+    from . import claims, inventory, reading
+
+    try:
+        for language in reading.languages():
+            for _, key, _, _ in reading.titles(language):
+                reading.read(language, key)
+            claims.every(language)
+            inventory.read(language)
+    except Exception:  # a page that needs it says what is wrong
+        log.exception("the course could not be read ahead")

@@ -1,0 +1,55 @@
+"""The same sums, worked out on this machine alone and in a pass over several positions: which come out differently?"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from html import escape
+from pathlib import Path
+
+import streamlit as st
+from pydantic import Field
+
+from specdec_core.rounding import alone_and_among
+
+from ..lesson import Strict
+from ..words import Words
+from . import Place
+
+
+class With(Strict):
+    """`sums` of `terms` terms each, worked out for one position, and among `rows` positions."""
+
+    sums: int = Field(100, ge=10, le=200)
+    terms: int = Field(512, ge=2, le=4096)
+    rows: int = Field(6, ge=2, le=64)
+
+
+def draw(given: With, at: Place) -> None:
+    """Draw a cell for each sum, and one of them with all its digits."""
+    st.html(Path(__file__).with_suffix(".css"))
+    st.html(picture(given, measured(given.sums, given.terms, given.rows), at.words))
+    st.caption(at.words("batch_shape.origin", terms=given.terms))
+
+
+@lru_cache(maxsize=8)
+def measured(sums: int, terms: int, rows: int) -> tuple[tuple[float, float], ...]:
+    """Each sum alone and among others, as this machine works them out."""
+    return tuple(alone_and_among(sums, terms, rows))
+
+
+def picture(given: With, pairs: tuple[tuple[float, float], ...], words: Words) -> str:
+    """The cells: a sign of inequality where the two differ."""
+    differing = [pair for pair in pairs if pair[0] != pair[1]]
+    cells = "".join(
+        f"<span class='{'differs' if one != other else 'same'}'>{'≠' if one != other else '='}</span>"
+        for one, other in pairs
+    )
+    told = words("batch_shape.told", differing=len(differing), sums=len(pairs), rows=given.rows)
+    parts = [f"<p>{escape(told)}</p><div role='img' aria-label='{escape(told, quote=True)}'>{cells}</div>"]
+    if differing:
+        one, other = max(differing, key=lambda pair: abs(pair[0] - pair[1]))
+        shown = words("batch_shape.widest", alone=f"{one:.9g}", among=f"{other:.9g}")
+        parts.append(f"<p>{escape(shown)}</p>")
+    else:
+        parts.append(f"<p>{escape(words('batch_shape.none'))}</p>")
+    return f"<div class='batch-shape'>{''.join(parts)}</div>"
