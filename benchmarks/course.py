@@ -5,7 +5,8 @@
 Starts the app and speaks Streamlit's own protocol to it, as thirty tabs would: each opens the list, then every lesson,
 predicts, and goes through its steps, resting a moment between two presses as a student would (`--think` seconds at
 most, by a seeded draw). A wait is the time from a press to the end of the page's answer; every exception on a
-page counts. Also measured, alone: how long a lesson takes from its address to the end of its first answer.
+page counts. Also measured, alone: how long a lesson takes from its address to the end of
+its first answer, and in Chromium until its question can be answered.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import json
 import os
 import platform
 import random
+import shutil
 import statistics
 import tempfile
 import time
@@ -25,6 +27,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import websockets
+from playwright.sync_api import sync_playwright
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
@@ -165,6 +168,25 @@ async def alone(port: int) -> list[float]:
     return times
 
 
+def opened(url: str) -> list[float]:
+    """Seconds from the address of each lesson, in a fresh tab of Chromium, until its question can be answered."""
+    times = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        for key in ["race", *(key for _, key, _, _ in reading.titles("en"))]:
+            page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
+            began = time.perf_counter()
+            page.goto(f"{url}/course?lesson={key}")
+            page.locator(f"[class*=st-key-course-{key}-prediction] :is(input, button)").first.wait_for(
+                state="attached"
+            )
+            page.locator(".st-key-course-lock button").first.wait_for()
+            times.append(time.perf_counter() - began)
+            page.context.close()
+        browser.close()
+    return times[1:]  # the first filled the browser's cache
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -177,6 +199,7 @@ def main() -> None:
         port = urlsplit(url).port or 0
         first = asyncio.run(alone(port))
         warm = asyncio.run(alone(port))
+        interactive = opened(url)
         tabs = asyncio.run(class_of(port, arguments.sessions, arguments.think))
     waits = sorted(wait for tab in tabs for wait in tab.waits)
     errors = [error for tab in tabs for error in tab.errors]
@@ -185,6 +208,7 @@ def main() -> None:
         "load_average": os.getloadavg()[0],
         "lesson_cold_s": {"median": statistics.median(first), "worst": max(first)},
         "lesson_warm_s": {"median": statistics.median(warm), "worst": max(warm)},
+        "interactive_s": {"median": statistics.median(interactive), "worst": max(interactive)},
         "sessions": arguments.sessions,
         "answers": len(waits),
         "wait_s": {

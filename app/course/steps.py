@@ -211,7 +211,7 @@ def _lab(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
     query = urlencode({key: str(value) for key, value in lab.settings.items()})
     st.link_button(
         words(f"steps.open_{lab.page}"),
-        f"/{lab.page}{'?' if query else ''}{query}",
+        f"/{'' if lab.page == 'lab' else lab.page}{'?' if query else ''}{query}",  # the lab is the first page
         icon=":material/science:",
     )
 

@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl
 import numpy as np
 import pytest
 
+from app import links, presets
 from app.compare import lanes
 from app.course import measured, progress, reading
 from app.course.facts import designs as made
@@ -31,6 +32,7 @@ from app.course.pictures import (
 from app.course.words import Words
 from app.library import recorded
 from specdec_core import whatif
+from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
 from specdec_core.shapes import shape
@@ -397,7 +399,19 @@ def test_the_race_holds_two_to_four_lossless_lanes_that_compare_understands() ->
             texts = [text for key, text in parse_qsl(workshop.race(group, mine, 0.5)) if key == "lane"]
             found, complaints = lanes.from_address(texts)
             assert complaints == [] and 1 <= len(texts) <= 3 and len(found) == len(texts)
+            assert {key for key, _ in parse_qsl(workshop.race(group, mine, 0.5))} <= {
+                "lane",
+                "preset",
+                "temperature",
+            }
             assert all(RULES[lane.settings(Settings()).rule].lossless for lane in found)
+    assert workshop.prompt("code") == [
+        ("preset", next(each.presets[0].id for each in presets.families() if each.name == "code"))
+    ]
+    assert workshop.prompt("conversions")[0][1].startswith("copy/")
+    assert (
+        workshop.prompt("poem, temperature 1")[1] == ("temperature", "1") and workshop.prompt("opera") == []
+    )
     larger = made.design("code", "draft-model, larger", 3)
     assert workshop.as_lane(larger).options == {"draft": "larger"} and workshop.as_lane(larger).gamma == 3
 
@@ -467,6 +481,16 @@ def test_the_workshop_answers_to_its_controls() -> None:
         f"{made.design_work('story', 'draft-model', 1):.2f}× the arithmetic" in text.value
         for text in at.markdown
     )
+
+
+@pytest.mark.parametrize("key", LESSONS)
+def test_the_way_on_leads_to_an_address_that_the_page_understands(key: str) -> None:
+    lab = lesson(key).front.lab
+    settings = {name: str(value) for name, value in lab.settings.items()}
+    assert "preset" not in settings or presets.find(settings["preset"]) is not None
+    if lab.page == "compare":
+        assert lanes.from_address([settings.pop("lane")])[1] == []
+    assert links.problems(settings, {"proposer": {name: name for name in PROPOSERS}}, page=lab.page) == []
 
 
 def test_no_name_of_ours_is_taken_twice() -> None:

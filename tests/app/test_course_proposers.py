@@ -351,6 +351,7 @@ def test_blind_guessing_is_judged_by_its_recording() -> None:
     expected = "faster" if speed > 1.02 else "slower" if speed < 0.98 else "same"
     assert lesson("blind").right["predict"] == {expected}
     one_in = content["header"]["vocabulary"]
+    assert lesson("blind").facts["slowed"] == pytest.approx(1 / 1.1, abs=1e-3)
     assert lesson("blind").facts["flat"] == pytest.approx(sum((1 / one_in) ** at for at in range(5)))
 
 
@@ -427,3 +428,56 @@ def test_every_step_of_the_lesson_is_drawn_once_something_is_predicted(key: str)
         assert not at.error
     controls = [*at.slider, *at.select_slider, *at.button_group, *at.text_area]
     assert len(controls) <= 4
+
+
+def test_the_answers_follow_other_figures(
+    card: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Measured anew, another draft may win, lookup may reach poems, and a wide pass may cost nothing."""
+    changed = json.loads(json.dumps(card))
+    groups = changed["figures"]["groups"]
+    groups["code"]["lanes"]["draft-model, larger"]["speedup"] = 9.0
+    groups["poem, temperature 1"]["lanes"]["prompt-lookup"].update(speedup=1.5, tokens_per_pass=2.5)
+    changed["figures"]["curves"]["usual"]["seconds"] = [0.004] * len(
+        changed["figures"]["curves"]["usual"]["seconds"]
+    )
+    path = tmp_path / "measurements.json"
+    path.write_text(json.dumps(changed), encoding="utf-8")
+    (tmp_path / "specdec-target").symlink_to(ROOT / "assets/models/specdec-target")
+    monkeypatch.setattr(proposers, "FILE", path)
+    reading._read.cache_clear()
+    try:
+        assert lesson("draft-model").right["predict"] == {"large"}
+        assert lesson("lookup").right["check"] == {"everywhere"}
+        assert "poems" in lesson("lookup").right["predict"]
+        assert lesson("blind").right["check"] == {"costs"}
+        assert all(lesson(key) for key in LESSONS)
+    finally:
+        reading._read.cache_clear()
+
+
+def test_own_texts_can_be_typed_into_the_lookup() -> None:
+    at = AppTest.from_file(ROOT / "app" / "app_pages" / "course.py", default_timeout=60)
+    at.query_params["lesson"] = "lookup"
+    at.query_params["at"] = "change"
+    kept = progress.Kept()
+    kept.of("lookup").predict = progress.answer(["edits"], False)
+    at.session_state[progress.STORE] = kept
+    at.run()
+    read, write = at.text_area
+    assert read.value == WORDS("lookup.read-edit")
+    read.set_value("one two three four five")
+    write.set_value("two three four five two three four five").run()
+    assert not at.exception
+    assert any("8 tokens in" in each.value for each in at.markdown)
+    at.text_area[1].set_value(" \n ").run()
+    assert not at.exception
+    assert WORDS("lookup.empty") in [each.value for each in at.info]
+
+
+@pytest.mark.parametrize("text", ["!" * 900, "a " * 450, "ß 漢字 😀 <i>&amp;</i> " * 30, "x"])
+def test_any_text_can_be_looked_up(text: str) -> None:
+    found = lookup.run(text[: lookup.MOST], text[: lookup.MOST], 3, 8)
+    assert found.passes <= len(found.written)
+    assert lookup.shown(found, WORDS)
+    assert lookup.told(found, WORDS)

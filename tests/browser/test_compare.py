@@ -127,9 +127,12 @@ def test_a_comparison_is_built_run_and_read_by_keys_alone(open_page: Open) -> No
     expect(page.locator(".st-key-lane-B")).to_contain_text("open below")
     page.keyboard.press("Tab")  # its other box, More: where one was is not lost by the form
     page.keyboard.press("Enter")
-    page.get_by_text("Duplicate", exact=True).wait_for()
-    page.keyboard.press("Home")  # Streamlit leaves the focus on the menu itself, from where an arrow finds the second
-    page.wait_for_function("document.activeElement.role === 'menuitem'")
+    expect(page.get_by_role("menu", name="More")).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press(
+        "Home"
+    )  # Streamlit leaves the focus on the menu itself, from where an arrow finds the second
+    expect(page.get_by_role("menuitem", name="Duplicate")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator(".st-key-lane-D")).to_contain_text("Prompt lookup")
     page.keyboard.press("Control+Enter")
@@ -144,7 +147,8 @@ def test_a_comparison_is_built_run_and_read_by_keys_alone(open_page: Open) -> No
     expect(words).to_be_visible()
     words.focus()
     page.keyboard.press("PageDown")
-    page.wait_for_function("document.querySelector('[data-testid=stPopoverBody]').scrollTop > 0")
+    box = page.get_by_test_id("stPopoverBody")
+    until(lambda: bool(box.evaluate("box => box.scrollTop > 0")), 10)
     page.keyboard.press("Escape")
     expect(words).to_be_hidden()
 

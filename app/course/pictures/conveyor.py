@@ -63,9 +63,16 @@ def belts(given: With, positions: list[int], words: Words) -> str:
     machine, model = modelled(given.machine), shape(given.size)
     costs = [machine.limits(model, one, BATCH, CONTEXT) for one in [*positions, *given.choices[-1:]]]
     scale = max(max(pair) for pair in costs)
+    pairs = [machine.limits(model, one, BATCH, CONTEXT) for one in positions]
+    limits = [
+        words("conveyor.memory_bound" if one >= other else "conveyor.compute_bound") for one, other in pairs
+    ]
     drawn = "".join(
-        _belt(one, *machine.limits(model, one, BATCH, CONTEXT), scale, machine.bytes_per_s, words)
-        for one in positions
+        _belt(one, *pair, scale, machine.bytes_per_s, words)
+        + (
+            "" if limits[at + 1 : at + 2] == [limit] else f"<p>{escape(limit)}</p>"
+        )  # said once of belts alike
+        for at, (one, pair, limit) in enumerate(zip(positions, pairs, limits, strict=True))
     )
     return f"<section class='conveyor'>{drawn}</section>"
 
@@ -78,7 +85,6 @@ def _belt(
     seats = "".join("<i></i>" for _ in range(min(positions, SEATS)))
     more = f"<em>+{positions - SEATS:,}</em>" if positions > SEATS else ""
     longest = f"{max(moving, computing) * 1e3:.3g}"
-    limit = words("conveyor.memory_bound" if moving >= computing else "conveyor.compute_bound")
     title = words("conveyor.one" if positions == 1 else "conveyor.many", positions=positions, ms=longest)
     store = f"<b>{escape(words('conveyor.memory'))}</b>"
     store += f"<span>{escape(words('conveyor.gigabytes', gb=gigabytes))}</span>"
@@ -86,8 +92,7 @@ def _belt(
         f"<figure><figcaption>{escape(title)}</figcaption><div class='line' aria-hidden='true'>"
         f"<div class='store'>{store}</div><div class='belt'>{crates}</div>"
         f"<div class='chip'><b>{escape(words('conveyor.chip'))}</b><div class='seats'>{seats}{more}</div></div></div>"
-        f"<dl>{_bar('moving', moving, scale, words)}{_bar('computing', computing, scale, words)}</dl>"
-        f"<p>{escape(limit)}</p></figure>"
+        f"<dl>{_bar('moving', moving, scale, words)}{_bar('computing', computing, scale, words)}</dl></figure>"
     )
 
 

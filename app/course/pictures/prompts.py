@@ -13,7 +13,7 @@ from ..facts.recorded import trace
 from ..lesson import Strict
 from . import Place
 
-LINES = 7  # of a prompt's end
+LINES = 5  # of a prompt's end
 
 
 class With(Strict):

@@ -6,6 +6,7 @@ With `boxes` the words that are asked about stand in lettered boxes, and nothing
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from string import ascii_uppercase
@@ -69,7 +70,13 @@ def draw(given: With, at: Place) -> None:
         assert example is not None
         prompt, tokens = trace(picked).header.prompt, ribbon(picked)
         st.html(told(prompt, tokens, found, at.words) if given.told else boxed(prompt, tokens, found))
-        st.caption(at.words("ribbon.recorded", machine=example.machine, date=example.recorded[:10]))
+        st.caption(
+            at.words(
+                "ribbon.recorded" if given.told else "ribbon.before",
+                machine=example.machine,
+                date=example.recorded[:10],
+            )
+        )
 
     show()
     if given.own:
@@ -116,8 +123,9 @@ def _box(text: str, letter: str) -> str:
 
 def told(prompt: str, tokens: tuple[Judged, ...], found: tuple[int, ...], words: Words) -> str:
     """Every token with a bar for its surprise, and whether the small model guessed it."""
+    said, end = {kind: words(f"ribbon.said_{kind}") for kind in KINDS.values()}, words("ribbon.end")
     items = "".join(
-        _token(token, ascii_uppercase[found.index(at)] if at in found else "", words)
+        _token(token, ascii_uppercase[found.index(at)] if at in found else "", said, end)
         for at, token in enumerate(tokens)
     )
     kinds = [kind for guessed, kind in KINDS.items() if any(token.guessed is guessed for token in tokens)]
@@ -134,24 +142,26 @@ KINDS = {True: "guessed", False: "missed", None: "unasked"}
 GLYPHS = {"guessed": "✓", "missed": "✗", "unasked": "·"}
 
 
-def _token(token: Judged, letter: str, words: Words) -> str:
+def _token(token: Judged, letter: str, phrases: Mapping[str, str], end: str) -> str:
     kind = KINDS[token.guessed]
-    instead = _visible(token.instead, words)
+    instead = _visible(token.instead, end)
     apart = "" if token.text[:1].strip() else " apart"
-    said = words(f"ribbon.said_{kind}", bits=token.bits, instead=instead)
+    said = phrases[kind].format(bits=token.bits, instead=instead)
     height = min(1.0, token.bits / HIGHEST)
     box = f"<b class='letter'>{letter}</b>" if letter else ""
     own = f" <em>{escape(instead)}</em>" if kind == "missed" else ""
     return (
         f"<li class='{kind}{apart}' title='{escape(said, quote=True)}'>"
-        f"<span class='bar' style='--h:{height:.3f}'></span>{box}<span class='word'>{escape(_visible(token.text, words))}</span><span class='glyph' aria-hidden='true'>"
-        f"{GLYPHS[kind]}{own}</span><span class='only-read'>{escape(said)}</span></li>"
+        f"<span class='bar' style='--h:{height:.3f}'></span>{box}"
+        f"<span class='word'>{escape(_visible(token.text, end))}</span>"
+        f"<span class='glyph' aria-hidden='true'>{GLYPHS[kind]}{own}</span>"
+        f"<span class='only-read'>{escape(said)}</span></li>"
     )
 
 
-def _visible(text: str, words: Words) -> str:
+def _visible(text: str, end: str) -> str:
     """A token as it is read: a line break as a sign, and nothing as a word."""
-    return text.replace("\n", "↵").replace("\t", "→").strip(" ") or ("␣" if text else words("ribbon.end"))
+    return text.replace("\n", "↵").replace("\t", "→").strip(" ") or ("␣" if text else end)
 
 
 def _end(prompt: str, most: int = 160) -> str:

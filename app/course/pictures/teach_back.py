@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 from pydantic import Field
 
@@ -20,13 +22,13 @@ class With(Strict):
 
 def draw(given: With, at: Place) -> None:
     """Draw the field, and the way to take it home."""
-    key, lesson = at.key("note"), at.lesson.id
+    key, lesson, kept = at.key("note"), at.lesson.id, progress.here()
 
     @st.fragment
     def show() -> None:
         st.text_area(
             at.words("teach-back.label"),
-            value=progress.here().notes.get(lesson, ""),
+            value=kept.notes.get(lesson, ""),
             height=24 * given.lines,
             max_chars=MOST,
             placeholder=at.words("teach-back.placeholder"),
@@ -37,10 +39,10 @@ def draw(given: With, at: Place) -> None:
         )
         with st.container(horizontal=True, vertical_alignment="center"):
             st.button(at.words("teach-back.keep"), icon=":material/check:", key=at.key("keep"))
-            written = progress.here().notes.get(lesson, "")
+            written = kept.notes.get(lesson, "")
             st.download_button(
                 at.words("teach-back.download"),
-                lambda: progress.as_json(progress.here()),
+                partial(progress.as_json, kept),  # worked out outside of the session, on a click
                 "specdec-course.json",
                 "application/json",
                 icon=":material/download:",

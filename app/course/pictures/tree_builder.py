@@ -126,9 +126,7 @@ def draw(given: With, at: Place) -> None:
         exchange(tree, accuracy, given.budget, held, at)
         if picked == "heads" and tree:
             asked = {"proposer": "medusa", "o.choices": text(tree)}
-            st.link_button(
-                words("tree_builder.decode"), f"/lab?{urlencode(asked)}", icon=":material/science:"
-            )
+            st.link_button(words("tree_builder.decode"), f"/?{urlencode(asked)}", icon=":material/science:")
 
     state = st.session_state
     show()

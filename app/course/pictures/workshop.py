@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 import streamlit as st
 from pydantic import Field, field_validator
 
+from ... import presets
 from ...charts.chart import Chart
 from ...charts.draw import draw as draw_chart
 from ...charts.palette import look
@@ -20,6 +21,7 @@ from ..words import Words
 from . import Place
 
 HERE = "#a0629a"
+EDITS = dict.fromkeys(("verbatim edits", "conversions"), "copy")  # kinds of one family of prompts
 ORDER = ("plain", *CHAINS, LOOKUP, *reversed(WIDE))  # who has which look
 
 
@@ -112,7 +114,15 @@ def race(text: str, mine: Design, limit: float) -> str:
     """The address of a comparison: the learner's set-up, the fastest within the limit, and the fastest of all."""
     rivals = [mine, within(text, limit), within(text, float("inf"))]
     lanes = dict.fromkeys(encode(as_lane(each)) for each in rivals if each.lane != "plain")
-    return urlencode([("lane", lane) for lane in lanes])
+    return urlencode([*prompt(text), *(("lane", lane) for lane in lanes)])
+
+
+def prompt(text: str) -> list[tuple[str, str]]:
+    """What an address says of a prompt of that kind: the first that ships, and the temperature it was measured at."""
+    kind, _, heat = text.partition(", temperature ")
+    family = next((each for each in presets.families() if each.name == EDITS.get(kind, kind)), None)
+    found = [("preset", family.presets[0].id)] if family else []
+    return [*found, ("temperature", heat)] if heat else found
 
 
 def as_lane(shown: Design) -> Lane:
