@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .errors import SettingsError
 from .encdec import EncoderDecoder
+from .errors import SettingsError
 from .judges import size_of
 from .models import Model, Models
 from .packed import _Packed
@@ -100,8 +100,8 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
                 f"{whose} encoded prompt",
                 _encoded_bytes(model, len(header.prompt_ids)),
                 "exact",
-                f"Of the prompt's {len(header.prompt_ids):,} tokens: the encoder's output, and keys and values of it in "
-                "every decoder layer.",
+                f"Of the prompt's {len(header.prompt_ids):,} tokens: the encoder's output, and keys and values of it "
+                "in every decoder layer.",
             )
             for whose, model in (("Target's", models.target), ("Draft's", draft))
         ),
@@ -156,7 +156,7 @@ def _encoded_bytes(model: Model | None, source: int) -> int:
     if not isinstance(model, EncoderDecoder):
         return 0
     hidden = int(model.model.config.d_model) * model.model.dtype.itemsize
-    return source * (model.kv_bytes + hidden)
+    return source * (int(model.kv_bytes) + hidden)
 
 
 def _packed_bytes(module: Any) -> int:

@@ -115,8 +115,16 @@ def test_the_first_token_waits_for_the_prompt_and_the_first_round(example: str) 
             1e3 * (found["stats"]["prefill_s"] + rounds[0])
         )
         assert first_word.rest_ms(example, plain) == pytest.approx(1e3 * sum(rounds[1:]))
-    rate = raw(example)["stats"]["tokens_per_second"] / raw(f"{example}-plain")["stats"]["tokens_per_second"]
-    assert first_word.rest_gain(example) == pytest.approx(rate, rel=0.2)  # all rounds but the first
+    each = []
+    for plain in (True, False):
+        counts = [
+            len(row["committed"]["token"]) for row in raw(f"{example}-plain" if plain else example)["rounds"]
+        ]
+        each.append(first_word.rest_ms(example, plain) / sum(counts[1:]))
+    assert first_word.rest_gain(example) == pytest.approx(each[0] / each[1])
+    assert first_word.first_gain(example) == pytest.approx(
+        first_word.first_ms(example, True) / first_word.first_ms(example)
+    )
 
 
 def test_a_modelled_answer_is_the_prompt_and_as_many_rounds_as_its_tokens_take() -> None:
@@ -164,7 +172,8 @@ def test_the_ribbon_tells_what_was_recorded_of_each_token(example: str) -> None:
     assert ease.below_a_bit(example) == pytest.approx(sum(bits < 1 for bits, _ in told) / len(told))
     for kind in (True, False):
         bits = [max(0.0, bits) for bits, guessed in told if guessed is kind]
-        assert ease.mean_bits(example, kind) == pytest.approx(sum(bits) / len(bits), abs=1e-6)
+        if bits:
+            assert ease.mean_bits(example, kind) == pytest.approx(sum(bits) / len(bits), abs=1e-6)
 
 
 def test_in_a_greedy_chain_the_draft_guessed_what_was_accepted() -> None:
@@ -217,15 +226,27 @@ def test_eight_positions_cost_what_the_recorded_curve_says() -> None:
     lesson = lesson_of("weights")
     assert lesson.right["predict"] == {key for key, (low, high) in bounds.items() if low <= ratio < high}
     assert lesson.right["check"] == {"curve"} and lesson.front.check.mistakes == {"free": "M1", "many": "M1"}
+    assert (round(lesson.facts["rate"]), round(lesson.facts["least"]), round(lesson.facts["times"])) == (
+        71,
+        14,
+        112,
+    )
     best = profile("h100-sxm")["bytes_per_s"] / (lesson.facts["weights"] * 1e9)
     assert lesson.facts["best"] == pytest.approx(best)
 
 
 def test_the_first_word_does_not_come_sooner() -> None:
-    plain, other = raw("draft-model-plain"), raw("draft-model")
-    first = [one["stats"]["prefill_s"] + one["rounds"][1]["start_s"] for one in (plain, other)]
+    """In the mean of three races, since a single prompt is read in a few milliseconds."""
+    gains = []
+    for example in ("draft-model", "welcome", "slower"):
+        first = [
+            one["stats"]["prefill_s"] + one["rounds"][1]["start_s"]
+            for one in (raw(f"{example}-plain"), raw(example))
+        ]
+        gains.append(first[0] / first[1])
     lesson = lesson_of("first-word")
-    assert first[0] / first[1] <= 1.05, "the recording says otherwise: read the lesson again"
+    assert lesson.facts["sooner"] == pytest.approx(sum(gains) / 3)
+    assert sum(gains) / 3 <= 1.05, "the recording says otherwise: read the lesson again"
     assert lesson.right["check"] == {"later"} and lesson.front.check.mistakes["sooner"] == "M12"
     assert lesson.right["predict"] <= {"rest", "neither"}
 

@@ -15,12 +15,13 @@ import pytest
 
 from app import links, presets
 from app.compare import lanes
-from app.course import measured, progress, reading
+from app.course import measured, progress, projector, reading
 from app.course.facts import designs as made
 from app.course.facts import failing, functions, lengths
 from app.course.facts.recorded import trace
 from app.course.lesson import STEPS
 from app.course.pictures import (
+    crowd,
     fails_matrix,
     heat,
     length_chances,
@@ -42,6 +43,7 @@ from .course_page import page, predict, press, sent
 LESSONS = ("length", "overlap", "fails", "sandbox")
 WORDS = Words("en", reading.FOLDER)
 RAW = json.loads(measured.FILE.read_text(encoding="utf-8"))
+CROWD = crowd.With(examples=["prompt-lookup", "eagle"])
 TARGET, DRAFT = (3.0, 1.2, 0.4, 0.2, 0.0), (2.2, 1.9, 0.2, 0.4, 0.0)
 
 
@@ -491,6 +493,20 @@ def test_the_way_on_leads_to_an_address_that_the_page_understands(key: str) -> N
     if lab.page == "compare":
         assert lanes.from_address([settings.pop("lane")])[1] == []
     assert links.problems(settings, {"proposer": {name: name for name in PROPOSERS}}, page=lab.page) == []
+
+
+def test_a_projected_chart_has_larger_letters_and_the_same_figures() -> None:
+    small = length_surface.surface(0.8, 0.05, 0.0, WORDS).figure
+    large = projector.enlarged(small)
+    assert large.data[1].contours.labelfont.size > 1.5 * small.data[1].contours.labelfont.size
+    star, other = (
+        next(each for each in figure.data if each.type == "scatter" and each.marker.symbol == "star")
+        for figure in (small, large)
+    )
+    assert other.marker.size > star.marker.size and (other.x, other.y) == (star.x, star.y)
+    assert large.data[1].contours.size == small.data[1].contours.size  # the step between levels, no letter
+    sizes = projector.enlarged(crowd.lines(CROWD, 4, 512, WORDS).figure).data[0].marker.size
+    assert max(sizes) > 17 and len(sizes) == len(crowd.BATCHES)
 
 
 def test_no_name_of_ours_is_taken_twice() -> None:

@@ -136,7 +136,7 @@ def test_an_encoder_decoder_keeps_its_encoded_prompt(
     seen: Seen, lane: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The tensors that the readers hold of the source, each once: the encoder's output, and cross-attention's keys and
-    values in all decoder layers, of the target and of the draft. Catches: a memory that only the decoder's text fills."""
+    values in all decoder layers, of target and draft. Catches: a memory that only the decoder's text fills."""
     readers: list[EncoderDecoderReader] = []
     encode = EncoderDecoderReader._encode
 

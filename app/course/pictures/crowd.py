@@ -9,13 +9,13 @@ import streamlit as st
 from pydantic import Field, field_validator
 
 from ...charts.chart import Chart
-from ...charts.draw import draw as draw_chart
 from ...charts.palette import look
 from ...library import recorded
 from .. import measured
 from ..facts.failing import crowd, machines
 from ..facts.recorded import trace
 from ..lesson import Strict
+from ..projector import draw as draw_chart
 from ..words import Words
 from . import Place
 

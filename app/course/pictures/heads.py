@@ -132,7 +132,9 @@ def lists(found: Trace, row: Round, example: str, words: Words) -> str:
     before = found.header.prompt + "".join(
         found.output.texts[: sum(len(each.committed.token) for each in found.rounds[: row.index])]
     )
-    out = [f"<p class='heads-text'>{escape(words('heads.text'))} <q>…{escape(before[-TEXT:])}</q></p>"]
+    out = [
+        f"<p class='heads-text'>{escape(words('heads.text'))} <q translate='no'>…{escape(before[-TEXT:])}</q></p>"
+    ]
     for depth, found_ in levels(found, row):
         kind = "same" if beginnings(found_) == 1 else "other"
         name = named(f"heads.level-{example}", "", words, depth=depth) or words("heads.level", depth=depth)

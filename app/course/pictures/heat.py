@@ -10,10 +10,10 @@ import streamlit as st
 from pydantic import Field, model_validator
 
 from ...charts.chart import Chart
-from ...charts.draw import draw as draw_chart
 from ...charts.palette import fill
 from ..facts.failing import favourite_acceptance, rolled_acceptance, warped
 from ..lesson import Strict
+from ..projector import draw as draw_chart
 from ..words import Words
 from . import Place
 

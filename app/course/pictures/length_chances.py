@@ -10,9 +10,9 @@ from pydantic import Field
 from specdec_core import theory
 
 from ...charts.chart import Chart
-from ...charts.draw import draw as draw_chart
 from ...charts.palette import fill
 from ..lesson import Strict
+from ..projector import draw as draw_chart
 from ..words import Words
 from . import Place
 

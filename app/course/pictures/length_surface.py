@@ -15,7 +15,6 @@ from specdec_core.settings import Settings
 
 from ... import numbers
 from ...charts.chart import Chart
-from ...charts.draw import draw as draw_chart
 from ...charts.palette import SLOWER_FASTER
 from ...library import recorded
 from .. import measured
@@ -23,6 +22,7 @@ from ..facts.designs import CHAINS, GAMMA
 from ..facts.lengths import LONGEST, best_length_sloped, speedup_sloped
 from ..facts.recorded import trace
 from ..lesson import Strict
+from ..projector import draw as draw_chart
 from ..words import Words
 from . import Place
 

@@ -239,4 +239,4 @@ def _marked(texts: tuple[str, ...], begin: int, numbers: dict[int, int], kind: s
             text, now = text.lstrip(), number
         out.append(escape(text))
     out.append("</mark>" if now else "")
-    return f"<p class='text {kind}'>{''.join(out)}</p>"
+    return f"<p class='text {kind}' translate='no'>{''.join(out)}</p>"

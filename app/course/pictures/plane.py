@@ -265,20 +265,23 @@ def chart(found: Sequence[Dot], chosen: Dot, gamma: int, words: Words) -> Chart:
 
 
 def _beside(one: Dot, found: Sequence[Dot], chosen: Dot, widest: float, tall: float) -> str:
-    """Where a dot's name has room: the chosen one's below it, two that are close left and right."""
+    """Where a dot's name has room: the chosen one's below it, two that are close on two sides."""
     if one is chosen:
         return "bottom center" if one.alpha > 0.15 * tall else "middle right"
+    low = one.alpha <= 0.15 * tall
     near = [
         each
         for each in found
         if each is not one
+        and (low or each is not chosen)
         and abs(each.alpha - one.alpha) < 0.06 * tall
-        and abs(each.cost - one.cost) < 0.25 * widest
+        and abs(each.cost - one.cost) < 0.12 * widest
     ]
     if not near:
         return "top center"
+    sides = ("middle left", "middle right") if low else ("top center", "bottom center")
     places = [(each.cost, each is chosen, found.index(each)) for each in near]
-    return "middle left" if (one.cost, False, found.index(one)) < min(places) else "middle right"
+    return sides[(one.cost, False, found.index(one)) > min(places)]
 
 
 @lru_cache(maxsize=64)

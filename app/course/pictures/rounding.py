@@ -107,7 +107,8 @@ def panel(given: With, stored: str, raised: float, backwards: bool, words: Words
         )
         mark = "✓" if at == best else ""
         rows.append(
-            f"<tr class='{'best' if at == best else ''}'><th scope='row'>{escape(name)} {mark}</th>{chain}</tr>"
+            f"<tr class='{'best' if at == best else ''}' translate='no'>"
+            f"<th scope='row'>{escape(name)} {mark}</th>{chain}</tr>"
         )
     told = words("rounding.tie" if tie else "rounding.wins", word=list(given.logits)[best])
     head = words("rounding.backwards" if backwards else "rounding.forwards")
@@ -130,7 +131,7 @@ def strips(given: With, stored: str, raised: float, words: Words) -> str:
         )
         told = words("rounding.strip_alt", name=name, flips=sum(flips), steps=STEPS)
         rows.append(
-            f"<div class='strip'><b>{escape(name)}</b>"
+            f"<div class='strip'><b translate='no'>{escape(name)}</b>"
             f"<div role='img' aria-label='{escape(told, quote=True)}'>{cells}</div></div>"
         )
     return f"<div class='rounding-strips'><p>{escape(words('rounding.strips'))}</p>{''.join(rows)}</div>"

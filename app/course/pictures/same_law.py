@@ -96,7 +96,7 @@ def lanes(of: Language, runs: tuple[Trace, Trace], seed: int, words: Words) -> s
         passes = words("same_law.passes", passes=len(trace.rounds), words=len(trace.token_ids))
         shown.append(
             f"<dt>{escape(words(f'same_law.{name}'))}<small>{escape(passes)}</small></dt>"
-            f"<dd><span class='root'><b>{escape(of.before)}</b></span>{chips}</dd>"
+            f"<dd translate='no'><span class='root'><b>{escape(of.before)}</b></span>{chips}</dd>"
         )
     differing = sum(one != two for one, two in zip(*texts, strict=True))
     told = words("same_law.differing", differing=differing, words=len(texts[0]), seed=seed)
@@ -151,7 +151,7 @@ def _row(
     )
     numbers = "".join(f"<td class='number'>{law.get(text, 0.0):.3f}</td>" for law in (target, plain, guessed))
     return (
-        f"<tr><th scope='row'>{escape(of.before)} {escape(of.text(text))}</th>"
+        f"<tr><th scope='row' translate='no'>{escape(of.before)} {escape(of.text(text))}</th>"
         f"<td class='track'><div class='law' style='width:{100 * target[text] / top:.2f}%'></div>{marks}</td>"
         f"{numbers}</tr>"
     )

@@ -157,7 +157,7 @@ def question(before: str, of: Round, wrong: int, words: Words) -> str:
     )
     return (
         f"<table class='stairs ask'><caption>{escape(words('stairs.guesses'))}</caption><tbody>"
-        f"<tr><td class='root'><b>{escape(before)}</b></td>{chips}</tr></tbody></table>"
+        f"<tr translate='no'><td class='root'><b>{escape(before)}</b></td>{chips}</tr></tbody></table>"
     )
 
 
@@ -194,7 +194,7 @@ def _guesses(before: str, of: Round, seen: list[str], now: Moment) -> str:
         f"<b>{escape(word)}</b><i>{MARKS[verdict] or at + 1}</i></td>"
         for at, (word, verdict) in enumerate(zip(of.guesses, seen, strict=True))
     )
-    return f"<tr><td class='root'><b>{escape(before)}</b></td>{cells}<td></td></tr>"
+    return f"<tr translate='no'><td class='root'><b>{escape(before)}</b></td>{cells}<td></td></tr>"
 
 
 def _answer(before: str, of: Round, at: int, seen: list[str], now: Moment, words: Words) -> str:
@@ -212,7 +212,7 @@ def _answer(before: str, of: Round, at: int, seen: list[str], now: Moment, words
     mark = "=" if kind == "accepted" else MARKS.get(kind, "")
     empty = "<td></td>" * (len(of.guesses) - at)
     return (
-        f"<tr class='{'dead' if kind == 'unreached' else ''}'>{read}"
+        f"<tr translate='no'>{read}"
         f"<td class='answer {kind}{' new' if new else ''}'><b>{escape(of.answers[at])}</b><i>{mark}</i></td>"
         f"{empty}</tr>"
     )
@@ -235,7 +235,7 @@ def _written(before: str, of: Round) -> str:
         for word, kind in zip(of.written, kinds, strict=True)
     )
     empty = "<td></td>" * (len(of.guesses) + 1 - len(of.written))
-    return f"<tr class='out'><td class='root'><b>{escape(before)}</b></td>{cells}{empty}</tr>"
+    return f"<tr class='out' translate='no'><td class='root'><b>{escape(before)}</b></td>{cells}{empty}</tr>"
 
 
 def _told(of: Round, now: Moment, words: Words) -> str:

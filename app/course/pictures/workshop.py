@@ -11,12 +11,12 @@ from pydantic import Field, field_validator
 
 from ... import presets
 from ...charts.chart import Chart
-from ...charts.draw import draw as draw_chart
 from ...charts.palette import look
 from ...compare.lanes import Lane, encode
 from .. import measured
 from ..facts.designs import CHAINS, GAMMA, LOOKUP, LOOKUP_LENGTH, MOST, WIDE, Design, design, designs, within
 from ..lesson import Strict
+from ..projector import draw as draw_chart
 from ..words import Words
 from . import Place
 

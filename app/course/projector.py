@@ -1,0 +1,46 @@
+"""A picture's chart on the page; in a presentation its letters and marks grow along with the page's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plotly.graph_objects as go
+
+from .. import presenter
+from ..charts import draw as on_page
+from ..charts.chart import Chart
+
+FONTS = frozenset({"font", "textfont", "tickfont", "labelfont"})
+LARGER = presenter.LARGE_REM / 16
+MARKS = 1.3
+
+
+def draw(chart: Chart, key: str) -> None:
+    """Draw `chart`; `key` is its own on the page."""
+    if presenter.presenting():
+        chart = Chart(enlarged(chart.figure), chart.title, chart.provenance, chart.alt)
+    on_page.draw(chart, key)
+
+
+def enlarged(figure: go.Figure) -> go.Figure:
+    """The figure with every letter that has a size of its own, and every mark, larger; `figure` stays as it is."""
+    content = figure.to_dict()
+    content.get("layout", {}).pop("template", None)
+    return go.Figure(_grown(content, None))
+
+
+def _grown(part: Any, name: str | None) -> Any:
+    if isinstance(part, dict):
+        return {
+            key: _size(value, name) if key == "size" else _grown(value, key) for key, value in part.items()
+        }
+    if isinstance(part, list | tuple):
+        return [_grown(each, name) for each in part] if any(isinstance(each, dict) for each in part) else part
+    return part
+
+
+def _size(value: Any, of: str | None) -> Any:
+    factor = LARGER if of in FONTS else MARKS if of == "marker" else 1.0
+    if isinstance(value, int | float):
+        return value * factor
+    return [each * factor for each in value] if isinstance(value, list | tuple) else value
