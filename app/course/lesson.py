@@ -73,10 +73,10 @@ class Check(Strict):
 
 
 class Lab(Strict):
-    """A page of the app and the settings in its address."""
+    """A page of the app and the settings in its address; a list gives a key several times."""
 
     page: Literal["lab", "compare", "library"] = "lab"
-    settings: dict[str, str | int | float] = {}
+    settings: dict[str, str | int | float | list[str]] = {}
 
 
 class Front(Strict):

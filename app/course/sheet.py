@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import streamlit as st
 
 from ..text import plain
@@ -13,35 +15,10 @@ from .words import Words
 
 MOST = 24  # lessons on one page
 
-PRINT = """<style>
-.st-key-sheets [class*="st-key-sheet-"] { border-top: 1px solid currentColor; padding-top: 1rem; }
-@page { size: A4; margin: 12mm; }
-@media print {
-  html { font-size: 12px !important; }
-  header, [data-testid="stSidebar"], .st-key-sheet_desk, .st-key-presenter { display: none !important; }
-  [data-testid="stElementContainer"]:not(.st-key-sheets *) { display: none !important; }
-  html, body, #root, #root > div, .stApp, [data-testid="stAppViewContainer"],
-  [data-testid="stAppViewContainer"] > div, [data-testid="stMain"],
-  [data-testid="stMainBlockContainer"], [data-testid="stMainBlockContainer"] > [data-testid="stVerticalBlock"],
-  [data-testid="stLayoutWrapper"]:has(> .st-key-sheets), .st-key-sheets, [data-testid="stLayoutWrapper"]:has(> [class*="st-key-sheet-"]) {
-    position: static !important; overflow: visible !important; height: auto !important; display: block !important;
-    padding: 0 !important; margin: 0 !important; max-width: none !important; min-height: 0 !important;
-  }
-  .st-key-sheets [class*="st-key-sheet-"] {
-    display: flex !important; border-top: 0; padding: 0; gap: 0.4rem; height: 268mm; overflow: hidden; flex-wrap: nowrap; break-inside: avoid;
-  }
-  .st-key-sheets > :has(> [class*="st-key-sheet-"]) ~ * { break-before: page; }
-  [class*="st-key-sheet-"] > * { flex: 0 0 auto !important; }
-  [class*="st-key-sheet-"] > :has(> [class*="st-key-figure-"]) {
-    flex: 0 1 auto !important; min-height: 0 !important; overflow: hidden !important;
-  }
-}
-</style>"""
-
 
 def draw(lessons: list[Listed], language: str, words: Words) -> None:
     """The sheets of these lessons; one that has a mistake is left out, its page names it."""
-    st.html(PRINT)
+    st.html(Path(__file__).with_suffix(".css"))
     with st.container(key="sheet_desk"):
         st.title(words("teaching.sheet"), anchor=False)
         st.markdown(words("teaching.sheet_about"))

@@ -208,7 +208,7 @@ def _judge(lesson: Lesson, mine: progress.Progress, key: str) -> None:
 def _lab(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
     _text(lesson.sections["lab"])
     lab = lesson.front.lab
-    query = urlencode({key: str(value) for key, value in lab.settings.items()})
+    query = urlencode(lab.settings, doseq=True)
     st.link_button(
         words(f"steps.open_{lab.page}"),
         f"/{'' if lab.page == 'lab' else lab.page}{'?' if query else ''}{query}",  # the lab is the first page

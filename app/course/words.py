@@ -6,6 +6,7 @@ braces.
 
 from __future__ import annotations
 
+import time
 import tomllib
 from functools import lru_cache
 from pathlib import Path
@@ -35,8 +36,16 @@ class Words:
 
 
 def _strings(folder: Path) -> dict[str, str]:
-    files = sorted((folder / "strings").glob("*.toml"))
-    return _read(tuple((path, path.stat().st_mtime_ns) for path in files))
+    """The strings of a folder; a page asks for dozens at a time, so the files are looked at once a second."""
+    now = time.monotonic()
+    if folder not in _looked or now - _looked[folder][0] > FRESH_S:
+        files = sorted((folder / "strings").glob("*.toml"))
+        _looked[folder] = now, _read(tuple((path, path.stat().st_mtime_ns) for path in files))
+    return _looked[folder][1]
+
+
+FRESH_S = 1.0
+_looked: dict[Path, tuple[float, dict[str, str]]] = {}
 
 
 @lru_cache(maxsize=16)

@@ -313,6 +313,8 @@ def test_each_token_of_the_ribbon_has_its_mark_its_height_and_its_words() -> Non
         ("guessed", "0.200", WORDS("ribbon.end")),
     ]
     assert "would have written “or”" in ribbon.told("", tokens, (), WORDS)
+    key = re.findall(r"<li class='(\w+)'>", ribbon.told("", tokens[:1], (), WORDS))
+    assert key == ["guessed", "height"]  # of marks that do not occur the key says nothing
 
 
 def test_the_belts_bars_are_on_one_scale() -> None:

@@ -19,10 +19,10 @@ from pydantic import Field, field_validator
 from specdec_core.trace import Trace
 
 from ...charts.chart import Chart
-from ...charts.draw import draw as draw_chart
 from ...charts.palette import PHASES
 from .. import replay
 from ..lesson import Strict
+from ..projector import draw as draw_chart
 from ..words import Words
 from . import Place
 

@@ -20,11 +20,11 @@ from pydantic import Field, field_validator
 from specdec_core import theory
 
 from ...charts.chart import Chart
-from ...charts.draw import draw as draw_chart
 from ...charts.palette import SLOWER_FASTER, look
 from .. import measured
 from ..facts import proposers
 from ..lesson import Strict
+from ..projector import draw as draw_chart
 from ..words import Words
 from . import Place
 
