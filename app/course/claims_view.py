@@ -13,7 +13,7 @@ import streamlit as st
 from ..charts.draw import draw as draw_chart
 from ..library import recorded
 from ..text import plain
-from . import claims, pictures, progress
+from . import claims, measured, pictures, progress
 from .claims import VERDICTS, Claim
 from .claims_chart import chart
 from .words import Words
@@ -112,5 +112,5 @@ def provenance(figure: claims.Figure, words: Words) -> str:
         assert example is not None
         return words("claims.recorded", machine=example.machine, date=example.recorded[:10])
     if figure.label == "modelled" and figure.of is not None:
-        return claims.profile(figure.of).provenance + " · " + words("claims.modelled_pair")
+        return measured.origin(claims.profile(figure.of), words) + " · " + words("claims.modelled_pair")
     return words(f"claims.{figure.label}")

@@ -19,7 +19,7 @@ from pydantic import Field, ValidationError
 from specdec_core.errors import sentences
 
 from . import progress, reading
-from .lesson import Expression, Lesson, Misconception, Name, Problem, Section, Strict
+from .lesson import SECTIONS, Expression, Lesson, Misconception, Name, Problem, Section, Strict
 from .source import Draft, Mistake, apart, compute, known, section
 
 QUESTIONS = tuple(f"M{number}" for number in range(1, 13))
@@ -185,7 +185,7 @@ def treating(language: str) -> dict[str, list[str]]:
 def _misconceptions(path: Path, _changed: int) -> tuple[str, ...]:
     """What a lesson's file says it treats, also where something else is wrong with it."""
     try:
-        found = apart(path, reading.SECTIONS).front.get("misconceptions")
+        found = apart(path, SECTIONS).front.get("misconceptions")
     except (Mistake, OSError):
         return ()
     return tuple(map(str, found)) if isinstance(found, list) else ()

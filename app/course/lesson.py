@@ -113,9 +113,9 @@ class Section:
     prose: str
     items: Mapping[str, Item]
 
-    def words(self) -> int:
-        """Words the learner sees at once: the prose, the list, and the longest of its notes."""
-        notes = max((len(item.note.split()) for item in self.items.values()), default=0)
+    def words(self, told: bool = True) -> int:
+        """Words the learner sees at once: the prose, the list, and once it is `told` the longest of its notes."""
+        notes = max((len(item.note.split()) for item in self.items.values()), default=0) if told else 0
         return len(self.prose.split()) + sum(len(item.text.split()) for item in self.items.values()) + notes
 
 

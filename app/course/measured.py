@@ -1,18 +1,100 @@
-"""What was measured of the bundled models, by text and proposer: assets/models/measurements.json."""
+"""What was measured of the bundled models, by text and proposer: assets/models/measurements.json, validated."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from specdec_core.errors import sentence
+from specdec_core.profiles import Profile, Recorded
 
 from .words import Words
 
 FILE = Path(__file__).resolve().parents[2] / "assets" / "models" / "measurements.json"
+
+
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Above = Annotated[float, Field(gt=0.0, le=1e6)]
+
+
+class Known(BaseModel):
+    """A part of the file; what else stands in it is of no concern here."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Line(Known):
+    """One proposer on a group of prompts: medians over prompts, the worst and the best of them, and α pooled over them.
+
+    Only chains have an α.
+    """
+
+    tokens_per_pass: Annotated[float, Field(ge=1.0, le=1_000)]
+    speedup: Above
+    speedup_low: Above | None = None
+    speedup_high: Above | None = None
+    alpha: Share | None = None
+    prompts: int = 1
+
+
+class Group(Known):
+    """A family of prompts: its proposers, and the fastest."""
+
+    lanes: dict[str, Line]
+    best: str
+
+
+class Curve(Known):
+    """T(n) of the target, and the time of a draft pass, in seconds."""
+
+    widths: Annotated[list[int], Field(min_length=2)]
+    seconds: Annotated[list[Above], Field(min_length=2)]
+    draft_s: Above | None = None
+
+
+class Measured(Known):
+    """What was measured when the models were made."""
+
+    date: str
+    machine: str
+    exits: dict[str, Line]
+    groups: dict[str, Group]
+    curves: dict[str, Curve]
+
+
+class Card(Known):
+    """The file."""
+
+    parameters: dict[str, Annotated[int, Field(gt=0)]]
+    figures: Measured
+
+
+def card() -> Card:
+    """The figures that ship.
+
+    Raises:
+        ValueError: one sentence, if the file is missing or holds something else.
+    """
+    try:
+        return _card(FILE, FILE.stat().st_mtime_ns)
+    except OSError:
+        raise ValueError(f"{FILE.name} is missing; `python -m training card` measures it anew.") from None
+
+
+@lru_cache(maxsize=4)
+def _card(path: Path, _changed: int) -> Card:
+    try:
+        return Card.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise ValueError(
+            f"{path.name} is not as it should be ({sentence(error)}); `python -m training card` measures it anew."
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,40 +128,43 @@ class Figures:
 
 
 def figures() -> Figures:
-    """What the file says now."""
-    return _read(FILE, FILE.stat().st_mtime_ns)
+    """What the file says now.
+
+    Raises:
+        ValueError: as `card`.
+    """
+    return _figures(FILE, FILE.stat().st_mtime_ns if FILE.is_file() else 0)
 
 
 @lru_cache(maxsize=4)
-def _read(path: Path, _changed: int) -> Figures:
-    content = json.loads(path.read_text(encoding="utf-8"))
-    found = content["figures"]
-    exits = found["exits"]
+def _figures(_path: Path, _changed: int) -> Figures:
+    shipped = card()
+    found = shipped.figures
     return Figures(
         cells={
-            group: {name: _cell(lane) for name, lane in lanes["lanes"].items()}
-            for group, lanes in found["groups"].items()
+            group: {name: _cell(line) for name, line in one.lanes.items()}
+            for group, one in found.groups.items()
         },
         curves={
-            which: dict(zip(curve["widths"], curve["seconds"], strict=True))
-            for which, curve in found["curves"].items()
+            which: dict(zip(curve.widths, curve.seconds, strict=True))
+            for which, curve in found.curves.items()
         },
-        draft_s={which: curve["draft_s"] for which, curve in found["curves"].items()},
-        exit_layer=int(max(exits, key=lambda layer: exits[layer]["speedup"])),
-        parameters=content["parameters"],
-        machine=found["machine"],
-        date=found["date"][:10],
+        draft_s={which: curve.draft_s for which, curve in found.curves.items() if curve.draft_s},
+        exit_layer=int(max(found.exits, key=lambda layer: found.exits[layer].speedup)),
+        parameters=shipped.parameters,
+        machine=found.machine,
+        date=found.date[:10],
     )
 
 
-def _cell(lane: Mapping[str, Any]) -> Cell:
+def _cell(line: Line) -> Cell:
     return Cell(
-        speedup=lane["speedup"],
-        worst=lane["speedup_low"],
-        best=lane["speedup_high"],
-        tau=lane["tokens_per_pass"],
-        alpha=lane["alpha"],
-        prompts=lane["prompts"],
+        speedup=line.speedup,
+        worst=line.speedup_low or line.speedup,
+        best=line.speedup_high or line.speedup,
+        tau=line.tokens_per_pass,
+        alpha=line.alpha,
+        prompts=line.prompts,
     )
 
 
@@ -95,3 +180,10 @@ def source(words: Words) -> str:
     """Where and when it was measured, for a picture's caption."""
     found = figures()
     return words("measured.source", machine=found.machine, date=found.date)
+
+
+def origin(profile: Profile, words: Words) -> str:
+    """Where a machine's times come from, for a picture's caption."""
+    if isinstance(profile, Recorded):
+        return words("measured.recorded", machine=profile.machine, date=profile.date[:10])
+    return words("measured.modelled", label=profile.label)

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from specdec_core.errors import sentence, sentences
 
 from . import pictures
-from .lesson import SECTIONS, Code, Front, Lesson, Picture, Problem, Section
+from .lesson import MOST_WORDS, SECTIONS, Code, Front, Lesson, Picture, Problem, Section
 from .source import Draft, Mistake, apart, compute, known, section
 
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "lessons"
@@ -91,6 +91,13 @@ def _lesson(path: Path, draft: Draft) -> Lesson:
     for at in ("predict", "watch", "change", "explain"):
         _check_picture(front, at, draft)
     sections = {key: section(key, lines, facts) for key, lines in draft.sections.items()}
+    first = sections["hook"].words() + sections["predict"].words(told=False)
+    if first > MOST_WORDS:
+        raise Mistake(
+            draft.sections["predict"][0][0] if draft.sections["predict"] else 1,
+            f"Hook and prediction stand on one screen and have {first} words; {MOST_WORDS} are allowed, so shorten "
+            "one.",
+        )
     _check_code(front.code, sections["code"], draft)
     right = {
         "predict": _right("predict", front.predict.right, sections, facts, draft, front.predict.kind),

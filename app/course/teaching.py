@@ -43,12 +43,14 @@ def problems(words: Words) -> list[str]:
 
 
 def dress(words: Words) -> None:
-    """A presentation: large type, nothing of the frame, and the way out."""
+    """Signs where Streamlit has colour alone; in a presentation large type, nothing of the frame, and the way out."""
     with st.container(key="presenter"):
+        css = presenter.SIGNS + (presenter.IN_BOXES if st.context.theme.type == "dark" else "")
+        if presenter.presenting():
+            css += f"\nhtml {{ font-size: {presenter.LARGE_REM}px !important; }}\n{presenter.CHROME}"
+        st.html(f"<style>{css}</style>")
         if not presenter.presenting():
             return
-        css = f"html {{ font-size: {presenter.LARGE_REM}px !important; }}\n{presenter.CHROME}"
-        st.html(f"<style>{css}</style>")
         st.button(
             words("teaching.leave"),
             key="leave",

@@ -146,6 +146,7 @@ MISTAKES = (
     ("## watch\nLook.\n", "", None, "The section “watch” is missing"),
     ("## watch", "## hook", "## watch", "a second time"),
     ("Look.", "word " * 91, "Look.", "91 words for one screen; 90 are allowed"),
+    ("Who wins?", "word " * 88, "Which?", "Hook and prediction stand on one screen and have 9"),
     ("- up: Up", "- up: Up\n- up: Down", at_line_after("- up: Up"), "two items “up”"),
     ("  > Yes.", "Yes.", "  > Yes.", "Text behind a list"),
     ("---\ntitle", "title", 1, "The first line has to be `---`"),

@@ -303,7 +303,7 @@ def test_each_token_of_the_ribbon_has_its_mark_its_height_and_its_words() -> Non
         ease.Judged("", 1.0, True),
     )
     items = re.findall(
-        r"<li class='(\w+)(?: apart)?' title.*?--h:([\d.]+)'.*?class='word'>(.*?)</span>",
+        r"<li class='(\w+)(?: apart)?' title.*?--h:([\d.]+)'.*?class='word'[^>]*>(.*?)</span>",
         ribbon.told("", tokens, (), WORDS),
     )
     assert items == [
@@ -336,7 +336,7 @@ def test_the_belts_bars_are_on_one_scale() -> None:
 
 def test_the_curves_are_the_profiles_and_lie_between_the_two_beliefs() -> None:
     given = width_curve.With(machines={"amd-epyc-2-cores": "Here", "h100-sxm": "There"})
-    lines = width_curve.recorded(given)
+    lines = width_curve.recorded(given, WORDS)
     assert [line.ratios[8] for line in lines] == [machines.pass_ratio(name, 8) for name in given.machines]
     for line in lines:
         assert all(1.0 <= line.ratios[n] <= n for n in width_curve.WIDTHS)

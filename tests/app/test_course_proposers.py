@@ -104,14 +104,14 @@ def test_a_figure_that_is_missing_gets_a_sentence(
     change(changed)
     path = tmp_path / "measurements.json"
     path.write_text(json.dumps(changed), encoding="utf-8")
-    monkeypatch.setattr(proposers, "FILE", path)
+    monkeypatch.setattr(measured, "FILE", path)
     with pytest.raises(ValueError, match=told) as caught:
         ask()
     assert "\n" not in str(caught.value)
 
 
 def test_without_the_file_there_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proposers, "FILE", tmp_path / "measurements.json")
+    monkeypatch.setattr(measured, "FILE", tmp_path / "measurements.json")
     with pytest.raises(ValueError, match=r"measurements\.json is missing"):
         proposers.family_best("code")
 
@@ -444,7 +444,7 @@ def test_the_answers_follow_other_figures(
     path = tmp_path / "measurements.json"
     path.write_text(json.dumps(changed), encoding="utf-8")
     (tmp_path / "specdec-target").symlink_to(ROOT / "assets/models/specdec-target")
-    monkeypatch.setattr(proposers, "FILE", path)
+    monkeypatch.setattr(measured, "FILE", path)
     reading._read.cache_clear()
     try:
         assert lesson("draft-model").right["predict"] == {"large"}

@@ -7,14 +7,13 @@ beside it in the same turn. A figure that is missing there gets a sentence, neve
 from __future__ import annotations
 
 from functools import lru_cache
-from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from specdec_core import theory
-from specdec_core.errors import sentence
 
+from ..measured import FILE, Group, Known, Line, card
 from .recorded import trace
 
 __all__ = [
@@ -41,80 +40,8 @@ __all__ = [
     "window_sees",
 ]
 
-FILE = Path(__file__).resolve().parents[3] / "assets" / "models" / "measurements.json"
 GAMMA = 4  # what the family is measured with, but for
 LONGER = {"prompt-lookup": 10}
-
-Share = Annotated[float, Field(ge=0.0, le=1.0)]
-Above = Annotated[float, Field(gt=0.0, le=1e6)]
-
-
-class Known(BaseModel):
-    """A part of the file; what else stands in it is of no concern here."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class Line(Known):
-    """One proposer on a group of prompts: medians over prompts, and α pooled over them (on chains only)."""
-
-    tokens_per_pass: Annotated[float, Field(ge=1.0, le=1_000)]
-    speedup: Above
-    alpha: Share | None = None
-
-
-class Group(Known):
-    """A family of prompts: its proposers, and the fastest."""
-
-    lanes: dict[str, Line]
-    best: str
-
-
-class Curve(Known):
-    """T(n) of the target in seconds, by width."""
-
-    widths: Annotated[list[int], Field(min_length=2)]
-    seconds: Annotated[list[Above], Field(min_length=2)]
-
-
-class Figures(Known):
-    """What was measured when the models were made."""
-
-    date: str
-    machine: str
-    exits: dict[str, Line]
-    groups: dict[str, Group]
-    curves: dict[str, Curve]
-
-
-class Card(Known):
-    """The file."""
-
-    parameters: dict[str, Annotated[int, Field(gt=0)]]
-    figures: Figures
-
-
-def card() -> Card:
-    """The figures that ship.
-
-    Raises:
-        ValueError: one sentence, if the file is missing or holds something else.
-    """
-    try:
-        return _card(FILE, FILE.stat().st_mtime_ns)
-    except OSError:
-        raise ValueError(f"{FILE.name} is missing; `python -m training card` measures it anew.") from None
-
-
-@lru_cache(maxsize=4)
-def _card(path: Path, _changed: int) -> Card:
-    try:
-        return Card.model_validate_json(path.read_bytes())
-    except ValidationError as error:
-        raise ValueError(
-            f"{path.name} is not as it should be ({sentence(error)}); `python -m training card` measures it anew."
-        ) from None
-
 
 # --- the shipped family, as measured -----------------------------------------------------------------------------
 

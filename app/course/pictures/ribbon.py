@@ -111,8 +111,8 @@ def boxed(prompt: str, tokens: tuple[Judged, ...], found: tuple[int, ...]) -> st
     more = " …" if len(shown) < len(tokens) else ""
     pieces = re.sub(r"\n{2,}", "\n", pieces)
     return (
-        f"<section class='ribbon boxed'><p class='before'>{escape(_end(prompt))}</p>"
-        f"<p class='text'>{pieces}{more}</p></section>"
+        f"<section class='ribbon boxed'><p class='before' translate='no'>{escape(_end(prompt))}</p>"
+        f"<p class='text' translate='no'>{pieces}{more}</p></section>"
     )
 
 
@@ -130,7 +130,7 @@ def told(prompt: str, tokens: tuple[Judged, ...], found: tuple[int, ...], words:
     )
     kinds = [kind for guessed, kind in KINDS.items() if any(token.guessed is guessed for token in tokens)]
     key = "".join(f"<li class='{kind}'>{escape(words(f'ribbon.{kind}'))}</li>" for kind in (*kinds, "height"))
-    before = f"<p class='before'>{escape(_end(prompt))}</p>" if prompt else ""
+    before = f"<p class='before' translate='no'>{escape(_end(prompt))}</p>" if prompt else ""
     label = escape(words("ribbon.text"), quote=True)
     return (
         f"<section class='ribbon'><ul class='key'>{key}</ul>{before}"
@@ -149,11 +149,11 @@ def _token(token: Judged, letter: str, phrases: Mapping[str, str], end: str) -> 
     said = phrases[kind].format(bits=token.bits, instead=instead)
     height = min(1.0, token.bits / HIGHEST)
     box = f"<b class='letter'>{letter}</b>" if letter else ""
-    own = f" <em>{escape(instead)}</em>" if kind == "missed" else ""
+    own = f" <em translate='no'>{escape(instead)}</em>" if kind == "missed" else ""
     return (
         f"<li class='{kind}{apart}' title='{escape(said, quote=True)}'>"
         f"<span class='bar' style='--h:{height:.3f}'></span>{box}"
-        f"<span class='word'>{escape(_visible(token.text, end))}</span>"
+        f"<span class='word' translate='no'>{escape(_visible(token.text, end))}</span>"
         f"<span class='glyph' aria-hidden='true'>{GLYPHS[kind]}{own}</span>"
         f"<span class='only-read'>{escape(said)}</span></li>"
     )

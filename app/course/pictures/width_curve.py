@@ -15,6 +15,7 @@ from ...text import plain
 from .. import measuring
 from ..facts.machines import profile
 from ..lesson import Strict
+from ..measured import origin
 from ..words import Words
 from . import Place
 
@@ -67,7 +68,7 @@ def draw(given: With, at: Place) -> None:
         from ...charts.draw import draw as draw_chart  # plotly takes a while to import
 
         marked = st.select_slider(at.words("width-curve.tokens"), WIDTHS, given.start, key=at.key("tokens"))
-        lines = recorded(given)
+        lines = recorded(given, at.words)
         if given.measure:
             found = measuring.here()
             if st.button(
@@ -102,13 +103,13 @@ def _wait(found: measuring.Measuring, words: Words) -> None:
     wait()
 
 
-def recorded(given: With) -> list[Line]:
+def recorded(given: With, words: Words) -> list[Line]:
     """The curves of the profiles."""
     lines = []
     for machine, name in given.machines.items():
         found = profile(machine)
         costs = found.costs()
-        lines.append(Line(name, found.provenance, {width: costs.ratio(width) for width in WIDTHS}))
+        lines.append(Line(name, origin(found, words), {width: costs.ratio(width) for width in WIDTHS}))
     return lines
 
 

@@ -88,7 +88,7 @@ export const T = {
   times: (value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
   faster: (value, label) => (value > 1.005 ? `faster than ${label}` : value < 0.995 ? `the speed of ${label}: slower` : `as fast as ${label}`),
   bound: (words) => `${words}; a bound, as its drafting is not on the clock`,
-  notyet: (least) => `needs ${count(least, "token")} in both lanes`,
+  notyet: (least) => `told from ${count(least, "token")} on`,
   how: "What is this number?",
   definition:
     "Tokens per second of this lane divided by tokens per second of plain decoding, up to the moment shown. Each lane has its own clock, "
