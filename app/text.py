@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 
 _SIGNS = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:&^=@/\"'])")
+# What is made a link of although its signs are escaped.
+_LINKS = re.compile(r"(:(?=//)|w(?=ww\.)|@(?=\w))", re.IGNORECASE)
+_JOIN = "\u2060"  # shows nothing, breaks no line
 
 
 def plain(text: str) -> str:
     """`text` with every sign escaped that Markdown, LaTeX, HTML or Streamlit's own directives would act on."""
-    return _SIGNS.sub(r"\\\1", text).replace("\n", " ")
+    return _SIGNS.sub(r"\\\1", _LINKS.sub(rf"\1{_JOIN}", text)).replace("\n", " ")
 
 
 def count(number: int, word: str) -> str:

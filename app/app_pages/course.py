@@ -6,6 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from app import presenter
 from app.course import claims_view, inventory_view, overview, progress, reading, sheet, steps, teaching
 from app.course.words import Words
 from app.text import plain
@@ -40,8 +41,11 @@ elif "inventory" in st.query_params:
 elif lesson is None:
     overview.draw(listed, words)
 else:
-    st.caption(words("course.lesson", number=lesson.number))
-    st.title(lesson.front.title, anchor=False)
+    if presenter.presenting():  # the room is the picture's
+        st.subheader(f"{lesson.number} · {plain(lesson.front.title)}", anchor=False)
+    else:
+        st.caption(words("course.lesson", number=lesson.number))
+        st.title(lesson.front.title, anchor=False)
     steps.draw(lesson, words)
     if progress.here().of(lesson.id).done:
         overview.onward(lesson.id, listed, words)

@@ -91,12 +91,14 @@ def strip(lesson: Lesson, mine: progress.Progress, words: Words, *, open_end: bo
     found = mine.predict
     if found is None:
         return
-    said = words("steps.no_prediction") if found.given is None else plain(_told(lesson, found.given))
-    parts = [words("steps.you_said", said=said)]
+    parts = []
+    if found.given is not None:  # else a class has made its predictions aloud
+        parts.append(words("steps.you_said", said=plain(_told(lesson, found.given))))
     if not open_end:
         parts.append(words("steps.it_was", was=plain(outcome(lesson))))
     mark = {True: ":green[✓]", False: "✗", None: ""}[found.right] if not open_end else ""
-    st.markdown(" · ".join([*parts, mark]) if mark else " · ".join(parts))
+    if parts:
+        st.markdown(" · ".join([*parts, mark] if mark else parts))
 
 
 def _told(lesson: Lesson, given: progress.Given) -> str:

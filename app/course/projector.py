@@ -25,7 +25,14 @@ def draw(chart: Chart, key: str) -> None:
 def enlarged(figure: go.Figure) -> go.Figure:
     """The figure with every letter that has a size of its own, and every mark, larger; `figure` stays as it is."""
     content = figure.to_dict()
-    content.get("layout", {}).pop("template", None)
+    layout = content.get("layout", {})
+    layout.pop("template", None)
+    legend, margin = layout.get("legend", {}), layout.get("margin", {})
+    if legend.get("y", 0) < 0:  # below the plot: the axis's title needs more room above it
+        legend["y"] *= LARGER
+    if below := margin.get("b"):
+        margin["b"] = below * LARGER
+        layout["height"] = layout.get("height", 450) + below * (LARGER - 1)
     return go.Figure(_grown(content, None))
 
 

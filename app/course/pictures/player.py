@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 from pydantic import Field, field_validator
 
+from ... import presenter
 from ...library import recorded
 from ...player import CURSOR
 from ...stage import draw as draw_player
@@ -53,14 +54,15 @@ def draw(given: With, at: Place) -> None:
             )
         example = recorded.find(picked)
         assert example is not None
-        st.caption(at.words("player.recorded", machine=example.machine, date=example.recorded))
+        st.caption(at.words("player.recorded", machine=example.machine, date=example.recorded[:10]))
         draw_player(
             f"{at.lesson.id}-{at.step}-{picked}",
             mode="replay",
             traces=lanes(example),
             provenance="recorded",
-            provenance_note=f"{example.machine}, {example.recorded}",
+            provenance_note=f"{example.machine}, {example.recorded[:10]}",
             autoplay=given.autoplay,
+            present=presenter.presenting(),
             key=at.key("player"),
         )
 
