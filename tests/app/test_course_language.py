@@ -16,6 +16,7 @@ from streamlit.testing.v1 import AppTest
 from app.course import reading
 from app.course.lesson import STEPS
 from app.library import recorded
+from app.text import plain
 
 from . import pseudo
 from .course_page import _nodes, page, predict, press
@@ -118,16 +119,14 @@ def leaves(value: Any) -> Iterator[str]:
         yield value
 
 
-def left(at: AppTest, file: Path | None = None) -> list[str]:
-    """The texts on the page that stand in no brackets, nor in the lesson's file as a key or in its front matter."""
+def left(at: AppTest, *files: Path) -> list[str]:
+    """The texts on the page that stand in no brackets, nor in these files as a key or in the front matter."""
     written: set[str] = set()
-    if file:
+    for file in files:
         text = file.read_text(encoding="utf-8")
-        written = {
-            *leaves(yaml.safe_load(text.split("\n---")[0])),
-            *re.findall(r"^- ([^\s:]+):", text, re.MULTILINE),
-        }
-    kept = sorted(names() | written, key=len, reverse=True)
+        front = yaml.safe_load(text.split("\n---")[0])
+        written |= {*leaves(front), *re.findall(r"^- ([^\s:]+):", text, re.MULTILINE)}
+    kept = sorted({each for one in names() | written for each in (one, plain(one))}, key=len, reverse=True)
     found = []
     for text in said(at):
         bare = NO_WORDS.sub(" ", text)
@@ -169,7 +168,7 @@ def test_a_lesson_speaks_the_language_asked_for(key: str) -> None:
 @pytest.mark.parametrize("part", ["", "claims=1", "inventory=before", "sheet=1&order=race"])
 def test_what_stands_beside_the_lessons_does_too(part: str) -> None:
     at = page(lang="xx", **dict(pair.split("=") for pair in part.split("&") if pair))
-    assert left(at) == []
+    assert left(at, *(reading.FOLDER / "xx" / "claims").glob("*.md")) == []
 
 
 @pytest.mark.usefixtures("brackets")
