@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from .. import presenter
+from . import reading
 from .lesson import STEPS
 from .words import Words
 
@@ -25,8 +26,7 @@ PARTS = ("rail", *MAY_HIDE, "home")
 
 def hidden() -> set[str]:
     """What the address hides; a presentation has no rail."""
-    named = set(st.query_params.get("hide", "").replace(" ", "").split(","))
-    return (named & set(PARTS)) | ({"rail", "home"} if presenter.presenting() else set())
+    return (_named("hide") & set(PARTS)) | ({"rail", "home"} if presenter.presenting() else set())
 
 
 def steps() -> tuple[str, ...]:
@@ -36,10 +36,21 @@ def steps() -> tuple[str, ...]:
 
 
 def problems(words: Words) -> list[str]:
-    """A sentence for what a link wants hidden and the course does not have."""
-    named = set(filter(None, st.query_params.get("hide", "").replace(" ", "").split(",")))
-    strange = sorted(named - set(PARTS))
-    return [words("teaching.strange", name=strange[0][:40], parts=", ".join(PARTS))] if strange else []
+    """A sentence for what a link names and the course does not have: parts, lessons, a language."""
+    found = []
+    if strange := _named("hide") - set(PARTS):
+        found.append(words("teaching.strange", name=min(strange)[:40], parts=", ".join(PARTS)))
+    if strange := _named("order") - {key for _, key, _, _ in reading.titles(words.language)}:
+        found.append(words("teaching.strange_lesson", name=min(strange)[:40]))
+    if (asked := st.query_params.get("lang", words.language)) != words.language:
+        found.append(
+            words("teaching.strange_language", name=asked[:40], names=", ".join(reading.languages()))
+        )
+    return found
+
+
+def _named(key: str) -> set[str]:
+    return set(filter(None, st.query_params.get(key, "").replace(" ", "").split(",")))
 
 
 def dress(words: Words) -> None:

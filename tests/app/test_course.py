@@ -199,6 +199,22 @@ def test_an_unknown_lesson_is_told_and_the_list_stays(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"hide": "rail,moon"}, "The link hides “moon”"),
+        ({"order": "good,zebra"}, "The link names the lesson “zebra”"),
+        ({"lang": "tlh"}, "The link asks for the language “tlh”"),
+    ],
+)
+def test_what_a_link_names_wrongly_is_told_and_the_rest_of_it_works(
+    folder: Path, params: dict[str, str], words: str
+) -> None:
+    at = page(**params)
+    assert [element.value for element in at.warning if words in element.value]
+    assert at.button(key="open-good")
+
+
+@pytest.mark.parametrize(
     "expression",
     ["1/0", "[1][5]", "'a' + 1", "", "x = 1", "lambda: 1", "(1).real", "'x' * 10**9"],
 )
