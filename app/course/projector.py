@@ -13,6 +13,7 @@ from ..charts.chart import Chart
 FONTS = frozenset({"font", "textfont", "tickfont", "labelfont"})
 LARGER = presenter.LARGE_REM / 16
 MARKS = 1.3
+ROOM = 60  # pixels
 
 
 def draw(chart: Chart, key: str) -> None:
@@ -27,12 +28,12 @@ def enlarged(figure: go.Figure) -> go.Figure:
     content = figure.to_dict()
     layout = content.get("layout", {})
     layout.pop("template", None)
-    legend, margin = layout.get("legend", {}), layout.get("margin", {})
-    if legend.get("y", 0) < 0:  # below the plot: the axis's title needs more room above it
+    legend = layout.get("legend", {})
+    if (
+        legend.get("y", 0) < 0
+    ):  # below the plot: the axis's title needs more room above it, and the plot its height
         legend["y"] *= LARGER
-    if below := margin.get("b"):
-        margin["b"] = below * LARGER
-        layout["height"] = layout.get("height", 450) + below * (LARGER - 1)
+        layout["height"] = layout.get("height", 450) + ROOM
     return go.Figure(_grown(content, None))
 
 
