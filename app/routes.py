@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 from collections.abc import AsyncIterator
 from functools import cache
@@ -16,7 +17,8 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from app.player import STATIC
+from app.course.words import catalogues
+from app.player import STATIC, player_folder
 
 from . import services
 from .library import owner
@@ -31,7 +33,21 @@ TRACE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class Modules(StaticFiles):
-    """The player's modules; a browser asks each time whether they changed, so that it never mixes two versions."""
+    """The player's modules; a browser asks each time whether they changed, so that it never mixes two versions.
+
+    With a `catalogue`, a folder of the course's language, its modules `text*.js` stand in for the player's own.
+    """
+
+    def __init__(self, catalogue: Path | None = None) -> None:
+        self.catalogue = catalogue
+        super().__init__(directory=STATIC)
+
+    def lookup_path(self, path: str) -> tuple[str, os.stat_result | None]:
+        if self.catalogue is not None and re.fullmatch(r"text\w*\.js", path):
+            own = self.catalogue / path
+            if own.is_file():
+                return str(own), own.stat()
+        return super().lookup_path(path)
 
     def file_response(self, *args: Any, **kwargs: Any) -> Response:
         response = super().file_response(*args, **kwargs)
@@ -46,7 +62,8 @@ def routes() -> list[BaseRoute]:
         Route("/runs/{run_id}/events", events),
         Route("/runs/{run_id}/answer", answer, methods=["POST"]),
         Route("/traces/{name}", trace),
-        Mount("/player", Modules(directory=STATIC)),
+        *(Mount(f"/{player_folder(name)}", Modules(path)) for name, path in catalogues().items()),
+        Mount("/player", Modules()),
     ]
 
 

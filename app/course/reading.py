@@ -17,8 +17,7 @@ from specdec_core.errors import sentence, sentences
 from . import pictures
 from .lesson import MOST_WORDS, SECTIONS, Code, Front, Lesson, Picture, Problem, Section
 from .source import Draft, Mistake, apart, compute, known, section
-
-FOLDER = Path(__file__).resolve().parents[2] / "assets" / "lessons"
+from .words import FOLDER
 
 _FILE = re.compile(r"(\d\d[a-z]?)-([a-z0-9]+(?:-[a-z0-9]+)*)\.md")
 

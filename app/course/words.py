@@ -12,6 +12,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+FOLDER = Path(__file__).resolve().parents[2] / "assets" / "lessons"
+PLAYER = "player"  # in a language's folder: modules text*.js in place of the player's
+
+
+def catalogues() -> dict[str, Path]:
+    """The languages that have the player's texts as well, and where those are."""
+    return {path.parent.name: path for path in sorted(FOLDER.glob(f"*/{PLAYER}")) if path.is_dir()}
+
 
 class Words:
     """The strings of one language; what a language lacks is taken from English."""
@@ -29,6 +37,11 @@ class Words:
         if text is None:
             text = _strings(self.folder / "en")[key]
         return text.format(**values) if values else text
+
+    @property
+    def player(self) -> str | None:
+        """The language of the player's texts: this one, where its folder has them."""
+        return self.language if (self.folder / self.language / PLAYER).is_dir() else None
 
     def all(self) -> dict[str, str]:
         """Every string of this language by its key."""

@@ -26,12 +26,12 @@ _HTML = '<div class="specdec-player"></div>\n<div hidden></div>'
 _JS = """
 const players = new WeakMap();
 
-async function code() {
+async function code(folder) {
   // Pages live one level below the app's root; an address with a closing slash looks one level deeper.
   try {
-    return await import(new URL("player/player.js", document.baseURI).href);
+    return await import(new URL(`${folder}/player.js`, document.baseURI).href);
   } catch {
-    return await import(new URL("../player/player.js", document.baseURI).href);
+    return await import(new URL(`../${folder}/player.js`, document.baseURI).href);
   }
 }
 
@@ -41,7 +41,7 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
     own = { data, player: null, gone: false, api: {} };
     players.set(parentElement, own);
     const root = parentElement.querySelector(".specdec-player");
-    code().then(({ mount }) => {
+    code(data.folder).then(({ mount }) => {
       if (own.gone) return;
       own.player = mount(root, own.data, {
         setStateValue: (...told) => own.api.setStateValue(...told),
@@ -61,6 +61,12 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
   };
 }
 """
+
+
+def player_folder(language: str | None = None) -> str:
+    """Where the player's modules are served, with the texts of a language."""
+    return f"player-{language}" if language else "player"
+
 
 _component = st.components.v2.component(
     "specdec_player",
@@ -84,6 +90,7 @@ def player(
     rules: Mapping[str, Mapping[str, Any]] | None = None,
     compared: bool = True,
     present: bool = False,
+    language: str | None = None,
     key: str = "player",
 ) -> BidiComponentResult:
     """Draw a run: live from its event stream, or from finished traces.
@@ -105,6 +112,7 @@ def player(
         rules: for each acceptance rule by name its `title` and whether it is `lossless`.
         compared: whether the lanes were raced in one run; where not, there is no speedup between them.
         present: for an audience: one lane and one view, in large.
+        language: of which the texts are, where the app has another catalogue of the player's than its own.
         key: the component's identity; with the same key, new data goes to the same player.
 
     Returns:
@@ -129,6 +137,7 @@ def player(
             "rules": {name: dict(rule) for name, rule in (rules or {}).items()},
             "compared": compared,
             "present": present,
+            "folder": player_folder(language),
             "least": LEAST_TOKENS,
         },
         on_cursor_change=lambda: None,

@@ -371,7 +371,7 @@ def test_lookahead_s_worst_case_is_one_pass_a_place_and_its_mask_is_known() -> N
     assert found.answer == 5
     assert found.right["check"] == {"own"}
     assert found.front.check.mistakes["all"] == "M9"
-    assert found.facts["sees"] == 3 + 1 + 1  # level 0 up to column 3, and itself
+    assert found.facts["sees"] == 2 + 1 + 1  # level 0 up to column 2, and itself
 
 
 def test_the_better_draft_of_the_check_loses_and_the_prediction_follows_the_card(card: dict) -> None:

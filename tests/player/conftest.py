@@ -44,7 +44,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._stream(path)
             return
         if path in self.state.files:
-            body, kind = self.state.files[path].encode(), ".json"
+            body, kind = self.state.files[path].encode(), Path(path).suffix or ".json"
         elif path == "/":
             body, kind = (HERE / "page.html").read_bytes(), ".html"
         elif path == "/player/player.css":  # what the component gets: all style sheets in one

@@ -63,6 +63,7 @@ def draw(given: With, at: Place) -> None:
             provenance_note=f"{example.machine}, {example.recorded[:10]}",
             autoplay=given.autoplay,
             present=presenter.presenting(),
+            language=at.words.player,
             key=at.key("player"),
         )
 
