@@ -42,7 +42,7 @@ elif lesson is None:
     overview.draw(listed, words)
 else:
     if presenter.presenting():  # the room is the picture's
-        st.subheader(f"{lesson.number} · {plain(lesson.front.title)}", anchor=False)
+        st.title(f"{lesson.number} · {plain(lesson.front.title)}", anchor=False)
     else:
         st.caption(words("course.lesson", number=lesson.number))
         st.title(lesson.front.title, anchor=False)

@@ -14,6 +14,10 @@ from . import reading
 from .lesson import STEPS
 from .words import Words
 
+HEADS = """
+[data-testid="stMainBlockContainer"] h1 { font-size: 1.25rem !important; padding: 0 !important; }
+[data-testid="stMarkdownContainer"]:has(> :is(h2, h3, h4, h5)) { margin-bottom: 0 !important; }
+"""
 MAY_HIDE = (
     "change",
     "explain",
@@ -58,7 +62,7 @@ def dress(words: Words) -> None:
     with st.container(key="presenter"):
         css = presenter.SIGNS + (presenter.IN_BOXES if st.context.theme.type == "dark" else "")
         if presenter.presenting():
-            css += f"\nhtml {{ font-size: {presenter.LARGE_REM}px !important; }}\n{presenter.CHROME}"
+            css += f"\nhtml {{ font-size: {presenter.LARGE_REM}px !important; }}\n{presenter.CHROME}{HEADS}"
         st.html(f"<style>{css}</style>")
         if not presenter.presenting():
             return

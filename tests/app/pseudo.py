@@ -53,7 +53,11 @@ class _Script:
             elif here == '"':
                 found = re.compile(r'"((?:[^"\\]|\\.)*)"').match(self.text, self.at)
                 assert found is not None
-                out += f'"{OPEN}{found[1]}{CLOSE}"' if re.search(r"[A-Za-z]{2,} ", found[1]) else found[0]
+                out += (
+                    f'"{OPEN}{found[1]}{CLOSE}"'
+                    if re.search(r"[A-Za-z]{2,} | [A-Za-z]{2,}", found[1])
+                    else found[0]
+                )
                 self.at = found.end()
             elif here == "`":
                 self.at += 1

@@ -37,7 +37,9 @@ SAID = """() => {
 def left(said: list[str], kept: set[str]) -> Iterator[str]:
     """The pieces with a phrase outside of brackets."""
     for text in said:
-        bare = re.sub(f"{pseudo.OPEN}[^{pseudo.CLOSE}]*$", " ", text)  # a view may show the half of a text before its colon
+        bare = re.sub(
+            f"{pseudo.OPEN}[^{pseudo.CLOSE}]*$", " ", text
+        )  # a view may show the half of a text before its colon
         while (
             shorter := re.sub(f"{pseudo.OPEN}[^{pseudo.OPEN}{pseudo.CLOSE}]*{pseudo.CLOSE}", " ", bare)
         ) != bare:
@@ -62,13 +64,14 @@ def test_every_phrase_of_the_player_comes_from_its_catalogue(brackets: None, pag
     lanes = [
         json.loads((TRACES / f"{each}.json").read_text(encoding="utf-8")) for each in (f"{name}-plain", name)
     ]
+    # Single words stay out of brackets, as they may be keys; two of them in a row are no sentence of a view.
     labels = ["Plain lane of it", "Other lane of it"]
     traces = [{"label": label, "trace": lane} for label, lane in zip(labels, lanes, strict=True)]
     for step in (None, 0, 1, 2):
         open_player(page, traces=traces, cursor={"round": 3, "step": step, "node": 0})
         said = page.evaluate(SAID)
         assert sum(pseudo.OPEN in text for text in said) > 20
-        assert (found := list(left(said, {*labels, "recorded"}))) == [], "\n".join(found)
+        assert (found := list(left(said, {*labels, "rows stays", "rows stay"}))) == [], "\n".join(found)
 
 
 def test_a_language_brings_its_own_catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

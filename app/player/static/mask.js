@@ -7,7 +7,7 @@
 import { el, setText } from "./dom.js";
 import { attribute, setClass, stand, write } from "./patch.js";
 import { createSlots, MOST_ROWS, passOf, sees } from "./slots.js";
-import { count, flat, MARK, quote, VERDICT } from "./text.js";
+import { flat, MARK, quote, VERDICT } from "./text.js";
 import { W } from "./text_tree.js";
 import { createZoom } from "./zoom.js";
 
@@ -172,9 +172,9 @@ export function createMask() {
     const row = pass?.rows[at];
     if (!row) return;
     const path = sees(pass.rows, at).slice(0, -1);
-    const named = path.map((each) => (each ? quote(pass.rows[each].text) : `the root ${quote(pass.rows[0].text)}`));
-    const others = !named.length ? null : named.length > 5 ? `${named.slice(0, 2).join(", ")}, ${count(named.length - 3, "more row")}, ${named.at(-1)}` : named.join(", ");
-    const own = `${row.kind === "root" ? "The root " : ""}${quote(row.text)}${row.kind === "rider" ? ` (${W.rider})` : ""}`;
+    const named = path.map((each) => (each ? quote(pass.rows[each].text) : W.theRoot(quote(pass.rows[0].text))));
+    const others = !named.length ? null : named.length > 5 ? `${named.slice(0, 2).join(", ")}, ${W.moreRows(named.length - 3)}, ${named.at(-1)}` : named.join(", ");
+    const own = W.rowNamed(quote(row.text), row.kind);
     setText(say, W.maskSees(own, pass.before, others, pass.before === null ? null : pass.before + row.depth, pass.before + at));
   }
 

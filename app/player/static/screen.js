@@ -15,7 +15,8 @@ import { createRound } from "./round.js";
 import { createScore } from "./score.js";
 import { T } from "./text.js";
 import { createTimeline } from "./timeline.js";
-import { createTranscript, sentenceAt } from "./transcript.js";
+import { sentenceAt } from "./text_round.js";
+import { createTranscript } from "./transcript.js";
 import { meanRound, ROUND_MS } from "./walk.js";
 
 /**

@@ -1,0 +1,94 @@
+/** What happened, in sentences: of a moment, and of a round. Part of the catalogue: a language brings its own. */
+
+import { list, number } from "./model.js";
+import { count, quote, seconds, T, VERDICT } from "./text.js";
+
+const UNSEEN = new Set(["pruned", "discarded"]); // never shown to the target
+const WHO = { "draft-model": "the draft", you: "you" };
+
+/**
+ * What happened at the cursor, in one sentence, and nothing of what comes after it.
+ * @param {import("./state.js").View} view
+ * @returns {string}
+ */
+export function sentenceAt(view) {
+  const { current, moment } = view;
+  if (!current) return T.atPrompt;
+  const { lane } = view.lanes[view.lead];
+  if (moment.phase === "committed") return sentenceOf(lane, current);
+  const head = `Round ${current.index + 1}: `;
+  const size = current.proposals.filter((item) => item.verdict !== "absent").length;
+  if (moment.phase === "proposed") return `${head}${whoIn(lane)} drafted ${count(size, "token")}${copiedFrom(lane, current)}.`;
+  if (moment.phase === "verified") return `${head}${size ? "the target has checked the draft in one pass" : "nothing was proposed; the target made one pass"}.`;
+  const fallen = current.proposals.filter((item) => moment.judged.has(item.node));
+  const told = current.proposals[moment.node];
+  if (lane.judging === "longest") {
+    const kept = fallen.filter((item) => item.verdict === "accepted").length;
+    return `${head}the draft is judged as a whole; ${kept ? `the first ${count(kept, "token")} ${kept === 1 ? "is" : "are"} accepted` : "nothing is accepted"}.`;
+  }
+  return `${head}${quote(told.text)} is ${VERDICT[told.verdict]}, ${fallen.length === 1 ? "the first" : `number ${fallen.length}`} to be judged.`;
+}
+
+function whoIn(lane) {
+  return WHO[lane.proposer] ?? (lane.label.split(",")[0] || "the proposer");
+}
+
+/**
+ * What happened in a round, in one sentence.
+ * @param {import("./model.js").Lane} lane
+ * @param {import("./model.js").Round} round
+ * @returns {string}
+ */
+export function sentenceOf(lane, round) {
+  const head = `Round ${round.index + 1}: `;
+  const own = round.tokens.find((token) => token.node < 0);
+  const tail = `: ${count(round.tokens.length, "token")} from one target pass.`;
+  const source = copiedFrom(lane, round);
+  if (!round.proposals.length) {
+    const why = lane.proposer === "none" ? "" : "nothing was proposed; ";
+    return `${head}${why}the target wrote ${own ? quote(own.name) : "nothing"}${tail}`;
+  }
+  const of = (verdict) => round.proposals.filter((item) => item.verdict === verdict);
+  const accepted = of("accepted").length;
+  const rejected = of("rejected");
+  const proposed = round.proposals.filter((item) => !UNSEEN.has(item.verdict)).length;
+  const kept = accepted === 0 ? "the target accepted none" : accepted === proposed ? `the target accepted ${proposed === 1 ? "it" : "all"}` : `the target accepted ${accepted}`;
+  const parts = [`${whoIn(lane)} proposed ${count(proposed, "token")}${source}; ${kept}`];
+  if (rejected.length === 1) parts.push(`rejected ${quote(rejected[0].text)}`);
+  else if (rejected.length) parts.push(`rejected ${rejected.length}`);
+  const cut = of("cut").length;
+  if (cut) parts.push(`${cut === 1 ? "one fell" : `${cut} fell`} beyond the end of the text`);
+  if (own) parts.push(own.source === "bonus" ? `added ${quote(own.name)}` : `wrote ${quote(own.name)}${rejected.length ? " instead" : ""}`);
+  const last = parts.pop();
+  return `${head}${parts.length ? `${parts.join(", ")} and ${last}` : last}${tail}${asides(lane, round)}`;
+}
+
+/** What went on beside the proposal: tokens that were given up unseen, riders in the pass, drafting ahead. */
+function asides(lane, round) {
+  const row = list(lane.trace?.rounds)[round.index] ?? {};
+  const note = row.note ?? {};
+  const of = (verdict) => round.proposals.filter((item) => item.verdict === verdict).length;
+  const said = [];
+  if (of("pruned")) said.push(`${count(of("pruned"), "drafted token")} stayed out of the check.`);
+  if (of("discarded")) said.push(`${count(of("discarded"), "token")} drafted ahead came to nothing.`);
+  if (number(row.riders)) said.push(`${count(row.riders, "further token")} rode along in the pass.`);
+  if (number(note.pool) !== null && Array.isArray(note.harvested)) {
+    said.push(`The pool held ${count(note.pool, "phrase")}, ${note.harvested.length} of them new.`);
+  }
+  if (number(row.ahead_s)) said.push(`Drafting for the next round ran beside the check for ${seconds(row.ahead_s)}.`);
+  return said.map((sentence) => ` ${sentence}`).join("");
+}
+
+/** Where a lookup proposer found its copy: the note gives token positions over prompt and output together. */
+function copiedFrom(lane, round) {
+  const note = list(lane.trace?.rounds)[round.index]?.note ?? {};
+  const start = number(note.match_start);
+  const length = number(note.match_length);
+  if (start === null || length === null || length < 1 || length > 64) return "";
+  const prompt = list(lane.trace?.header?.prompt_texts);
+  const output = list(lane.trace?.output?.texts);
+  let matched = "";
+  for (let at = start; at < start + length; at += 1) matched += String((at < prompt.length ? prompt[at] : output[at - prompt.length]) ?? "");
+  if (!matched.trim()) return ", copied from earlier text";
+  return `, copied from what followed ${quote(matched)} ${start < prompt.length ? "in the prompt" : "in its own text"}`;
+}
