@@ -128,6 +128,7 @@ def data(**changes: Any) -> dict[str, Any]:
     """What the page hands to the player."""
     return {
         "mode": "replay",
+        "folder": "player",
         "events": None,
         "traces": [
             {"label": "Plain", "url": "/traces/plain.json"},
