@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -59,6 +60,12 @@ def draw(probs: Tensor, uniform: float | Tensor) -> Tensor:
     index = torch.searchsorted(cumulative, target.reshape(1), right=True)
     last = torch.searchsorted(cumulative, cumulative[-1:], right=False)  # where all mass has been passed
     return torch.minimum(index, last).squeeze(0).to(probs.device)
+
+
+def at_temperature(logits: Sequence[float], temperature: float) -> list[float]:
+    """What is sampled at that temperature, as plain numbers in float64: for whoever knows no tensors."""
+    row: list[float] = Warp(temperature)(torch.tensor(logits, dtype=torch.float64)).tolist()
+    return row
 
 
 def residual(p: Tensor, q: Tensor) -> Tensor:

@@ -17,12 +17,12 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from specdec_core import profiles
-from specdec_core.errors import sentence, sentences
+from specdec_core.errors import sentence
 
 from ..library import recorded
 from . import pictures, reading
 from .lesson import Expression, Name, Picture, Problem, Section, Strict
-from .source import Draft, Mistake, apart, compute, known, section
+from .source import Draft, Mistake, compute, known, section, told
 
 SECTIONS = ("answer", "demonstration")
 VERDICTS = ("true", "conditional", "false")
@@ -140,16 +140,9 @@ def every(language: str) -> tuple[list[Claim], list[Problem]]:
 
 @lru_cache(maxsize=64)
 def _read(path: Path, _changed: int) -> tuple[Claim | None, list[Problem]]:
-    shown = f"{path.parent.parent.name}/claims/{path.name}"
-    try:
-        draft = apart(path, SECTIONS)
-        return _claim(path, draft), []
-    except OSError as error:
-        return None, [Problem(shown, 1, f"The file cannot be read ({error.strerror}).")]
-    except Mistake as mistake:
-        return None, [Problem(shown, mistake.line, str(mistake))]
-    except ValidationError as error:
-        return None, [Problem(shown, draft.line(*place), f"{told}.") for place, told in sentences(error)]
+    return told(
+        f"{path.parent.parent.name}/claims/{path.name}", path, SECTIONS, lambda draft: _claim(path, draft)
+    )
 
 
 def _claim(path: Path, draft: Draft) -> Claim:

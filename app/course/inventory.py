@@ -14,13 +14,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
-
-from specdec_core.errors import sentences
+from pydantic import Field
 
 from . import progress, reading
 from .lesson import SECTIONS, Expression, Lesson, Misconception, Name, Problem, Section, Strict
-from .source import Draft, Mistake, apart, compute, known, section
+from .source import Draft, Mistake, apart, compute, known, section, told
 
 QUESTIONS = tuple(f"M{number}" for number in range(1, 13))
 FILE = "inventory.md"
@@ -73,16 +71,7 @@ def read(language: str) -> tuple[Inventory | None, list[Problem]]:
 
 @lru_cache(maxsize=16)
 def _read(path: Path, _changed: int) -> tuple[Inventory | None, list[Problem]]:
-    shown = f"{path.parent.name}/{path.name}"
-    try:
-        draft = apart(path, QUESTIONS)
-        return _inventory(draft), []
-    except OSError as error:
-        return None, [Problem(shown, 1, f"The file cannot be read ({error.strerror}).")]
-    except Mistake as mistake:
-        return None, [Problem(shown, mistake.line, str(mistake))]
-    except ValidationError as error:
-        return None, [Problem(shown, draft.line(*place), f"{told}.") for place, told in sentences(error)]
+    return told(f"{path.parent.name}/{path.name}", path, QUESTIONS, _inventory)
 
 
 def _inventory(draft: Draft) -> Inventory:

@@ -47,7 +47,7 @@ def ask(lesson: Lesson, mine: progress.Progress, words: Words, go: Callable[[str
     given = st.session_state.get(key)
     with st.container(horizontal=True):
         st.button(
-            words("steps.lock"),
+            words("steps.lock_value", value=given) if isinstance(given, float) else words("steps.lock"),
             icon=":material/lock:",
             type="primary",
             disabled=given is None or given == [],

@@ -12,11 +12,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from specdec_core.errors import sentence, sentences
+from specdec_core.errors import sentence
 
 from . import pictures
 from .lesson import MOST_WORDS, SECTIONS, Code, Front, Lesson, Picture, Problem, Section
-from .source import Draft, Mistake, apart, compute, known, section
+from .source import Draft, Mistake, apart, compute, known, section, told
 from .words import FOLDER
 
 _FILE = re.compile(r"(\d\d[a-z]?)-([a-z0-9]+(?:-[a-z0-9]+)*)\.md")
@@ -67,16 +67,7 @@ def read(language: str, key: str, folder: Path | None = None) -> tuple[Lesson | 
 
 @lru_cache(maxsize=256)
 def _read(path: Path, _changed: int) -> tuple[Lesson | None, list[Problem]]:
-    shown = f"{path.parent.name}/{path.name}"
-    try:
-        draft = apart(path, SECTIONS)
-        return _lesson(path, draft), []
-    except OSError as error:
-        return None, [Problem(shown, 1, f"The file cannot be read ({error.strerror}).")]
-    except Mistake as mistake:
-        return None, [Problem(shown, mistake.line, str(mistake))]
-    except ValidationError as error:
-        return None, [Problem(shown, draft.line(*place), f"{told}.") for place, told in sentences(error)]
+    return told(f"{path.parent.name}/{path.name}", path, SECTIONS, lambda draft: _lesson(path, draft))
 
 
 def _lesson(path: Path, draft: Draft) -> Lesson:

@@ -8,15 +8,20 @@ would check it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml  # type: ignore[import-untyped]
+from pydantic import ValidationError
+
+from specdec_core.errors import sentences
 
 from . import working
-from .lesson import MOST_WORDS, Item, Section
+from .lesson import MOST_WORDS, Item, Problem, Section
+
+Made = TypeVar("Made")
 
 LARGEST = 60_000  # characters of a file
 
@@ -70,6 +75,23 @@ def apart(path: Path, sections: Sequence[str]) -> Draft:
         raise Mistake(1, "The front matter has no end: put a line `---` behind it.")
     front, where = _yaml("\n".join(lines[1 : ends[0]]))
     return Draft(front, where, _sections(lines, ends[0] + 1, sections))
+
+
+def told(
+    shown: str, path: Path, sections: Sequence[str], make: Callable[[Draft], Made]
+) -> tuple[Made | None, list[Problem]]:
+    """What `make` makes of a file, or a sentence for each of its mistakes; `shown` is what the file is called."""
+    draft: Draft | None = None
+    try:
+        draft = apart(path, sections)
+        return make(draft), []
+    except OSError as error:
+        return None, [Problem(shown, 1, f"The file cannot be read ({error.strerror}).")]
+    except Mistake as mistake:
+        return None, [Problem(shown, mistake.line, str(mistake))]
+    except ValidationError as error:
+        assert draft is not None
+        return None, [Problem(shown, draft.line(*place), f"{said}.") for place, said in sentences(error)]
 
 
 def _yaml(text: str) -> tuple[dict[str, Any], dict[tuple[str | int, ...], int]]:

@@ -280,6 +280,15 @@ def test_a_prediction_is_kept_and_cannot_be_changed(lesson: Lesson) -> None:
     assert "course-lock" not in [button.key for button in at.button]
 
 
+def test_a_number_is_named_on_the_button_that_locks_it() -> None:
+    """What is typed out of range is not taken: the button says what is."""
+    lesson = next(each for key in shipped() if (each := lesson_of(key)).front.predict.kind == "number")
+    at = page(lesson=lesson.id)
+    assert at.button(key="course-lock").disabled
+    at.number_input(key=f"course-{lesson.id}-prediction").set_value(lesson.front.predict.low).run()
+    assert at.button(key="course-lock").label == f"Lock in {lesson.front.predict.low:g}"
+
+
 def test_every_answer_is_judged_and_explained(lesson: Lesson) -> None:
     """Catches: a right answer called wrong, a wrong one without its misconception."""
     for option in lesson.sections["check"].items:

@@ -9,6 +9,7 @@ from itertools import pairwise
 from specdec_core import profiles, theory, whatif
 from specdec_core.errors import SettingsError
 from specdec_core.profiles import Profile
+from specdec_core.sampling import at_temperature
 from specdec_core.sweep_summary import mark
 
 from ..measured import figures
@@ -28,24 +29,14 @@ __all__ = [
 LEAST = 0.005  # a smaller change is none
 
 
-def warped(logits: Sequence[float], temperature: float) -> list[float]:
-    """What is sampled at that temperature, by the core's own sampling."""
-    import torch  # here, so that reading a lesson without such a fact need not wait for it
-
-    from specdec_core.sampling import Warp
-
-    row: list[float] = Warp(temperature)(torch.tensor(logits, dtype=torch.float64)).tolist()
-    return row
-
-
 def rolled_acceptance(target: Sequence[float], draft: Sequence[float], temperature: float) -> float:
     """Acceptance of a guess that is drawn from the draft's own distribution at the target's temperature."""
-    return theory.acceptance_rate([warped(target, temperature)], [warped(draft, temperature)])
+    return theory.acceptance_rate([at_temperature(target, temperature)], [at_temperature(draft, temperature)])
 
 
 def favourite_acceptance(target: Sequence[float], draft: Sequence[float], temperature: float) -> float:
     """Acceptance of a guess that is always the draft's most likely token."""
-    return theory.acceptance_rate([warped(target, temperature)], [warped(draft, 0.0)])
+    return theory.acceptance_rate([at_temperature(target, temperature)], [at_temperature(draft, 0.0)])
 
 
 def over_temperatures(

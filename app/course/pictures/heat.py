@@ -9,9 +9,11 @@ import plotly.graph_objects as go
 import streamlit as st
 from pydantic import Field, model_validator
 
+from specdec_core.sampling import at_temperature
+
 from ...charts.chart import Chart
 from ...charts.palette import fill
-from ..facts.failing import favourite_acceptance, rolled_acceptance, warped
+from ..facts.failing import favourite_acceptance, rolled_acceptance
 from ..lesson import Strict
 from ..projector import draw as draw_chart
 from ..words import Words
@@ -58,7 +60,7 @@ def draw(given: With, at: Place) -> None:
 
 def bars(target: Sequence[float], draft: Sequence[float], heat: float, words: Words) -> Chart:
     """p and q side by side, and the part of each that the other has as well."""
-    p, q = warped(target, heat), warped(draft, heat)
+    p, q = at_temperature(target, heat), at_temperature(draft, heat)
     names = [words("heat.token", letter=chr(ord("A") + at)) for at in range(len(p))]
     shared = [min(one, other) for one, other in zip(p, q, strict=True)]
     figure = go.Figure()
