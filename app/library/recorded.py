@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import string
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -139,6 +139,17 @@ def examples() -> tuple[Example, ...]:
 def find(example_id: str) -> Example | None:
     """The example of that id."""
     return next((example for example in examples() if example.id == example_id), None)
+
+
+def require(ids: Iterable[str]) -> None:
+    """Refuse, with one sentence, ids of which no example ships.
+
+    Raises:
+        ValueError: naming the first such id, and what there is.
+    """
+    known = [example.id for example in examples()]
+    if strange := [key for key in ids if key not in known]:
+        raise ValueError(f"there is no recorded example “{strange[0]}”; there are {', '.join(known)}")
 
 
 def _example(recipe: Recipe, folder: Path) -> Example:

@@ -28,9 +28,7 @@ class With(Strict):
     @classmethod
     def there(cls, given: list[str]) -> list[str]:
         """Whether each of them ships."""
-        known = [example.id for example in recorded.examples()]
-        if strange := [key for key in given if key not in known]:
-            raise ValueError(f"there is no recorded example “{strange[0]}”; there are {', '.join(known)}")
+        recorded.require(given)
         return given
 
 
