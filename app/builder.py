@@ -8,6 +8,7 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 import streamlit as st
 
 from . import links, presenter
+from .fragment import fragment
 
 USUAL = {  # what is ticked at first
     "lab": ("settings", "link"),
@@ -21,7 +22,7 @@ BRINGS = {
 }
 
 
-@st.fragment
+@fragment
 def draw(page: str, runs: Mapping[str, str] | None = None, note: str | None = None) -> None:
     """What of a page to hide, and the link that does it.
 

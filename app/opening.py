@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from . import services
+from .fragment import fragment
 from .models import Choice
 from .text import plain
 
@@ -29,7 +30,7 @@ def show() -> None:
     _wait()
 
 
-@st.fragment(run_every=0.3)
+@fragment(run_every=0.3)
 def _wait() -> None:
     if services.core_is_here(0.0):
         st.rerun()

@@ -5,15 +5,19 @@ from __future__ import annotations
 import streamlit as st
 
 from . import services
+from .fragment import fragment
 from .run import Run
 from .text import plain
 
 
-def waiting(shown: Run | None) -> None:
-    """What stands before the first token: the models' download, the line. Notices when the run is over."""
-    active = shown is not None and not shown.finished
+def waiting(shown: Run | None, active: bool) -> None:
+    """What stands before the first token: the models' download, the line. Notices when the run is over.
 
-    @st.fragment(run_every=0.5 if active else None)
+    `active` is what the rest of the page takes the run to be: asked once, or a run that ends while the page is drawn
+    would be over for one half of it and not for the other, and nobody would draw it again.
+    """
+
+    @fragment(run_every=0.5 if active else None)
     def wait() -> None:
         if shown is None or not active:
             return

@@ -103,7 +103,7 @@ stop_slot.button(
     disabled=not going,
     help="End the run within one round; what was decoded until then stays.",
 )
-waiting(shown)
+waiting(shown, active)
 if shown is None:
     presenter.nothing_to_show()
     if "run" in st.query_params:

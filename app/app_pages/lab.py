@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import controls, corner, headline, model_picker, more, opening, presenter, prompt, results, services
+from app.fragment import fragment
 from app.library import tools
 from app.models import Choice
 from app.routes import recorded
@@ -31,7 +32,7 @@ prompt.start_from_address(controls.choices())
 warming = services.shelf().status(Choice()).state == "loading"
 
 
-@st.fragment(run_every=0.5 if warming else None)
+@fragment(run_every=0.5 if warming else None)
 def warm_up() -> None:
     """Say that the bundled models are still being loaded, beside the title, where nothing moves when they are."""
     if warming:
@@ -110,7 +111,7 @@ if shown is None and "run" in st.query_params:
     tools.let_go("Its settings are here: press Run to repeat it.")
 
 
-waiting(shown)
+waiting(shown, active)
 if shown is None and (status := services.shelf().status(Choice())).state == "failed":
     st.error(plain(status.text), icon=":material/error:")
 if shown is not None and shown.error:
@@ -120,7 +121,7 @@ if shown is not None and not active and shown.ends and (said := controls.earlier
     st.caption(f":material/history: {plain(said)}")
 
 
-@st.fragment
+@fragment
 def stage() -> None:
     """The player: live while a run goes on, then its whole record; before the first run a recorded one."""
     present = presenter.presenting()
@@ -153,7 +154,7 @@ def stage() -> None:
 
 
 stage()
-if shown is not None and shown.finished and shown.ends:
+if shown is not None and not active and shown.ends:
     parts = {"numbers": headline.show, "charts": results.charts, "download": results.downloads}
     for part, show in parts.items():
         if presenter.shows(part):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import corner, presenter, services, widgets
+from app.fragment import fragment
 from app.library import entries, listing, owner, recorded, rows, tools
 from app.player import CURSOR
 from app.stage import draw
@@ -86,7 +87,7 @@ def unpick() -> None:
     st.query_params.pop("picked", None)
 
 
-@st.fragment
+@fragment
 def stage() -> None:
     """The player with what is open, and what can be done with it."""
     one = shown[0] if len(shown) == 1 else None

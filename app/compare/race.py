@@ -9,6 +9,7 @@ import streamlit as st
 from specdec_core.trace import Trace
 
 from .. import presenter
+from ..fragment import fragment
 from ..player import CURSOR
 from ..run import Run
 from ..stage import HERE, draw
@@ -26,11 +27,11 @@ def forget_cursor() -> None:
         st.query_params.pop(key, None)
 
 
-@st.fragment
-def stage(shown: Run) -> None:
+@fragment
+def stage(shown: Run, active: bool) -> None:
     """The player: live while the run goes on, then its whole record."""
     present = presenter.presenting()
-    if not shown.finished:
+    if active:
         seen = draw(
             shown.id,
             mode="live",

@@ -14,6 +14,7 @@ from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 from specdec_core.sweep import Measured
 
+from ..fragment import fragment
 from ..run import Request, Run
 from ..runs import Busy
 from ..sweeps import Job, Order, sweeps
@@ -51,7 +52,7 @@ def controls(run: Run) -> None:
     found, refusal = job(run), why_not(run.request)
     busy = found is not None and found.active
 
-    @st.fragment(run_every=0.5 if busy else None)
+    @fragment(run_every=0.5 if busy else None)
     def progress() -> None:
         if found is None or not busy:
             return

@@ -25,7 +25,7 @@ from .table import html, megabytes, table
 def show(shown: Run, active: bool) -> None:
     """The tabs that the link leaves; those behind the first need a finished run with its plain lane."""
     if presenter.presenting():
-        race.stage(shown)
+        race.stage(shown, active)
         return
     further = {
         name: draw
@@ -45,7 +45,7 @@ def show(shown: Run, active: bool) -> None:
     ready = bool(traces) and 0 in numbers
     with tabs["Race"]:
         if tabs["Race"].open:
-            race.stage(shown)
+            race.stage(shown, active)
             if ready and presenter.shows("why"):
                 verdicts(shown, traces, numbers)
                 race.partings(shown, traces, numbers)

@@ -17,6 +17,7 @@ from specdec_core.sweep import Measured, summary
 from specdec_core.sweep_summary import failures, to_csv, to_json
 
 from .. import presets
+from ..fragment import fragment
 from ..library import owner
 from ..models import Choice
 from ..runs import Busy
@@ -163,7 +164,7 @@ def _watch(job: Job) -> None:
     began_active = job.active
     mine = job.owner == owner.of_session()
 
-    @st.fragment(run_every=1.0 if began_active else None)
+    @fragment(run_every=1.0 if began_active else None)
     def live() -> None:
         job.seen()
         if began_active and not job.active:

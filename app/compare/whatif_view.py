@@ -13,13 +13,14 @@ from specdec_core.trace import Trace
 from specdec_core.whatif import WhatIf
 
 from .. import numbers, tables
+from ..fragment import fragment
 from ..glossary import define
 from ..text import plain
 from ..widgets import pick
 from . import whatif as core
 
 
-@st.fragment
+@fragment
 def show(traces: Sequence[Trace], labels: Sequence[str]) -> None:
     """The view of a comparison's lanes; plain decoding among them is the measured baseline."""
     known, bad = core.profiles()

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from .. import presenter
+from ..fragment import fragment
 from . import reading
 from .lesson import STEPS
 from .words import Words
@@ -81,7 +82,7 @@ def builder(titles: dict[str, str], words: Words) -> None:
     """Choose lessons, what stays out and how it opens; the link that does it."""
     with st.expander(words("teaching.title"), icon=":material/co_present:"):
 
-        @st.fragment
+        @fragment
         def show() -> None:
             st.markdown(words("teaching.about"))
             order = st.multiselect(

@@ -12,6 +12,7 @@ from pathlib import Path
 import streamlit as st
 from pydantic import Field, model_validator
 
+from ...fragment import fragment
 from ..facts import coin
 from ..facts.coin import Masses
 from ..lesson import Strict
@@ -44,7 +45,7 @@ class With(Strict):
 def draw(given: With, at: Place) -> None:
     """Draw the bars; unless only the question is asked, with the choice of the guess and its coin."""
 
-    @st.fragment
+    @fragment
     def show() -> None:
         found = coin.masses(RULE, given.p, given.q)
         possible = [token for token, share in enumerate(given.q) if share > 0.0]

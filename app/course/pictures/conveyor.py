@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from specdec_core.shapes import shape
 
+from ...fragment import fragment
 from ..facts.machines import modelled
 from ..lesson import Strict
 from ..words import Words
@@ -46,7 +47,7 @@ def draw(given: With, at: Place) -> None:
     """Draw the belts; above them the number of positions, where it can be chosen."""
     st.html(Path(__file__).with_suffix(".css"))
 
-    @st.fragment
+    @fragment
     def show() -> None:
         positions = given.positions
         if given.choices:

@@ -10,6 +10,7 @@ from pydantic import Field, field_validator
 
 from ...charts.chart import Chart
 from ...charts.palette import look
+from ...fragment import fragment
 from ...library import recorded
 from .. import measured
 from ..facts.failing import crowd, machines
@@ -49,7 +50,7 @@ class With(Strict):
 def draw(given: With, at: Place) -> None:
     """Draw two sliders and the lines."""
 
-    @st.fragment
+    @fragment
     def show() -> None:
         left, right = st.columns(2, gap="medium")
         with left:

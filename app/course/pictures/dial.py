@@ -17,6 +17,7 @@ from specdec_core.errors import SpecdecError
 from ...charts.chart import Chart
 from ...charts.draw import draw as draw_chart
 from ...charts.palette import LANES
+from ...fragment import fragment
 from ...library import recorded
 from ..facts import rules
 from ..facts.rules import EXACT
@@ -74,7 +75,7 @@ class With(Strict):
 def draw(given: With, at: Place) -> None:
     """Draw the controls, the two meters, the law of the first word, and where the rule stands among others."""
 
-    @st.fragment
+    @fragment
     def show() -> None:
         words = at.words
         rule, options, stop, cost = turned(given, at)

@@ -9,6 +9,7 @@ import streamlit as st
 
 from specdec_core.sweep_summary import mark
 
+from ...fragment import fragment
 from .. import measured
 from ..lesson import Strict
 from ..measured import Cell
@@ -26,7 +27,7 @@ class With(Strict):
 def draw(given: With, at: Place) -> None:
     """Draw the choice of a figure and the table."""
 
-    @st.fragment
+    @fragment
     def show() -> None:
         st.html(CSS)
         shown = (

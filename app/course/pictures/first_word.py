@@ -10,6 +10,7 @@ from pathlib import Path
 import streamlit as st
 from pydantic import Field, model_validator
 
+from ...fragment import fragment
 from ...library import recorded
 from ..facts.first_word import answer
 from ..facts.machines import modelled
@@ -69,7 +70,7 @@ def draw(given: With, at: Place) -> None:
     """Draw the lanes; above them the controls, where it is modelled."""
     st.html(Path(__file__).with_suffix(".css"))
 
-    @st.fragment
+    @fragment
     def show() -> None:
         names = (at.words("first-word.plain"), at.words("first-word.guesses"))
         if given.example:

@@ -16,6 +16,7 @@ from pydantic import Field, field_validator
 
 from specdec_core.trace import Round, Trace
 
+from ...fragment import fragment
 from ...library import recorded
 from ..facts.recorded import trace
 from ..lesson import Strict
@@ -55,7 +56,7 @@ def draw(given: With, at: Place) -> None:
     """The lists of one round, and the choice of the example and the round."""
     st.html(Path(__file__).with_suffix(".css"))
 
-    @st.fragment
+    @fragment
     def show() -> None:
         words = at.words
         picked = given.examples[0]

@@ -13,6 +13,7 @@ from specdec_core.sampling import at_temperature
 
 from ...charts.chart import Chart
 from ...charts.palette import fill
+from ...fragment import fragment
 from ..facts.failing import favourite_acceptance, rolled_acceptance
 from ..lesson import Strict
 from ..projector import draw as draw_chart
@@ -44,7 +45,7 @@ def draw(given: With, at: Place) -> None:
     """Draw the slider, the bars and the two curves."""
     target, draft = tuple(given.target), tuple(given.draft)
 
-    @st.fragment
+    @fragment
     def show() -> None:
         heat = st.select_slider(
             at.words("heat.temperature"), STEPS, given.temperature, key=at.key("temperature")

@@ -16,6 +16,7 @@ from specdec_core.settings import Settings
 from ... import numbers
 from ...charts.chart import Chart
 from ...charts.palette import SLOWER_FASTER
+from ...fragment import fragment
 from ...library import recorded
 from .. import measured
 from ..facts.designs import CHAINS, GAMMA
@@ -55,7 +56,7 @@ def draw(given: With, at: Place) -> None:
     """Draw three sliders, the surface and the cut."""
     home_cost, home_slope = machine()
 
-    @st.fragment
+    @fragment
     def show() -> None:
         first, second, third = st.columns(3, gap="medium", vertical_alignment="bottom")
         with first:

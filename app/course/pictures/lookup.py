@@ -20,6 +20,7 @@ from specdec_core.trace import Trace
 
 from ...charts.chart import Chart
 from ...charts.palette import PHASES
+from ...fragment import fragment
 from .. import replay
 from ..lesson import Strict
 from ..projector import draw as draw_chart
@@ -81,7 +82,7 @@ def draw(given: With, at: Place) -> None:
         st.session_state[read_key] = words(f"lookup.read-{name}")
         st.session_state[write_key] = words(f"lookup.write-{name}")
 
-    @st.fragment
+    @fragment
     def show() -> None:
         if given.own and read_key not in st.session_state:
             fill()

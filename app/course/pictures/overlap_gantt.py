@@ -16,6 +16,7 @@ from specdec_core import theory
 
 from ...charts.chart import Chart
 from ...charts.palette import PHASES, fill
+from ...fragment import fragment
 from ..lesson import Strict
 from ..projector import draw as draw_chart
 from ..words import Words
@@ -68,7 +69,7 @@ def draw(given: With, at: Place) -> None:
         st.markdown(expected(given, given.alpha, given.drafting, at.words, "overlap-gantt.steady"))
         return
 
-    @st.fragment
+    @fragment
     def show() -> None:
         mode = st.segmented_control(
             at.words("overlap-gantt.mode"),

@@ -21,6 +21,7 @@ from specdec_core import theory
 
 from ...charts.chart import Chart
 from ...charts.palette import SLOWER_FASTER, look
+from ...fragment import fragment
 from .. import measured
 from ..facts import proposers
 from ..lesson import Strict
@@ -84,7 +85,7 @@ class Dot:
 def draw(given: With, at: Place) -> None:
     """The plane, the choice of a drafter, of the text and of the draft length."""
 
-    @st.fragment
+    @fragment
     def show() -> None:
         words = at.words
         gamma = given.gamma

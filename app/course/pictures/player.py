@@ -8,6 +8,7 @@ import streamlit as st
 from pydantic import Field, field_validator
 
 from ... import presenter
+from ...fragment import fragment
 from ...library import recorded
 from ...player import CURSOR
 from ...stage import draw as draw_player
@@ -35,7 +36,7 @@ class With(Strict):
 def draw(given: With, at: Place) -> None:
     """Draw the player, and above it the choice of an example where there are several."""
 
-    @st.fragment
+    @fragment
     def show() -> None:
         picked = given.examples[0]
         if len(given.examples) > 1:

@@ -12,6 +12,7 @@ from pydantic import Field, field_validator
 
 from specdec_core.trace import Trace
 
+from ...fragment import fragment
 from ...library import recorded
 from ...numbers import measured_speedup
 from ..facts.recorded import trace
@@ -42,7 +43,7 @@ def draw(given: With, at: Place) -> None:
     """Draw the race; above it the choice, where there is one, and the start."""
     st.html(Path(__file__).with_suffix(".css"))
 
-    @st.fragment
+    @fragment
     def show() -> None:
         picked = next(iter(given.examples))
         if len(given.examples) > 1:

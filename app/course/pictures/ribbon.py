@@ -14,6 +14,7 @@ from string import ascii_uppercase
 import streamlit as st
 from pydantic import Field, field_validator
 
+from ...fragment import fragment
 from ...library import recorded
 from ...text import plain
 from .. import asking
@@ -51,7 +52,7 @@ def draw(given: With, at: Place) -> None:
     """Draw the text; above it the choice, where there is one."""
     st.html(Path(__file__).with_suffix(".css"))
 
-    @st.fragment
+    @fragment
     def show() -> None:
         picked = next(iter(given.examples))
         if len(given.examples) > 1:
@@ -83,7 +84,7 @@ def draw(given: With, at: Place) -> None:
         _own(given.own, at)
 
 
-@st.fragment
+@fragment
 def _own(first: str, at: Place) -> None:
     """A sentence of the learner's, which the two models read when they are asked to."""
     text = st.text_area(at.words("ribbon.own"), first, height=80, max_chars=300, key=at.key("own"))

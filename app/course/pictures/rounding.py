@@ -10,6 +10,7 @@ from pydantic import Field, field_validator
 
 from specdec_core.rounding import FORMATS
 
+from ...fragment import fragment
 from ..facts import same_law
 from ..lesson import Strict
 from ..words import Words
@@ -48,7 +49,7 @@ class With(Strict):
 def draw(given: With, at: Place) -> None:
     """Draw both orders side by side, and where on the slider they disagree."""
 
-    @st.fragment
+    @fragment
     def show() -> None:
         with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
             stored = (

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from specdec_core import Trace
 from specdec_core.exact import Distribution, total_variation
 
+from ...fragment import fragment
 from ..facts import same_law
 from ..facts.same_law import Language
 from ..lesson import Strict
@@ -46,7 +47,7 @@ class With(Strict):
 def draw(given: With, at: Place) -> None:
     """Draw the two runs and the counts, with other dice and more runs on demand."""
 
-    @st.fragment
+    @fragment
     def show() -> None:
         of = given.language()
         with st.container(horizontal=True, vertical_alignment="bottom"):

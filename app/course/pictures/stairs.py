@@ -13,6 +13,7 @@ from pathlib import Path
 import streamlit as st
 from pydantic import Field, model_validator
 
+from ...fragment import fragment
 from ..facts import greedy_round
 from ..facts.greedy_round import Round
 from ..lesson import Strict
@@ -98,7 +99,7 @@ def moment(of: Round, step: int) -> Moment:
 def draw(given: With, at: Place) -> None:
     """Draw the stairs, and below them the buttons that step through the round."""
 
-    @st.fragment
+    @fragment
     def show() -> None:
         with st.container(horizontal=True, vertical_alignment="bottom"):
             wrong = _chosen(given, at) if given.choose else given.wrong

@@ -7,6 +7,7 @@ from functools import partial
 import streamlit as st
 from pydantic import Field
 
+from ...fragment import fragment
 from .. import progress
 from ..lesson import Strict
 from . import Place
@@ -24,7 +25,7 @@ def draw(given: With, at: Place) -> None:
     """Draw the field, and the way to take it home."""
     key, lesson, kept = at.key("note"), at.lesson.id, progress.here()
 
-    @st.fragment
+    @fragment
     def show() -> None:
         st.text_area(
             at.words("teach-back.label"),

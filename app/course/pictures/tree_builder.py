@@ -15,6 +15,7 @@ from specdec_core.errors import SettingsError
 from specdec_core.medusa_tree import Choice
 from specdec_core.tree import TokenTree
 
+from ...fragment import fragment
 from ...library import recorded
 from ...text import plain
 from ..facts import trees
@@ -82,7 +83,7 @@ def draw(given: With, at: Place) -> None:
         _component(key=at.key("builder"), data={**still(given.still, words), "words": said(words)})
         return
 
-    @st.fragment
+    @fragment
     def show() -> None:
         names = {name(each): each for each in given.guessers}
         picked = next(iter(names))

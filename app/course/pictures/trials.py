@@ -8,6 +8,7 @@ from pathlib import Path
 import streamlit as st
 from pydantic import Field, model_validator
 
+from ...fragment import fragment
 from ..facts import coin
 from ..lesson import Strict
 from ..words import Words
@@ -36,7 +37,7 @@ class With(Strict):
 def draw(given: With, at: Place) -> None:
     """Draw the bars below the choice of the rule and the number of trials, and a button for other dice."""
 
-    @st.fragment
+    @fragment
     def show() -> None:
         rule = (
             st.segmented_control(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 from pydantic import Field, field_validator
 
+from ...fragment import fragment
 from ...text import plain
 from .. import measuring
 from ..facts.machines import profile
@@ -63,7 +64,7 @@ class Line:
 def draw(given: With, at: Place) -> None:
     """Draw the curves, the number of tokens that is marked, and the button that measures this machine."""
 
-    @st.fragment
+    @fragment
     def show() -> None:
         from ...charts.draw import draw as draw_chart  # plotly takes a while to import
 
@@ -90,7 +91,7 @@ def draw(given: With, at: Place) -> None:
 def _wait(found: measuring.Measuring, words: Words) -> None:
     """One sentence while this machine is measured, or where it could not be."""
 
-    @st.fragment(run_every=WAIT_S if found.active else None)
+    @fragment(run_every=WAIT_S if found.active else None)
     def wait() -> None:
         if found.state == "failed":
             st.warning(plain(found.error) or words("width-curve.failed"), icon=":material/error:")

@@ -13,6 +13,7 @@ from typing import Literal
 import streamlit as st
 from pydantic import Field
 
+from ...fragment import fragment
 from .. import rows
 from ..lesson import Strict
 from ..words import Words
@@ -34,7 +35,7 @@ def draw(given: With, at: Place) -> None:
     """The rows or the mask, with their controls."""
     st.html(Path(__file__).with_suffix(".css"))
 
-    @st.fragment
+    @fragment
     def show() -> None:
         (_jacobi if given.show == "jacobi" else _mask)(given, at)
 

@@ -13,6 +13,7 @@ from ... import presets
 from ...charts.chart import Chart
 from ...charts.palette import look
 from ...compare.lanes import Lane, encode
+from ...fragment import fragment
 from .. import measured
 from ..facts.designs import CHAINS, GAMMA, LOOKUP, LOOKUP_LENGTH, MOST, WIDE, Design, design, designs, within
 from ..lesson import Strict
@@ -48,7 +49,7 @@ def draw(given: With, at: Place) -> None:
         draw_chart(plane(given.text, None, given.limit, at.words), at.key("plane"))
         return
 
-    @st.fragment
+    @fragment
     def show() -> None:
         found = measured.figures()
         first, second, third = st.columns(3, gap="medium", vertical_alignment="bottom")
