@@ -4,6 +4,7 @@ Where Streamlit 1.67 starts a fragment before what the whole script drew has lef
 fragment, a timer, and a busy machine are enough), it takes the fragment's own block out of what still waits to be sent.
 The browser then drops the block as a left-over of the run before, everything behind it moves up by one, and the
 fragment's answer is drawn over the element that stood behind it. In a container of its own nothing stands behind it.
+It also begins with the address as it ought to be (address.py).
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar, overload
 
 import streamlit as st
+
+from . import address
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,7 +33,12 @@ def fragment(draw: Callable[..., Any] | None = None, *, run_every: float | None 
 
 
 def _alone(draw: Callable[P, R], run_every: float | None) -> Callable[P, R]:
-    inner = st.fragment(draw, run_every=run_every)  # noqa: TID251
+    @wraps(draw)
+    def current(*given: P.args, **named: P.kwargs) -> R:
+        address.catch_up()
+        return draw(*given, **named)
+
+    inner = st.fragment(current, run_every=run_every)  # noqa: TID251
 
     @wraps(draw)
     def within(*given: P.args, **named: P.kwargs) -> R:

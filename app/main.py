@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from app import opening, services
+from app import address, opening, services
 
 # In the dark theme the accent is light, so that it can be read as text; Streamlit would still write on it in white,
 # and the shortcut paler still.
@@ -26,6 +26,7 @@ page = st.navigation(
     position="top",
 )
 st.html(ON_ACCENT)
+address.catch_up(page.url_path)
 if services.core_is_here():  # every page offers what the core's tables hold
     page.run()
 else:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from . import links
+from . import address, links
 
 LARGE_REM = 27  # pixels: the player's smallest type is 0.75rem, and 20 pixels are read from the last row
 
@@ -94,9 +94,9 @@ def dress(page: str) -> None:
 
 def enter() -> None:
     """Show the player alone."""
-    st.query_params["present"] = "1"
+    address.put("present", "1")
 
 
 def leave() -> None:
     """Show the whole page again."""
-    st.query_params.pop("present", None)
+    address.put("present", None)

@@ -10,7 +10,7 @@ from streamlit.components.v2.bidi_component import BidiComponentResult
 
 from specdec_core.rules import RULES
 
-from . import links
+from . import address, links
 from .player import CURSOR, VIEWS, player
 
 RULE_WORDS = {name: {"title": rule.title, "lossless": rule.lossless} for name, rule in RULES.items()}
@@ -31,14 +31,12 @@ def draw(of: str, **shown: Any) -> BidiComponentResult:
 
     `of` names what is shown (an old cursor says nothing about a new run); the rest is handed on to `player`.
     """
-    seen = player(cursor=cursor_in(st.query_params), rules=RULE_WORDS, of=of, **shown)
+    seen = player(cursor=cursor_in(st.query_params), rules=RULE_WORDS, of=of, addressed=True, **shown)
     told = seen.cursor or {}
     for key in CURSOR if told.get("of") == of else ():
-        value = told.get(key)
-        if value is None:
-            st.query_params.pop(key, None)
-        elif st.query_params.get(key) != str(value):
-            st.query_params[key] = str(value)
+        value = None if told.get(key) is None else str(told[key])
+        if st.query_params.get(key) != value:
+            address.put(key, value)
     return seen
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import controls, corner, links, model_picker, more, presenter, prompt, services
+from app import address, controls, corner, links, model_picker, more, presenter, prompt, services
 from app.compare import editor, form, race, result
 from app.glossary import define
 from app.library import tools
@@ -86,9 +86,9 @@ if going and "run" not in st.query_params:  # the browser's way back leads to th
     st.session_state.pop("compared", None)
 # Not where the run starts: the script may be cut short there by another rerun, and the run would go on unseen.
 if desk.run is not None and st.session_state.get("compared") != desk.run.id:
-    st.query_params["run"] = desk.run.id
+    address.put("run", desk.run.id)
     race.forget_cursor()
-    st.query_params.pop("repeats", None)
+    address.put("repeats", None)
     st.session_state.complaints = []
     st.session_state.compared = desk.run.id
 

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import controls, corner, headline, model_picker, more, opening, presenter, prompt, results, services
+from app import (
+    address,
+    controls,
+    corner,
+    headline,
+    model_picker,
+    more,
+    opening,
+    presenter,
+    prompt,
+    results,
+    services,
+)
 from app.fragment import fragment
 from app.library import tools
 from app.models import Choice
@@ -85,9 +97,8 @@ if going and "run" not in st.query_params:  # the browser's way back leads to th
     st.session_state.pop("noted", None)
 # Not where the run starts: the script may be cut short there by another rerun, and the run would go on unseen.
 if desk.run is not None and st.session_state.get("noted") != desk.run.id:
-    st.query_params["run"] = desk.run.id
-    for stale in ("round", "node"):
-        st.query_params.pop(stale, None)
+    address.put("run", desk.run.id)
+    address.drop(("round", "node"))
     st.session_state.complaints = []
     st.session_state.noted = desk.run.id
 with notice:

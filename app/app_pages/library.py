@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import corner, presenter, services, widgets
+from app import address, corner, presenter, services, widgets
 from app.fragment import fragment
 from app.library import entries, listing, owner, recorded, rows, tools
 from app.player import CURSOR
@@ -56,7 +56,7 @@ if strange := sum(entries.open_one(key, me, library) is None for key in listed("
 def opened(key: str) -> None:
     """Show a run, from its beginning."""
     tools.close(CURSOR)
-    st.query_params["run"] = key
+    address.put("run", key)
 
 
 def picked() -> list[str]:
@@ -67,24 +67,23 @@ def picked() -> list[str]:
 
 def toggled(key: str) -> None:
     """Choose a run for comparison, or no longer."""
+    address.catch_up()
     before = picked()
     keys = [other for other in before if other != key] + ([] if key in before else [key])
-    if keys:
-        st.query_params["picked"] = ",".join(keys)
-    else:
-        st.query_params.pop("picked", None)
+    address.put("picked", ",".join(keys) or None)
 
 
 def compare() -> None:
     """Set the chosen runs side by side."""
+    address.catch_up()
     keys = picked()
     tools.close(CURSOR)
-    st.query_params["run"] = ",".join(keys)
+    address.put("run", ",".join(keys))
 
 
 def unpick() -> None:
     """Choose none."""
-    st.query_params.pop("picked", None)
+    address.put("picked", None)
 
 
 @fragment

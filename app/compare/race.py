@@ -8,7 +8,7 @@ import streamlit as st
 
 from specdec_core.trace import Trace
 
-from .. import presenter
+from .. import address, presenter
 from ..fragment import fragment
 from ..player import CURSOR
 from ..run import Run
@@ -23,8 +23,7 @@ MARKS = {"accepted": "✓", "rejected": "✗", "not guessed": "·"}
 
 def forget_cursor() -> None:
     """Take the player's cursor out of the address."""
-    for key in CURSOR:
-        st.query_params.pop(key, None)
+    address.drop(CURSOR)
 
 
 @fragment
@@ -108,8 +107,8 @@ def _spot(shown: Run, spot: Spot, letters: tuple[str, str], lead: int) -> None:
 def _open(run: str, lead: int, index: int, node: int | None) -> None:
     """Put the player at a lane's round; its name changes, so that where it stood before says nothing."""
     forget_cursor()
-    st.query_params["lead"] = str(lead)
-    st.query_params["round"] = str(index + 1)
+    address.put("lead", str(lead))
+    address.put("round", str(index + 1))
     if node is not None:
-        st.query_params["node"] = str(node)
+        address.put("node", str(node))
     st.session_state.jump = (run, st.session_state.get("jump", ("", 0))[1] + 1)

@@ -14,6 +14,7 @@ from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 from specdec_core.sweep import Measured
 
+from .. import address
 from ..fragment import fragment
 from ..run import Request, Run
 from ..runs import Busy
@@ -80,7 +81,7 @@ def controls(run: Run) -> None:
         st.error(plain(found.error), icon=":material/error:")
     if asked:
         try:
-            st.query_params[ADDRESS] = sweeps().start(_order(run)).id
+            address.put(ADDRESS, sweeps().start(_order(run)).id)
         except (SpecdecError, Busy) as error:
             st.error(plain(str(error)), icon=":material/error:")
         else:

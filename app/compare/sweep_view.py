@@ -16,7 +16,7 @@ from specdec_core.settings import Settings
 from specdec_core.sweep import Measured, summary
 from specdec_core.sweep_summary import failures, to_csv, to_json
 
-from .. import presets
+from .. import address, presets
 from ..fragment import fragment
 from ..library import owner
 from ..models import Choice
@@ -136,7 +136,7 @@ def _form(lanes: list[Settings], labels: list[str], choice: Choice, busy: bool) 
             st.error(plain(refusal), icon=":material/error:")
     if began:
         try:
-            st.query_params[ADDRESS] = sweeps().start(order, owner.of_session()).id
+            address.put(ADDRESS, sweeps().start(order, owner.of_session()).id)
         except (SpecdecError, Busy) as error:
             st.error(plain(str(error)), icon=":material/error:")
         else:

@@ -13,6 +13,7 @@ from typing import get_args
 
 import streamlit as st
 
+from .. import address
 from ..player import CURSOR
 from ..text import plain
 from . import inventory, overview, pictures, progress, reading
@@ -105,9 +106,8 @@ def _answered(found: Inventory, when: When, question: str, key: str) -> None:
 
 def _go(question: str) -> None:
     """Show a question again, or the result; the player of another picture stood elsewhere."""
-    for name in CURSOR:
-        st.query_params.pop(name, None)
-    st.query_params[AT] = question
+    address.drop(CURSOR)
+    address.put(AT, question)
 
 
 def _move(question: Question, by: int, words: Words) -> None:
@@ -133,7 +133,7 @@ def _move(question: Question, by: int, words: Words) -> None:
 def _forward(_target: str) -> None:
     """To the first question that is open."""
     _go("")
-    st.query_params.pop(AT, None)
+    address.put(AT, None)
 
 
 def _explained(question: Question, mine: progress.Answer, words: Words) -> None:

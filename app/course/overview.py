@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from .. import address
 from ..player import CURSOR
 from ..text import plain
 from . import progress, reading, teaching
@@ -44,10 +45,9 @@ def state(key: str) -> str:
 
 def open_lesson(key: str | None) -> None:
     """Show a lesson from its beginning; the list of all, without one."""
-    for name in (*CURSOR, *PARTS):
-        st.query_params.pop(name, None)
+    address.drop((*CURSOR, *PARTS))
     if key is not None:
-        st.query_params["lesson"] = key
+        address.put("lesson", key)
 
 
 def rail(lessons: list[Listed], words: Words) -> None:
@@ -110,13 +110,13 @@ def beside(words: Words) -> None:
 def open_part(key: str, value: str) -> None:
     """Show one of the parts beside the lessons."""
     open_lesson(None)
-    st.query_params[key] = value
+    address.put(key, value)
 
 
 def print_sheets() -> None:
     """Show the sheets of the lessons that are listed."""
     open_lesson(None)
-    st.query_params["sheet"] = "1"
+    address.put("sheet", "1")
 
 
 def take_home(lessons: list[Listed], words: Words) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from .. import address
 from ..text import plain
 from . import pictures, prediction, reading
 from .lesson import Lesson
@@ -36,7 +37,7 @@ def draw(lessons: list[Listed], language: str, words: Words) -> None:
 
 def leave() -> None:
     """Back to the course."""
-    st.query_params.pop("sheet", None)
+    address.put("sheet", None)
     open_lesson(None)
 
 

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
+from .. import address
 from ..player import CURSOR
 from ..text import plain
 from . import pictures, prediction, progress, reading, teaching
@@ -25,7 +26,9 @@ def draw(lesson: Lesson, words: Words) -> None:
     shown = teaching.steps()
     step = _allowed(st.query_params.get("at", STEPS[0]), mine, shown)
     mine.farthest = max(mine.farthest, STEPS.index(step))
-    _trail(step, mine, shown, words)  # at the same place in every step, or both would be seen while one gives way
+    _trail(
+        step, mine, shown, words
+    )  # at the same place in every step, or both would be seen while one gives way
     if step == STEPS[0]:
         st.markdown(f"#### {lesson.sections['hook'].prose}")
     else:
@@ -41,9 +44,8 @@ def _allowed(asked: str, mine: progress.Progress, shown: Sequence[str]) -> str:
 
 def go(step: str) -> None:
     """Open a step; the player of another one stood elsewhere."""
-    for key in CURSOR:
-        st.query_params.pop(key, None)
-    st.query_params["at"] = step
+    address.drop(CURSOR)
+    address.put("at", step)
 
 
 def _trail(step: str, mine: progress.Progress, shown: Sequence[str], words: Words) -> None:

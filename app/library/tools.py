@@ -9,7 +9,7 @@ import streamlit as st
 
 from specdec_core.errors import TraceError
 
-from .. import services
+from .. import address, services
 from ..player import CURSOR
 from ..text import count, plain
 from . import entries, importing, owner
@@ -90,8 +90,7 @@ def downloads(shown: Sequence[Entry], whose: str, library: Library) -> None:
 
 def close(cursor: Iterable[str]) -> None:
     """Leave what is open in the player."""
-    for key in ("run", *cursor):
-        st.query_params.pop(key, None)
+    address.drop(("run", *cursor))
 
 
 def let_go(otherwise: str) -> None:

@@ -90,6 +90,7 @@ def player(
     rules: Mapping[str, Mapping[str, Any]] | None = None,
     compared: bool = True,
     present: bool = False,
+    addressed: bool = False,
     language: str | None = None,
     key: str = "player",
 ) -> BidiComponentResult:
@@ -112,6 +113,7 @@ def player(
         rules: for each acceptance rule by name its `title` and whether it is `lossless`.
         compared: whether the lanes were raced in one run; where not, there is no speedup between them.
         present: for an audience: one lane and one view, in large.
+        addressed: whether the page keeps the cursor in its address; the player then puts it there first.
         language: of which the texts are, where the app has another catalogue of the player's than its own.
         key: the component's identity; with the same key, new data goes to the same player.
 
@@ -137,6 +139,7 @@ def player(
             "rules": {name: dict(rule) for name, rule in (rules or {}).items()},
             "compared": compared,
             "present": present,
+            "addressed": addressed,
             "folder": player_folder(language),
             "least": LEAST_TOKENS,
         },

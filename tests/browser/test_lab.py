@@ -180,6 +180,23 @@ def test_a_second_session_waits_in_line_and_sees_its_place(open_page: Open, serv
     expect(second.get_by_text("Target passes saved")).to_be_visible(timeout=30_000)
 
 
+def test_the_way_back_leads_to_the_page_before_not_through_the_viewers_moves(open_page: Open) -> None:
+    page = open_page("/")
+    page.get_by_role("link", name="Library").click()
+    page.get_by_text("Nothing here yet").wait_for()
+    page.get_by_role("link", name="Lab").click()
+    page.locator(".player").focus()
+    steps = page.evaluate("history.length")
+    for key, told in (("Home", "round=0"), ("ArrowDown", "round=1"), ("ArrowRight", "step=0")):
+        page.keyboard.press(key)
+        page.wait_for_url(re.compile(told), wait_until="commit")
+        page.wait_for_timeout(300)  # what the server writes comes later
+    page.locator("[data-test-script-state=notRunning]").wait_for(state="attached")
+    assert page.evaluate("history.length") == steps
+    page.go_back(wait_until="commit")
+    expect(page.get_by_text("Nothing here yet")).to_be_visible()
+
+
 def test_a_visitor_who_guesses_is_asked_and_closing_the_tab_ends_the_wait(
     open_page: Open, server: Server
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 from pydantic import Field, field_validator
 
-from ... import presenter
+from ... import address, presenter
 from ...fragment import fragment
 from ...library import recorded
 from ...player import CURSOR
@@ -68,7 +68,7 @@ def draw(given: With, at: Place) -> None:
 
     for key in ("round", "step", "view"):
         if (value := getattr(given, key)) is not None and key not in st.query_params:
-            st.query_params[key] = str(value)
+            address.put(key, str(value))
     show()
 
 
@@ -88,5 +88,4 @@ def lanes(example: recorded.Example) -> list[dict[str, Any]]:
 
 def forget() -> None:
     """The cursor of one example says nothing about another."""
-    for key in CURSOR:
-        st.query_params.pop(key, None)
+    address.drop(CURSOR)

@@ -5,6 +5,7 @@
  * and the page move the cursor.
  */
 
+import { keepInAddress } from "./address.js";
 import { createKeys } from "./keys.js";
 import { nodeOf } from "./lighting.js";
 import { laneOf, lossy } from "./model.js";
@@ -79,7 +80,10 @@ export function mount(root, first, api = {}) {
   root.replaceChildren(box);
   const tell = createTell(box, {
     value: () => (replaying && view && !playback.isPlaying() ? published(view, screen.panels.current()) : null),
-    say: (value) => api.setStateValue?.("cursor", data.of === undefined ? value : { ...value, of: data.of }),
+    say: (value) => {
+      if (data.addressed) keepInAddress(value);
+      api.setStateValue?.("cursor", data.of === undefined ? value : { ...value, of: data.of });
+    },
   });
 
   box.addEventListener("click", (event) => {

@@ -6,8 +6,9 @@ import { T } from "./text.js";
  * @typedef {{label: string, url?: string, trace?: object}} TraceRef
  * @typedef {{mode: "live"|"replay", events: string|null, traces: TraceRef[], provenance: string, provenance_note: string,
  *   cursor: Partial<import("./tell.js").Told>, autoplay: boolean, prompt?: string|null, least?: number, of?: string,
- *   rules?: Record<string, {title: string, lossless: boolean}>, present?: boolean, compared?: boolean}} Data `present`: for an
- *   audience; `compared` is false where the lanes come from separate runs, so that there is no speedup between them
+ *   rules?: Record<string, {title: string, lossless: boolean}>, present?: boolean, compared?: boolean,
+ *   addressed?: boolean}} Data `present`: for an audience; `addressed`: the cursor is kept in the page's
+ *   own address; `compared` is false where the lanes come from separate runs, so that there is no speedup between them
  */
 
 /** @param {string} path an address below the app's root, with or without a leading slash */
