@@ -19,7 +19,10 @@ AT = {"round": 3, "step": None, "node": -1, "lead": None, "view": "mask"}
         ("", "?round=3&node=-1&view=mask"),
         ("?prompt=a+b%26c&step=2&seed=1", "?prompt=a+b%26c&seed=1&round=3&node=-1&view=mask"),
         ("?view=tree&round=1&run=ab", "?view=mask&round=3&run=ab&node=-1"),
-        ("?lane=ngram%3Bgamma%3D4&lane=you&lead=1", "?lane=ngram%3Bgamma%3D4&lane=you&round=3&node=-1&view=mask"),
+        (
+            "?lane=ngram%3Bgamma%3D4&lane=you&lead=1",
+            "?lane=ngram%3Bgamma%3D4&lane=you&round=3&node=-1&view=mask",
+        ),
     ],
 )
 def test_the_query_names_the_cursor_and_keeps_the_rest(page: Page, before: str, after: str) -> None:
