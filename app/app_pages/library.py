@@ -65,11 +65,14 @@ def picked() -> list[str]:
     return [key for key in keys[: 2 * SHOWN] if entries.open_one(key, me, library)]
 
 
-def toggled(key: str) -> None:
-    """Choose a run for comparison, or no longer."""
+def ticked(key: str, box: str) -> None:
+    """Choose a run for comparison, or no longer, as its box says; a box may report the same again."""
     address.catch_up()
-    before = picked()
-    keys = [other for other in before if other != key] + ([] if key in before else [key])
+    keys = picked()
+    if not st.session_state[box]:
+        keys = [other for other in keys if other != key]
+    elif key not in keys:
+        keys.append(key)
     address.put("picked", ",".join(keys) or None)
 
 
@@ -175,7 +178,7 @@ def own_runs(words: str, proposer: str, order: str) -> None:
     pages = max(1, -(-len(found) // PER_PAGE))
     at = st.pagination(pages, key="sheet", bind="query-params") if pages > 1 else 1
     for entry in found[(at - 1) * PER_PAGE : at * PER_PAGE]:
-        rows.row(entry, chosen, opened, toggled)
+        rows.row(entry, chosen, opened, ticked)
 
 
 def examples(words: str, proposer: str) -> None:
@@ -203,7 +206,7 @@ def examples(words: str, proposer: str) -> None:
             st.caption(about)
             with st.grid("auto", min_column_width=300, gap="small"):
                 for entry in cards:
-                    rows.card(entry, chosen, opened, toggled)
+                    rows.card(entry, chosen, opened, ticked)
 
 
 if named:

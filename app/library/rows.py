@@ -24,10 +24,11 @@ STYLE = """<style>
 [class*="st-key-open-"] button p { text-align: left; font-size: 1rem; }
 </style>"""  # Streamlit has buttons in the middle only, and these are headings
 MOST_LANES = 3  # whose figures a card shows
-Act = Callable[[str], None]
+Open = Callable[[str], None]  # of a run, by its key
+Pick = Callable[[str, str], None]  # of a run, by its key and that of its box
 
 
-def row(entry: Entry, picked: Sequence[str], on_open: Act, on_pick: Act) -> None:
+def row(entry: Entry, picked: Sequence[str], on_open: Open, on_pick: Pick) -> None:
     """A kept run: its name opens it; who guessed, when, and how it went."""
     saved = entry.source
     assert isinstance(saved, Saved)
@@ -51,7 +52,7 @@ def row(entry: Entry, picked: Sequence[str], on_open: Act, on_pick: Act) -> None
             _pick(entry, picked, on_pick)
 
 
-def card(entry: Entry, picked: Sequence[str], on_open: Act, on_pick: Act) -> None:
+def card(entry: Entry, picked: Sequence[str], on_open: Open, on_pick: Pick) -> None:
     """A recorded example: its title opens it; what to look for, and its figures."""
     example = entry.source
     assert isinstance(example, Example)
@@ -63,7 +64,7 @@ def card(entry: Entry, picked: Sequence[str], on_open: Act, on_pick: Act) -> Non
         _pick(entry, picked, on_pick)
 
 
-def _title(entry: Entry, on_open: Act) -> None:
+def _title(entry: Entry, on_open: Open) -> None:
     st.button(
         f"**{plain(entry.title)}**",
         key=f"open-{entry.key}",
@@ -75,14 +76,9 @@ def _title(entry: Entry, on_open: Act) -> None:
     )
 
 
-def _pick(entry: Entry, picked: Sequence[str], on_pick: Act) -> None:
-    st.checkbox(
-        "Compare",
-        value=entry.key in picked,
-        key=f"pick-{entry.key}-{entry.key in picked}",
-        on_change=on_pick,
-        args=(entry.key,),
-    )
+def _pick(entry: Entry, picked: Sequence[str], on_pick: Pick) -> None:
+    box = f"pick-{entry.key}-{entry.key in picked}"
+    st.checkbox("Compare", value=entry.key in picked, key=box, on_change=on_pick, args=(entry.key, box))
 
 
 def _figures(entry: Entry) -> None:

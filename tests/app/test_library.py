@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+import streamlit as st
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse
@@ -374,6 +376,26 @@ def test_two_runs_of_one_prompt_are_compared_and_two_prompts_are_not(saving: Run
     tick(other)
     at.button(key="compare-now").click().run()
     assert "continue different prompts" in words(at) and not tables(at)
+
+
+def test_a_box_that_reports_the_same_again_changes_nothing(
+    saving: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it does where the page was cut short by the next press. Catches: a choice that is undone by itself."""
+    first, second = finish(saving), finish(saving)
+    assert first and second
+    at = page(picked=first.id)
+    draw = st.checkbox
+
+    def twice(*given: Any, on_change: Callable[..., None], args: tuple[str, ...], **named: Any) -> bool:
+        return draw(*given, on_change=lambda: [on_change(*args) for _ in range(2)], **named)
+
+    monkeypatch.setattr(st, "checkbox", twice)
+    at.run()
+    next(box for box in at.checkbox if box.key.startswith(f"pick-{second.id}")).check().run()
+    assert param(at, "picked") == f"{first.id},{second.id}"
+    next(box for box in at.checkbox if box.key.startswith(f"pick-{first.id}")).uncheck().run()
+    assert param(at, "picked") == second.id
 
 
 def test_a_link_hides_parts_of_the_library(saving: Runs) -> None:
