@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from urllib.parse import parse_qs, urlsplit
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from .conftest import Server, until
@@ -117,6 +119,28 @@ def test_the_way_back_during_a_run_leads_out_of_neither_the_run_nor_its_stop(
     expect(page.locator(".lane").nth(1).locator(".round").first).to_be_visible()
     stop.click()
     until(lambda: server.busy() == 0, 10)
+
+
+@pytest.mark.parametrize(
+    ("entry", "lanes"),
+    [
+        ("Duplicate", ["draft-model", "draft-model", "prompt-lookup"]),
+        ("Move right", ["prompt-lookup", "draft-model"]),
+        ("Remove", ["prompt-lookup"]),
+    ],
+)
+def test_every_entry_of_a_lanes_menu_is_chosen_by_keys(open_page: Open, entry: str, lanes: list[str]) -> None:
+    page = open_page("/compare?tokens=17&lane=draft-model&lane=prompt-lookup")
+    page.locator(".st-key-lane-B").get_by_role("button", name="More").focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("menuitem", name=entry).wait_for()
+    for _ in range(4):
+        page.keyboard.press("ArrowDown")
+        if page.evaluate("document.activeElement.innerText").strip() == entry:
+            break
+    page.keyboard.press("Enter")
+    page.wait_for_url(lambda url: parse_qs(urlsplit(url).query)["lane"] == lanes, wait_until="commit")
+    expect(page.get_by_role("menuitem")).to_have_count(0)
 
 
 def test_a_comparison_is_built_run_and_read_by_keys_alone(open_page: Open) -> None:

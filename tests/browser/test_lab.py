@@ -185,6 +185,7 @@ def test_the_way_back_leads_to_the_page_before_not_through_the_viewers_moves(ope
     page.get_by_role("link", name="Library").click()
     page.get_by_text("Nothing here yet").wait_for()
     page.get_by_role("link", name="Lab").click()
+    expect(page.locator(".lane")).to_have_count(2)
     page.locator(".player").focus()
     steps = page.evaluate("history.length")
     for key, told in (("Home", "round=0"), ("ArrowDown", "round=1"), ("ArrowRight", "step=0")):
