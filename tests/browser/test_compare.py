@@ -134,8 +134,9 @@ def test_every_entry_of_a_lanes_menu_is_chosen_by_keys(open_page: Open, entry: s
     page.locator(".st-key-lane-B").get_by_role("button", name="More").focus()
     page.keyboard.press("Enter")
     page.get_by_role("menuitem", name=entry).wait_for()
-    for _ in range(4):
+    for _ in range(8):  # round and round; the menu takes the focus a moment after it has opened
         page.keyboard.press("ArrowDown")
+        page.wait_for_timeout(100)
         if page.evaluate("document.activeElement.innerText").strip() == entry:
             break
     page.keyboard.press("Enter")
