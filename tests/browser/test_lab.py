@@ -182,9 +182,10 @@ def test_a_second_session_waits_in_line_and_sees_its_place(open_page: Open, serv
 
 def test_the_way_back_leads_to_the_page_before_not_through_the_viewers_moves(open_page: Open) -> None:
     page = open_page("/")
-    page.get_by_role("link", name="Library").click()
+    bar = page.get_by_test_id("stTopNav")
+    bar.get_by_role("link", name="Library").click()
     page.get_by_text("Nothing here yet").wait_for()
-    page.get_by_role("link", name="Lab").click()
+    bar.get_by_role("link", name="Lab").click()
     expect(page.locator(".lane")).to_have_count(2)
     page.locator(".player").focus()
     steps = page.evaluate("history.length")
