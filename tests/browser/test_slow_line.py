@@ -1,0 +1,76 @@
+"""A class on a poor line: presses that follow each other faster than the server's answers come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from .conftest import Server
+from .slow_line import Line, slow_line
+
+DELAY_S = 1.5  # in either direction, once the page stands there
+HEARD_MS = 2_700  # after a press: the server has done with it, and its answer is still on the way
+STILL = "[data-test-script-state=notRunning]"
+LONG = 60_000
+Open = Callable[[str], tuple[Page, Line]]
+
+
+@pytest.fixture
+def far(server: Server, open_page: Callable[..., Page]) -> Iterator[Open]:
+    """Open a page of the app by a line that becomes slow when it is told to."""
+    pages: list[Page] = []
+    with slow_line(urlsplit(server.url).port or 0) as line:
+
+        def open_one(address: str) -> tuple[Page, Line]:
+            page = open_page("/")
+            pages.append(page)
+            page.set_default_timeout(LONG)
+            page.goto(f"http://127.0.0.1:{line.port}{address}")
+            page.locator(STILL).wait_for(state="attached")
+            return page, line
+
+        yield open_one
+        for page in pages:
+            page.context.close()
+
+
+def test_two_runs_ticked_after_one_another_are_both_chosen(far: Open) -> None:
+    page, line = far("/library")
+    boxes = page.locator("[class*=st-key-pick-recorded-] label")
+    boxes.nth(1).wait_for()
+    line.delay_s = DELAY_S
+    boxes.nth(0).click()
+    page.wait_for_timeout(HEARD_MS)
+    boxes.nth(1).click()
+    expect(page.get_by_role("button", name="Compare 2 runs")).to_be_visible(timeout=LONG)
+
+
+def test_a_setting_changed_right_after_run_hides_nothing_of_the_run(far: Open) -> None:
+    page, line = far("/?tokens=24")
+    page.get_by_role("button", name="Run").wait_for()
+    line.delay_s = DELAY_S
+    page.get_by_role("button", name="Run").click()
+    page.wait_for_timeout(HEARD_MS)
+    page.locator("[data-testid=stSlider]").first.get_by_role("slider").press("ArrowRight")
+    expect(page.get_by_text("Target passes saved")).to_be_visible(timeout=LONG)
+    page.wait_for_timeout(4_000 * DELAY_S)  # what was still on its way
+    expect(page.get_by_text("Target passes saved")).to_be_visible()
+    assert "run=" in page.url
+
+
+def test_a_lesson_does_not_fall_back(far: Open) -> None:
+    """Catches: a second press on the lock, sent before the first was answered, that shows the question again."""
+    page, line = far("/course?lesson=race")
+    page.locator("[data-testid=stRadio] label").nth(1).click()
+    lock = page.locator(".st-key-course-lock button").first
+    expect(lock).to_be_enabled(timeout=LONG)
+    page.locator(STILL).wait_for(state="attached")
+    line.delay_s = DELAY_S
+    lock.click()
+    page.wait_for_timeout(HEARD_MS)
+    lock.click()
+    page.wait_for_timeout(4_000 * DELAY_S)  # both answers
+    expect(page.locator(".trail [aria-current=step]")).to_have_text("Watch", timeout=LONG)
