@@ -9,9 +9,10 @@ import streamlit as st
 from app import address, opening, services
 
 # In the dark theme the accent is light, so that it can be read as text; Streamlit would still write on it in white,
-# and the shortcut paler still.
-ON_ACCENT = """<style>
+# and the shortcut paler still. A fragment that draws nothing (fragment.py) leaves an empty box, which is to take no room.
+STYLE = """<style>
 .stApp button[kind^="primary"]:not(:disabled) :is(p, kbd, span) { color: light-dark(#fff, #14181f); opacity: 1; }
+[data-testid="stLayoutWrapper"]:has(> [data-testid="stVerticalBlock"]:empty) { display: none; }
 </style>"""
 
 st.set_page_config(page_title="Specdec Lab", page_icon=Path(__file__).with_name("icon.png"), layout="wide")
@@ -25,7 +26,7 @@ page = st.navigation(
     ],
     position="top",
 )
-st.html(ON_ACCENT)
+st.html(STYLE)
 address.catch_up(page.url_path)
 if services.core_is_here():  # every page offers what the core's tables hold
     page.run()

@@ -23,7 +23,7 @@ SIGNS = """
 [data-variant="pills"][data-selected="true"]::before,
 [data-variant="segmented_control"][data-selected="true"]::before { content: "✓" / ""; margin-right: 0.3em; }
 """
-# As `main.ON_ACCENT`, in the boxes that Streamlit opens outside of its own element, where no colour scheme is set.
+# As `main.STYLE`, in the boxes that Streamlit opens outside of its own element, where no colour scheme is set.
 IN_BOXES = """
 [data-testid="stPopoverBody"] button[kind^="primary"]:not(:disabled) :is(p, kbd, span) { color: #14181f; opacity: 1; }
 """
