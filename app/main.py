@@ -9,7 +9,7 @@ import streamlit as st
 from app import address, opening, services
 
 # In the dark theme the accent is light, so that it can be read as text; Streamlit would still write on it in white,
-# and the shortcut paler still. A fragment that draws nothing (fragment.py) leaves an empty box, which is to take no room.
+# and the shortcut paler still. A fragment that draws nothing (fragment.py) leaves a box, which is to take no room.
 STYLE = """<style>
 .stApp button[kind^="primary"]:not(:disabled) :is(p, kbd, span) { color: light-dark(#fff, #14181f); opacity: 1; }
 [data-testid="stLayoutWrapper"]:has(> [data-testid="stVerticalBlock"]:empty) { display: none; }

@@ -26,9 +26,8 @@ def draw(lesson: Lesson, words: Words) -> None:
     shown = teaching.steps()
     step = _allowed(st.query_params.get("at", STEPS[0]), mine, shown)
     mine.farthest = max(mine.farthest, STEPS.index(step))
-    _trail(
-        step, mine, shown, words
-    )  # at the same place in every step, or both would be seen while one gives way
+    # At the same place in every step, or two would be seen while one gives way.
+    _trail(step, mine, shown, words)
     if step == STEPS[0]:
         st.markdown(f"#### {lesson.sections['hook'].prose}")
     else:

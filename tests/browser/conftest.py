@@ -81,7 +81,7 @@ def _matters(said: ConsoleMessage) -> bool:
     """An error or a warning, except what Streamlit's front end says of every page opened by its own address.
 
     It first looks for the server one level too deep (/library/_stcore/health), and the browser notes that nothing is
-    there.
+    there: https://github.com/streamlit/streamlit/issues/7074.
     """
     searching = re.search(r"/[a-z]+/_stcore/(health|host-config)$", said.location.get("url", ""))
     return said.type in ("error", "warning") and not searching
