@@ -101,7 +101,7 @@ def finish(runs: Runs, prompt: str = "abc", lanes: tuple[Settings, ...] = LANES)
     """A run, and what the library has of it a moment after its end."""
     run = runs.start(Request(prompt, lanes, ("Plain decoding", "Draft model, γ = 4")[: len(lanes)], Choice()))
     assert run.wait(20)
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 20
     while (saved := services.library().get(ANNA, run.id)) is None and time.monotonic() < deadline:
         time.sleep(0.01)
     return saved
@@ -140,7 +140,7 @@ def test_a_library_that_fails_does_not_fail_the_run(fresh: Runs, caplog: pytest.
     runs = Runs(lambda choice, gone: shelf.get(choice, gone), race, owner=lambda: ANNA, save=broken)
     run = runs.start(Request("abc", LANES, ("a", "b"), Choice()))
     assert run.wait(20) and run.error is None and len(run.traces) == 2
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 20
     while "could not be saved" not in caplog.text and time.monotonic() < deadline:
         time.sleep(0.01)
     assert "disk full" in caplog.text
@@ -292,7 +292,7 @@ def test_examples_can_be_opened_while_models_load_or_after_they_failed(
     shelf.warm()
     if state == "failed":
         never.set()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 20
     while shelf.status(Choice()).state != state and time.monotonic() < deadline:
         time.sleep(0.01)
     assert shelf.status(Choice()).state == state

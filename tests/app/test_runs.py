@@ -19,7 +19,7 @@ from specdec_core.events import Ended, Event, Finished, Started, Step
 from specdec_core.settings import Settings
 from specdec_core.trace import Trace
 
-WAIT = 5.0
+WAIT = 20.0
 
 
 class Gate:

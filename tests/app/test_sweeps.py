@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -41,20 +40,22 @@ def until(fact: Callable[[], bool]) -> None:
 
 
 class Gate:
-    """Models on which a draft may only be made when the test says so."""
+    """Models on which no draft is made while `shut` says so; it may be changed at any time."""
 
-    def __init__(self) -> None:
-        self.go = threading.Semaphore(0)
+    def __init__(self, shut: Callable[[], bool] = lambda: True) -> None:
+        self.shut = shut
         self.models: Any = scripted_models()
         law = self.models.draft.law
-        self.open = False
 
         def gated(tokens: tuple[int, ...]) -> Any:
-            if not self.open:
-                self.go.acquire()
+            while self.shut():
+                time.sleep(0.001)
             return law(tokens)
 
         self.models.draft.law = gated
+
+    def open(self) -> None:
+        self.shut = lambda: False
 
 
 def make(models: Any = None, line: Line | None = None, **limits: int) -> Sweeps:
@@ -80,35 +81,32 @@ def test_a_sweep_measures_every_cell_and_knows_where_it_did() -> None:
 def test_the_device_is_free_between_two_cells() -> None:
     """Catches: a sweep that keeps every other visitor waiting until its last cell."""
     gate, line = Gate(), Line()
-    gate.open = True
-    job = make(gate.models, line).start(order(prompts=40))
-    until(lambda: len(job.rows) > 2)
-    before = len(job.rows)
-    with line.turn(lambda: False, lambda place: None):
-        held = len(job.rows)
+    job = make(gate.models, line).start(order())
+    gate.shut = lambda: len(job.rows) == 1  # in the middle of the second cell, until another stands in line
+    until(lambda: len(job.rows) == 1)
+    with line.turn(lambda: False, lambda place: gate.open()):
         until(lambda: job.state == "queued" and job.place == 1)
-        assert len(job.rows) == held, "nobody measures while another holds the device"
-    assert held - before < 100 and job.active
-    assert job.wait(WAIT) and len(job.rows) == 160
+        assert len(job.rows) == 2, "nobody measures while another holds the device"
+    assert job.wait(WAIT) and len(job.rows) == 8
 
 
 def test_cancelling_keeps_the_rows_and_going_on_ends_with_all_of_them() -> None:
     gate = Gate()
     jobs = make(gate.models)
     job = jobs.start(order())
-    gate.go.release(1_000)  # enough for some cells, not for all
-    until(lambda: len(job.rows) >= 1)
+    gate.shut = lambda: len(job.rows) == 5  # two turns are done, the third is half done
+    until(lambda: len(job.rows) == 5)
     job.cancel()
-    gate.open = True
-    gate.go.release(1_000)
+    gate.open()
     assert job.wait(WAIT)
     kept = list(job.rows)
-    assert job.state == "stopped" and 0 < len(kept) < 8 and job.error is None
+    assert (job.state, len(kept), job.error) == ("stopped", 5, None)
     jobs.resume(job)
     assert job.wait(WAIT)
-    whole = len(kept) // 2 * 2
     assert (job.state, len(job.rows)) == ("done", 8)
-    assert job.rows[:whole] == kept[:whole]
+    assert job.rows[:4] == kept[:4] and job.rows[4] is not kept[4], (
+        "a turn that was cut short is measured anew"
+    )
     assert len(set(map(key, job.rows))) == 8
     jobs.resume(job)
     assert not job.active, "what is done is not done again"
@@ -120,8 +118,7 @@ def test_a_sweep_nobody_looks_at_stops_and_can_go_on(monkeypatch: pytest.MonkeyP
     jobs = make(gate.models)
     job = jobs.start(order())
     monkeypatch.setattr(sweeps, "UNSEEN_S", 0.0)
-    gate.open = True
-    gate.go.release(1_000)
+    gate.open()
     assert job.wait(WAIT)
     assert job.state == "stopped"
     monkeypatch.setattr(sweeps, "UNSEEN_S", 60.0)
@@ -134,8 +131,7 @@ def test_a_new_sweep_ends_the_owner_s_earlier_one_and_nobody_else_s() -> None:
     jobs = make(gate.models)
     mine, other = jobs.start(order(), "me"), jobs.start(order(), "you")
     again = jobs.start(order(), "me")
-    gate.open = True
-    gate.go.release(1_000)
+    gate.open()
     assert all(job.wait(WAIT) for job in (mine, other, again))
     assert [job.state for job in (mine, other, again)] == ["stopped", "done", "done"]
     assert jobs.get(other.id) is other and jobs.get("nobody's") is None
@@ -152,8 +148,7 @@ def test_too_much_is_refused_with_a_sentence() -> None:
     with pytest.raises(Busy, match=r"as this server takes \(1\)"):
         jobs.start(order(), "you")
     job.cancel()
-    gate.open = True
-    gate.go.release(1_000)
+    gate.open()
     assert job.wait(WAIT)
     assert jobs.start(order(), "you").wait(WAIT)
 
