@@ -76,7 +76,7 @@ def difference_strip(traces: Sequence[Trace], labels: Sequence[str], provenance:
             xanchor="left",
             font={"size": 12},
         )
-    names = [broken(label, 15, 1) for label in labels]
+    names = [broken(label, 18, 1) for label in _short(labels)]
     figure.update_layout(
         height=96 + ROW * lines * block,
         margin={"l": 8, "r": 8, "t": 8, "b": 76},
@@ -95,6 +95,12 @@ def difference_strip(traces: Sequence[Trace], labels: Sequence[str], provenance:
         dragmode=False,
     )
     return Chart(figure, TITLE, provenance, _told(sources, ends, common, labels))
+
+
+def _short(labels: Sequence[str]) -> Sequence[str]:
+    """The labels without what follows their first comma, where that still tells them apart."""
+    heads = [label.split(",")[0] for label in labels]
+    return heads if len(set(heads)) == len(heads) else labels
 
 
 def _told(sources: list[list[str]], ends: list[int], common: list[int | None], labels: Sequence[str]) -> str:

@@ -139,12 +139,14 @@ def _charts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None
         charts.tokens_per_pass,
         charts.acceptance_by_depth,
         charts.speedup_surface,
-        charts.difference_strip,
     )
     with st.grid(2, min_column_width=420, gap="medium"):
         for chart in draws:
             with st.container():
                 draw(chart(traces, labels, MEASURED), chart.__name__)
+    draw(
+        charts.difference_strip(traces, labels, MEASURED), "difference_strip"
+    )  # as wide as the page: a row per lane
 
 
 def _prompts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:

@@ -268,6 +268,17 @@ def test_the_difference_strip_ends_where_texts_part(traces: list[Trace]) -> None
     assert numbers.parting(traces[0], other) == 7 and "from token 8 on its text is another" in chart.alt
 
 
+def test_the_difference_strip_s_rows_are_named_shortly_where_that_tells_them_apart(
+    traces: list[Trace],
+) -> None:
+    def rows(*labels: str) -> list[str]:
+        ticks = charts.difference_strip(traces[:2], labels, "measured").figure.layout.yaxis.ticktext
+        return list(ticks[:2])
+
+    assert rows("A · Plain decoding", "B · Draft model, γ = 4") == ["A · Plain decoding", "B · Draft model"]
+    assert rows("Draft, γ = 2", "Draft, γ = 4") == ["Draft, γ\u00a0=\u00a02", "Draft, γ\u00a0=\u00a04"]
+
+
 def test_the_matrix_holds_the_summary(table: pd.DataFrame) -> None:
     chart = charts.comparison_matrix(table, "speedup", "measured")
     (heat,) = chart.figure.data
