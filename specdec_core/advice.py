@@ -177,7 +177,8 @@ def _sentence(best: int, pairs: Sequence[Pair], unit: Unit, labels: Sequence[str
         ""
         if unit == "prompt"
         else (
-            " This is one prompt, repeated: the interval says how steady the clock is, and nothing about other prompts."
+            " This is one prompt, repeated with the same dice: the interval says how steady the clock is, and nothing "
+            "about other prompts or, above temperature 0, other draws."
         )
     )
     return "; ".join(said) + "." + where

@@ -36,6 +36,12 @@ def mark(speedup: float) -> str:
     return "▲" if speedup > 1.005 else "▼" if speedup < 0.995 else "="
 
 
+def beyond(speedup: float | None, tokens_per_pass: float | None) -> bool:
+    """Whether a speedup is clearly more than τ, which guessing cannot bring: a round takes at least a plain pass. Then
+    the clock was disturbed."""
+    return bool(speedup and tokens_per_pass) and (speedup or 0.0) > 1.1 * (tokens_per_pass or 0.0)
+
+
 def frame(rows: Iterable[Measured]) -> pd.DataFrame:
     """The rows as a data frame, one column per field of `Measured`."""
     import pandas as pd

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import plotly.graph_objects as go
 
-from specdec_core.sweep_summary import mark
+from specdec_core.sweep_summary import beyond, mark
 
 from ..text import count
 from .chart import Chart
@@ -112,8 +112,13 @@ def words(cell: dict[str, Any] | None, measure: Measure) -> str:
     if value is None:
         return "–"
     if measure == "speedup":
-        return f"{mark(value)} {value:.2f}×"
+        return f"{mark(value)} {value:.2f}×" + (" ?" if noisy(cell) else "")
     return f"{value:.2f}" if measure == "tokens_per_pass" else f"{value:.0%}"
+
+
+def noisy(cell: dict[str, Any]) -> bool:
+    """Whether its speedup is more than guessing can have brought."""
+    return beyond(_value(cell, "speedup"), _value(cell, "tokens_per_pass"))
 
 
 def _value(cell: dict[str, Any], name: str) -> float | None:
@@ -141,6 +146,8 @@ def _hover(cell: dict[str, Any] | None, measure: Measure) -> str:
         said.append(f"{count(cell['failed'], 'cell')} failed")
     if (speedup := _value(cell, "speedup")) is not None and measure == "speedup":
         said.append(f"{speedup:.2f}× (median over prompts)")
+        if noisy(cell):
+            said.append(f"? more than its {cell['tokens_per_pass']:.2f} tokens per pass: the clock's noise")
         said.append(
             f"middle half of the prompts {cell['speedup_q1']:.2f} to {cell['speedup_q3']:.2f}×, "
             f"all {cell['speedup_min']:.2f} to {cell['speedup_max']:.2f}×"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import geometric_mean
 
 import streamlit as st
 
@@ -19,7 +20,7 @@ from ..run import Run
 from ..text import plain
 from . import race, repeats, take_along
 from .lanes import LETTERS
-from .table import html, megabytes, table
+from .table import html, megabytes, speedups, table
 
 
 def show(shown: Run, active: bool) -> None:
@@ -62,9 +63,12 @@ def show(shown: Run, active: bool) -> None:
 def verdicts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
     """One sentence per lane: faster or slower than plain decoding, and why."""
     st.markdown("**Why faster, why slower?**")
+    measured = repeats.rows(shown)
     for number, trace in zip(numbers[1:], traces[1:], strict=True):
         found = why(traces[0], trace)
         words = found.sentence if found else _untold(trace)
+        if len(again := speedups(measured, number)) > 1:
+            words += f" Over {len(again)} repeats: {geometric_mean(again):.2f}×, {min(again):.2f} to {max(again):.2f}."
         if PROPOSERS[shown.request.lanes[number].proposer].unpaid:
             words += " Its drafting is not on the clock, so this is a bound, not a speedup."
         st.markdown(f"**{LETTERS[number]}** {plain(words)}")

@@ -238,6 +238,7 @@ def matrix(rows: Sequence[Measured], about: dict[str, object], provenance: str) 
     """The matrix of families and lanes, one measure at a time, and the same as a table."""
     from ..charts import comparison_matrix  # plotly takes a while to import and is needed here only
     from ..charts.draw import draw
+    from ..charts.matrix import noisy
 
     table = summary(rows)
     measure = st.segmented_control(
@@ -251,10 +252,17 @@ def matrix(rows: Sequence[Measured], about: dict[str, object], provenance: str) 
         help="The three never mix: tokens per pass leave out what guessing costs, α leaves out how long drafts are.",
     )
     told = [provenance, str(about.get("machine", "")), str(about.get("device", ""))]
-    draw(
-        comparison_matrix(table, measure, " · ".join(filter(None, told)) + " · medians over prompts"),
-        "sweep_matrix",
+    told.append(
+        "all prompts' judged guesses together"
+        if measure == "alpha"
+        else "medians over prompts and their repeats"
     )
+    draw(comparison_matrix(table, measure, " · ".join(filter(None, told))), "sweep_matrix")
+    if measure == "speedup" and any(noisy(line) for line in table.to_dict("records")):
+        st.caption(
+            ":material/warning: ? marks a speedup above the tokens per pass, which guessing cannot bring: the clock "
+            "was disturbed. Measure again while the machine is quiet, with more repeats."
+        )
     free = {row.label: None for row in rows if (lane := _settings(row, about)) and _kind(lane).unpaid}
     if free:
         st.caption(f":material/info: a bound, as drafting is not counted: {plain(', '.join(free))}")

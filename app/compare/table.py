@@ -10,16 +10,19 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
-from statistics import median
+from statistics import geometric_mean
 from typing import TYPE_CHECKING, Any
 
 from specdec_core.ledger import Line, total
 from specdec_core.proposers import PROPOSERS
+from specdec_core.rules import lossy
 from specdec_core.settings import Settings
 from specdec_core.sweep import Measured, wilson
+from specdec_core.sweep_summary import beyond
 from specdec_core.trace import Trace
 
-from ..numbers import LEAST_TOKENS, measured_speedup
+from ..numbers import LEAST_TOKENS, measured_speedup, parting
+from ..text import count
 from .chip import chip
 from .distance import distance
 
@@ -45,7 +48,7 @@ class Row:
 
     key: str
     title: str
-    source: str  # exact, measured, modelled, or a mixture in words
+    source: str  # measured, modelled, or a mixture in words
     words: str  # the definition
     cells: list[Cell] = field(default_factory=list)
 
@@ -66,22 +69,24 @@ def table(
     plain, numbers = traces[0], numbers or range(len(traces))
     rows = [
         Row("speedup", "Measured speedup", "measured", "Time per token of plain decoding over that of the lane, both "
-            "taken on this machine in the same run. Prefill and recording are not in it.",
+            "taken on this machine in the same run. Prefill and recording are not in it. After repeats it is the "
+            "geometric mean over them, each turn against plain decoding in the same turn, and the race's own speedup "
+            "stands beside it.",
             [_speedup(plain, trace, lane, number, repeats)
              for number, trace, lane in zip(numbers, traces, lanes, strict=True)]),
-        Row("tokens_per_second", "Tokens per second", "measured", "Committed tokens by decoding time, in the race.",
+        Row("tokens_per_second", "Tokens per second", "measured", "Committed tokens by decoding time, in the race; so "
+            "are all figures below.",
             [_figure(trace.stats.tokens_per_second, "{:.0f}") for trace in traces]),
         Row("acceptance_rate", "Acceptance rate α", "measured", "Accepted guesses by judged guesses, with the Wilson "
             "interval (95 %), which takes the guesses for independent. Trees have one rate per depth.",
             [_alpha(trace) for trace in traces]),
-        Row("tokens_per_pass", "Tokens per pass τ", "exact", "Committed tokens by target passes; corrected and bonus "
-            "tokens count.", [_figure(trace.stats.tokens_per_pass, "{:.2f}") for trace in traces]),
-        Row("target_passes", "Target passes", "exact", "After the prefill.",
-            [Cell(f"{trace.stats.target_passes:,}", trace.stats.target_passes,
-                  f"for {trace.stats.tokens:,} tokens") for trace in traces]),
-        Row("proposed", "Proposed", "exact", "Guesses in all rounds.",
-            [Cell(f"{trace.stats.proposed:,}", trace.stats.proposed) for trace in traces]),
-        Row("wasted", "Wasted", "exact", "Guesses that were not accepted: rejected, unreached behind a rejection, "
+        Row("tokens_per_pass", "Tokens per pass τ", "measured", "Committed tokens by target passes; corrected and "
+            "bonus tokens count.", [_figure(trace.stats.tokens_per_pass, "{:.2f}") for trace in traces]),
+        Row("target_passes", "Target passes", "measured", "After the prefill.",
+            [_passes(trace) for trace in traces]),
+        Row("proposed", "Proposed", "measured", "Guesses in all rounds. Those that were pruned, or drafted ahead in "
+            "vain, were never sent to the target.", [_proposed(trace) for trace in traces]),
+        Row("wasted", "Wasted", "measured", "Guesses that were not accepted: rejected, never reached by the judge, "
             "pruned, cut by the end, or drafted ahead in vain.", [_wasted(trace) for trace in traces]),
         Row("draft_s", "Drafting", "measured", "Seconds of the draft phases.",
             [_seconds(trace, "draft_s") for trace in traces]),
@@ -90,17 +95,17 @@ def table(
         Row("other_s", "The rest", "measured", "Seconds of judging and committing; of plain decoding "
             "also those before its passes, in which others draft.",
             [_seconds(trace, "other_s") for trace in traces]),
-        Row("memory", "Memory", "exact, but for the packed weights", "Weights, keys and values, logits; the ledger "
-            "below has every line.", [_memory(lines) for lines in ledgers or [None] * len(traces)]),
-        Row("text", "Text", "exact or measured", "Whether the rule keeps the target's law, and if not, how many tokens "
-            "were found that are not the target's.",
+        Row("memory", "Memory", "from the models' shapes", "Bytes of weights, keys and values, and logits; the "
+            "ledger below has every line.", [_memory(lines) for lines in ledgers or [None] * len(traces)]),
+        Row("text", "Text", "proved or measured", "Whether the rule keeps the target's law, and if not, how many "
+            "tokens were found that are not the target's.",
             [Cell("the target's own", "lossless"), *(_text(plain, trace) for trace in traces[1:])]),
     ]  # fmt: skip
     return rows
 
 
 def speedups(repeats: Sequence[Measured], lane: int) -> list[float]:
-    """A lane's speedup in each turn in which it and plain decoding wrote enough."""
+    """A lane's speedup in each turn in which it and plain decoding wrote enough, both in the same turn."""
     turns: dict[Any, dict[int, Measured]] = {}
     for row in repeats:
         if row.error is None and row.tokens >= LEAST_TOKENS and row.seconds > 0:
@@ -201,19 +206,27 @@ def _td(cell: Cell) -> str:
 def _speedup(plain: Trace, trace: Trace, lane: Settings, number: int, repeats: Sequence[Measured]) -> Cell:
     if number == 0:
         return Cell("1×", {"value": 1.0}, "the baseline")
-    bound = "a bound: drafting is not counted" if PROPOSERS[lane.proposer].unpaid else ""
-    found = speedups(repeats, number)
-    if found:
-        middle, low, high = median(found), min(found), max(found)
-        value = {"value": middle, "low": low, "high": high, "repeats": len(found)}
-        note = (
-            f"{low:.2f} to {high:.2f} in {len(found)} repeats" if len(found) > 1 else "one repeat, no spread"
-        )
-        return Cell(f"{middle:.2f}×", value, "; ".join(filter(None, (note, bound))))
-    once = measured_speedup(plain.stats, trace.stats)
-    if once is None:
+    once, found = measured_speedup(plain.stats, trace.stats), speedups(repeats, number)
+    shown = geometric_mean(found) if found else once
+    if shown is None:
         return Cell(NOTHING, None, f"fewer than {LEAST_TOKENS} tokens in a lane")
-    return Cell(f"{once:.2f}×", {"value": once, "repeats": 1}, bound or "one run, no spread")
+    value: dict[str, Any] = {"value": shown, "repeats": len(found) or 1, "race": once}
+    notes = ["one run, no spread"]
+    if found:
+        value |= {"low": min(found), "high": max(found)}
+        notes = (
+            [f"{min(found):.2f} to {max(found):.2f} in {len(found)} repeats"]
+            if len(found) > 1
+            else ["one repeat"]
+        )
+        notes += [f"{once:.2f} in the race"] if once is not None else []
+    if PROPOSERS[lane.proposer].unpaid:
+        notes.append("a bound: drafting is not counted")
+    elif beyond(shown, trace.stats.tokens_per_pass):
+        notes.append("more than τ: the clock's noise")
+    if (lane.temperature > 0 or lossy(trace)) and parting(plain, trace) is not None:
+        notes.append("texts differ")
+    return Cell(f"{shown:.2f}×", value, "; ".join(notes))
 
 
 def _figure(value: float | None, form: str) -> Cell:
@@ -231,6 +244,22 @@ def _alpha(trace: Trace) -> Cell:
         first = " · ".join(f"{rate:.2f}" for rate in stats.acceptance_by_depth[:4])
         return Cell(first, {"by_depth": stats.acceptance_by_depth}, "by depth, from the first")
     return Cell(NOTHING, None, "nothing was judged")
+
+
+def _passes(trace: Trace) -> Cell:
+    stopped = ", stopped" if trace.end == "cancelled" else ""
+    return Cell(
+        f"{trace.stats.target_passes:,}",
+        trace.stats.target_passes,
+        f"for {count(trace.stats.tokens, 'token')}{stopped}",
+    )
+
+
+def _proposed(trace: Trace) -> Cell:
+    stats = trace.stats
+    sent = stats.proposed - stats.pruned - stats.discarded
+    note = f"{sent:,} of them sent to the target" if sent != stats.proposed else ""
+    return Cell(f"{stats.proposed:,}", {"value": stats.proposed, "sent": sent}, note)
 
 
 def _wasted(trace: Trace) -> Cell:

@@ -9,6 +9,7 @@ import streamlit as st
 
 from specdec_core import portable
 from specdec_core.ledger import Line
+from specdec_core.sweep_summary import to_csv
 from specdec_core.trace import Trace
 
 from .. import services
@@ -35,6 +36,8 @@ def show(
             run,
             lambda: to_json(rows, labels, _about(run, traces), ledgers),
         )
+        if again := repeats.rows(run):
+            _download("Repeats (CSV)", "repeats.csv", "text/csv", run, lambda: to_csv(again))
     st.markdown("**The traces**")
     with st.container(horizontal=True):
         for number, label in zip(numbers, labels, strict=True):
@@ -69,7 +72,7 @@ def _download(title: str, kind: str, mime: str, run: Run, data: Any) -> None:
     st.download_button(
         title,
         data=data,
-        file_name=f"specdec-compare-{run.id}.{kind}",
+        file_name=f"specdec-compare-{run.id}{'-' if '.' in kind else '.'}{kind}",
         mime=mime,
         on_click="ignore",
         icon=":material/table_view:",

@@ -235,9 +235,14 @@ def test_the_page_sweeps_what_was_chosen_and_shows_the_matrix(page: AppTest, job
     cells = json.loads(chart.proto.spec)["data"][0]["text"]
     assert len(cells) == 2 and all(len(row) == 2 and "×" in cell for row in cells for cell in row)
     assert "lossy, so with texts of their own: C · Typical" in words(page).replace("\\", "")
-    for measure, sign in (("tokens_per_pass", "."), ("alpha", "%")):
+    assert "medians over prompts and their repeats" in words(page)
+    for measure, sign, how in (
+        ("tokens_per_pass", ".", "medians over"),
+        ("alpha", "%", "judged guesses together"),
+    ):
         page.segmented_control(key="sweep_measure").set_value(measure).run()
         assert not page.exception
+        assert how in words(page)
         (chart,) = page.get("plotly_chart")
         cells = json.loads(chart.proto.spec)["data"][0]["text"]
         assert all(sign in cell for row in cells for cell in row)
@@ -273,6 +278,22 @@ def test_a_link_brings_the_form_s_choices_back(jobs: Sweeps) -> None:
     at.run()
     assert not at.exception
     assert (at.number_input(key="sweep_most").value, at.number_input(key="sweep_repeats").value) == (2, 5)
+
+
+def test_a_speedup_above_tokens_per_pass_is_marked_as_noise(page: AppTest, jobs: Sweeps) -> None:
+    """Catches: 3.85× at 1.88 tokens per pass, shown as if guessing had brought it."""
+    page.number_input(key="sweep_most").set_value(1).run()
+    job = started(page, jobs)
+    assert job.wait(WAIT)
+    for row in job.rows:  # every lane as fast as its tokens per pass allow, and one of them faster
+        row.seconds = 1.0 if row.lane == 0 else 1.0 / (row.tokens_per_pass or 1.0)
+        if row.lane == 1 and row.family == "story":
+            row.seconds /= 1.5
+    page.run()
+    (chart,) = page.get("plotly_chart")
+    cells = json.loads(chart.proto.spec)["data"][0]["text"]
+    assert [[cell.endswith(" ?") for cell in row] for row in cells] == [[True, False], [False, False]]
+    assert "? marks a speedup above the tokens per pass" in words(page)
 
 
 def test_an_unknown_sweep_is_told(jobs: Sweeps) -> None:

@@ -101,7 +101,7 @@ def test_fewer_than_six_cases_never_tell(cases: int) -> None:
     assert found.best == 1 and not found.clear
     assert "too little to tell" in found.sentence
     assert "one prompt, repeated" in found.sentence
-    assert found.sentence.endswith("nothing about other prompts.")
+    assert found.sentence.endswith("nothing about other prompts or, above temperature 0, other draws.")
     assert advice.advise(rows({0: [10.0] * 6, 1: [100.0] * 6}, prompts=False), LABELS).clear  # type: ignore[union-attr]
 
 

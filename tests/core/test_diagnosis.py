@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 
 import specdec_core as sd
@@ -49,6 +51,17 @@ def timed(trace: sd.Trace, draft: float, verify: float, other: float) -> sd.Trac
     return trace
 
 
+def noisy(trace: sd.Trace, seconds: Any) -> None:
+    """Give the rounds these lengths, all of them spent in the target's pass."""
+    for row, length in zip(trace.rounds, seconds.tolist(), strict=True):
+        row.draft_s = row.judge_s = row.commit_s = 0.0
+        row.verify_s = length
+    whole = float(seconds.sum())
+    trace.stats = replace(
+        trace.stats, draft_s=0.0, verify_s=whole, other_s=0.0, tokens_per_second=trace.stats.tokens / whole
+    )
+
+
 def plain() -> sd.Trace:
     return timed(record(proposer="none"), 0.0, 9.0, 1.0)
 
@@ -90,7 +103,52 @@ def test_a_proposer_that_finds_nothing_guesses_too_little() -> None:
     assert found.cause == "few guesses"
     rooms = [min(4, 40 - done) for done in range(41)]  # what γ and the end of the text would have allowed
     assert found.unguessed == pytest.approx(sum(rooms) / 41)
-    assert "too little was guessed" in found.sentence
+    assert "too little was guessed, the missing guesses would have brought up to" in found.sentence
+
+
+def test_missing_guesses_are_worth_what_the_lane_s_others_were() -> None:
+    """By hand: of γ = 4, rounds that guessed one level lack three, worth α² + α³ + α⁴. Catches: a guess nobody made
+    that is counted as if it had been right."""
+    trace = timed(record(wrong, draft_length=4), 0.1, 9.0, 1.0)
+    for row in trace.rounds:
+        for name in ("parent", "depth", "token", "verdict", "coin", "threshold"):
+            del getattr(row.nodes, name)[1:]
+    trace.stats = replace(trace.stats, acceptance_rate=0.5)
+    found = why(plain(), trace)
+    rooms = [min(4, 40 - done) for done in range(41)]
+    worth = {0: 0.0, 1: 0.0, 2: 0.25, 3: 0.375, 4: 0.4375}
+    assert found is not None
+    assert found.unguessed == pytest.approx(sum(worth[room] for room in rooms) / 41)
+    assert "at α = 0.50" in found._cause(False) or found.cause != "few guesses"
+
+
+def test_what_the_rounds_noise_explains_is_called_neither_faster_nor_slower() -> None:
+    """Both lanes draw their rounds' times from one law, a thousand times over. Catches: a verdict on luck, and one that
+    is withheld where the difference is real."""
+    random = np.random.default_rng(0)
+    base, lane = plain(), record(wrong, draft_length=1)
+    said = {"Faster": 0, "Slower": 0, "About": 0}
+    for _ in range(1_000):
+        for trace in (base, lane):
+            noisy(trace, random.gamma(16.0, 10 * MS / 16.0, len(trace.rounds)))
+        found = why(base, lane)
+        assert found is not None
+        said[found.sentence.replace(",", " ").split()[0]] += 1
+    assert 10 <= said["Faster"] <= 45 and 10 <= said["Slower"] <= 45  # 2.5 % each are expected
+    noisy(lane, random.gamma(16.0, 13 * MS / 16.0, len(lane.rounds)))
+    real = why(base, lane)
+    assert real is not None and real.sentence.startswith("Slower, ")
+    for trace, long in ((base, 14.0), (lane, 13.5)):
+        noisy(trace, np.resize([6.0 * MS, long * MS], len(trace.rounds)))
+    unclear = why(base, lane)
+    assert unclear is not None and unclear.low < 1.0 < unclear.high
+    assert f"({unclear.low:.2f} to {unclear.high:.2f} by the scatter of the rounds)" in unclear.sentence
+
+
+def test_a_round_that_took_less_than_a_plain_one_is_told_to_be_noise() -> None:
+    found = why(plain(), timed(record(), 0.1, 5.0, 1.0))
+    assert found is not None and found.cost < 1.0
+    assert "less than one is the clock's noise" in found.sentence
 
 
 def test_the_account_adds_up_to_the_measured_speedup() -> None:
@@ -157,6 +215,7 @@ def test_trees_are_told_by_counts_as_they_have_no_single_rate() -> None:
     assert found.rejected == pytest.approx((sum(deepest) - sum(accepted)) / len(trace.rounds))
     assert math.isclose(found.tokens, trace.stats.tokens_per_pass or 0.0)
     assert found.alpha is None
+    assert found.accepted_share == pytest.approx(sum(accepted) / sum(map(len, sent)))
 
 
 def test_a_lane_that_loses_nothing_is_not_blamed() -> None:

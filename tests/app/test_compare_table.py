@@ -1,0 +1,90 @@
+"""What the comparison's table says of speed: repeats, noise, and guesses that nobody sent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from statistics import geometric_mean
+
+import pytest
+
+from app.compare.table import speedups, table
+from app.numbers import measured_speedup
+from specdec_core.advice import advise
+from specdec_core.settings import Settings
+from specdec_core.sweep import Measured
+from specdec_core.trace import Trace
+
+from .test_compare import LANES, raced
+
+
+@pytest.fixture(scope="module")
+def traces() -> list[Trace]:
+    return raced(LANES)
+
+
+def test_repeats_give_the_speedup_its_spread(traces: list[Trace]) -> None:
+    def cell(lane: int, repeat: int, seconds: float, tokens: int = 40) -> Measured:
+        return Measured("own", "prompt", lane, "x", repeat, tokens=tokens, seconds=seconds)
+
+    cells = [
+        cell(0, 0, 4.0),
+        cell(1, 0, 2.0),
+        cell(0, 1, 4.0),
+        cell(1, 1, 1.0),
+        cell(0, 2, 6.0),
+        cell(1, 2, 2.0),
+    ]
+    cells += [cell(1, 3, 0.1), cell(0, 4, 4.0), cell(1, 4, 0.1, tokens=8)]  # half a turn, and too few tokens
+    assert speedups(cells, 1) == [2.0, 4.0, 3.0]
+    row = table(traces, LANES, cells)[0]
+    race = measured_speedup(traces[0].stats, traces[1].stats)
+    mean = 24 ** (1 / 3)
+    assert row.cells[1].value == {"value": pytest.approx(mean), "low": 2.0, "high": 4.0, "repeats": 3, "race": race}
+    assert row.cells[1].text == "2.88×" and row.cells[1].note.startswith(
+        f"2.00 to 4.00 in 3 repeats; {race:.2f} in the race"
+    )
+    assert "one run" in row.cells[2].note
+    kept = [0, 2]  # lane 1 left no trace: its repeats are not lane 2's
+    row = table([traces[at] for at in kept], [LANES[at] for at in kept], cells, (), kept)[0]
+    assert "one run" in row.cells[1].note
+
+
+def test_table_and_advice_name_the_same_figures() -> None:
+    """Two estimators of one thing can put the lanes in another order: in turns of 1, 9 and 10 the median is 9, the
+    geometric mean 4.5, less than that of a steady 5. Catches: a table that contradicts the recommendation below it."""
+    speeds = {0: [1.0] * 3, 1: [1.0, 9.0, 10.0], 2: [5.0, 5.0, 5.0]}
+    cells = [
+        Measured("own", "prompt", lane, "x", turn, tokens=40, seconds=40 / speed)
+        for lane, turns in speeds.items()
+        for turn, speed in enumerate(turns)
+    ]
+    found = advise(cells, ["A", "B", "C"])
+    assert found is not None and found.best == 2
+    shown = {lane: geometric_mean(speedups(cells, lane)) for lane in (1, 2)}
+    assert shown[2] / shown[1] == pytest.approx(found.pairs[1].ratio)
+    assert shown[2] == pytest.approx(found.pairs[0].ratio)
+
+
+def test_a_speedup_above_tokens_per_pass_and_one_of_two_texts_are_marked(traces: list[Trace]) -> None:
+    """A round takes at least a plain pass, so τ is the most that guessing can bring."""
+    stats = traces[1].stats
+    quick = replace(traces[1], stats=replace(stats, tokens_per_second=1.2 * (stats.tokens_per_pass or 0.0)))
+    slow = replace(traces[0], stats=replace(traces[0].stats, tokens_per_second=1.0))
+    assert "more than τ: the clock's noise" in table([slow, quick], LANES[:2])[0].cells[1].note
+    assert "noise" not in table(traces, LANES)[0].cells[1].note
+    lanes = [lane.but(temperature=1.0) for lane in LANES[:2]]
+    ids = [*quick.output.ids[:3], (quick.output.ids[3] + 1) % 8, *quick.output.ids[4:]]
+    other = replace(traces[1], output=replace(quick.output, ids=ids))
+    assert table([traces[0], other], lanes)[0].cells[1].note.endswith("texts differ")
+    assert "differ" not in table(traces[:2], lanes)[0].cells[1].note
+
+
+def test_guesses_that_were_never_sent_are_told_apart() -> None:
+    lanes = [LANES[0], Settings(proposer="branching", max_new_tokens=40, options={"width": 3, "depth": 3, "nodes": 4})]
+    found = raced(lanes)
+    (cell,) = [row.cells[1] for row in table(found, lanes) if row.key == "proposed"]
+    verdicts = [verdict for row in found[1].rounds for verdict in row.nodes.verdict]
+    sent = sum(verdict not in ("pruned", "discarded") for verdict in verdicts)
+    assert sent < len(verdicts)
+    assert cell.value == {"value": len(verdicts), "sent": sent}
+    assert cell.note == f"{sent:,} of them sent to the target"
