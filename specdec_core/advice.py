@@ -164,7 +164,15 @@ def _sentence(best: int, pairs: Sequence[Pair], unit: Unit, labels: Sequence[str
             )
         )
     if unclear:
-        names = "; ".join(f"{labels[pair.second]} ({_ratio(pair)})" for pair in unclear)
+        names = "; ".join(
+            f"{labels[pair.second]} ({_ratio(pair)}"
+            + (
+                f"; ahead in {pair.wins} of {pair.cases}, {pair.chance:.0%} likely by luck)"
+                if pair.cases > 1
+                else ")"
+            )
+            for pair in unclear
+        )
         few = pairs[0].cases < LEAST_CASES
         reason = f", as {LEAST_CASES} {unit}s are the least that can tell" if few else ""
         said.append(

@@ -65,7 +65,7 @@ def comparison_matrix(table: pd.DataFrame, measure: Measure, provenance: str) ->
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
         xaxis={
             "tickvals": list(range(len(lanes))),
-            "ticktext": [_head(labels[lane]) for lane in lanes],
+            "ticktext": [_head(labels[lane], max(9, 36 // len(lanes))) for lane in lanes],
             "side": "top",
             "tickangle": 0,
             "showgrid": False,
@@ -92,13 +92,13 @@ def comparison_matrix(table: pd.DataFrame, measure: Measure, provenance: str) ->
     return Chart(figure, TITLES[measure], provenance, f"{TITLES[measure]}. {told}")
 
 
-def _head(label: str) -> str:
+def _head(label: str, width: int) -> str:
     """A lane's name over its column, its letter on a line of its own."""
     letter, dot, rest = label.partition(" · ")
     return (
-        f"<b>{escape(letter)}</b><br>{broken(rest, 9, 4)}"
+        f"<b>{escape(letter)}</b><br>{broken(rest, width, 4)}"
         if dot and len(letter) == 1
-        else broken(label, 9, 4)
+        else broken(label, width, 4)
     )
 
 

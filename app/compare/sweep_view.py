@@ -16,13 +16,14 @@ from specdec_core.settings import Settings
 from specdec_core.sweep import Measured, summary
 from specdec_core.sweep_summary import failures, to_csv, to_json
 
-from .. import address, presets
+from .. import address, presets, tables
 from ..fragment import fragment
 from ..library import owner
 from ..models import Choice
 from ..runs import Busy
 from ..sweeps import MAX_CELLS, OVER, Job, Order, sweeps
 from ..text import count, plain
+from .table import NOTHING
 
 ADDRESS = "sweep"
 IN_ADDRESS = {"bind": "query-params", "persist_state": "session"}
@@ -40,8 +41,7 @@ def show(lanes: Sequence[Settings], labels: Sequence[str], choice: Choice) -> No
     """
     job = sweeps().get(st.query_params.get(ADDRESS))
     st.markdown(
-        "**The same lanes on many prompts.** One prompt shows how guessing works, many show where it pays: code is "
-        "easy to guess, verse is hard."
+        "**The same lanes on many prompts.** One prompt shows how guessing works, many show where it pays."
     )
     if job is None and ADDRESS in st.query_params:
         st.info(
@@ -241,6 +241,8 @@ def matrix(rows: Sequence[Measured], about: dict[str, object], provenance: str) 
     from ..charts.matrix import noisy
 
     table = summary(rows)
+    titles = {family.name: family.title for family in presets.families()}
+    table["family"] = [titles.get(name, name) for name in table["family"]]
     measure = st.segmented_control(
         "Shown in each cell",
         list(MEASURES),
@@ -276,7 +278,32 @@ def matrix(rows: Sequence[Measured], about: dict[str, object], provenance: str) 
     if len(failed) > FAILURES:
         st.caption(f"… and {len(failed) - FAILURES} more; the JSON has them all.")
     with st.expander("As a table, with intervals", icon=":material/table:", key="sweep_table"):
-        st.dataframe(table.drop(columns=["lane"]), hide_index=True, width="stretch")
+        tables.draw([_line(line) for line in table.to_dict("records")], "The sweep's figures")
+        st.caption(
+            "Speedups and τ are medians over prompts and their repeats, α is of all prompts' judged guesses together. "
+            "In brackets: the middle half of the prompts, and the 95 % Wilson interval. The matrix as CSV has more."
+        )
+
+
+def _line(line: dict[Any, Any]) -> dict[str, str]:
+    """A line of the summary in words."""
+
+    def told(form: str, *names: str) -> str:
+        values = [line[name] for name in names]
+        return NOTHING if any(value is None or value != value for value in values) else form.format(*values)
+
+    return {
+        "Kind of text": str(line["family"]),
+        "Lane": str(line["label"]),
+        "Prompts": f"{line['prompts']}"
+        + (f", {count(line['failed'], 'cell')} failed" if line["failed"] else ""),
+        "Speedup": told("{:.2f}× ({:.2f} to {:.2f})", "speedup", "speedup_q1", "speedup_q3"),
+        "Slower on": told("{:.0%} of prompts", "slower"),
+        "Repeats apart": told("{:.0%}", "repeats_apart"),
+        "Tokens per pass τ": told("{:.2f}", "tokens_per_pass"),
+        "Acceptance rate α": told("{:.0%} ({:.0%} to {:.0%})", "alpha", "alpha_low", "alpha_high"),
+        "Text of plain decoding": told("{:.0%} of prompts", "same_text"),
+    }
 
 
 def _is_lossy(row: Measured, about: dict[str, object]) -> bool:

@@ -20,6 +20,7 @@ from specdec_core.settings import Settings
 from specdec_core.sweep import Measured
 
 from .conftest import scripted_models
+from .tables import tables
 
 WAIT = 20.0
 PLAIN = Settings(proposer="none", max_new_tokens=20)
@@ -236,6 +237,13 @@ def test_the_page_sweeps_what_was_chosen_and_shows_the_matrix(page: AppTest, job
     assert len(cells) == 2 and all(len(row) == 2 and "×" in cell for row in cells for cell in row)
     assert "lossy, so with texts of their own: C · Typical" in words(page).replace("\\", "")
     assert "medians over prompts and their repeats" in words(page)
+    assert json.loads(chart.proto.spec)["layout"]["yaxis"]["ticktext"] == ["Stories", "Code"]
+    (lines,) = tables(page)
+    told = lines[1]
+    speed = job.rows[1].tokens / job.rows[1].seconds * job.rows[0].seconds / job.rows[0].tokens
+    assert (told["Kind of text"], told["Lane"], told["Prompts"]) == ("Stories", "B · Draft *model*", "1")
+    assert 0.1 < float(told["Speedup"].partition("×")[0]) / speed < 10 and "None" not in str(lines)
+    assert told["Acceptance rate α"].startswith(f"{job.rows[1].acceptance_rate:.0%} (")
     for measure, sign, how in (
         ("tokens_per_pass", ".", "medians over"),
         ("alpha", "%", "judged guesses together"),

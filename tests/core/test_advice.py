@@ -93,6 +93,13 @@ def test_the_third_lane_that_is_too_close_is_said_to_be_so() -> None:
     assert "too little to tell" in found.sentence and "is faster than Plain in 8 of 8" in found.sentence
 
 
+def test_a_count_that_luck_explains_is_said_to_be_one() -> None:
+    """Ahead in six of seven: 2 · (1 + 7) / 2⁷. Catches: "too little to tell" beside an interval that leaves out 1."""
+    found = advice.advise(rows({0: [100.0] * 7, 1: [150.0] * 6 + [99.0]}, prompts=False), LABELS)
+    assert found is not None and found.pairs[0].chance == pytest.approx(0.125)
+    assert "; ahead in 6 of 7, 12% likely by luck)" in found.sentence
+
+
 @pytest.mark.parametrize("cases", [1, 3, 5])
 def test_fewer_than_six_cases_never_tell(cases: int) -> None:
     """Even five wins out of five, each by a factor of ten."""
