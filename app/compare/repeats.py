@@ -116,7 +116,7 @@ def advice(run: Run) -> None:
     st.markdown(f":material/{'thumb_up' if found.clear else 'balance'}: {plain(found.sentence)}")
     out = ", ".join(run.request.labels[number].partition(" · ")[0] for number in no_choice(run.request))
     st.caption(
-        "measured · paired by turn, bootstrap over turns and sign test; each pair judged by itself"
+        "measured · geometric means, paired by turn; bootstrap over turns and sign test; each pair judged by itself"
         + (f" · not among the choices: {out} (lossy, or its drafting is not counted)" if out else "")
     )
 

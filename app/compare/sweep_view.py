@@ -297,7 +297,9 @@ def _line(line: dict[Any, Any]) -> dict[str, str]:
         "Lane": str(line["label"]),
         "Prompts": f"{line['prompts']}"
         + (f", {count(line['failed'], 'cell')} failed" if line["failed"] else ""),
-        "Speedup": told("{:.2f}× ({:.2f} to {:.2f})", "speedup", "speedup_q1", "speedup_q3"),
+        "Speedup": told("{:.2f}× ({:.2f} to {:.2f})", "speedup", "speedup_q1", "speedup_q3")
+        if line["compared"] > 1
+        else told("{:.2f}×", "speedup"),
         "Slower on": told("{:.0%} of prompts", "slower"),
         "Repeats apart": told("{:.0%}", "repeats_apart"),
         "Tokens per pass τ": told("{:.2f}", "tokens_per_pass"),

@@ -161,6 +161,7 @@ def html(rows: Sequence[Row], titles: Sequence[str], numbers: Sequence[int], the
         f'<th scope="col">{chip(number)}<span>{escape(title)}</span></th>'
         for number, title in zip(numbers, titles, strict=True)
     )
+    wide = f'<col style="width:{84 / len(titles):.1f}%">' * len(titles)
     body = "".join(
         f'<tr><th scope="row">{escape(row.title)}<small>{escape(row.source)}</small></th>'
         + "".join(_td(cell) for cell in row.cells)
@@ -170,7 +171,7 @@ def html(rows: Sequence[Row], titles: Sequence[str], numbers: Sequence[int], the
     return (
         f"<style>{STYLE}.sd-table{{--sd-page:{PAGE[theme]}}}</style>"
         '<div class="sd-scroll" tabindex="0" role="region" aria-label="Figures of all lanes">'
-        f'<table class="sd-table"><thead><tr><th scope="col">Figure</th>{head}</tr></thead>'
+        f'<table class="sd-table"><colgroup><col>{wide}</colgroup><thead><tr><th scope="col">Figure</th>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
 
