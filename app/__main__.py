@@ -14,7 +14,7 @@ from starlette.middleware import Middleware
 
 from app import services
 from app.course import ahead
-from app.headers import KnownHosts, SecurityHeaders
+from app.headers import KnownHosts, OwnPages, SecurityHeaders
 from app.library.owner import OwnerCookie
 from app.routes import routes
 
@@ -34,6 +34,7 @@ app = st.App(
     middleware=[
         Middleware(SecurityHeaders),
         Middleware(KnownHosts, hosts=lambda: services.operator().hosts),
+        Middleware(OwnPages),
         Middleware(OwnerCookie),
     ],
     lifespan=lifespan,

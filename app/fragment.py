@@ -16,15 +16,17 @@ from typing import Any, ParamSpec, TypeVar, overload
 import streamlit as st
 
 from . import address
+from .library.store import Unavailable
+from .text import plain
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 @overload
-def fragment(draw: Callable[P, R]) -> Callable[P, R]: ...
+def fragment(draw: Callable[P, R]) -> Callable[P, R | None]: ...
 @overload
-def fragment(*, run_every: float | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def fragment(*, run_every: float | None = None) -> Callable[[Callable[P, R]], Callable[P, R | None]]: ...
 def fragment(draw: Callable[..., Any] | None = None, *, run_every: float | None = None) -> Any:
     """`st.fragment` as it is documented; `run_every` in seconds. What it draws touches nothing beside it."""
     if draw is None:
@@ -32,16 +34,20 @@ def fragment(draw: Callable[..., Any] | None = None, *, run_every: float | None 
     return _alone(draw, None)
 
 
-def _alone(draw: Callable[P, R], run_every: float | None) -> Callable[P, R]:
+def _alone(draw: Callable[P, R], run_every: float | None) -> Callable[P, R | None]:
     @wraps(draw)
-    def current(*given: P.args, **named: P.kwargs) -> R:
+    def current(*given: P.args, **named: P.kwargs) -> R | None:
         address.catch_up()
-        return draw(*given, **named)
+        try:
+            return draw(*given, **named)
+        except Unavailable as error:  # a fragment that runs alone is not in main.py's hands
+            st.error(plain(str(error)), icon=":material/error:")
+            return None
 
     inner = st.fragment(current, run_every=run_every)  # noqa: TID251
 
     @wraps(draw)
-    def within(*given: P.args, **named: P.kwargs) -> R:
+    def within(*given: P.args, **named: P.kwargs) -> R | None:
         with st.container():
             return inner(*given, **named)
 

@@ -7,6 +7,7 @@ from base64 import b64encode
 from collections.abc import Callable, Collection
 from hashlib import sha256
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import streamlit
 from starlette.datastructures import Headers, MutableHeaders
@@ -41,6 +42,18 @@ def content_security_policy() -> str:
     return "; ".join(" ".join([name, *sources]) for name, sources in rules.items())
 
 
+def foreign(headers: Headers) -> bool:
+    """Whether a browser sends this for a page of another site, another port of this machine included.
+
+    Programs that are no browsers say nothing of where they come from.
+    """
+    site = headers.get("sec-fetch-site")
+    if site in ("same-origin", "cross-site"):  # known to the browser even where a proxy renames the host
+        return site == "cross-site"
+    origin = headers.get("origin")
+    return origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
+
+
 class KnownHosts:
     """ASGI middleware: answers only to the host names that the operator allows, against DNS rebinding.
 
@@ -54,14 +67,40 @@ class KnownHosts:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or refuse it with a sentence."""
         hosts = self.hosts()
-        if scope["type"] == "http" and hosts:
+        if scope["type"] in ("http", "websocket") and hosts:
             named = Headers(scope=scope).get("host", "")
             name = named if named.endswith("]") else named.rpartition(":")[0] or named
             if name.lower() not in hosts:
                 refusal = PlainTextResponse("This server does not answer to that host name.", status_code=400)
-                await refusal(scope, receive, send)
+                await (
+                    refuse(receive, send) if scope["type"] == "websocket" else refusal(scope, receive, send)
+                )
                 return
         await self.app(scope, receive, send)
+
+
+class OwnPages:
+    """ASGI middleware: takes a web socket from this server's own pages only.
+
+    A browser sends a visitor's cookie along with any page's web socket, so another site could read and press what the
+    visitor can. Streamlit looks at the host name and takes every port of this machine for its own.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the connection on, or refuse it."""
+        if scope["type"] == "websocket" and foreign(Headers(scope=scope)):
+            await refuse(receive, send)
+        else:
+            await self.app(scope, receive, send)
+
+
+async def refuse(receive: Receive, send: Send) -> None:
+    """Turn a web socket away before it opens; the server answers 403."""
+    await receive()
+    await send({"type": "websocket.close", "code": 1008})
 
 
 class SecurityHeaders:

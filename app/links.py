@@ -56,6 +56,10 @@ SEED = Number("seed", "The seed", 0, 2**31 - 1, 0)
 TOKENS = Number("tokens", "The length", 1, 1024, 128)
 MEMORY = Number("memory", "The memory budget", 0, 1_000_000, 0, whole=False)
 NUMBERS = (GAMMA, TEMPERATURE, TOP_K, TOP_P, SEED, TOKENS, MEMORY)
+SWEEP = (
+    Number("sweep_most", "How many prompts of each kind", 1, 20, 3),
+    Number("sweep_repeats", "How many repeats", 1, 10, 3),
+)
 PREFIXES = ("o", "r", "l")  # options of the proposer, the rule and the length policy: o.max_ngram=3
 
 
@@ -133,7 +137,11 @@ def options(params: Mapping[str, str], owners: Mapping[str, Owner]) -> tuple[dic
 
 def unusable(params: Mapping[str, str]) -> list[str]:
     """The numeric settings of a link whose values no widget can take."""
-    return [number.key for number in NUMBERS if number.key in params and number.problem(params[number.key])]
+    return [
+        number.key
+        for number in (*NUMBERS, *SWEEP)
+        if number.key in params and number.problem(params[number.key])
+    ]
 
 
 def stop_problems(stops: list[str]) -> list[str]:

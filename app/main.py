@@ -7,6 +7,8 @@ from pathlib import Path
 import streamlit as st
 
 from app import address, opening, services
+from app.library.store import Unavailable
+from app.text import plain
 
 # In the dark theme the accent is light, so that it can be read as text; Streamlit would still write on it in white,
 # and the shortcut paler still. A fragment that draws nothing (fragment.py) leaves a box, which is to take no room.
@@ -29,6 +31,9 @@ page = st.navigation(
 st.html(STYLE)
 address.catch_up(page.url_path)
 if services.core_is_here():  # every page offers what the core's tables hold
-    page.run()
+    try:
+        page.run()
+    except Unavailable as error:
+        st.error(plain(str(error)), icon=":material/error:")
 else:
     opening.show()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import re
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -13,6 +15,7 @@ from typing import Literal, cast, get_args
 log = logging.getLogger(__name__)
 
 Allowed = Literal["bundled", "catalogue", "any"]
+HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?|\[[0-9a-f:.]+\]")
 LIBRARY = Path(__file__).resolve().parent.parent / "var" / "library.sqlite3"
 
 
@@ -40,6 +43,12 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
         ValueError: one sentence naming the variable that makes no sense.
     """
     host = environment.get("HOST", "").strip().strip("[]").lower() or "127.0.0.1"
+    try:
+        socket.getaddrinfo(host, None, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError):
+        raise ValueError(
+            f"HOST has to be an address or a name of this machine, such as 127.0.0.1 or 0.0.0.0, got {host!r}."
+        ) from None
     port = environment.get("PORT", "").strip() or "8501"
     if not port.isdecimal() or not 0 < int(port) < 65536:
         raise ValueError(f"PORT has to be a number from 1 to 65535, got {port!r}.")
@@ -55,8 +64,16 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
     if root and not Path(root).is_dir():
         raise ValueError(f"SPECDEC_MODELS_ROOT has to be a folder, got {root!r}.")
     named = tuple(
-        part.strip() for part in environment.get("SPECDEC_ALLOWED_HOSTS", "").split(",") if part.strip()
+        part.strip().lower()
+        for part in environment.get("SPECDEC_ALLOWED_HOSTS", "").split(",")
+        if part.strip()
     )
+    for name in named:
+        if not HOST_NAME.fullmatch(name):
+            raise ValueError(
+                "SPECDEC_ALLOWED_HOSTS has to name hosts as lab.example or [::1], without a port and without *, "
+                f"got {name!r}."
+            )
     return Policy(
         host=host,
         port=int(port),
@@ -80,7 +97,11 @@ def _library(named: str | None) -> Path | None:
         )
         return None
     path = Path(named.strip())
-    if named.strip() and path.is_dir():
+    try:
+        folder = bool(named.strip()) and path.is_dir()
+    except OSError as error:
+        raise ValueError(f"SPECDEC_LIBRARY has to be a file's path: {error.strerror}.") from None
+    if folder:
         raise ValueError(f"SPECDEC_LIBRARY has to be a file, and {named.strip()!r} is a folder.")
     return path.resolve() if named.strip() else None
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from . import links, model_picker, options, presets
+from . import links, model_picker, options, presets, services
 from .text import plain
 
 OWN = "own"
@@ -47,6 +47,8 @@ def begin(page: str, complaints: list[str]) -> None:
     if asked is None and "preset" in params:
         state.complaints.append("The link names an example prompt that does not exist here.")
     given = params.get("prompt")
+    if not given and asked is None and (run := services.runs().get(params.get("run"))):
+        given = run.request.prompt  # one too long for the address is not lost by loading the page again
     state.prompt = (
         given[: links.MAX_PROMPT] if given else asked.text if asked else state.get("last_prompt", first)
     )

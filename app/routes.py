@@ -10,10 +10,9 @@ from collections.abc import AsyncIterator
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -21,7 +20,9 @@ from app.course.words import catalogues
 from app.player import STATIC, player_folder
 
 from . import services
+from .headers import foreign
 from .library import owner
+from .library.store import Unavailable
 from .models import Choice
 from .run import MAX_ANSWER, Run
 
@@ -59,6 +60,7 @@ def routes() -> list[BaseRoute]:
     """All routes of the app beside Streamlit's own."""
     return [
         Route("/healthz", healthz),
+        Route("/lab", lab),
         Route("/runs/{run_id}/events", events),
         Route("/runs/{run_id}/answer", answer, methods=["POST"]),
         Route("/traces/{name}", trace),
@@ -73,6 +75,11 @@ async def healthz(_request: Request) -> Response:
     words = {"ready": "ready", "failed": "failed"}
     body = {"status": "ok", "models": words.get(status.state, "warming"), "runs": services.runs().counts()}
     return JSONResponse(body, headers={"Cache-Control": "no-store"})
+
+
+async def lab(request: Request) -> Response:
+    """The lab is the page without a name; who writes its name gets there, too."""
+    return RedirectResponse(f"./?{request.url.query}", status_code=307)
 
 
 async def events(request: Request) -> Response:
@@ -96,7 +103,7 @@ async def answer(request: Request) -> Response:
 
     Whoever has the run's address may answer, as its id cannot be guessed; pages of other sites may not.
     """
-    if _foreign(request):
+    if foreign(request.headers):
         return _refused(403, "A guess is taken from this server's own pages only.")
     run = services.runs().get(request.path_params["run_id"])
     if run is None:
@@ -116,15 +123,6 @@ async def answer(request: Request) -> Response:
     if not run.answer(question, words):
         return _refused(409, "The run has gone on, or has ended; this guess came too late.")
     return Response(status_code=204)
-
-
-def _foreign(request: Request) -> bool:
-    """Whether a browser sends this for a page of another site. Programs that are no browsers say neither."""
-    site = request.headers.get("sec-fetch-site")
-    if site in ("same-origin", "cross-site"):  # known to the browser even where a proxy renames the host
-        return site == "cross-site"
-    origin = request.headers.get("origin")
-    return origin is not None and urlsplit(origin).netloc.lower() != request.headers.get("host", "").lower()
 
 
 async def _stream(run: Run, sent: int) -> AsyncIterator[str]:
@@ -157,7 +155,10 @@ def trace(request: Request) -> Response:
     body = shipped.read_bytes() if shipped else services.runs().trace(trace_id)
     key, _, lane = trace_id.rpartition("-")
     if body is None and lane.isascii() and lane.isdecimal() and len(lane) < 3:
-        body = services.library().trace(key, int(lane), owner.named(request.cookies))
+        try:
+            body = services.library().trace(key, int(lane), owner.named(request.cookies))
+        except Unavailable as error:
+            return _refused(503, str(error))
     if body is None:
         return _missing("This trace does not exist, or is no longer kept.")
     headers = {"Cache-Control": "no-cache" if shipped else "no-store"}

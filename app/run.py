@@ -48,6 +48,7 @@ class Run:
     place: int = 0
     device: str = ""
     owner: str | None = None  # whose library keeps it; None: nobody's
+    unkept: bool = False  # whether the library should keep it and could not
     _stop: threading.Event = field(default_factory=threading.Event)
     _done: threading.Event = field(default_factory=threading.Event)
     _asked: float = 0.0

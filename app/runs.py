@@ -99,6 +99,16 @@ class Runs:
         with self._lock:
             return self._runs.get(run_id or "")
 
+    def forget(self, run_id: str) -> None:
+        """End a run and let go of its traces: its visitor deleted it."""
+        with self._lock:
+            run = self._runs.pop(run_id, None)
+        if run is None:
+            return
+        run.cancel()
+        for lane in range(len(run.request.lanes)):
+            self._archive.drop(run.trace_name(lane))
+
     def trace(self, trace_name: str) -> bytes | None:
         """The JSON of a finished lane."""
         return self._archive.json(trace_name)
@@ -156,6 +166,7 @@ class Runs:
             try:
                 self._save(run)
             except Exception:
+                run.unkept = True
                 log.exception("run %s could not be saved", run.id)
 
     def _compute(self, run: Run, models: Any) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import get_args
 
-from .trace import Judging, Nodes, Round, Trace, Verdict
+from .trace import Judging, Nodes, Round, Stats, Trace, Verdict
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
@@ -115,24 +115,42 @@ def _totals(trace: Trace) -> Iterator[str]:
         yield from _sums(trace)
         if len(trace.rounds) != stats.target_passes:
             yield f"The statistics count {stats.target_passes} target passes, the trace has {len(trace.rounds)} rounds."
+    yield from _ratios(trace)
 
 
 def _sums(trace: Trace) -> Iterator[str]:
-    """The statistics that are sums over the rounds, or ratios of such sums."""
-    stats, rounds = trace.stats, trace.rounds
-    judged = stats.accepted + stats.rejected
-    clock = stats.draft_s + stats.verify_s + stats.other_s
+    """The statistics that are sums over the rounds."""
+    rounds = trace.rounds
     expected: dict[str, float | None] = {
         "draft_s": sum(row.draft_s for row in rounds),
         "verify_s": sum(row.verify_s for row in rounds),
         "other_s": sum(row.judge_s + row.commit_s for row in rounds),
         "draft_passes": sum(row.draft_passes + row.ahead_passes for row in rounds),
-        "tokens_per_pass": stats.tokens / stats.target_passes if stats.target_passes else None,
-        "tokens_per_second": stats.tokens / clock if clock > 0 else None,
-        "acceptance_rate": stats.accepted / judged
-        if judged and not any(_branched(row.nodes) for row in rounds)
-        else None,
     }
+    yield from _differing(trace.stats, expected, "the rounds make it")
+    for row in rounds:
+        if row.ahead_s > row.verify_s + 1e-6:
+            yield f"Round {row.index} drafted ahead for {row.ahead_s:.6f} s beside a pass of {row.verify_s:.6f} s."
+
+
+def _ratios(trace: Trace) -> Iterator[str]:
+    """The statistics that are ratios of others; these hold without rounds, too."""
+    stats = trace.stats
+    judged = stats.accepted + stats.rejected
+    expected: dict[str, float | None] = {
+        "tokens_per_pass": stats.tokens / stats.target_passes if stats.target_passes else None,
+        "tokens_per_second": stats.tokens / stats.decode_s if stats.decode_s > 0 else None,
+        "acceptance_rate": stats.accepted / judged if judged else None,
+    }
+    # A tree has no rate. Without rounds nobody can tell whether a rate is missing for that reason.
+    if any(_branched(row.nodes) for row in trace.rounds) or (
+        not trace.rounds and stats.acceptance_rate is None
+    ):
+        expected["acceptance_rate"] = None
+    yield from _differing(stats, expected, "its counts make it")
+
+
+def _differing(stats: Stats, expected: dict[str, float | None], made: str) -> Iterator[str]:
     for name, value in expected.items():
         told = getattr(stats, name)
         if (told is None) != (value is None) or (
@@ -140,10 +158,7 @@ def _sums(trace: Trace) -> Iterator[str]:
             and value is not None
             and not math.isclose(told, value, rel_tol=1e-6, abs_tol=1e-9)
         ):
-            yield f"The statistics say {name} is {told}, the rounds make it {value}."
-    for row in rounds:
-        if row.ahead_s > row.verify_s + 1e-6:
-            yield f"Round {row.index} drafted ahead for {row.ahead_s:.6f} s beside a pass of {row.verify_s:.6f} s."
+            yield f"The statistics say {name} is {told}, {made} {value}."
 
 
 def _branched(nodes: Nodes) -> bool:

@@ -22,6 +22,7 @@ from .events import Step
 from .fields import OptionField, fields
 from .proposers import PROPOSERS
 from .rules import lossy
+from .sweep_summary import LEAST_TOKENS
 from .trace import Source, Stats, Trace
 
 for _stream in (sys.stdout, sys.stderr):  # a terminal that lacks a sign shows another one instead of an error
@@ -70,7 +71,11 @@ def legend() -> Text:
 
 def numbers(traces: Mapping[str, Trace], baseline: Stats | None = None) -> Table:
     """One row per lane; a speedup only where a baseline was measured in the same run."""
-    notes = ["speedup: measured in this run, against plain decoding"] if baseline is not None else []
+    notes = []
+    if baseline is not None:
+        notes.append("speedup: measured in this run, against plain decoding")
+        if min(baseline.tokens, *(trace.stats.tokens for trace in traces.values())) < LEAST_TOKENS:
+            notes.append(f"–: no speedup, fewer than {LEAST_TOKENS} tokens in a lane")
     if any(unpaid(trace) for trace in traces.values()):
         notes.append("*: this proposer's own time is not counted, so its speed is a bound and no speedup")
     if any(
@@ -100,7 +105,8 @@ def numbers(traces: Mapping[str, Trace], baseline: Stats | None = None) -> Table
         ]
         if baseline is not None:
             ours, plain = stats.tokens_per_second, baseline.tokens_per_second
-            cells.append(f"{ours / plain:.2f}×" if ours and plain else "–")
+            enough = min(stats.tokens, baseline.tokens) >= LEAST_TOKENS
+            cells.append(f"{ours / plain:.2f}×" if enough and ours and plain else "–")
         table.add_row(*cells)
     return table
 

@@ -1,4 +1,4 @@
-"""What a lane holds in memory, line by line, in bytes: weights, keys and values, logits, and what its guesses wasted.
+"""What a lane holds in memory, line by line, in bytes: weights, keys and values (and what of them is in vain), logits.
 
 The sizes come from the loaded models, the numbers of rows from the record. Not in the ledger: activations inside a
 pass, the probabilities a rule computes from the logits, and the record itself. Where the models are no longer loaded
@@ -33,7 +33,7 @@ class Line:
         size: bytes.
         source: "exact" where the number of bytes follows from shapes and dtypes, "modelled" where it is assumed.
         told: how it is counted, as a sentence.
-        part: whether it is a share of another line, so that it adds nothing to the total.
+        part: whether it is a share of the line above that is none, so that it adds nothing to the total.
     """
 
     name: str
@@ -66,7 +66,8 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
         + 1
     )
     widest = max((_width(row) for row in trace.rounds), default=0)
-    unkept = [_width(row) - (row.cache_after - row.cache_before) for row in trace.rounds]
+    riders = [row.riders for row in trace.rounds]
+    fallen = [_width(row) - row.riders - (row.cache_after - row.cache_before) for row in trace.rounds]
     captured = header.device == "cuda"  # graphs round the rows up
     reserved: Literal["exact", "modelled"] = "modelled" if captured else "exact"
     lines = [
@@ -88,6 +89,21 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
             capacity * models.target.kv_bytes,
             reserved,
             f"Reserved for {capacity:,} tokens: prompt, output and the largest proposal.",
+        ),
+        Line(
+            "Wasted on guesses that fell",
+            max(fallen, default=0) * models.target.kv_bytes,
+            "exact",
+            f"In the worst round; {sum(fallen):,} rows of guesses were written in vain in all.",
+            part=True,
+        ),
+        Line(
+            "Spent on the window",
+            max(riders, default=0) * models.target.kv_bytes,
+            "exact",
+            "In the round with most: tokens that ride in the pass to find later guesses and are never kept; "
+            f"{sum(riders):,} rows in all.",
+            part=True,
         ),
         Line(
             "Draft's keys and values",
@@ -122,13 +138,6 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
             widest * header.vocabulary * FLOAT32,
             "exact",
             f"{widest:,} tokens in the pass × {header.vocabulary:,} entries of the vocabulary, in float32.",
-        ),
-        Line(
-            "Wasted on guesses that fell",
-            max(unkept, default=0) * models.target.kv_bytes,
-            "exact",
-            f"Of the target's keys and values, in the worst round; {sum(unkept):,} rows were written in vain in all.",
-            part=True,
         ),
     ]
     return [line for line in lines if line.size]

@@ -69,10 +69,9 @@ def for_transformers(settings: Settings, layers: int | None = None) -> Elsewhere
             )
         _other_length(settings, found.missing)
     elif settings.proposer != "none":
-        found.missing.append(_no_proposer(settings, "transformers"))
+        found.missing += [_no_proposer(settings, "transformers"), *_seed(settings, None)]
         return found
-    _rule_in_transformers(settings, found)
-    _common(settings, found.missing)
+    _common(settings, found.missing, _rule_in_transformers(settings, found))
     return found
 
 
@@ -93,6 +92,11 @@ def for_vllm(settings: Settings, draft: str | None = None) -> Elsewhere:
         }
         if settings.temperature > 0 and settings.rule != "token-matching":
             found.config["draft_sample_method"] = "probabilistic"
+        elif settings.temperature > 0:
+            found.missing.append(
+                "Drawn guesses: here the draft draws its tokens; there it takes the likeliest, of which vLLM's rule is "
+                "token matching."
+            )
     elif settings.proposer == "prompt-lookup":
         found.config = {
             "method": "ngram",
@@ -100,8 +104,10 @@ def for_vllm(settings: Settings, draft: str | None = None) -> Elsewhere:
             "prompt_lookup_max": options["max_ngram"],
             "prompt_lookup_min": 1,
         }
-        if options["match"] != "longest":
-            found.missing.append(f"match = {options['match']}: vLLM has no choice of the match.")
+        if options["match"] != "first":
+            found.missing.append(
+                f"match = {options['match']}: vLLM copies what follows the first of the longest matches from the left."
+            )
     elif settings.proposer == "eagle":
         found.config = {
             "method": "eagle",
@@ -115,16 +121,17 @@ def for_vllm(settings: Settings, draft: str | None = None) -> Elsewhere:
             "The tree: vLLM checks a chain of each head's first guess; set as many tokens as heads."
         )
     elif settings.proposer != "none":
-        found.missing.append(_no_proposer(settings, "vLLM"))
+        found.missing += [_no_proposer(settings, "vLLM"), *_seed(settings, None)]
         return found
+    rule = None
     if found.config is not None:
         if settings.length_policy != "fixed":
             found.missing.append(
                 f"length policy = {settings.length_policy}: γ is {gamma} in every round here; see vLLM's own dynamic "
                 "speculative decoding."
             )
-        _rule_in_vllm(settings, found)
-    _common(settings, found.missing)
+        rule = _rule_in_vllm(settings, found)
+    _common(settings, found.missing, rule)
     return found
 
 
@@ -209,41 +216,63 @@ def _other_length(settings: Settings, missing: list[str]) -> None:
         )
 
 
-def _rule_in_transformers(settings: Settings, found: Elsewhere) -> None:
+def _rule_in_transformers(settings: Settings, found: Elsewhere) -> str | None:
+    """Name the rule where transformers has it, else say so; the rule that judges there, if any does."""
     rule, sampled = settings.rule, settings.temperature > 0
-    if settings.proposer == "none" or (rule_class(rule).lossless and not sampled):
-        return  # at temperature 0 all lossless rules write the same
+    if settings.proposer == "none":
+        return None
+    if rule_class(rule).lossless and not sampled:
+        return rule  # at temperature 0 all lossless rules write the same
     if rule == "ensemble" and settings.proposer != "prompt-lookup" and sampled:
         weight = float(rule_class(rule).read_options(settings).weight)
         if weight < 1:
             found.generate["assistant_ensemble_weight"] = weight
-        return
+        return rule
     theirs = "token-matching" if settings.proposer == "prompt-lookup" else "speculative-sampling"
     same_law = settings.proposer == "prompt-lookup" and rule == "speculative-sampling"  # of fixed guesses
     if rule != theirs and not same_law:
-        found.missing.append(
-            f"rule = {rule}: transformers has no such rule{' at temperature 0' if not sampled else ''}."
-        )
+        found.missing.append(_no_rule(settings, "transformers"))
+    return theirs
 
 
-def _rule_in_vllm(settings: Settings, found: Elsewhere) -> None:
+def _rule_in_vllm(settings: Settings, found: Elsewhere) -> str:
+    """Name the rule where vLLM has it, else say so; the rule that judges there."""
     assert found.config is not None
     if settings.rule == "block" and settings.temperature > 0:
         found.config["rejection_sample_method"] = "block"
     elif not rule_class(settings.rule).lossless or settings.rule == "kseq":
-        found.missing.append(f"rule = {settings.rule}: vLLM has no such rule.")
+        found.missing.append(_no_rule(settings, "vLLM"))
+        return "speculative-sampling"
+    return settings.rule
+
+
+def _no_rule(settings: Settings, program: str) -> str:
+    if settings.temperature > 0 or rule_class(settings.rule).lossless:
+        return f"rule = {settings.rule}: {program} has no such rule."
+    return f"rule = {settings.rule}: at temperature 0 {program} writes the target's own greedy text instead."
 
 
 def _no_proposer(settings: Settings, program: str) -> str:
     title = proposer_class(settings.proposer).title
-    return f"{title}: {program} has no such way to guess, so it decodes plainly with what follows."
+    lossy = "" if rule_class(settings.rule).lossless else f", without rule = {settings.rule}"
+    return f"{title}: {program} has no such way to guess, so it decodes plainly with what follows{lossy}."
 
 
-def _common(settings: Settings, missing: list[str]) -> None:
-    if settings.temperature > 0:
-        missing.append(
-            f"seed = {settings.seed}: the random numbers are others there, so the text differs; its law is the same."
-        )
+def _seed(settings: Settings, theirs: str | None) -> list[str]:
+    """That other random numbers fall there, and whether the text's law is the same under `theirs`, the rule there."""
+    if settings.temperature == 0:
+        return []
+    if theirs is not None and not rule_class(theirs).lossless:
+        law = f"its law is that of rule = {theirs} there too"
+    elif settings.proposer == "none" or rule_class(settings.rule).lossless:
+        law = "its law is the same"
+    else:
+        law = f"its law does too: there it is the target's, under rule = {settings.rule} it is not"
+    return [f"seed = {settings.seed}: the random numbers are others there, so the text differs; {law}."]
+
+
+def _common(settings: Settings, missing: list[str], theirs: str | None) -> None:
+    missing += _seed(settings, theirs)
     if settings.overlap:
         missing.append("Drafting while the target checks.")
     if settings.memory_budget_mb:

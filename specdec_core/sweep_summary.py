@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from .sweep import Measured
 
+FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes a formula to begin with
 LEAST_TOKENS = 16  # of both lanes, before their speeds are compared: fewer say nothing
 COLUMNS = (
     "family", "lane", "label", "prompts", "compared", "failed", "tokens_per_pass", "accepted", "judged", "alpha",
@@ -64,10 +65,18 @@ def failures(rows: Iterable[Measured]) -> list[str]:
 
 
 def to_csv(rows: Iterable[Measured]) -> str:
-    """All cells as CSV. A text that a spreadsheet would run as a formula gets an apostrophe in front."""
-    table = frame(rows)
-    for name in ("family", "name", "label"):
-        table[name] = [f"'{text}" if text[:1] in "=+-@" else text for text in table[name]]
+    """All cells as CSV."""
+    return csv_of(frame(rows))
+
+
+def csv_of(table: pd.DataFrame) -> str:
+    """A table as CSV. A text that a spreadsheet would run as a formula gets an apostrophe in front."""
+    table = table.copy()
+    for name in table.columns:
+        table[name] = [
+            f"'{value}" if isinstance(value, str) and value[:1] in FORMULAS else value
+            for value in table[name]
+        ]
     return str(table.to_csv(index=False))
 
 

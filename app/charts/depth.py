@@ -33,7 +33,7 @@ def acceptance_by_depth(traces: Sequence[Trace], labels: Sequence[str], provenan
         bounds = [wilson(passed, judged) for passed, judged in counts[lane]]
         figure.add_scatter(
             **place(panel, named),
-            name=escape(labels[lane]),
+            name=escape(labels[lane], quote=False),
             x=list(range(1, len(shares) + 1)),
             y=shares,
             mode="lines+markers",

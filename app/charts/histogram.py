@@ -38,7 +38,7 @@ def tokens_per_pass(traces: Sequence[Trace], labels: Sequence[str], provenance: 
         tau = sum(size * times for size, times in counts[lane].items()) / rounds
         figure.add_bar(
             **place(panel, named),
-            name=escape(labels[lane]),
+            name=escape(labels[lane], quote=False),
             x=sizes,
             y=[counts[lane][size] / rounds for size in sizes],
             customdata=[[counts[lane][size], rounds] for size in sizes],

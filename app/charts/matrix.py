@@ -96,7 +96,7 @@ def _head(label: str, width: int) -> str:
     """A lane's name over its column, its letter on a line of its own."""
     letter, dot, rest = label.partition(" · ")
     return (
-        f"<b>{escape(letter)}</b><br>{broken(rest, width, 4)}"
+        f"<b>{escape(letter, quote=False)}</b><br>{broken(rest, width, 4)}"
         if dot and len(letter) == 1
         else broken(label, width, 4)
     )
@@ -139,7 +139,7 @@ def _shade(cell: dict[str, Any] | None, measure: Measure) -> float | None:
 def _hover(cell: dict[str, Any] | None, measure: Measure) -> str:
     if cell is None:
         return "not measured yet"
-    said = [f"<b>{escape(str(cell['label']))}</b> on {escape(str(cell['family']))}"]
+    said = [f"<b>{escape(str(cell['label']), quote=False)}</b> on {escape(str(cell['family']), quote=False)}"]
     if cell["prompts"]:
         said.append(count(cell["prompts"], "prompt"))
     if cell["failed"]:

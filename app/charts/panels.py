@@ -17,7 +17,7 @@ def broken(label: str, width: int = 22, lines: int = 2) -> str:
     parts = wrap(label.replace(" = ", "\u00a0=\u00a0"), width) or [""]
     if len(parts) > lines:
         parts = [*parts[: lines - 1], " ".join(parts[lines - 1 :])[: width - 1].rstrip() + "…"]
-    return "<br>".join(map(escape, parts))
+    return "<br>".join(escape(part, quote=False) for part in parts)
 
 
 def panels(labels: Sequence[str], height: int, titles: tuple[str, str]) -> go.Figure:
@@ -63,7 +63,13 @@ def empty(words: str, height: int = 120) -> go.Figure:
     """A figure that says why there is nothing to draw."""
     figure = go.Figure()
     figure.add_annotation(
-        text=escape(words), showarrow=False, font={"size": 14}, x=0.5, y=0.5, xref="paper", yref="paper"
+        text=escape(words, quote=False),
+        showarrow=False,
+        font={"size": 14},
+        x=0.5,
+        y=0.5,
+        xref="paper",
+        yref="paper",
     )
     figure.update_layout(
         height=height,

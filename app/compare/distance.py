@@ -22,9 +22,13 @@ class Distance:
 
     Attributes:
         lossless: whether the rule is proved to keep the target's law.
-        share: of the committed tokens those that are not the target's; None where it is not counted, or none can be.
+        share: of the committed tokens those that are known to be not the target's: at temperature 0 all of them, above
+            it those that were kept where a lossless rule would have refused; None where it is not counted, or none
+            can be.
         short: for a cell of the table; `told` says the same and how it was counted, as a sentence.
         source: "exact", "measured" or "" where nothing is claimed.
+        refused: above temperature 0, of the rejected guesses those that a lossless rule would have kept; None where
+            this is not counted, or nothing was rejected.
     """
 
     lossless: bool
@@ -32,6 +36,7 @@ class Distance:
     short: str
     told: str
     source: str
+    refused: float | None = None
 
 
 def distance(plain: Trace, lane: Trace) -> Distance:
@@ -55,9 +60,14 @@ def _lossless(plain: Trace, lane: Trace) -> Distance:
             True, None, "lossless", "At least one lane wrote nothing, so no text was compared.", "exact"
         )
     if at is None:
-        return Distance(
-            True, 0.0, "lossless, same text", f"All {count(shared, 'shared token')} are lane A's.", "exact"
-        )
+        stopped = " The run was stopped." if "cancelled" in (plain.end, lane.end) else ""
+        if len(plain.token_ids) == len(lane.token_ids):
+            told = f"All {count(shared, 'token')} are lane A's.{stopped}"
+            return Distance(True, 0.0, "lossless, same text", told, "exact")
+        short = f"lossless, same as far as both went ({count(shared, 'token')})"
+        told = f"The first {count(shared, 'token')} are lane A's; behind them only one of the two wrote.{stopped}"
+        uncompared = len(lane.token_ids) > shared
+        return Distance(True, None if uncompared else 0.0, short, told, "exact")
     told = (
         f"At temperature 0 the text should be lane A's, and it is another from token {at + 1} on: two tokens were tied "
         "to within rounding, or the rule is broken."
@@ -81,19 +91,28 @@ def _first_choices(lane: Trace) -> Distance:
 
 
 def _other_verdicts(lane: Trace) -> Distance:
-    """Above temperature 0: accepted tokens that speculative sampling, with the same coins, would not have kept."""
+    """Above temperature 0: guesses whose verdict speculative sampling, with the same coins, would have turned round."""
     try:
         again = counterfactual.judge_again(lane, "speculative-sampling")
     except SpecdecError as error:
         return Distance(False, None, "lossy, not counted", f"Not counted: {error}", "")
-    kept = sum(
-        verdict == "accepted" and node not in judged.path
+    verdicts = [
+        (verdict, node in judged.path)
         for row, judged in zip(lane.rounds, again.rounds, strict=True)
         for node, verdict in enumerate(row.nodes.verdict)
+    ]
+    accepted = [keeps for verdict, keeps in verdicts if verdict == "accepted"]
+    rejected = [keeps for verdict, keeps in verdicts if verdict == "rejected"]
+    kept, refused = accepted.count(False), rejected.count(True)
+    short = (
+        f"lossy: kept wrongly {kept} of {count(len(accepted), 'guess')}, "
+        f"refused wrongly {refused} of {len(rejected)}"
+    )
+    told = (
+        "With the same guesses and coins a lossless rule (speculative sampling) would not have kept "
+        f"{kept} of the {count(len(accepted), 'guess')} that were kept, and would have kept {refused} of the "
+        f"{len(rejected)} that were refused. Both change the law of the text; so may what is drawn behind a refusal, "
+        "which is not in these counts."
     )
     share = kept / len(lane.token_ids)
-    told = (
-        f"{kept} of {count(len(lane.token_ids), 'token')} were kept where a lossless rule (speculative sampling) would "
-        "not have kept them, with the same guesses and coins."
-    )
-    return Distance(False, share, f"lossy: {share:.1%} a lossless rule would not keep", told, "measured")
+    return Distance(False, share, short, told, "measured", refused / len(rejected) if rejected else None)

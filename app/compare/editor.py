@@ -25,7 +25,7 @@ from .lanes import LETTERS, Lane
 
 # Keys that the tabs look after.
 FURTHER = (
-    *("tab", "repeats", "sweep", "sweep_families", "sweep_most", "sweep_repeats", "sweep_measure"),
+    *("tab", "repeats", "sweep", "sweep_families", "sweep_measure"),
     *whatif.KEYS,
     *CURSOR,
 )
@@ -70,7 +70,9 @@ def start(page: str) -> None:
         _add(lane)
     state.editing = None
     params = {key: value for key, value in st.query_params.to_dict().items() if key != "lane"}
-    numbers = [number for number in links.NUMBERS if number not in (links.GAMMA, links.MEMORY)]
+    numbers = [number for number in links.NUMBERS if number not in (links.GAMMA, links.MEMORY)] + [
+        *links.SWEEP
+    ]
     shared = {
         key: titles for key, titles in controls.choices().items() if key in ("model", "device", "dtype")
     }

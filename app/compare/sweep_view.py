@@ -14,7 +14,7 @@ from specdec_core.proposers import PROPOSERS, Proposer
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
 from specdec_core.sweep import Measured, summary
-from specdec_core.sweep_summary import failures, to_csv, to_json
+from specdec_core.sweep_summary import csv_of, failures, to_csv, to_json
 
 from .. import address, presets, tables
 from ..fragment import fragment
@@ -253,6 +253,7 @@ def matrix(rows: Sequence[Measured], about: dict[str, object], provenance: str) 
         required=True,
         help="The three never mix: tokens per pass leave out what guessing costs, α leaves out how long drafts are.",
     )
+    measure = measure or "speedup"  # a link may name none
     told = [provenance, str(about.get("machine", "")), str(about.get("device", ""))]
     told.append(
         "all prompts' judged guesses together"
@@ -331,7 +332,7 @@ def _downloads(job: Job) -> None:
             ("Cells (CSV)", lambda: to_csv(rows), f"{name}-cells.csv", "text/csv", "One row per cell."),
             (
                 "Matrix (CSV)",
-                lambda: str(summary(rows).to_csv(index=False)),
+                lambda: csv_of(summary(rows)),
                 f"{name}-matrix.csv",
                 "text/csv",
                 "One row per kind of text and lane, with quartiles and intervals.",

@@ -98,7 +98,7 @@ def table(
         Row("memory", "Memory", "from the models' shapes", "Bytes of weights, keys and values, and logits; the "
             "ledger below has every line.", [_memory(lines) for lines in ledgers or [None] * len(traces)]),
         Row("text", "Text", "proved or measured", "Whether the rule keeps the target's law, and if not, how many "
-            "tokens were found that are not the target's.",
+            "tokens were kept that are not the target's, and how many refused that a lossless rule would have kept.",
             [Cell("the target's own", "lossless"), *(_text(plain, trace) for trace in traces[1:])]),
     ]  # fmt: skip
     return rows
@@ -171,8 +171,8 @@ def html(rows: Sequence[Row], titles: Sequence[str], numbers: Sequence[int], the
     return (
         f"<style>{STYLE}.sd-table{{--sd-page:{PAGE[theme]}}}</style>"
         '<div class="sd-scroll" tabindex="0" role="region" aria-label="Figures of all lanes">'
-        f'<table class="sd-table"><colgroup><col>{wide}</colgroup><thead><tr><th scope="col">Figure</th>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
+        f'<table class="sd-table"><colgroup><col>{wide}</colgroup>'
+        f'<thead><tr><th scope="col">Figure</th>{head}</tr></thead><tbody>{body}</tbody></table></div>'
     )
 
 
@@ -300,8 +300,13 @@ def megabytes(size: int) -> str:
 
 def _text(plain: Trace, trace: Trace) -> Cell:
     found = distance(plain, trace)
-    value = {"value": "lossless" if found.lossless else "lossy", "share": found.share, "source": found.source}
-    return Cell(found.short, value, found.source)
+    value = {
+        "value": "lossless" if found.lossless else "lossy",
+        "share": found.share,
+        "refused": found.refused,
+        "source": found.source,
+    }
+    return Cell(found.short, value, " · ".join(filter(None, (found.told, found.source))))
 
 
 def _cell_text(label: str) -> str:

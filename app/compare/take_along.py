@@ -9,7 +9,7 @@ import streamlit as st
 
 from specdec_core import portable
 from specdec_core.ledger import Line
-from specdec_core.sweep_summary import to_csv
+from specdec_core.sweep_summary import csv_of, to_csv
 from specdec_core.trace import Trace
 
 from .. import services
@@ -28,7 +28,7 @@ def show(
     rows = table(traces, lanes, repeats.rows(run), ledgers, numbers)
     st.markdown("**The table**")
     with st.container(horizontal=True):
-        _download("CSV", "csv", "text/csv", run, lambda: frame(rows, labels).to_csv(index=False))
+        _download("CSV", "csv", "text/csv", run, lambda: csv_of(frame(rows, labels)))
         _download(
             "JSON",
             "json",

@@ -17,20 +17,21 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from specdec_core.errors import SettingsError, SpecdecError
+from specdec_core.errors import SettingsError
 from specdec_core.settings import Settings
 from specdec_core.trace import Header, Trace
 
+from . import lane
 from .linker import link
 
 PLAYER = Path(__file__).resolve().parent.parent / "player" / "static"
 ENTRY, OPEN = "export.js", "openPage"
 PACK_BYTES = 400_000  # a record above this is packed; below, whoever looks at the page's source can read it
 PROMPT_SHOWN = 4_000  # characters
-ONE_RUN_S = 120  # lanes of one race are begun within this time
+ORDER = ("max_new_tokens", "stop")  # what all lanes of a race are asked, beside what the times depend on
 
 USUAL = Settings()
-# Settings that are always told; the others where they are not the usual.
+# Settings that are told wherever a lane heeds them, options among them; the others where they are not the usual.
 ALWAYS = ("proposer", "rule", "draft_length", "max_new_tokens", "temperature", "seed")
 
 PRINTED = """
@@ -47,6 +48,7 @@ def make(
     *,
     title: str | None = None,
     cursor: dict[str, int] | None = None,
+    raced: bool | None = None,
 ) -> str:
     """A complete HTML document that plays `traces`, one lane each, the last one leading.
 
@@ -55,6 +57,7 @@ def make(
         labels: what the lanes are called; by default after their settings.
         title: the page's heading; by default it names the leading lane.
         cursor: where the player opens; by default at the end.
+        raced: whether the lanes ran in one race, where that is known; by default as far as their records tell.
 
     Raises:
         SpecdecError: one sentence, if there are no lanes, too many, or lanes of different prompts.
@@ -68,6 +71,8 @@ def make(
     names = [label(trace) for trace in traces] if labels is None else list(labels)
     if len(names) != len(traces):
         raise SettingsError(f"Every lane has a label: there are {len(traces)} lanes and {len(names)} labels.")
+    if raced is None:
+        raced = of_one_race(traces)
     heading = title or f"Speculative decoding, replayed: {names[-1]}"
     code, style = _code()
     policy = (
@@ -88,13 +93,13 @@ def make(
 <style id="player-style" media="not all">{style}</style>
 </head>
 <body>
-{_head(traces, names, heading)}
+{_head(traces, names, heading, raced)}
 <main>
 <p id="notice" role="status">The player needs JavaScript; the record itself stands in this page as JSON.</p>
 <div id="player"></div>
 </main>
 {_foot(traces)}
-<script type="application/json" id="settings">{_json(_settings(traces, names, cursor))}</script>
+<script type="application/json" id="settings">{_json(_settings(traces, names, cursor, raced))}</script>
 {records}
 <script>{code}</script>
 </body>
@@ -103,54 +108,78 @@ def make(
 
 
 def label(trace: Trace) -> str:
-    """What a lane is called, after its settings."""
-    from specdec_core.proposers import PROPOSERS
-    from specdec_core.rules import RULES
-
-    try:
-        settings = Settings(**trace.header.settings)
-        kind, rule = PROPOSERS[settings.proposer], RULES[settings.rule]
-        chain = kind.drafts(settings) == "chain" and "length" in kind.heeds
-    except (SpecdecError, KeyError, TypeError):  # a record of another version of the core, or a hostile one
-        return str(trace.header.settings.get("proposer", "A lane"))[:60]
-    words = [kind.title]
-    if chain:
-        upto = "" if settings.length_policy == USUAL.length_policy else "up to "
-        words.append(f"γ {upto or '= '}{settings.draft_length}")
-    if not rule.lossless:
-        words.append("lossy")
-    return ", ".join(words)
+    """What a lane is called, after its settings; after its proposer where they mean nothing to this program."""
+    return lane.named(trace.header) or str(trace.header.settings.get("proposer", "A lane"))[:60]
 
 
-def of_one_run(traces: Sequence[Trace]) -> bool:
-    """Whether the lanes were raced together, so that their times may be compared."""
+def differing(traces: Sequence[Trace]) -> list[str]:
+    """In what the lanes are unlike, so that their times say nothing about each other."""
     heads = [trace.header for trace in traces]
-    same = {
-        (head.machine, head.device, head.dtype, head.target.name, tuple(head.prompt_ids)) for head in heads
+    found = {
+        "machine": {head.machine for head in heads},
+        "device": {head.device for head in heads},
+        "number format": {head.dtype for head in heads},
+        "target model": {repr(head.target) for head in heads},
+        "prompt": {tuple(head.prompt_ids) for head in heads},
+        **{
+            key.replace("_", "-"): {repr(head.settings.get(key)) for head in heads}
+            for key in ("temperature", "top_k", "top_p", "seed")
+        },
     }
-    times = [_time(head) for head in heads]
-    if len(heads) > 1 and (len(same) > 1 or None in times):
+    return [what for what, values in found.items() if len(values) > 1]
+
+
+def of_one_race(traces: Sequence[Trace]) -> bool | None:
+    """Whether comparable lanes ran in one race, as far as their records tell; None where they do not.
+
+    A record is dated when its lane has ended, to the second. Lanes that all decoded longer than their dates lie apart
+    ran side by side. The lanes of a race end within the time that all of them took, and some for what is on no clock.
+    """
+    if len(traces) == 1:
+        return True
+    if len({repr([trace.header.packages, *map(trace.header.settings.get, ORDER)]) for trace in traces}) > 1:
         return False
-    known = [time for time in times if time is not None]
-    return not known or max(known) - min(known) <= ONE_RUN_S
+    dates = [_time(trace.header) for trace in traces]
+    known = [date for date in dates if date is not None]
+    if len(known) < len(dates):
+        return None
+    apart = max(known) - min(known)
+    if apart + 1 <= min(trace.stats.decode_s for trace in traces):
+        return True
+    if any(trace.header.settings.get("proposer") == "you" for trace in traces):  # thinking is on no clock
+        return None
+    spent = sum(trace.stats.prefill_s + trace.stats.decode_s + trace.stats.record_s for trace in traces)
+    return False if apart > 2 * spent + 10 else None
 
 
-def _settings(traces: Sequence[Trace], names: list[str], cursor: dict[str, int] | None) -> dict[str, Any]:
+def _told(raced: bool | None, lanes: int) -> str:
+    """What has to stand beside a speedup between the lanes; nothing where they were raced."""
+    runs = f"{'two ' if lanes == 2 else ''}separate runs"
+    if raced:
+        return ""
+    return f"{runs} on the same machine" if raced is False else f"one race or {runs}: the record does not say"
+
+
+def _settings(
+    traces: Sequence[Trace], names: list[str], cursor: dict[str, int] | None, raced: bool | None
+) -> dict[str, Any]:
     """What the player is told beside the traces; the keys are those of its `Data`."""
     from specdec_core.rules import RULES
 
     from ..numbers import LEAST_TOKENS
 
+    compared = not differing(traces)
+    beside = _told(raced, len(traces)) if compared else ""
     used = {str(trace.header.settings.get("rule")) for trace in traces} & RULES.keys()
     return {
         "labels": names,
         "mode": "replay",
         "events": None,
         "provenance": "recorded",
-        "provenance_note": _place(traces),
+        "provenance_note": " · ".join(filter(None, (_place(traces), beside))),
         "cursor": cursor or {},
         "autoplay": False,
-        "compared": of_one_run(traces),
+        "compared": compared,
         "rules": {
             name: {"title": RULES[name].title, "lossless": RULES[name].lossless} for name in sorted(used)
         },
@@ -158,17 +187,29 @@ def _settings(traces: Sequence[Trace], names: list[str], cursor: dict[str, int] 
     }
 
 
-def _head(traces: Sequence[Trace], names: list[str], heading: str) -> str:
+def _head(traces: Sequence[Trace], names: list[str], heading: str, raced: bool | None) -> str:
     prompt = traces[0].header.prompt
     shown = _text(prompt[:PROMPT_SHOWN])
     if len(prompt) > PROMPT_SHOWN:
         shown += f"… ({len(prompt):,} characters in all; the record below has every one)"
     notes = [
-        f"Recorded on {_place(traces)}. Times, probabilities and coins are those of that run; "
+        f"Recorded on {_place(traces)}. Times, probabilities and coins are those of the recording; "
         "nothing is decoded again here, and no model is needed."
     ]
-    if not of_one_run(traces):
-        notes.append("The lanes were recorded in separate runs, so their times are not compared.")
+    if unlike := differing(traces):
+        notes.append(
+            f"The lanes come from separate runs that differ in {', '.join(unlike)}, so their times are not compared."
+        )
+    elif raced is False:
+        notes.append(
+            f"The lanes come from {_told(raced, len(traces))}. A speedup between them holds as far as the machine was "
+            "equally free in each; a race would have measured both under the same load."
+        )
+    elif raced is None:
+        notes.append(
+            "Whether the lanes ran in one race or one after the other, their records do not say. A speedup between "
+            "them holds as far as the machine was equally free."
+        )
     for name, trace in zip(names, traces, strict=True):
         if broken := trace.audit():
             notes.append(f"The record of “{name}” is not sound: {broken[0]}")
@@ -201,10 +242,10 @@ def _facts(traces: Sequence[Trace]) -> list[tuple[str, list[str]]]:
     """Rows of the table: a name, and a text for each lane."""
     heads = [trace.header for trace in traces]
     usual = USUAL.model_dump(mode="json")
-    names = dict.fromkeys(name for head in heads for name in [*usual, *head.settings])
+    settings = [lane.in_force(head) for head in heads]
     rows = []
-    for name in names:
-        values = [head.settings.get(name) for head in heads]
+    for name in dict.fromkeys(name for known in settings for name in [*usual, *known]):
+        values = [known.get(name) for known in settings]
         if name in ALWAYS or any(value not in (None, usual.get(name)) for value in values):
             rows.append((name.replace("_", " "), [_value(value) for value in values]))
     rows += [

@@ -81,6 +81,11 @@ def imported(entry: Entry) -> bool:
     return isinstance(entry.source, Saved) and entry.source.origin == "imported"
 
 
+def measured_here(entry: Entry) -> bool:
+    """Whether its figures count as measured: it ran on this server. All others were recorded elsewhere."""
+    return isinstance(entry.source, Saved) and not imported(entry)
+
+
 def remark(entry: Entry) -> str | None:
     """What has to be said above a run that is not simply the visitor's own."""
     if isinstance(entry.source, Example):

@@ -5,11 +5,10 @@ from __future__ import annotations
 import threading
 from pathlib import PurePath
 
-from specdec_core.errors import SpecdecError, TraceError
-from specdec_core.settings import Settings
+from specdec_core.errors import TraceError
 from specdec_core.trace import Trace
 
-from .. import controls
+from ..export import lane
 from .store import Library
 from .summary import Summary, summarize
 
@@ -50,7 +49,6 @@ def take(owner: str, name: str, data: bytes, library: Library) -> tuple[str, Sum
 
 def label(trace: Trace) -> str:
     """What a trace's lane is called, from the settings it names, or as little as can be told of them."""
-    try:
-        return controls.label(Settings(**trace.header.settings))
-    except (SpecdecError, TypeError, KeyError):
-        return f"Proposer “{str(trace.header.settings.get('proposer', 'unknown'))[:40]}”"
+    return (
+        lane.named(trace.header) or f"Proposer “{str(trace.header.settings.get('proposer', 'unknown'))[:40]}”"
+    )

@@ -21,6 +21,7 @@ from specdec_core.errors import SpecdecError, TraceError, sentence
 from specdec_core.settings import Settings
 from specdec_core.trace import Stats, Trace
 
+from ..export.lane import label
 from .summary import Summary, summarize
 
 log = logging.getLogger(__name__)
@@ -70,7 +71,10 @@ class Recipe(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A recorded example: its recipe with the sentence filled in, and what its lanes came to."""
+    """A recorded example: its recipe with the sentence filled in, and what its lanes came to.
+
+    `opens` is the round at which the player opens it (see `opening`).
+    """
 
     id: str
     kind: str
@@ -81,6 +85,7 @@ class Example:
     recorded: str
     files: tuple[str, ...]
     lanes: tuple[Summary, ...]
+    opens: int | None
 
 
 def recipes(folder: Path = FOLDER) -> tuple[list[Recipe], list[str]]:
@@ -153,8 +158,6 @@ def require(ids: Iterable[str]) -> None:
 
 
 def _example(recipe: Recipe, folder: Path) -> Example:
-    from .. import controls  # here and not above: it brings torch
-
     traces = []
     for name in recipe.files:
         path = folder / f"{name}.json"
@@ -164,7 +167,7 @@ def _example(recipe: Recipe, folder: Path) -> Example:
         if problems := trace.audit():
             raise ValueError(f"{path.name} breaks its own laws: {problems[0]}")
         traces.append(trace)
-    lanes = tuple(summarize(traces, [controls.label(lane) for lane in recipe.lanes()]))
+    lanes = tuple(summarize(traces, [label(lane) for lane in recipe.lanes()]))
     header = traces[-1].header
     return Example(
         id=recipe.id,
@@ -176,7 +179,21 @@ def _example(recipe: Recipe, folder: Path) -> Example:
         recorded=header.created,
         files=recipe.files,
         lanes=lanes,
+        opens=opening(traces[-1]),
     )
+
+
+def opening(trace: Trace) -> int | None:
+    """The round, from 1, that shows what a trace is about: the one in which the most guesses were up for judgement.
+
+    Of several the last, where most of the text and the speedup stand beside it; None if nothing was guessed.
+    """
+    up = ("accepted", "rejected", "unreached")
+    found = max(
+        ((sum(verdict in up for verdict in row.nodes.verdict), row.index + 1) for row in trace.rounds),
+        default=(0, 0),
+    )
+    return found[1] if found[0] else None
 
 
 def sent(stats: Stats) -> int:

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import streamlit as st
 
 from specdec_core.proposers import PROPOSERS
+from specdec_core.settings import Settings
 
 from .. import tables
 from ..text import count, plain
@@ -138,10 +139,26 @@ def table(shown: Sequence[Entry]) -> None:
             }
         )
     tables.draw(lines, "Figures of the open lanes")
-    if any(lane.acceptance is None and not lane.plain for entry in shown for lane in entry.lanes):
-        st.caption(
-            "α is left out where proposals were trees: failed siblings would mix many questions into one figure."
-        )
+    for lane in dict.fromkeys(entry.lanes[number] for entry, number in side_by_side(shown)):
+        if reason := why_no_alpha(lane):
+            st.caption(f"No α for {plain(lane.label)}: {reason}")
+
+
+def why_no_alpha(lane: Summary) -> str | None:
+    """Why a lane has no acceptance rate, as far as its figures tell; None where it has one, or needs none."""
+    if lane.plain or lane.acceptance is not None:
+        return None
+    if _drafts(lane) == "chain":
+        return "nothing was judged."
+    if lane.tokens > lane.passes:  # so something was accepted
+        return "its proposals were trees, whose failed siblings would mix many questions into one figure."
+    return "nothing was judged, or its proposals were trees, of which there is no one rate."
+
+
+def _drafts(lane: Summary) -> str:
+    """What the lane's proposer drafts; nothing where it is not known here."""
+    kind = PROPOSERS.get(lane.proposer)
+    return kind.drafts(Settings(proposer=lane.proposer)) if kind else ""
 
 
 def size(bytes_: int) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
+    URL,
     Boolean,
     Column,
     Connection,
@@ -117,7 +118,7 @@ def connect(path: Path | None) -> Engine:
             raise LibraryError(f"{_asked(path)}, but its folder cannot be made: {error.strerror}.") from None
         except sqlite3.DatabaseError as error:
             raise _unusable(path, error) from None
-        engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": BUSY_S})
+        engine = create_engine(URL.create("sqlite", database=str(path)), connect_args={"timeout": BUSY_S})
     event.listen(engine, "connect", _prepare)
     event.listen(engine, "begin", _begin)
     try:

@@ -8,7 +8,9 @@ Safe to use from several threads, and by several processes on one file.
 
 from __future__ import annotations
 
+import logging
 import secrets
+import sqlite3
 import threading
 import time
 import zlib
@@ -21,9 +23,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy.exc import DBAPIError
 
 from .schema import connect, lanes, runs
 from .summary import COLUMNS, Summary
+
+log = logging.getLogger(__name__)
 
 Origin = Literal["measured", "imported"]
 MAX_NAME = 80  # characters
@@ -32,6 +37,10 @@ USUAL_BYTES = 500_000  # more than most runs take
 
 class Full(ValueError):
     """There is no room for one more run; its text is fit to be shown."""
+
+
+class Unavailable(RuntimeError):
+    """The library's file cannot be read or written just now; its text is fit to be shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +69,7 @@ class Saved:
 
 
 class Library:
-    """All kept runs."""
+    """All kept runs. Every method raises `Unavailable` where the file fails: a full disk, a damaged database."""
 
     def __init__(self, path: Path | None = None, limits: Limits | None = None) -> None:
         """Open the library at `path`, or one in memory.
@@ -164,7 +173,11 @@ class Library:
             mine = (runs.c.id == run_id) & (runs.c.owner == _digest(owner))
             gone = connection.execute(delete(runs).where(mine)).rowcount > 0
         if gone:
-            with self._lock, self._engine.connect() as connection:  # what was deleted still stands in the log
+            with (
+                _told(),
+                self._lock,
+                self._engine.connect() as connection,
+            ):  # what was deleted still stands in the log
                 connection.connection.driver_connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # type: ignore[union-attr]
         return gone
 
@@ -182,7 +195,7 @@ class Library:
 
     @contextmanager
     def _transaction(self, *, writes: bool = False) -> Iterator[Connection]:
-        with self._lock, (self._writer if writes else self._engine).begin() as connection:
+        with _told(), self._lock, (self._writer if writes else self._engine).begin() as connection:
             yield connection
 
     def _find(self, where: Any) -> list[Saved]:
@@ -226,6 +239,19 @@ class Library:
                 f"{whose} full: it keeps up to {self.limits.runs} runs and {self.limits.owner_bytes // 10**6} MB of "
                 "one visitor, and what is named or shared never goes by itself. Delete some to keep new ones."
             )
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """What the database complains of as one sentence; its details go to the log."""
+    try:
+        yield
+    except (DBAPIError, sqlite3.Error) as error:
+        log.exception("the library failed")
+        raise Unavailable(
+            f"The library cannot be read or written just now ({getattr(error, 'orig', error)}). What it keeps was not "
+            "changed. Whoever runs this server can help: a full disk and a damaged file are the usual reasons."
+        ) from error
 
 
 def _saved(rows: Sequence[Row[Any]]) -> Saved:

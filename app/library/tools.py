@@ -11,10 +11,11 @@ from specdec_core.errors import TraceError
 
 from .. import address, services
 from ..player import CURSOR
+from ..run import Run
 from ..text import count, plain
 from . import entries, importing, owner
 from .listing import Entry, side_by_side
-from .store import MAX_NAME, Full, Library, Saved
+from .store import MAX_NAME, Full, Library, Saved, Unavailable
 
 MOST_FILES = 8
 
@@ -51,6 +52,7 @@ def draw(entry: Entry, library: Library, cursor: Iterable[str]) -> None:
         )
         if st.button("Delete for good", type="primary", key="delete"):
             library.delete(whose, saved.id)
+            services.runs().forget(saved.id)  # the lab would show it until the server lets go of it
             close(cursor)
             st.rerun()
 
@@ -91,6 +93,14 @@ def downloads(shown: Sequence[Entry], whose: str, library: Library) -> None:
 def close(cursor: Iterable[str]) -> None:
     """Leave what is open in the player."""
     address.drop(("run", *cursor))
+
+
+def held(key: str | None) -> Run | None:
+    """The run that an address names, by its id or by its shared link, as long as the server holds it."""
+    if found := services.runs().get(key):
+        return found
+    shared = services.library().shared(key) if key else None
+    return services.runs().get(shared.id) if shared else None
 
 
 def let_go(otherwise: str) -> None:
@@ -158,7 +168,7 @@ def _take(name: str, data: bytes, library: Library) -> tuple[bool, str]:
     shown = plain(name[:80])
     try:
         _, summary = importing.take(owner.of_session(), name, data, library)
-    except (TraceError, Full) as error:
+    except (TraceError, Full, Unavailable) as error:
         return False, f"{shown} was not imported. {plain(str(error))}"
     if summary.problem:
         return False, (

@@ -8,6 +8,7 @@ import io
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -277,6 +278,52 @@ def test_above_temperature_0_a_lossy_text_is_judged_by_the_same_coins() -> None:
     assert kept > 0
     assert found.share == pytest.approx(kept / 60)
     assert distance(traces[0], raced([lanes[0], lanes[0].but(proposer="draft-model")])[1]).source == "exact"
+
+
+@pytest.mark.parametrize(
+    ("rule", "options"), [("confidence", {}), ("typical", {}), ("ensemble", {"weight": 0.9})]
+)
+def test_what_a_lossy_rule_refuses_wrongly_is_counted_as_well(rule: str, options: dict[str, Any]) -> None:
+    """Rejected although the coin says yes to min(1, p/q), from the record's own columns. Catches: “0.0 %” of a rule
+    that keeps nothing wrongly and yet refuses half of what speculative sampling would keep."""
+    lanes = [Settings(proposer="none", max_new_tokens=60, temperature=1.0, seed=5)]
+    plain, lane = raced([*lanes, lanes[0].but(proposer="draft-model", rule=rule, rule_options=options)])
+    kept = accepted = refused = rejected = 0
+    for row in lane.rounds:
+        nodes, alive = row.nodes, True
+        for node, verdict in enumerate(nodes.verdict):
+            if verdict not in ("accepted", "rejected"):
+                break
+            assert nodes.p and nodes.q and nodes.coin
+            alive = alive and nodes.coin[node] < min(1.0, nodes.p[node] / nodes.q[node])  # type: ignore[operator]
+            accepted, rejected = accepted + (verdict == "accepted"), rejected + (verdict == "rejected")
+            kept += verdict == "accepted" and not alive
+            refused += verdict == "rejected" and alive
+    found = distance(plain, lane)
+    assert rejected > 0
+    assert (rule == "confidence") <= (kept == 0 < refused)
+    assert found.share == pytest.approx(kept / 60) and found.refused == pytest.approx(refused / rejected)
+    assert (
+        f"kept wrongly {kept} of {accepted} guesses, refused wrongly {refused} of {rejected}" in found.short
+    )
+    assert f"would have kept {refused} of the {rejected} that were refused" in found.told
+
+
+def test_lanes_that_were_stopped_are_the_same_only_as_far_as_both_went() -> None:
+    """Catches: “same text · exact” of a lane of which most had nothing to be compared with."""
+    (short,), (long,) = (
+        raced([Settings(proposer="none", max_new_tokens=20)]),
+        raced([Settings(max_new_tokens=52)]),
+    )
+    short, long = replace(short, end="cancelled"), replace(long, end="cancelled")
+    for plain, lane, share in ((short, long, None), (long, short, 0.0)):
+        found = distance(plain, lane)
+        assert found.lossless and found.share == share
+        assert found.short == "lossless, same as far as both went (20 tokens)"
+        assert "The run was stopped." in found.told
+    same = distance(short, short)
+    assert (same.short, same.share) == ("lossless, same text", 0.0) and "stopped" in same.told
+    assert "stopped" not in distance(*raced([LANES[0], LANES[1]])).told
 
 
 def test_what_the_record_does_not_say_is_not_made_up() -> None:

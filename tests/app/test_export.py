@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 from base64 import b64decode, b64encode
+from dataclasses import replace
+from datetime import datetime, timedelta
 from hashlib import sha256
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
+from random import Random
 from typing import Any
 from zlib import decompress
 
@@ -24,6 +28,7 @@ from app.export.linker import LinkError, link, ordered, read
 from app.runs import Runs
 from specdec_core import show as showing
 from specdec_core.cli import app
+from specdec_core.fields import fields
 from specdec_core.trace import Trace
 from tests.player.samples import plain_trace, spec_trace
 
@@ -156,7 +161,6 @@ def test_the_head_names_what_was_recorded(traces: list[Trace]) -> None:
         header.id,
     ):
         assert words in text.partition("</header>")[0]
-    assert "separate runs" not in text.partition("</header>")[0]
 
 
 def test_nothing_in_a_page_is_loaded_from_elsewhere_and_only_its_own_script_may_run(
@@ -195,16 +199,145 @@ def test_hostile_texts_are_only_text(traces: list[Trace]) -> None:
     assert "\x00" not in text
 
 
-def test_lanes_of_separate_runs_are_shown_and_not_compared(traces: list[Trace]) -> None:
-    assert page.of_one_run(traces)
-    traces[0].header.created = "2026-01-01T00:05:00Z"
-    assert not page.of_one_run(traces)
-    text = page.make(traces)
-    assert "separate runs, so their times are not compared" in text.partition("</header>")[0]
-    assert '"compared":false' in Elements(text).scripts["settings"][0]
+def facts(text: str) -> dict[str, list[str]]:
+    """The table of settings as a reader sees it: by row, a text for each lane."""
+    rows = re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', text)
+    return {
+        unescape(name): [unescape(cell) for cell in re.findall("<td>(.*?)</td>", cells)]
+        for name, cells in rows
+    }
+
+
+def set_to(trace: Trace, **choices: Any) -> Trace:
+    return replace(
+        trace, header=replace(trace.header, settings=sd.Settings(**choices).model_dump(mode="json"))
+    )
+
+
+def test_the_head_tells_the_settings_that_each_lane_heeded(traces: list[Trace]) -> None:
+    """Catches: γ for a proposer that never asks for it; an option that is silent because it is as usual."""
+    lanes = [
+        set_to(traces[0], proposer="none"),
+        set_to(traces[1], proposer="eagle"),
+        set_to(traces[1], proposer="branching", options={"width": 2}),
+        set_to(traces[1], proposer="prompt-lookup", draft_length=7),
+        set_to(traces[1], length_policy="confidence", rule="typical"),
+    ]
+    rows = facts(page.make(lanes))
+    assert rows["draft length"] == ["", "", "", "7", "up to 4"]
+    assert rows["rule"] == ["", *["speculative-sampling"] * 3, "typical"]
+    assert rows["rule options"] == ["", "", "", "", "epsilon = 0.09, delta = 0.3"]
+    assert rows["length options"] == ["", "", "", "", "threshold = 0.4"]
+    for at, name in enumerate(("eagle", "branching", "prompt-lookup"), start=1):
+        usual = {key: field.default for key, field in fields(sd.PROPOSERS[name].Options).items()}
+        wanted = usual | ({"width": 2} if name == "branching" else {})
+        for key, value in wanted.items():
+            told = value if isinstance(value, str) else json.dumps(value)
+            assert ("" if value is None else f"{key} = {told}") in rows["options"][at]
+    assert rows["options"][0] == ""
+
+
+def test_a_lane_is_called_as_in_a_comparison(traces: list[Trace]) -> None:
+    """Catches: two lanes of one name that differ in their options, or in drafting beside the check."""
+    for choices, name in (
+        ({"proposer": "none", "rule": "typical"}, "Plain decoding"),
+        ({}, "Draft model, γ = 4"),
+        ({"overlap": True}, "Draft model, γ = 4, overlap"),
+        ({"proposer": "eagle"}, "EAGLE head"),
+        ({"proposer": "prompt-lookup", "options": {"max_ngram": 2}}, "Prompt lookup, γ = 4, max ngram = 2"),
+        ({"rule": "typical"}, "Draft model, γ = 4, lossy: Typical acceptance"),
+    ):
+        assert page.label(set_to(traces[1], **choices)) == name
+    traces[1].header.settings = {"proposer": "prompt-lookup", "options": {"no-such": 1}}
+    assert page.label(traces[1]) == "prompt-lookup"
+
+
+def beside(traces: list[Trace], **more: Any) -> tuple[bool, str]:
+    """Whether the player holds the lanes' times against each other, and what stands beside the speedup."""
+    told = json.loads(Elements(page.make(traces, **more)).scripts["settings"][0])
+    return told["compared"], told["provenance_note"]
+
+
+def test_separate_runs_are_called_so_beside_their_speedup(traces: list[Trace]) -> None:
+    """Two decodes, twenty seconds apart, of a tenth of a second each: no race."""
+    traces[1].header.created = "2026-01-01T00:00:20Z"
+    compared, words = beside(traces)
+    assert compared and words.endswith(" · two separate runs on the same machine")
+    head = page.make(traces).partition("</header>")[0]
+    assert "two separate runs on the same machine" in head
+    assert "separate runs on the same machine" in beside([*traces, traces[0]])[1]
+    assert "two" not in beside([*traces, traces[0]])[1]
+
+
+def test_a_race_is_believed_where_it_is_known_and_doubted_where_it_is_not(traces: list[Trace]) -> None:
+    """Short lanes that ended in one second may have been raced or not; long ones must have run side by side."""
+    said = " · one race or two separate runs: the record does not say"
+    assert beside(traces)[1].endswith(said)
+    assert beside(traces, raced=True) == (True, beside(traces[1:])[1])
+    for trace in traces:
+        trace.stats.verify_s = 3.0
+    assert "runs" not in beside(traces)[1]
     traces[0].header.created = "long ago"
-    assert not page.of_one_run(traces)
-    assert page.of_one_run(traces[:1])
+    assert beside(traces)[1].endswith(said)
+    traces[0].header.created = traces[1].header.created
+    traces[0].header.settings["max_new_tokens"] = 9
+    assert beside(traces)[1].endswith(" · two separate runs on the same machine")
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda head: head.settings.update(temperature=0.0), "temperature"),
+        (lambda head: head.settings.update(seed=99), "seed"),
+        (lambda head: setattr(head, "machine", "another"), "machine"),
+        (lambda head: setattr(head, "dtype", "bfloat16"), "number format"),
+        (lambda head: setattr(head, "target", replace(head.target, parameters=7)), "target model"),
+        (lambda head: setattr(head, "prompt_ids", [1, 2]), "prompt"),
+    ],
+)
+def test_lanes_that_did_other_work_have_no_speedup(traces: list[Trace], change: Any, named: str) -> None:
+    change(traces[0].header)
+    compared, words = beside(traces, raced=True)
+    assert not compared and "runs" not in words
+    head = page.make(traces).partition("</header>")[0]
+    assert f"separate runs that differ in {named}, so their times are not compared" in head
+
+
+def test_no_clock_makes_a_race_of_runs_in_a_row_or_the_other_way_round(traces: list[Trace]) -> None:
+    """A day's clock simulated: lanes one after the other, and lanes of which the one behind goes next."""
+    numbers = Random(1)
+    seen = set()
+    for _ in range(300):
+        rounds = [
+            [numbers.uniform(0.01, 0.5) for _ in range(numbers.randint(1, 40))]
+            for _ in range(numbers.randint(2, 4))
+        ]
+        one_by_one, now = [], numbers.random()
+        for lane in rounds:
+            now += sum(lane) + numbers.choice((0.0, 0.3, 30.0))
+            one_by_one.append(now)
+        clocks, ended, now = [0.0] * len(rounds), [0.0] * len(rounds), numbers.random()
+        left = [list(lane) for lane in rounds]
+        while any(left):
+            lane = min((at for at, rest in enumerate(left) if rest), key=clocks.__getitem__)
+            step = left[lane].pop()
+            clocks[lane] += step
+            now = ended[lane] = now + 1.5 * step  # of which a third is on no clock
+        for dates, never in ((one_by_one, True), (ended, False)):
+            lanes = [
+                replace(
+                    traces[0],
+                    header=replace(
+                        traces[0].header, created=f"{datetime(2026, 1, 1) + timedelta(seconds=int(date))}"
+                    ),
+                    stats=replace(traces[0].stats, draft_s=0.0, other_s=0.0, verify_s=sum(lane)),
+                )
+                for date, lane in zip(dates, rounds, strict=True)
+            ]
+            found = page.of_one_race(lanes)
+            assert found is not never
+            seen.add(found)
+    assert seen == {True, False, None}
 
 
 def test_a_record_that_breaks_its_laws_says_so(traces: list[Trace]) -> None:

@@ -146,6 +146,15 @@ def test_race_takes_options_per_lane_and_common_ones_where_they_fit(run: Any) ->
     assert "All texts are equal." in run("race", PROMPT, "-n", "8", *lanes).stderr
 
 
+def test_a_race_of_fewer_than_sixteen_tokens_has_no_speedup(run: Any) -> None:
+    """Catches: a speedup from two tokens, which the app refuses; and its silence where one is missing."""
+    words = "–: no speedup, fewer than 16 tokens in a lane"
+    for tokens, told in ((2, False), (15, False), (16, True)):
+        said = run("race", PROMPT, "-n", str(tokens), "-p", "prompt-lookup").stderr
+        assert len(re.findall(r"\d\.\d\d×", said)) == 2 * told
+        assert (words in flat(said)) == (not told)
+
+
 def test_json_on_standard_output_comes_alone(run: Any) -> None:
     """Catches: verdicts and tables between the lines of a trace that a terminal shows."""
     for command in ("decode", "race"):

@@ -72,6 +72,12 @@ def named(lines: list[Line]) -> dict[str, int]:
     return {line.name: line.size for line in lines}
 
 
+def parts(lines: list[Line]) -> list[tuple[Line, Line]]:
+    """Each share with the entry it stands under."""
+    wholes = [next(line for line in lines[at::-1] if not line.part) for at in range(len(lines))]
+    return [(whole, line) for whole, line in zip(wholes, lines, strict=True) if line.part]
+
+
 @pytest.mark.parametrize("lane", LANES)
 def test_reserved_keys_and_values_are_the_tensors_that_were_reserved(
     models: sd.Models, seen: Seen, lane: str
@@ -104,11 +110,18 @@ def test_logits_and_waste_are_those_of_the_passes(
 ) -> None:
     """The target's own logits tensors and KV lengths, pass by pass. Catches: riders or the root forgotten, pruned
     nodes counted though they were never sent."""
+    from specdec_core.proposers.lookahead import Lookahead
     from specdec_core.target import CausalReader
 
     largest, written, kept, target = [0], [0], [0], models.target.model
-    read, keep = CausalReader.read, CausalReader.keep
-    worst = [0]
+    read, keep, propose = CausalReader.read, CausalReader.keep, Lookahead.propose
+    riding: list[int] = []  # rows of the window, as lookahead hands them over
+    fallen: list[int] = []  # rows of guesses that were not kept
+
+    def proposing(proposer: Lookahead, context: Any) -> Any:
+        found = propose(proposer, context)
+        riding.append(len(found.riders))
+        return found
 
     def reading(reader: CausalReader, root: int, tree: Any, known: int = 0) -> Tensor:
         logits = read(reader, root, tree, known)
@@ -121,14 +134,23 @@ def test_logits_and_waste_are_those_of_the_passes(
         keep(reader, positions)
         if reader.model is target:
             kept[0] = len(positions)
-            worst[0] = max(worst[0], written[0] - kept[0])
+            fallen.append(written[0] - kept[0] - (riding[-1] if riding else 0))
 
+    monkeypatch.setattr(Lookahead, "propose", proposing)
     monkeypatch.setattr(CausalReader, "read", reading)
     monkeypatch.setattr(CausalReader, "keep", keeping)
-    lines = named(ledger(sd.decode(models, "def add(a, b):", LANES[lane]), models))
+    found = ledger(sd.decode(models, "def add(a, b):", LANES[lane]), models)
+    lines, told = named(found), {line.name: line.told for line in found}
     assert lines["Logits of the widest pass"] == largest[0] > 0
-    assert lines.get("Wasted on guesses that fell", 0) == worst[0] * models.target.kv_bytes
-    assert (worst[0] > 0) == (lane != "plain")
+    for name, rows in (("Wasted on guesses that fell", fallen), ("Spent on the window", riding)):
+        assert lines.get(name, 0) == max(rows, default=0) * models.target.kv_bytes
+        assert f"{sum(rows):,} rows" in told.get(name, "0 rows")
+    assert (max(fallen) > 0) == (lane != "plain")
+    assert (sum(riding) > 0) == (lane == "lookahead")
+    of = {line.name: whole.name for whole, line in parts(found)}
+    assert set(of.values()) <= {"Target's keys and values"} and len(of) == (max(fallen) > 0) + (
+        sum(riding) > 0
+    )
 
 
 @pytest.mark.parametrize("lane", ["plain", "draft"])

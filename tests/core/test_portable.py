@@ -7,6 +7,8 @@ import json
 import re
 import shlex
 from contextlib import redirect_stdout
+from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -138,6 +140,7 @@ def test_what_transformers_cannot_do_is_said_and_not_replaced(proposer: str) -> 
         ({"length_policy": "cost-aware"}, "length policy = cost-aware"),
         ({"proposer": "prompt-lookup"}, "match = longest"),
         ({"temperature": 0.5, "seed": 9}, "seed = 9"),
+        ({"proposer": "branching", "temperature": 0.5, "seed": 9}, "seed = 9"),
     ],
 )
 def test_each_choice_without_a_counterpart_has_its_comment_line(choices: dict[str, Any], said: str) -> None:
@@ -154,7 +157,7 @@ def test_the_ensemble_s_weight_is_carried_over_where_it_works() -> None:
     assert portable.for_transformers(settings(**lossy)).generate["assistant_ensemble_weight"] == 0.3
     greedy = portable.for_transformers(settings(**lossy | {"temperature": 0.0}))
     assert "assistant_ensemble_weight" not in greedy.generate
-    assert any("no such rule at temperature 0" in sentence for sentence in greedy.missing)
+    assert any("greedy text instead" in sentence for sentence in greedy.missing)
 
 
 def served(wanted: sd.Settings) -> tuple[list[str], dict[str, Any] | None]:
@@ -187,6 +190,94 @@ def test_vllm_gets_a_command_that_a_shell_and_json_read(
     assert found == config
     if config is None and choices["proposer"] != "none":
         assert "# Not here: " in portable.vllm_code(settings(**choices), "t")
+
+
+MATCHES = ("longest", "first", "last", "most-frequent")
+
+
+def earliest_of_the_longest(text: list[int], most: int, count: int) -> list[int]:
+    """What vLLM's ngram proposer says that it copies, searched from the definition."""
+    for size in range(most, 0, -1):
+        for begin in range(len(text) - size):
+            if text[begin : begin + size] == text[-size:]:
+                return text[begin + size : begin + size + count]
+    return []
+
+
+@pytest.mark.parametrize("match", MATCHES)
+def test_vllm_s_match_is_the_lab_s_first_and_no_other(match: str) -> None:
+    """Random texts: an option that ever copies something else is told, and one that never does is not."""
+    kind, numbers = sd.PROPOSERS["prompt-lookup"], Random(3)
+    wanted = settings(proposer="prompt-lookup", draft_length=4, options={"max_ngram": 3, "match": match})
+    differs = False
+    for _ in range(300):
+        text = [numbers.randrange(3) for _ in range(numbers.randint(2, 14))]
+        context: Any = SimpleNamespace(source=[], tokens=text, length=4, room=64)
+        lookup: Any = kind(None, kind.read_options(wanted))  # type: ignore[arg-type]
+        lookup.start(context)
+        differs |= lookup.propose(context).tree.tokens != earliest_of_the_longest(text, 3, 4)
+    told = [line for line in portable.for_vllm(wanted).missing if line.startswith("match = ")]
+    assert differs == bool(told) == (match != "first")
+    assert all("first of the longest matches" in line for line in told)
+
+
+@pytest.mark.parametrize("program", ["transformers", "vllm"])
+@pytest.mark.parametrize(
+    ("choices", "law"),
+    [
+        ({}, "its law is the same"),
+        ({"rule": "kseq"}, "its law is the same"),
+        ({"rule": "typical"}, "its law does too: there it is the target's, under rule = typical it is not"),
+        (
+            {"rule": "confidence"},
+            "its law does too: there it is the target's, under rule = confidence it is not",
+        ),
+        ({"proposer": "prompt-lookup", "rule": "ensemble"}, "its law does too"),
+        ({"proposer": "branching", "rule": "typical"}, "its law does too"),
+        ({"proposer": "branching"}, "its law is the same"),
+        ({"proposer": "none", "rule": "typical"}, "its law is the same"),
+    ],
+)
+def test_the_same_law_is_claimed_only_of_lossless_rules(
+    program: str, choices: dict[str, Any], law: str
+) -> None:
+    """Catches: a lossy rule that is missing there, and a text that is said to have the same law without it."""
+    wanted = settings(temperature=1.0, **choices)
+    found = portable.for_vllm(wanted) if program == "vllm" else portable.for_transformers(wanted, layers=12)
+    (seed,) = [line for line in found.missing if line.startswith("seed = ")]
+    assert law in seed
+    assert ("its law is the same" in seed) == ("its law is the same" in law)
+
+
+def test_a_lossy_rule_that_is_carried_over_keeps_its_own_law() -> None:
+    lossy = settings(temperature=1.0, rule="ensemble", rule_options={"weight": 0.3})
+    assert any(
+        "its law is that of rule = ensemble there too" in line
+        for line in portable.for_transformers(lossy).missing
+    )
+    assert any("there it is the target's" in line for line in portable.for_vllm(lossy).missing)
+
+
+def test_at_temperature_0_a_lossy_rule_gives_way_to_the_target_s_greedy_text(models: sd.Models) -> None:
+    """What transformers writes of a typical lane is plain decoding's text, as the comment says; the lane's is not."""
+    wanted = settings(rule="typical", rule_options={"epsilon": 0.01, "delta": 0.01})
+    assert "at temperature 0 transformers writes the target's own greedy text instead" in code(wanted)
+    plain = sd.decode(models, PROMPT, settings(proposer="none")).token_ids
+    assert run(code(wanted)) == plain != sd.decode(models, PROMPT, wanted).token_ids
+
+
+def test_vllm_s_greedy_drafts_are_told_where_the_lab_draws_them() -> None:
+    """Without `draft_sample_method` vLLM drafts the likeliest token, whatever the temperature."""
+    said = "Drawn guesses: here the draft draws its tokens"
+    for choices, told in (
+        ({"rule": "token-matching", "temperature": 0.8}, True),
+        ({"rule": "token-matching"}, False),
+        ({"temperature": 0.8}, False),
+        ({"proposer": "prompt-lookup", "rule": "token-matching", "temperature": 0.8}, False),
+    ):
+        found = portable.for_vllm(settings(**choices))
+        assert any(line.startswith(said) for line in found.missing) == told
+        assert found.config is not None and (told <= ("draft_sample_method" not in found.config))
 
 
 def test_a_hostile_model_name_stays_text() -> None:

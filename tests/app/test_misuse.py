@@ -1,0 +1,254 @@
+"""What a visitor, another site or a broken disk may try: nothing is read, run or kept that must not be."""
+
+from __future__ import annotations
+
+import csv
+import io
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy.exc import OperationalError
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.routing import WebSocketRoute
+from starlette.testclient import TestClient
+from starlette.websockets import WebSocket, WebSocketDisconnect
+from streamlit.testing.v1 import AppTest
+
+from app import charts, links, policy, routes, services
+from app.headers import KnownHosts, OwnPages
+from app.library.store import Library, Unavailable
+from app.library.summary import Summary
+from app.runs import Runs
+from app.text import plain
+from specdec_core.sweep import Measured, summary
+from specdec_core.sweep_summary import csv_of
+from specdec_core.trace import Trace
+
+from .kept import ANNA, add
+from .test_library import finish, saving  # noqa: F401  # a fixture
+
+MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
+
+
+# Other sites
+
+
+async def greet(socket: WebSocket) -> None:
+    await socket.accept()
+    await socket.send_text("hello")
+    await socket.close()
+
+
+@pytest.mark.parametrize(
+    ("headers", "taken"),
+    [
+        ({"origin": "http://127.0.0.1:8713"}, True),
+        ({}, True),  # no browser
+        ({"origin": "http://127.0.0.1:8799"}, False),  # another program of this machine
+        ({"origin": "http://localhost:8713"}, False),
+        ({"origin": "https://evil.example"}, False),
+        ({"origin": "null"}, False),
+        ({"origin": "http://lab.example", "sec-fetch-site": "same-origin"}, True),  # a proxy renamed the host
+        ({"origin": "http://127.0.0.1:8713", "sec-fetch-site": "cross-site"}, False),
+        ({"host": "evil.example", "origin": "http://evil.example"}, False),  # DNS rebinding
+    ],
+)
+def test_a_web_socket_opens_for_this_server_s_own_pages_only(headers: dict[str, str], taken: bool) -> None:
+    """A browser sends the visitor's cookie along with any page's web socket. Catches: a page on another port that reads
+    a visitor's runs."""
+    headers = {"host": "127.0.0.1:8713", **headers}
+    app = Starlette(
+        routes=[WebSocketRoute("/_stcore/stream", greet)],
+        middleware=[Middleware(KnownHosts, hosts=lambda: ("127.0.0.1",)), Middleware(OwnPages)],
+    )
+    with TestClient(app) as client:
+        if taken:
+            with client.websocket_connect("/_stcore/stream", headers=headers) as socket:
+                assert socket.receive_text() == "hello"
+        else:
+            with (
+                pytest.raises(WebSocketDisconnect),
+                client.websocket_connect("/_stcore/stream", headers=headers),
+            ):
+                pass
+
+
+def test_the_server_has_these_guards() -> None:
+    source = (MAIN.parent / "__main__.py").read_text(encoding="utf-8")
+    assert "Middleware(OwnPages)" in source and "Middleware(KnownHosts" in source
+
+
+def test_the_lab_is_found_by_its_name(fresh: Runs) -> None:
+    with TestClient(Starlette(routes=routes.routes()), follow_redirects=False) as client:
+        answer = client.get("/lab?gamma=3&prompt=a%20b")
+    assert (answer.status_code, answer.headers["location"]) == (307, "./?gamma=3&prompt=a%20b")
+
+
+# What was deleted, and disks that fail
+
+
+def test_a_deleted_run_is_gone_from_the_server_s_memory_too(saving: Runs) -> None:  # noqa: F811
+    """Catches: "Delete for good" that leaves the run at the lab's address, for anybody who has it."""
+    saved = finish(saving)
+    assert saved is not None
+    with TestClient(Starlette(routes=routes.routes())) as client:
+        assert client.get(f"/traces/{saved.id}-0.json").status_code == 200
+        at = AppTest.from_file(MAIN, default_timeout=30)
+        at.switch_page("app_pages/library.py")
+        at.query_params["run"] = saved.id
+        at.run()
+        assert not at.exception
+        at.button(key="delete").click().run()
+        assert not at.exception
+        assert services.library().get(ANNA, saved.id) is None and saving.get(saved.id) is None
+        for path in (f"/traces/{saved.id}-0.json", f"/traces/{saved.id}-1.json", f"/runs/{saved.id}/events"):
+            assert client.get(path).status_code == 404
+
+
+def broken(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every statement fail as on a full disk."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise OperationalError("INSERT", {}, Exception("database or disk is full"))
+
+    for engine in (library._engine, library._writer):
+        monkeypatch.setattr(engine, "begin", fail)
+
+
+def test_a_library_that_fails_says_so_in_one_sentence_on_every_page(
+    saving: Runs,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    library = services.library()
+    broken(library, monkeypatch)
+    with pytest.raises(Unavailable, match="database or disk is full"):
+        library.runs_of(ANNA)
+    at = AppTest.from_file(MAIN, default_timeout=30)
+    at.switch_page("app_pages/library.py")
+    at.run()
+    assert not at.exception
+    assert any("The library cannot be read or written just now" in error.value for error in at.error)
+    with TestClient(Starlette(routes=routes.routes())) as client:
+        answer = client.get("/traces/some-run-0.json")
+        assert answer.status_code == 503 and "disk is full" in answer.json()["error"]
+
+
+def test_a_damaged_file_is_told_and_not_a_crash(
+    tmp_path: Path, kept: list[tuple[Summary, bytes]], caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "library.sqlite3"
+    library = Library(path)
+    add(library, kept)
+    library.close()
+    content = path.read_bytes()
+    path.write_bytes(content[:4096] + b"\xff" * (len(content) - 4096))
+    with caplog.at_level(logging.CRITICAL), pytest.raises(Unavailable, match="What it keeps was not changed"):
+        Library(path).runs_of(ANNA)
+
+
+@pytest.mark.parametrize("name", ["a?mode=ro&b.sqlite3", "other.sqlite3?x=1", "a#b%20c.sqlite3"])
+def test_the_library_s_file_is_the_one_that_was_named(tmp_path: Path, name: str) -> None:
+    """Catches: a name with a question mark, of which the database driver takes only the first half."""
+    Library(tmp_path / name).close()
+    assert {path.name for path in tmp_path.iterdir()} == {name}
+
+
+# The operator's words
+
+
+@pytest.mark.parametrize(
+    ("named", "hosts"),
+    [
+        ("Lab.Example", ("lab.example",)),
+        (" lab.example , [::1] ", ("lab.example", "[::1]")),
+        ("10.0.0.7", ("10.0.0.7",)),
+    ],
+)
+def test_host_names_are_read_whatever_their_case(named: str, hosts: tuple[str, ...]) -> None:
+    assert policy.read({"SPECDEC_ALLOWED_HOSTS": named, "SPECDEC_LIBRARY": ""}).hosts == hosts
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("SPECDEC_ALLOWED_HOSTS", "lab.example:8714"),
+        ("SPECDEC_ALLOWED_HOSTS", "*"),
+        ("SPECDEC_ALLOWED_HOSTS", "http://lab.example"),
+        ("HOST", "256.1.1.1"),
+        ("HOST", "a b"),
+        ("SPECDEC_LIBRARY", "x" * 300),
+    ],
+)
+def test_what_would_lock_everybody_out_or_fail_later_is_one_sentence(variable: str, value: str) -> None:
+    with pytest.raises(ValueError, match=f"^{variable} has to"):
+        policy.read({"SPECDEC_LIBRARY": "", variable: value})
+
+
+# Links, texts and files
+
+
+@pytest.mark.parametrize("value", ["inf", "-inf", "1e400", "nan", "0", "21", "2.5", "x"])
+def test_a_link_s_numbers_of_a_sweep_are_checked(value: str) -> None:
+    for number in links.SWEEP:
+        assert links.unusable({number.key: value}) == [number.key]
+        (problem,) = links.problems({number.key: value}, {}, links.SWEEP)
+        assert problem.startswith(f"{number.title} has to be a whole number from 1 to {number.high:g}")
+
+
+@pytest.mark.parametrize("params", [{"sweep_most": "inf"}, {"sweep_repeats": "-inf"}, {"sweep_measure": ""}])
+def test_such_links_open_the_comparison(fresh: Runs, prompts: Path, params: dict[str, str]) -> None:
+    at = AppTest.from_file(MAIN, default_timeout=30)
+    at.switch_page("app_pages/compare.py")
+    for key, value in params.items():
+        at.query_params[key] = value
+    at.run()
+    assert not at.exception
+
+
+def test_a_prompt_too_long_for_the_address_comes_back_with_its_run(saving: Runs, prompts: Path) -> None:  # noqa: F811
+    long = "abc " * 700
+    saved = finish(saving, long)
+    assert saved is not None and len(long) > links.MAX_PROMPT_IN_LINK
+    at = AppTest.from_file(MAIN, default_timeout=30)
+    at.query_params["run"] = saved.id
+    at.run()
+    assert not at.exception
+    assert at.text_area(key="prompt").value == long
+
+
+def test_no_table_holds_a_formula() -> None:
+    row = Measured('=HYPERLINK("http://evil")', "+1+1", 0, "@SUM(1)", 0, tokens=20, seconds=1.0)
+    for table in (summary([row]), summary([replace(row, family="\t=1", label="-1")])):
+        (line,) = csv.DictReader(io.StringIO(csv_of(table)))
+        texts = [value for name, value in line.items() if name in ("family", "label")]
+        assert len(texts) == 2 and all(text.startswith("'") for text in texts)
+    assert float(line["tokens_per_second"]) == 20.0
+
+
+def test_signs_of_writing_direction_do_not_turn_round_what_follows() -> None:
+    assert plain("a\u202e<img") == "a\ufffd\\<img"
+    assert plain("שלום") == "שלום"
+
+
+def test_quotes_stay_quotes_in_charts(race_traces: list[Trace]) -> None:
+    """plotly reads &lt; and &amp;, and shows &quot; as it stands."""
+    names = ["a", 'say "hi" & it\'s <b>']
+    for draw in (charts.tokens_against_time, charts.round_timeline, charts.difference_strip):
+        figure = str(draw(race_traces, names, "measured").figure.to_dict())
+        assert "&quot;" not in figure and "&#x27;" not in figure
+        assert "<b>" not in figure and "&lt;b&gt;" in figure
+
+
+def test_a_record_without_rounds_cannot_claim_any_ratio(race_traces: list[Trace]) -> None:
+    trace = race_traces[1]
+    bare = replace(trace, rounds=[])
+    assert bare.audit() == []
+    assert replace(bare, stats=replace(bare.stats, acceptance_rate=None)).audit() == []  # a tree, perhaps
+    for lie in ({"tokens_per_pass": 1e308}, {"acceptance_rate": 0.999}, {"tokens_per_second": 1e9}):
+        (found,) = replace(bare, stats=replace(bare.stats, **lie)).audit()  # type: ignore[arg-type]
+        assert next(iter(lie)) in found
+    assert len(replace(bare, stats=replace(bare.stats, target_passes=0)).audit()) == 1
