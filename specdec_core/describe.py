@@ -260,7 +260,7 @@ def _has_residual(raw: RawRound) -> bool:
 
 
 def _mass(raw: RawRound, at: int, tokens: set[int], p: Candidates) -> float:
-    """Σ p over deterministic children: the probability that one of them passes."""
+    """Σ p over deterministic children: under speculative sampling the probability that one of them passes."""
     if raw.p is None:
         return 1.0 if p.id[0] in tokens else 0.0
     return min(1.0, float(raw.p[at + 1, list(tokens)].sum()))
