@@ -6,8 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from app import presenter
-from app.course import claims_view, inventory_view, overview, progress, reading, sheet, steps, teaching
+from app.course import claims_view, inventory_view, overview, progress, reading, sheet, steps, teaching, top
 from app.course.words import Words
 from app.text import plain
 
@@ -19,6 +18,7 @@ listed = overview.listed(language, st.query_params.get("order", ""))
 
 st.html(Path(overview.__file__).with_name("course.css"))
 teaching.dress(words)
+top.begin()
 if "rail" not in teaching.hidden():
     overview.rail(listed, words)
 for told in teaching.problems(words):
@@ -41,11 +41,7 @@ elif "inventory" in st.query_params:
 elif lesson is None:
     overview.draw(listed, words)
 else:
-    if presenter.presenting():  # the room is the picture's
-        st.title(f"{lesson.number} · {plain(lesson.front.title)}", anchor=False)
-    else:
-        st.caption(words("course.lesson", number=lesson.number))
-        st.title(lesson.front.title, anchor=False)
+    st.title(f"{lesson.number} · {plain(lesson.front.title)}", anchor=False)
     steps.draw(lesson, words)
     if progress.here().of(lesson.id).done:
         overview.onward(lesson.id, listed, words)

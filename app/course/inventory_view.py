@@ -52,6 +52,14 @@ def draw(asked: str, words: Words) -> None:
         _question(found, found.questions[key], when, words)
 
 
+def standing() -> str:
+    """The question or the result that the address asks for; nothing where it asks for no questions."""
+    when = st.query_params.get(PARAM)
+    if when not in get_args(When):
+        return ""
+    return _place(when, progress.here().inventories.get(when, {}))  # type: ignore[arg-type]
+
+
 def _place(when: When, answers: dict[str, progress.Answer]) -> str:
     """Before the course the first open question; after it any that is answered, too, and at the end the result."""
     first = inventory.first_open(answers)

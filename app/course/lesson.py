@@ -83,6 +83,8 @@ class Front(Strict):
     """The front matter of a lesson."""
 
     title: str = Field(min_length=1, max_length=60)
+    about: str = Field("", max_length=90, pattern=r"^\D*$")
+    """What it shows, in one line for the list of lessons; it must not give the prediction away."""
     minutes: float = Field(ge=1.5, le=6)
     misconceptions: list[Misconception] = []
     given: dict[str, Any] = {}

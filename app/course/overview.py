@@ -24,12 +24,15 @@ class Listed:
     number: str
     title: str
     minutes: float
+    about: str
 
 
 def listed(language: str, order: str) -> list[Listed]:
     """The lessons in their order, or those that a link names in its own."""
+    abouts = reading.abouts(language)
     found = {
-        key: Listed(key, number, title, minutes) for number, key, title, minutes in reading.titles(language)
+        key: Listed(key, number, title, minutes, abouts.get(key, ""))
+        for number, key, title, minutes in reading.titles(language)
     }
     wanted = [key for key in order.split(",") if key in found]
     return [found[key] for key in dict.fromkeys(wanted)] if wanted else list(found.values())
@@ -72,12 +75,14 @@ def rail(lessons: list[Listed], words: Words) -> None:
 def draw(lessons: list[Listed], words: Words) -> None:
     """The first screen: what the course is, the lessons, what can be taken home."""
     st.title(words("course.title"), anchor=False)
-    st.markdown(words("course.about"))
+    st.markdown(words("course.about", minutes=sum(each.minutes for each in lessons)))
     with st.grid("auto", min_column_width=260, gap="small"):
         for each in lessons:
-            with st.container(border=True, key=f"card-{each.id}"):
+            with st.container(border=True, height="stretch", gap="xsmall", key=f"card-{each.id}"):
                 now = state(each.id)
                 st.markdown(f"**{each.number} · {plain(each.title)}**")
+                if each.about:
+                    st.markdown(plain(each.about))
                 minutes = words("course.minutes", minutes=each.minutes)
                 st.caption(f"{MARKS[now]} {words(f'course.{now}')} · {minutes}")
                 label = {"new": "start", "begun": "go_on", "done": "again"}[now]

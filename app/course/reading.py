@@ -45,16 +45,27 @@ def titles(language: str, folder: Path | None = None) -> list[tuple[str, str, st
     return [_title(path, path.stat().st_mtime_ns) for path in files(language, folder)]
 
 
-@lru_cache(maxsize=256)
-def _title(path: Path, _changed: int) -> tuple[str, str, str, float]:
+def abouts(language: str, folder: Path | None = None) -> dict[str, str]:
+    """What each lesson shows, in a line, by its id; nothing of one that does not say."""
+    fronts = {name(path)[1]: _front(path, path.stat().st_mtime_ns) for path in files(language, folder)}
+    return {key: about for key, front in fronts.items() if isinstance(about := front.get("about"), str)}
+
+
+def _title(path: Path, changed: int) -> tuple[str, str, str, float]:
     number, key = name(path)
-    try:
-        front = apart(path, SECTIONS).front
-    except (Mistake, OSError):
-        front = {}
+    front = _front(path, changed)
     title, minutes = front.get("title"), front.get("minutes")
     shown = title if isinstance(title, str) and title else key
     return number, key, shown[:60], float(minutes) if isinstance(minutes, int | float) else 0.0
+
+
+@lru_cache(maxsize=256)
+def _front(path: Path, _changed: int) -> dict[str, Any]:
+    """The front matter as it stands, unchecked; nothing where there is none."""
+    try:
+        return apart(path, SECTIONS).front
+    except (Mistake, OSError):
+        return {}
 
 
 def read(language: str, key: str, folder: Path | None = None) -> tuple[Lesson | None, list[Problem]]:

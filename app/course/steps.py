@@ -117,7 +117,7 @@ def _change(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
 def _explain(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
     section = lesson.sections["explain"]
     _text(section)
-    with st.container(border=True):
+    with st.container(border=True, key="course-formula"):
         st.latex(lesson.front.explain.formula)
         _terms(section, words)
     _picture(lesson.front.explain.picture, lesson, "explain", words)

@@ -15,9 +15,15 @@ from . import reading
 from .lesson import STEPS
 from .words import Words
 
+# Without the gap between elements that Streamlit's margin below a heading takes back; and the way out beside the title,
+# with which it scrolls away.
 HEADS = """
-[data-testid="stMainBlockContainer"] h1 { font-size: 1.25rem !important; padding: 0 !important; }
-[data-testid="stMarkdownContainer"]:has(> :is(h2, h3, h4, h5)) { margin-bottom: 0 !important; }
+[data-testid="stMainBlockContainer"] h1 { font-size: 1.25rem !important; padding: 0.3rem 6rem 0.25rem 0 !important; }
+[data-testid="stMarkdownContainer"]:has(:is(h1, h2, h3, h4, h5)) { margin-bottom: 0 !important; }
+.st-key-presenter {
+  position: relative; inset: auto; z-index: 1;
+  width: 100% !important; flex: 0 0 0px; min-height: 0; align-items: flex-end;
+}
 """
 MAY_HIDE = (
     "change",

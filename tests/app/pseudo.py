@@ -1,6 +1,7 @@
 """A language that nobody speaks: every text of the course in brackets, so that what is in none is seen at once.
 
-Front matter keeps all but its title: what else is read there (a label, a chip's word) stands in the file all the same.
+Front matter keeps all but its title and its line for the list: what else is read there (a label, a chip's word) stands
+in the file all the same.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _ITEM = re.compile(r"(- [^\s:]+: +)(.+)")
 _APART = re.compile(
     r"//[^\n]*|/\*.*?\*/|import [^\n]*|/(?! )[^/\n]+/[a-z]*", re.DOTALL
 )  # comments, imports, patterns
-_TITLE = re.compile(r"(title|claim): +(.+)")
+_TITLE = re.compile(r"(title|about|claim): +(.+)")
 
 
 def translate(english: Path, folder: Path) -> None:

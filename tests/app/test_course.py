@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from app.course import reading, working
+from app.course import inventory, reading, working
 from app.course.lesson import SECTIONS, STEPS, Lesson
 
 from .course_page import page, predict, press, sent
@@ -313,3 +314,114 @@ def test_every_misconception_is_taught() -> None:
     everything = {f"M{at}" for at in range(1, 13)}
     assert taught == everything
     assert named == everything
+
+
+# --- what gives an answer away, what helps to choose, where a page begins -------------------------------------------
+
+
+def test_no_option_of_a_choice_stands_out_by_its_length(lesson: Lesson) -> None:
+    """Catches: a right option that is told by being the only careful one, or the only short one."""
+    if lesson.front.predict.kind != "choice":
+        return
+    items = lesson.sections["predict"].items
+    long = {key: len(item.text.split()) for key, item in items.items()}
+    (right,) = lesson.right["predict"]
+    others = [words for key, words in long.items() if key != right]
+    assert min(others) / 2 <= long[right] <= 2 * max(others), long
+
+
+def test_no_text_is_named_by_how_hard_it_is() -> None:
+    """A label on the screen of the prediction is a plain name."""
+    for key in shipped():
+        picture = lesson_of(key).front.predict.picture
+        if picture is not None and isinstance(names := picture.given.get("examples"), dict):
+            told = re.compile(r"hard|easy|slow|fast|guess|repeat", re.IGNORECASE)
+            assert not [name for name in names.values() if told.search(name)], key
+
+
+def test_options_of_the_lookup_are_not_in_the_order_of_the_answer() -> None:
+    """Catches: the ones that are right in a row, before those that are not."""
+    found = lesson_of("lookup")
+    right = [key in found.right["predict"] for key in found.sections["predict"].items]
+    assert right not in (sorted(right), sorted(right, reverse=True))
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("lossless", "same seed"),  # what two sampled runs may differ in
+        ("rules", "how many"),  # that less was drafted
+        ("eagle", "which was taken"),  # that the chosen token is missing
+        ("first-word", "which of the two"),  # that it is one of them
+    ],
+)
+def test_no_opening_names_what_is_asked(key: str, words: str) -> None:
+    assert words not in lesson_of(key).sections["hook"].prose.lower()
+
+
+def test_a_card_says_what_its_lesson_shows_and_not_how_it_comes_out() -> None:
+    text = sent(page()).replace("\\", "")
+    for key in shipped():
+        lesson = lesson_of(key)
+        about = lesson.front.about
+        assert about and about[-1] in ".?" and about in text, key
+        if lesson.front.predict.kind == "choice":
+            (right,) = lesson.right["predict"]
+            assert lesson.sections["predict"].items[right].text.lower() not in about.lower()
+
+
+def test_the_minutes_are_added_up(folder: Path) -> None:
+    second = GOOD.replace("minutes: 2", "minutes: 2.5").replace("A race", "Another")
+    (folder / "en" / "01-other.md").write_text(second, encoding="utf-8")
+    assert "in 4.5 minutes of lessons" in sent(page())
+    assert "in 2.5 minutes of lessons" in sent(page(order="other"))
+
+
+def test_a_line_about_a_lesson_holds_no_typed_number(folder: Path) -> None:
+    assert told(folder, GOOD.replace("minutes: 2", "about: Three of 4 win.\nminutes: 2"))
+    assert not told(folder, GOOD.replace("minutes: 2", "about: Three win.\nminutes: 2"))
+
+
+def stands(at: Any) -> str:
+    """What the page says is on show; the browser goes to the top where it changes."""
+    found = re.search(r'"place": ?"([^"]*)"', sent(at))
+    assert found
+    return found[1]
+
+
+def test_a_new_step_or_list_is_a_new_place_and_a_choice_is_none() -> None:
+    at, lesson = page(lesson="race"), lesson_of("race")
+    places = [stands(at)]
+    at.radio(key="course-race-prediction").set_value("both").run()
+    assert stands(at) == places[0]
+    press(at, "course-lock")
+    places.append(stands(at))
+    press(at, "course-next")
+    places.append(stands(at))
+    press(at, "course-all")
+    places.append(stands(at))
+    press(at, "open-coin")
+    places.append(stands(at))
+    press(at, "course-all")
+    assert stands(at) == places[3]
+    press(at, "beside-claims-1")
+    places.append(stands(at))
+    press(at, "claim-less-computation-false")
+    assert stands(at) == places[-1]
+    assert len(set(places)) == len(places), lesson.id
+
+
+def test_the_next_question_is_a_new_place_and_its_explanation_is_none() -> None:
+    for when in ("before", "after"):
+        at = page(inventory=when)
+        first = stands(at)
+        found, _ = inventory.read("en")
+        assert found is not None
+        (field,) = at.radio
+        question = str(field.key).removeprefix(f"inventory-{when}-")
+        field.set_value(next(iter(found.questions[question].text.items))).run()
+        press(at, "inventory-answer")
+        if when == "after":
+            assert stands(at) == first
+            press(at, "inventory-next")
+        assert stands(at) != first

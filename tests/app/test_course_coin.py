@@ -232,7 +232,15 @@ def test_the_trials_say_how_far_off_a_rule_is() -> None:
     assert "0.15" in told and "0.100" in told and "71 of 100" in told and "70%" in told
     assert WORDS("trials.lossless") in trials.said(given, "token-matching", 1, (1.0, 0.0, 0.0), 0, WORDS)
     for rule in RULES:
-        assert WORDS(f"trials.{rule}")[0] == ("✓" if coin.off_target(rule, P, Q) < 1e-9 else "✗")
+        verdict = trials.said(given, rule, 100, (0.4, 0.4, 0.2), 71, WORDS)
+        assert ("<b>✓" in verdict) == (coin.off_target(rule, P, Q) < 1e-9) != ("<b>✗" in verdict)
+    assert "trials from p: 0.100" in told, "a distance says from what"
+
+
+def test_a_rules_name_does_not_say_whether_it_is_right() -> None:
+    """The learner finds out, and Streamlit's sign for what is chosen stands alone."""
+    assert not [rule for rule in RULES if set(WORDS(f"trials.{rule}")) & set("✓✗")]
+    assert not set(WORDS("trials.rule")) & set("✓✗")
 
 
 def test_a_hundred_rounds_of_equal_laws() -> None:
@@ -248,6 +256,19 @@ def test_lesson_4() -> None:
     assert found.facts["keep"] == pytest.approx(0.4)
     assert [found.facts[name] for name in ("wa", "wb", "wc")] == pytest.approx([0.35, 0.39, 0.26])
     assert found.front.check.mistakes == {"never": "M11", "bent": "M5", "again": "M11"}
+
+
+def test_the_lit_threshold_is_the_formulas_with_the_weight_that_the_text_names() -> None:
+    """min(1, p/q) by hand, against the line as it is shown and against the rule of the lesson."""
+    code = lesson("coin").front.code
+    line = next(line for line in reading.source_of(code.of).splitlines() if code.lights["threshold"] in line)
+    for p, q in product((0.0, 0.1, 0.2, 0.5), (0.2, 0.5, 0.8)):
+        wanted = p / q if p < q else 1.0
+        known = {"weight": 1.0, "ratio": p / q}
+        assert eval(line.split("=", 1)[1], {"min": min}, known) == pytest.approx(wanted)
+        first = coin.masses("speculative-sampling", (p, 1 - p), (q, 1 - q)).thresholds[0]
+        assert first == pytest.approx(wanted, abs=1e-6)
+    assert "`weight` at one" in lesson("coin").sections["code"].items["threshold"].text
 
 
 # --- lesson 5: lossless ----------------------------------------------------------------------------------------------

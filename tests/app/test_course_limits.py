@@ -332,6 +332,19 @@ def test_chains_by_the_formulas_as_they_are_written() -> None:
             assert made.design_speed(group, "draft-model", gamma) == pytest.approx(speed)
 
 
+def test_the_sandbox_says_how_far_its_model_is_from_what_was_measured() -> None:
+    """Modelled by the formula as it is written; measured as the matrix of lesson 11 shows it."""
+    figures = RAW["figures"]
+    lane, curve = figures["groups"]["story"]["lanes"]["draft-model"], figures["curves"]["usual"]
+    seconds = dict(zip(curve["widths"], curve["seconds"], strict=True))
+    tokens = sum(lane["alpha"] ** depth for depth in range(5))
+    line = tokens * seconds[1] / (4 * curve["draft_s"] + seconds[5])
+    prose = lesson("sandbox").sections["change"].prose
+    assert f"γ = 4 stands at {line:.2f}×" in prose and f"came to {lane['speedup']:.2f}×" in prose
+    assert f" {lane['speedup']:.2f}×" in fails_matrix.table("speedup", WORDS)
+    assert lesson("fails").front.title in prose
+
+
 def test_wide_proposals_cost_what_their_recorded_rounds_read() -> None:
     """Lookahead runs no draft: a round's operations are its width. Medusa adds its heads and the output matrix."""
     tau = RAW["figures"]["groups"]["code"]["lanes"]["lookahead"]["tokens_per_pass"]

@@ -152,3 +152,94 @@ def test_the_sheets_print_a_page_for_each_lesson(page: Page, server: Server) -> 
     rested(page)
     printed = page.pdf(format="A4")
     assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 3
+
+
+def shown(page: Page, url: str, key: str, *size: int) -> None:
+    """The second step of a lesson, without a prediction, in a window of that size."""
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.goto(f"{url}/course?lesson={key}&present=1")
+    page.locator(".st-key-course-reveal button:visible").wait_for()
+    at_step(page, "Predict")
+    page.keyboard.press("p")
+    at_step(page, "Watch")
+    page.keyboard.press("Escape")
+    page.locator("[data-testid=stHeader]").wait_for()
+    rested(page)
+
+
+def box(page: Page, selector: str) -> dict[str, float]:
+    """Where the first of these stands."""
+    found: dict[str, float] = page.locator(selector).first.evaluate(
+        "one => one.getBoundingClientRect().toJSON()"
+    )
+    return found
+
+
+SCROLLED = "document.querySelector('[data-testid=stMain]').scrollTop"
+
+
+def test_a_new_step_begins_at_its_top_and_a_choice_moves_nothing(page: Page, server: Server) -> None:
+    """Catches: a phone on which Next leads behind the text of the next step; a page that jumps at every rerun."""
+    try:
+        shown(page, server.url, "coin", 390, 844)
+        for told in ("Change", "Explain", "Code"):
+            page.locator(".st-key-course-next button:visible").click()
+            at_step(page, told)
+            assert page.evaluate(SCROLLED) == 0, told
+            assert page.evaluate("document.activeElement.dataset.testid") == "stMain", told
+        page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop = 200")
+        page.locator(".st-key-course-coin-light button:visible").nth(1).click()
+        rested(page)
+        assert page.evaluate(SCROLLED) > 0
+        page.goto(f"{server.url}/course")
+        page.locator(".st-key-beside-claims-1 button:visible").click()
+        expect(page.locator("h1")).to_have_text("Claims heard in the field")
+        rested(page)
+        assert page.evaluate(SCROLLED) == 0
+    finally:
+        page.set_viewport_size({"width": 1440, "height": 1000})
+
+
+def test_a_phone_shows_formula_lit_line_and_coin_where_they_belong(page: Page, server: Server) -> None:
+    """Catches: a formula or a line of code cut off at the right, a coin that lies on another token's bar."""
+    try:
+        shown(page, server.url, "coin", 390, 844)
+        badge = box(page, ".coin .toss b")
+        own = page.locator(".coin .toss").evaluate(
+            "one => one.closest('td').getBoundingClientRect().toJSON()"
+        )
+        assert own["left"] <= badge["left"] and badge["right"] <= own["right"]
+        for told in ("Change", "Explain"):
+            page.locator(".st-key-course-next button:visible").click()
+            at_step(page, told)
+        frame = box(page, ".st-key-course-formula")
+        bases = page.locator(".katex-html .base").evaluate_all(
+            "all => all.map((one) => one.getBoundingClientRect().right)"
+        )
+        assert max(bases) <= frame["right"] - 8
+        page.locator(".st-key-course-next button:visible").click()
+        at_step(page, "Code")
+        assert box(page, ".source mark")["right"] <= box(page, ".source pre")["right"]
+    finally:
+        page.set_viewport_size({"width": 1440, "height": 1000})
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (1024, 768)])
+def test_a_presentation_shows_title_steps_and_way_out_apart(
+    page: Page, server: Server, size: tuple[int, int]
+) -> None:
+    """Catches: a title printed over the steps, and a button that covers what stands at the bottom."""
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    try:
+        for key in ("race", "coin", "trees"):
+            page.goto(f"{server.url}/course?lesson={key}&present=1")
+            at_step(page, "Predict")
+            title, trail, leave = (box(page, each) for each in ("h1", ".trail", ".st-key-leave button"))
+            written = page.locator("h1").evaluate(
+                "one => { const range = document.createRange(); range.selectNodeContents(one);"
+                "return range.getBoundingClientRect().toJSON(); }"
+            )
+            assert title["bottom"] <= trail["top"] and written["bottom"] <= trail["top"], key
+            assert leave["bottom"] <= trail["top"] + 1 and leave["left"] >= written["right"], key
+    finally:
+        page.set_viewport_size({"width": 1440, "height": 1000})
