@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
+import specdec_core as sd
 from tests.player.conftest import Server, open_player
 from tests.player.samples import plain_trace, spec_trace
+from tests.player.views import PROMPT, models, recorded
 
 pytestmark = pytest.mark.browser
 
@@ -102,6 +105,75 @@ def test_the_transcript_says_each_event(page: Page) -> None:
         expect(said).to_have_text(sentence)
     page.keyboard.press("ArrowRight")
     expect(said).to_contain_text("3 tokens from one target pass.")
+
+
+# Every round's sentences: at its moments, and as a lane that is filled step by step tells it.
+SENTENCES = """async ([record, steps]) => {
+  const { addStep, emptyLane, laneOf } = await import("/player/model.js");
+  const { momentsOf } = await import("/player/moments.js");
+  const { visible } = await import("/player/state.js");
+  const { sentenceAt, sentenceOf } = await import("/player/text_round.js");
+  const lane = laneOf(record, "a lane");
+  const live = emptyLane("a lane", "", lane.proposer);
+  for (const step of steps) addStep(live, step);
+  const view = (at, event) => visible([lane], { stop: at + 1, event, selection: null, lead: null });
+  return lane.rounds.map((round, at) => ({
+    moments: momentsOf(lane, round).map((_, event) => sentenceAt(view(at, event))),
+    live: live.rounds[at] ? sentenceOf(live, live.rounds[at]) : null,
+  }));
+}"""
+
+
+def test_what_was_drafted_and_what_the_target_read_are_told_apart(page: Page) -> None:
+    """Trees of which most is pruned: how many were drafted follows from the options, as counted here. Catches: a number
+    that is called proposed and is neither, and a live run that tells another story than its replay."""
+    settings = sd.Settings(proposer="branching", max_new_tokens=24)
+    events = list(sd.stream(models(), PROMPT, settings))
+    steps = [event for event in events if isinstance(event, sd.events.Step)]
+    assert isinstance(events[-1], sd.events.Finished)
+    record = json.loads(events[-1].trace.to_json())
+    told = page.evaluate(SENTENCES, [record, [dataclasses.asdict(step) for step in steps]])
+    drafted = 3 + 3 * 3 + 2 * 4 * 3  # three below the root, and below each of at most four nodes of a level
+    for row, step in list(zip(told, steps, strict=True))[:-2]:  # the end leaves no room for all levels
+        first, _, *_, last = row["moments"]
+        assert first.endswith(f"a lane drafted {drafted} tokens; 16 of them go to the target.")
+        accepted = step.verdict.count("accepted")
+        assert f"a lane drafted {drafted} tokens, of which the target read 16; it accepted {accepted}" in last
+        assert row["live"] == last
+    eagle = recorded("eagle", temperature=0.0)
+    for row, kept in zip(
+        page.evaluate(SENTENCES, [json.loads(eagle.to_json()), []]), eagle.rounds, strict=True
+    ):
+        if read := sum(verdict != "pruned" for verdict in kept.nodes.verdict):
+            written = 4 + 4 * 4 * (max(kept.nodes.depth) - 1)  # of every level the four best are read on
+            assert (
+                kept.note["levels"] != max(kept.nodes.depth)
+                or f"drafted {written} tokens" in row["moments"][0]
+            )
+            assert f"of which the target read {read};" in row["moments"][-1]
+    chain = page.evaluate(SENTENCES, [json.loads(recorded("draft-model").to_json()), []])
+    assert all("proposed 4 tokens; the target accepted" in row["moments"][-1] for row in chain[:-3])
+
+
+def test_a_draft_of_which_nothing_was_sent_is_told_so(page: Page) -> None:
+    record = tree_record()
+    record["rounds"][0]["nodes"]["verdict"] = ["pruned"] * 7
+    record["rounds"][0]["committed"] = {"token": [2], "source": ["plain"]}
+    (row, *_) = page.evaluate(SENTENCES, [record, []])
+    assert row["moments"][0].endswith("the draft drafted 7 tokens; none of them go to the target.")
+    assert (
+        "the draft drafted 7 tokens and gave the target none of them; the target wrote" in row["moments"][-1]
+    )
+    assert row["moments"][1] == "Round 1: the target made one pass."
+
+
+def test_the_slider_counts_what_is_judged_and_not_what_was_pruned(page: Page) -> None:
+    record = tree_record()
+    record["rounds"][0]["nodes"]["verdict"][3:] = ["unreached", "rejected", "accepted", "pruned"]
+    open_player(
+        page, traces=[{"label": "one", "trace": record}], cursor={"round": 1, "step": 2, "node": None}
+    )
+    expect(page.locator(".where")).to_have_text("Round 1 of 12: judged 1 of 6")
 
 
 def three_lanes(server: Server) -> list[dict[str, str]]:

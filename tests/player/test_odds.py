@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import re
 from typing import Any
 
@@ -11,6 +12,9 @@ import pytest
 from playwright.sync_api import Page
 
 import specdec_core as sd
+from specdec_core.exact import expected_accepted
+from specdec_core.rules import RULES
+from specdec_core.settings import Settings
 from specdec_core.trace import Candidates, Position, Round
 
 from .samples import Plan, spec_trace
@@ -162,6 +166,199 @@ def test_fixed_guesses_take_their_own_share_of_p(page: Page) -> None:
             for each, (_, end) in zip(drawn["rows"], bands, strict=True):
                 if each["token"] != "rest":
                     assert end * top == pytest.approx(siblings.get(int(each["token"]), 0.0), abs=1e-5)
+
+
+FIXED = json.dumps({**json.loads(TREE), "draw": "likeliest"})
+CHANCE = re.compile(
+    r"= ([<> ]*[\d.]+): how likely (?:one of them|it) passes\."
+    r"|= ([<> ]*[\d.]+): how likely (?:the first|a) proposal here passes\."
+    r"|1 − Π\(1 − threshold\) = ([<> ]*[\d.]+)\."
+    r"|How likely it passes is its threshold, ([<> ]*[\d.]+)\."
+)
+DECIDES = {  # what the panel says where it names no chance
+    "token-matching": "Token matching does not look at q",
+    "block": "judges the chain as one",
+    "typical": "No coin decides: of the guesses whose p is above a bar, the longest path is kept.",
+    "confidence": "No coin decides: guesses stay while a model is sure enough of them.",
+}
+
+
+def _passing(rule: str, masses: list[float]) -> float:
+    """How likely one of several fixed guesses at a place passes: every coin gone through; all other tokens are one."""
+    law = [*masses, max(0.0, 1.0 - sum(masses))]
+    order = [2.0**-place for place in range(len(masses))] + [0.0]
+    judge = RULES[rule](RULES[rule].read_options(Settings(rule=rule)))
+    return expected_accepted(judge, [-1] * len(masses), lambda _: law, lambda _: order, "fixed")
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("proposer", ["prompt-lookup", "branching"])
+def test_how_likely_fixed_guesses_pass_is_exact_or_not_said(page: Page, proposer: str, rule: str) -> None:
+    """Every rule, every judged place: a chance that is named is the one that enumeration finds. Catches: Σ p said as
+    the chance under rules that judge otherwise, and a chance where some threshold is not in the record."""
+    if (proposer, rule) == ("branching", "block"):
+        return  # judges chains
+    told = several = 0
+    for temperature in [0.0] if rule == "exact-match" else [0.0, 1.0]:
+        trace = recorded(
+            proposer,
+            FIXED if proposer == "branching" else "{}",
+            rule=rule,
+            temperature=temperature,
+            max_new_tokens=40,
+        )
+        stage(page, trace)
+        for stop, row, position, node in _places(trace):
+            nodes = row.nodes
+            assert nodes.p is not None and nodes.threshold is not None
+            rivals = [
+                other
+                for other, parent in enumerate(nodes.parent)
+                if parent == position.at and nodes.verdict[other] not in ("pruned", "discarded")
+            ]
+            html = stand(page, stop, ALL, node)
+            if 'class="tab"' in html:
+                page.get_by_role("button", name="What the judge saw").click()
+            said = page.evaluate(CHART)["text"]
+            chances = ["".join(found.groups(default="")) for found in CHANCE.finditer(said)]
+            assert len(chances) == len(re.findall("how likely [^.:;]*passes", said, re.IGNORECASE)), said
+            masses = [nodes.p[other] or 0.0 for other in rivals]
+            for chance in chances:
+                exact = _passing(rule, masses)
+                bound = {"<": exact < 0.001, ">": exact > 0.999}.get(chance[0])
+                assert bound if bound is not None else float(chance) == pytest.approx(exact, abs=6e-4), said
+                told += 1
+                several += len(rivals) > 1
+            if rule in DECIDES:
+                assert not chances
+                assert temperature == 0.0 or DECIDES[rule] in said, said
+            elif not chances and temperature > 0.0:
+                assert rule in ("ensemble", "kseq")
+                assert None in [nodes.threshold[other] for other in rivals]
+            if rule == "token-matching" and temperature > 0.0 and node != rivals[0]:
+                left = 1.0 - sum(nodes.p[other] or 0.0 for other in rivals if other < node)
+                assert nodes.threshold[node] == pytest.approx((nodes.p[node] or 0.0) / left, abs=1e-4)
+                assert "left of p" in said and "The threshold is p" not in said
+            assert "of the guesses: stays" not in said or rule in ("speculative-sampling", "exact-match")
+    if rule not in DECIDES and (proposer, rule) != ("prompt-lookup", "exact-match"):
+        assert told > 3 and (several > 1 or proposer == "prompt-lookup"), (told, several)
+
+
+def test_at_temperature_zero_a_lossy_rule_is_not_told_as_a_comparison(page: Page) -> None:
+    """Under `ensemble` a wrong guess passes with 1 − w. Catches: "compares two tokens", as lossless rules do."""
+    trace = recorded("draft-model", rule="ensemble", temperature=0.0)
+    stage(page, trace)
+    page.evaluate("lane.lossy = true")
+    met = set()
+    for stop, row, _, node in _places(trace):
+        stand(page, stop, ALL, node)
+        said = page.evaluate(CHART)["text"]
+        assert "compares two tokens" not in said and "a mixture of p and q" in said
+        assert row.nodes.threshold is not None
+        met.add(row.nodes.threshold[node])
+    assert met == {0.5, 1.0}
+
+
+@pytest.mark.parametrize(
+    ("proposer", "options", "changes"),
+    [
+        ("draft-model", "{}", {}),
+        ("branching", "{}", {"temperature": 0.0}),
+        ("branching", FIXED, {"rule": "kseq"}),
+        ("branching", FIXED, {"rule": "confidence"}),
+        ("medusa", "{}", {}),
+    ],
+)
+def test_an_unreached_guess_says_what_kept_it_from_being_judged(
+    page: Page, proposer: str, options: str, changes: dict[str, Any]
+) -> None:
+    """Down from the root, the first guess that was not accepted tells. Catches: a rejection named where a rival was
+    accepted, and no reason at a place whose distributions are shown."""
+    trace = recorded(proposer, options, **changes)
+    stage(page, trace)
+    found = set()
+    for row in trace.rounds:
+        parents, verdicts = row.nodes.parent, row.nodes.verdict
+        for node, verdict in enumerate(verdicts):
+            if verdict != "unreached":
+                continue
+            way = [node]
+            while parents[way[0]] >= 0:
+                way.insert(0, parents[way[0]])
+            stopped = next(step for step in way if verdicts[step] != "accepted")
+            taken = [
+                other
+                for other in range(stopped)
+                if parents[other] == parents[stopped] and verdicts[other] == "accepted"
+            ]
+            if verdicts[stopped] == "rejected":
+                why, of = "it follows {}, which was rejected.", [stopped]
+            elif taken and stopped == node:
+                why, of = "{} was accepted in its place.", taken
+            elif taken:
+                why, of = "it follows {}, in whose place {} was accepted.", [stopped, *taken]
+            else:
+                assert "cut" in verdicts
+                why, of = "the text ended before it.", []
+            stand(page, row.index + 1, ALL, node)
+            names = page.evaluate(
+                "([round, of]) => of.map(node => lane.rounds[round].proposals[node].text)", [row.index, of]
+            )
+            said = page.locator(".odds .hint").first.inner_text()
+            pieces = [re.escape(piece) for piece in why.split("{}")]
+            parts = re.fullmatch("It was never judged(?:: |, and )" + "‘(.*)’".join(pieces), said)
+            assert parts, (said, why)
+            for part, name in zip(parts.groups(), names, strict=True):
+                assert part.strip("\xa0␣ ") == name.strip(" ") or "\n" in name
+            found.add(why)
+    assert len(found) >= (1 if proposer == "draft-model" else 3), found
+
+
+def test_an_unreached_guess_of_the_other_rules_says_why(page: Page) -> None:
+    """Typical acceptance keeps one path of those above its bar, computed here; block verification tossed every coin;
+    an ended text. Catches: "never judged" of what had a verdict of its own."""
+    trace = recorded("branching", FIXED, rule="typical")
+    stage(page, trace)
+    seen = set()
+    for row in trace.rounds:
+        nodes = row.nodes
+        assert nodes.p is not None and nodes.entropy is not None
+        clears = []
+        for node, parent in enumerate(nodes.parent):
+            p, entropy = nodes.p[node], nodes.entropy[node]
+            above = parent < 0 or clears[parent]
+            clears.append(
+                above and p is not None and entropy is not None and p > min(0.09, 0.3 * math.exp(-entropy))
+            )
+        for node, verdict in enumerate(nodes.verdict):
+            if verdict == "unreached":
+                stand(page, row.index + 1, ALL, node)
+                said = page.locator(".odds .hint").first.inner_text()
+                words = (
+                    "It is above the bar, but another path"
+                    if clears[node]
+                    else "It follows a guess that was not kept."
+                )
+                assert said.startswith(words)
+                seen.add(clears[node])
+    assert seen == {True, False}
+    trace = recorded("draft-model", rule="block", draft_length=5)
+    stage(page, trace)
+    for row in trace.rounds:
+        for node, verdict in enumerate(row.nodes.verdict):
+            if verdict == "unreached":
+                stand(page, row.index + 1, ALL, node)
+                assert "so did every later one" in page.locator(".odds .hint").first.inner_text()
+                assert row.nodes.coin is not None and row.nodes.threshold is not None
+                met = zip(row.nodes.coin[node:], row.nodes.threshold[node:], strict=True)
+                assert all(coin is not None and bar is not None and coin >= bar for coin, bar in met)
+    record = json.loads(spec_trace().to_json())
+    nodes = record["rounds"][0]["nodes"]
+    nodes.update(parent=[-1, -1, -1], depth=[1, 1, 1], verdict=["cut", "unreached", "unreached"])
+    record["rounds"][0]["positions"] = record["rounds"][0]["positions"][1:]
+    stage(page, record)
+    stand(page, 1, ALL, 2)
+    assert page.locator(".odds .hint").inner_text() == "It was never judged, and the text ended before it."
 
 
 NEEDLE = """selector => {

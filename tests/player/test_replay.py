@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.player.conftest import Server, data, open_player
-from tests.player.samples import WORDS, plain_trace, spec_trace
+from tests.player.samples import WORDS, Plan, plain_trace, spec_trace
 
 pytestmark = pytest.mark.browser
 
@@ -117,7 +117,7 @@ def test_no_speedup_is_named_before_both_lanes_have_written_enough(page: Page) -
     expect(page.locator(".speedup-value")).not_to_have_text("—")
     page.locator(".control.previous").click()
     expect(page.locator(".speedup-value")).to_have_text("—")
-    expect(page.locator(".speedup-words")).to_have_text(f"told from {least} tokens on")
+    expect(page.locator(".speedup-words")).to_have_text(f"shown from {least} tokens on")
 
 
 def test_a_stopped_run_is_not_called_finished(page: Page, server: Server) -> None:
@@ -208,6 +208,41 @@ def test_keys_elsewhere_are_left_alone(page: Page) -> None:
     page.keyboard.press("ArrowDown")
     assert page.locator("#other").input_value() == "a ?"
     expect(page.locator(".where")).to_have_text("Round 2 of 12")
+
+
+def test_arrows_that_nobody_needs_step_and_no_other_key_leaves_its_place(page: Page) -> None:
+    """Catches: arrows that do nothing after Run; keys taken from a field, a choice, a menu, or from scrolling."""
+    open_player(page)
+    where = page.locator(".where")
+    page.evaluate(
+        """document.body.insertAdjacentHTML("afterbegin", `<button id="run">Run</button><input id="field" value="words">
+          <textarea id="text">words</textarea><input id="range" type="range"><select id="menu"><option>1</select>
+          <div role="tablist"><button id="tab" role="tab">Tab</button></div>
+          <div role="radiogroup"><button id="choice">One</button></div>
+          <button id="more" aria-haspopup="true">More</button>`)"""
+    )
+    at = "The end: every lane has finished"
+    for name in ("field", "text", "range", "menu", "tab", "choice", "more"):
+        page.locator(f"#{name}").focus()
+        page.keyboard.press("ArrowLeft")
+        expect(where).to_have_text(at)
+    page.locator("#run").focus()
+    for key in ("Home", "End", "ArrowUp", "ArrowDown", " ", "v", ".", "Shift+ArrowLeft", "Control+ArrowLeft"):
+        page.keyboard.press(key)
+        expect(where).to_have_text(at)
+    page.keyboard.press("ArrowLeft")
+    expect(where).to_have_text("Round 12 of 12")
+    assert page.evaluate("document.activeElement.id") == "run", "the focus stays where it is"
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("ArrowRight")
+    expect(where).to_have_text(at)
+    page.evaluate(
+        "scrollTo(0, 0); document.body.insertAdjacentHTML('afterbegin', '<div style=\"height: 3000px\"></div>')"
+    )
+    page.keyboard.press("ArrowLeft")
+    expect(where).to_have_text(at)  # out of sight
+    page.evaluate("player.destroy()")
+    page.keyboard.press("ArrowLeft")  # and nothing is left behind to fail
 
 
 def test_tokens_can_be_walked_through_by_keys(page: Page) -> None:
@@ -466,8 +501,7 @@ def test_pruned_and_discarded_guesses_have_their_own_marks_and_are_not_counted_a
         expect(page.locator(f".legend [data-verdict={verdict}]")).to_be_visible()
     expect(page.locator(".legend [data-verdict=cut]")).to_be_hidden()
     told = page.locator(".transcript")
-    expect(told).to_contain_text("proposed 6 tokens")
-    expect(told).to_contain_text("1 drafted token stayed out of the check.")
+    expect(told).to_contain_text("drafted 7 tokens, of which the target read 6; it accepted 1, rejected")
     expect(told).to_contain_text("1 token drafted ahead came to nothing.")
     expect(told).to_contain_text("7 further tokens rode along in the pass.")
     expect(told).to_contain_text("ran beside the check for 4.2 ms.")
@@ -614,3 +648,40 @@ def test_counts_of_what_was_not_reached_can_be_read(page: Page, server: Server) 
     assert len(boxes) == 3
     for (count, _), (_, after) in pairwise(boxes):
         assert count["right"] <= after["left"] or count["bottom"] <= after["top"]
+
+
+# Of a lane's rows: how many are cut at the top, how many whole, whether the last is seen; coloured spaces at ends.
+ROWS = """lane => {
+  const { top, bottom } = lane.querySelector(".pane").getBoundingClientRect();
+  const boxes = (parts) => parts.map((part) => [...part.getClientRects()]);
+  const rows = boxes([...lane.querySelectorAll(".prompt, .tok")]).flat().filter((box) => box.width > 0);
+  const words = [...lane.querySelectorAll(".tok")].filter((token) => /^ [a-z]+$/i.test(token.textContent));
+  const spaces = boxes(words).filter((parts) => parts.length > 1 && parts[0].width > 0);
+  return {
+    cut: rows.filter((row) => row.top < top - 0.01 && row.bottom > top + 0.01).length,
+    whole: new Set(rows.filter((row) => row.top >= top).map((row) => Math.round(row.top / 9))).size,
+    end: Math.max(...rows.map((row) => row.bottom)) <= bottom,
+    spaces: spaces.length,
+  };
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_lanes_show_whole_rows_and_colour_only_ink(page: Page, server: Server, width: int) -> None:
+    """Catches: a row cut in half under the lane's head; the coloured space of a word that stands in the next row."""
+    page.set_viewport_size({"width": width, "height": 900})
+    words = [" The", " quick", " fox", " cat", " mat", "def", "return"]
+    plans = [
+        Plan([(words[(at + n) % 7], 0.9, 0.6, 0.2 if n < at % 4 else 0.99) for n in range(3)], words[at % 5])
+        for at in range(90)
+    ]
+    server.files["/traces/spec.json"] = spec_trace(plans).to_json()
+    server.files["/traces/third.json"] = spec_trace(plans[:70]).to_json()
+    lanes = [{"label": name, "url": f"/traces/{name}.json"} for name in ("plain", "third", "spec")]
+    for several in (lanes[1:], lanes):
+        open_player(page, traces=several)
+        for stop in (90, 71, 52):
+            stop_at(page, stop)
+            for lane in page.locator(".lane").all():
+                seen = lane.evaluate(ROWS)
+                assert seen["cut"] == seen["spaces"] == 0 and seen["end"] and seen["whole"] >= 2, seen

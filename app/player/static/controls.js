@@ -2,6 +2,7 @@
 
 import { el, icon, setText } from "./dom.js";
 import { SPEEDS } from "./playback.js";
+import { wasRead } from "./slots.js";
 import { T } from "./text.js";
 
 const ICONS = {
@@ -54,7 +55,7 @@ export function createControls(on) {
       if (slider.max !== String(last)) slider.max = String(last);
       if (slider.value !== String(stop)) slider.value = String(stop);
       slider.style.setProperty("--filled", `${last ? (100 * stop) / last : 0}%`);
-      const inside = event === null ? "" : `: ${T.phase(moment, view.current)}`;
+      const inside = event === null ? "" : `: ${T.phase(moment, view.current.proposals.filter(wasRead).length)}`;
       const words = stop > rounds ? (early ? T.stoppedEnd : T.atEnd) : stop === 0 ? T.atPrompt : `${T.roundOf(stop, rounds)}${inside}`;
       setText(where, words);
       slider.setAttribute("aria-valuetext", words);

@@ -2,8 +2,8 @@
  * The events within a round: proposed → verified → judged, node after node → committed. Everything here is pure.
  *
  * A cursor that stands inside a round sees the round as it was at that moment (`roundAt`): verdicts that had not fallen
- * are "waiting", what was drafted ahead in vain is "absent", and nothing is committed before the last moment. Views ask
- * `knows` before they read the trace.
+ * are "waiting" (what was pruned is known before the check), what was drafted ahead in vain is "absent", and nothing is
+ * committed before the last moment. Views ask `knows` before they read the trace.
  *
  * @typedef {import("./model.js").Lane} Lane
  * @typedef {import("./model.js").Round} Round
@@ -88,7 +88,7 @@ export function roundAt(lane, round, event) {
 
 function unfinished(round, moment, clock) {
   // What was drafted ahead and thrown away is no proposal of the round: until the commit it does not exist.
-  const verdictOf = (item) => (item.verdict === "discarded" ? "absent" : "waiting");
+  const verdictOf = ({ verdict }) => ({ discarded: "absent", pruned: "pruned" })[verdict] ?? "waiting";
   const proposals = round.proposals.map((item) => (moment.judged.has(item.node) ? item : { ...item, verdict: verdictOf(item) }));
   const times = { ...round.times, verified: Math.min(round.times.verified, clock), end: clock };
   return { ...round, proposals, times, end: clock, tokens: [], hangs: [], total: round.total - round.tokens.length };

@@ -6,6 +6,8 @@ import { roundOf } from "./state.js";
 
 const SHOWN = 4; // candidates of each distribution that are shown at once
 const BARS = new Set(["typical", "confidence"]); // rules that hold a probability against a bar: no coin decides
+const COVERS = new Set(["speculative-sampling", "exact-match"]); // of fixed guesses one passes with Σ p over them
+const TRIES = new Set(["ensemble", "kseq"]); // so does one of rivals that are tried in turn, each by its threshold
 const CLOSE = 1e-6;
 
 /**
@@ -16,13 +18,17 @@ const CLOSE = 1e-6;
  * @typedef {{id: number, text: string, prob: number, committed: boolean}} Drawable
  * @typedef {{node: number, text: string, verdict: string, u: number, threshold: number}} Coin
  * @typedef {{text: string, verdict: string|null, source: string|null, committed: string|null, lane: number, round: number, node: number, label: string,
- *   greedy: boolean, own: boolean, atZero: boolean, shared: boolean, matching: boolean, lossy: boolean, rule: string, longest: boolean,
+ *   greedy: boolean, own: boolean, atZero: boolean, shared: boolean, covers: boolean, chance: number|null, matching: boolean,
+ *   lossy: boolean, rule: string, longest: boolean, unreached: Unreached|null,
  *   bar: Bar|null, siblings: number, fixed: Set<number>|null, failed: number, elder: {q: number, lawful: boolean, waiting: number}|null,
  *   target: {text: string, rank: number|null}|null, judged: Bars|null, models: Bars|null, overlap: number|null,
  *   residual: {rows: Drawable[], rest: number}|null, law: Drawable[]|null, draw: number|null, vocabulary: number,
- *   coin: {u: number, threshold: number, ratio: "first"|"later"|null}|null, coins: Coin[]|null,
+ *   coin: {u: number, threshold: number, later: boolean}|null, coins: Coin[]|null,
  *   facts: Record<string, number|null>|null, missing: "record"|"place"|null, knowsP: boolean, pointed: boolean, modelless: boolean, undrafted: boolean}} Odds
- *   `pointed`: the guesses were fixed, not drawn; `modelless`: and no model stands behind them; `undrafted`: nothing was proposed
+ *   `pointed`: the guesses were fixed, not drawn; `modelless`: and no model stands behind them; `undrafted`: nothing was proposed;
+ *   `covers`: of fixed guesses one passes with Σ p over them; `chance`: with which one does where it is told by thresholds
+ * @typedef {{by: "longest"|"longer"|"branch"|"rejected"|"rival"|"rivalAbove"|"end"|"other", other?: string, stem?: string}} Unreached
+ *   why no verdict fell: `other` is the guess that was rejected or accepted, `stem` the one in whose place it was
  */
 
 /**
@@ -67,8 +73,9 @@ export function oddsOf(view) {
   const every = (test) => siblings.length > 0 && siblings.every((item) => test(item.node));
   const pointed = every((at) => entry("q", at) === 1); // at temperature 0 also what a model drafted
   const modelless = pointed && every((at) => entry("model_q", at) === null);
-  const bar = BARS.has(String(settings.rule)) && decisive(proposal, entry) ? barOf(settings, at, over ? position : null) : null;
-  const speculative = settings.rule === "speculative-sampling";
+  const rule = String(settings.rule ?? "");
+  const thresholds = siblings.map((item) => (may("coin", item.node) ? entry("threshold", item.node) : null));
+  const bar = BARS.has(rule) && decisive(proposal, entry) ? barOf(settings, at, over ? position : null) : null;
 
   /** What the columns know of a place's tokens: p of every guess, q of the first, whose law is the recorded one. */
   const exact = (p, q) => new Map(siblings.map((item) => [
@@ -95,10 +102,12 @@ export function oddsOf(view) {
     failed: siblings.filter((item) => item.verdict === "rejected").length,
     elder: elder.length && position?.q && !pointed ? elderOf(elder, at("q"), position.q, id) : null,
     target: knowsP && proposal ? targetOf(trace, position, at("rank")) : null,
-    shared: !speculative,
-    matching: settings.rule === "token-matching",
+    shared: rule !== "speculative-sampling",
+    covers: COVERS.has(rule),
+    chance: TRIES.has(rule) ? chanceOf(thresholds) : null,
+    matching: rule === "token-matching",
     lossy: Boolean(lane.lossy),
-    rule: String(settings.rule ?? ""),
+    rule,
     judged: position && (position.p || position.q) ? bars(position.p, position.q, ["p", "q"]) : null,
     models: position && (position.model_p || position.model_q) ? bars(position.model_p, position.model_q, ["model_p", "model_q"]) : null,
     overlap: number(position?.overlap),
@@ -106,7 +115,8 @@ export function oddsOf(view) {
     law: over && number(place?.draw) !== null ? headOf(trace, place.residual ?? place.p, place.token) : null,
     draw: over ? number(place?.draw) : null,
     vocabulary: number(trace.header?.vocabulary) ?? 0,
-    coin: !bar && may("coin", node) ? coinOf(proposal, entry, speculative, elder.length) : null,
+    unreached: proposal?.verdict === "unreached" ? unreachedOf(lane, round, proposal, entry("threshold", node)) : null,
+    coin: !bar && may("coin", node) ? coinOf(proposal, entry, elder.length > 0) : null,
     coins: lane.judging === "longest" && proposal && (!current || view.moment.judged.size) ? coinsOf(round, entry) : null,
     facts: known ? facts : null,
     missing: position?.p || (position && !knowsP && (position.q || position.model_q)) ? null : positions.length || known ? "place" : "record",
@@ -139,11 +149,31 @@ function decisive(proposal, entry) {
   return threshold === null || threshold === 0 || threshold === 1;
 }
 
-function coinOf(proposal, entry, speculative, elder) {
+/** How likely one of a place's guesses passes; null where a threshold is not known. */
+function chanceOf(thresholds) {
+  if (!thresholds.length || thresholds.includes(null)) return null;
+  return 1 - thresholds.reduce((none, threshold) => none * (1 - threshold), 1);
+}
+
+/** @returns {Unreached} */
+function unreachedOf(lane, round, proposal, threshold) {
+  if (lane.judging === "longest") return { by: "longest" };
+  if (lane.rule === "typical") return { by: threshold === 1 ? "longer" : "branch" };
+  let first = proposal; // above it something was judged
+  while (round.proposals[first.parent]?.verdict === "unreached") first = round.proposals[first.parent];
+  const above = round.proposals[first.parent];
+  if (above?.verdict === "rejected") return { by: "rejected", other: above.text };
+  const rivals = round.proposals.filter((item) => item.parent === first.parent && item.node < first.node);
+  const taken = rivals.find((item) => item.verdict === "accepted");
+  if (taken) return { by: first === proposal ? "rival" : "rivalAbove", other: taken.text, stem: first.text };
+  return { by: [above, ...rivals].some((item) => item?.verdict === "cut") ? "end" : "other" };
+}
+
+function coinOf(proposal, entry, later) {
   if (!judgedVerdict(proposal)) return null;
   const u = entry("coin", proposal.node);
   const threshold = entry("threshold", proposal.node);
-  return u === null || threshold === null ? null : { u, threshold, ratio: speculative ? (elder ? "later" : "first") : null };
+  return u === null || threshold === null ? null : { u, threshold, later };
 }
 
 /** Every coin of a chain that is judged as one. */

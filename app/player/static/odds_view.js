@@ -29,13 +29,10 @@ export function createOdds() {
   function panel(odds) {
     const judged = odds.verdict === "accepted" || odds.verdict === "rejected";
     const parts = [heading(odds)];
-    if (odds.missing) {
-      const unreached = odds.longest ? O.unreachedLongest : odds.bar ? O.offPath : O.unreached;
-      const why = odds.missing === "record" ? O.nothing : odds.verdict === "unreached" ? unreached : (O[odds.verdict] ?? O.sibling);
-      parts.push(el("p", { class: "hint" }, why));
-    } else {
-      parts.push(...distributions(odds));
-    }
+    const unseen = odds.missing && (O[odds.verdict] ?? O.sibling);
+    const why = odds.missing === "record" ? O.nothing : (unreached(odds) ?? unseen);
+    if (why) parts.push(el("p", { class: "hint" }, why));
+    if (!odds.missing) parts.push(...distributions(odds));
     if (odds.coin) parts.push(coin(odds, titleOf(odds)));
     if (odds.coins?.length > 1) parts.push(coins(odds));
     if (odds.bar && judged) parts.push(decided(odds.bar, odds.verdict));
@@ -109,22 +106,38 @@ function heading(odds) {
   );
 }
 
+/** Why no verdict fell on an unreached guess. */
+function unreached({ unreached: found }) {
+  if (!found) return null;
+  const { by, other = "", stem = "" } = found;
+  return O.unreached[by](quote(other), quote(stem));
+}
+
+/** The words of the rule that judged; null for a rule without any. */
+function saidBy(words, odds) {
+  return Object.hasOwn(words, odds.rule) ? words[odds.rule](odds.siblings) : null;
+}
+
 /** What the judge holds against what here, in one sentence. */
 function comparison(odds, title) {
   if (!odds.knowsP) return odds.pointed ? O.beforeFixed : O.before;
   if (odds.undrafted) return odds.atZero ? O.writesGreedy : O.writes;
-  if (odds.greedy) return odds.verdict ? O.comparesGreedy(quote(odds.text), odds.target ? quote(odds.target.text) : null, odds.target?.rank ?? null) : O.writesGreedy;
+  if (odds.greedy && !odds.verdict) return O.writesGreedy;
+  if (odds.greedy && !odds.lossy) {
+    return O.comparesGreedy(quote(odds.text), odds.target ? quote(odds.target.text) : null, odds.target?.rank ?? null);
+  }
   if (odds.own) return O.comparesOwn;
-  if (odds.matching) return O.comparesMatching;
+  if (odds.matching) return O.comparesMatching(odds.siblings);
   if (odds.longest) return O.comparesChain;
-  if (odds.bar || odds.rule !== "speculative-sampling") return O.comparesRule(title);
+  if (odds.bar) return O.comparesBar[odds.rule];
+  if (odds.rule !== "speculative-sampling") return saidBy(O.comparesBy, odds) ?? O.comparesRule(title);
   if (odds.pointed) return O.comparesFixed(odds.siblings);
   if (odds.elder) return O.comparesElder(odds.elder.q, odds.elder.lawful, odds.elder.waiting);
   return O.compares;
 }
 
 function words(odds, fixed) {
-  if (fixed) return O.parts.fixed;
+  if (fixed) return odds.covers ? O.parts.fixed : O.parts.held;
   return odds.rule === "speculative-sampling" && !odds.atZero ? O.parts.strict : O.parts.loose;
 }
 
@@ -134,7 +147,12 @@ function notes(odds, using, areas, parts, fixed) {
   else if (odds.greedy && !odds.coin) said.push(O.modelsOnly);
   if (odds.modelless && using === "models") said.push(O.modelless);
   if (parts && odds.overlap !== null) {
-    said.push(odds.pointed || fixed ? O.coveredIs(odds.overlap, odds.siblings) : odds.shared ? O.sharedIs(odds.overlap) : O.overlapIs(odds.overlap, odds.siblings));
+    if (odds.pointed || fixed) {
+      said.push((odds.covers ? O.coveredIs : O.heldIs)(odds.overlap, odds.siblings));
+      if (odds.chance !== null) said.push(O.chanceIs(odds.chance, odds.siblings));
+    } else {
+      said.push(odds.shared ? O.sharedIs(odds.overlap) : O.overlapIs(odds.overlap, odds.siblings));
+    }
     const others = areas.rows.find((row) => row.id === null);
     if (!fixed && others && others.shared > 5e-4) said.push(O.othersIs);
   }
@@ -143,15 +161,23 @@ function notes(odds, using, areas, parts, fixed) {
 }
 
 function coin(odds, title) {
-  const { u, threshold, ratio } = odds.coin;
+  const { u, threshold } = odds.coin;
   const carried = odds.longest && odds.verdict === "accepted" && u >= threshold;
   const words = carried ? O.carried(u, threshold) : O.tossed(u, threshold, odds.verdict);
-  const why = odds.greedy && !odds.lossy ? O.greedy : odds.longest ? O.longest : odds.matching ? O.matchRatio
-    : ratio === "later" ? O.ratioLater : ratio ? (odds.pointed ? O.ratioFixed : O.ratio) : O.ruled(title);
   return el(
     "div", { class: "coin", "data-coin": u, "data-threshold": threshold },
-    el("h3", {}, O.coin), coinRuler(u, threshold), rulerEnds(), el("p", { class: "note" }, words, " ", why),
+    el("h3", {}, O.coin), coinRuler(u, threshold), rulerEnds(), el("p", { class: "note" }, words, " ", thresholdOf(odds, title)),
   );
+}
+
+/** Where the threshold comes from that the coin met. */
+function thresholdOf(odds, title) {
+  const { later } = odds.coin;
+  if (odds.greedy && !odds.lossy) return O.greedy;
+  if (odds.longest) return O.longest;
+  if (odds.matching) return later ? O.matchRatioLater : O.matchRatio;
+  if (odds.rule !== "speculative-sampling") return saidBy(O.ratioBy, odds) ?? O.ruled(title);
+  return later ? O.ratioLater : odds.pointed ? O.ratioFixed : O.ratio;
 }
 
 /** The coins of a chain that is judged as one, below each other. */

@@ -24,11 +24,11 @@ import { ROOT } from "./tree.js";
  *   `byDistance`: the model has no position ids
  */
 
-const UNSEEN = new Set(["pruned", "discarded"]);
+const UNSEEN = new Set(["pruned", "discarded", "absent"]);
 
 const passes = new WeakMap(); // Round → Pass
 
-/** Whether the target read a proposal; ask it of a whole round, as a partial one does not know. */
+/** Whether the target read a proposal, or is about to. */
 export function wasRead(item) {
   return !UNSEEN.has(item.verdict);
 }

@@ -53,12 +53,12 @@ export const LEGEND = [
   ["accepted", "accepted: proposed, and kept"],
   ["rejected", "rejected: proposed, and thrown away"],
   ["waiting", "waiting: not judged yet"],
-  ["unreached", "not reached: behind a rejection"],
+  ["unreached", "not reached: behind a rejection, or another guess was accepted instead"],
   ["pruned", "pruned: drafted, but left out of the check to save room"],
   ["discarded", "discarded: drafted ahead on a guess that came to nothing"],
   ["cut", "cut: beyond the end of the text"],
   ["corrected", "corrected: written by the target in place of a rejected one"],
-  ["bonus", "bonus: added by the target when all were accepted"],
+  ["bonus", "bonus: added by the target behind the last guess of an accepted path"],
 ];
 
 /** The question to a visitor who drafts. */
@@ -88,7 +88,7 @@ export const T = {
   times: (value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
   faster: (value, label) => (value > 1.005 ? `faster than ${label}` : value < 0.995 ? `the speed of ${label}: slower` : `as fast as ${label}`),
   bound: (words) => `${words}; a bound, as its drafting is not on the clock`,
-  notyet: (least) => `told from ${count(least, "token")} on`,
+  notyet: (least) => `shown from ${count(least, "token")} on`,
   how: "What is this number?",
   definition:
     "Tokens per second of this lane divided by tokens per second of plain decoding, up to the moment shown. Each lane has its own clock, "
@@ -117,8 +117,8 @@ export const T = {
   pace:
     "Playing stretches the lane's recorded clock: at 1× drafting and checking of an average round take one second, and each "
     + "verdict is held long enough to be seen. Up to 1× it goes event by event, faster round by round.",
-  phase: (moment, round) =>
-    ({ proposed: "proposed", verified: "checked by the target", judged: `judged ${moment.judged.size} of ${round.proposals.length}` })[moment.phase] ?? "committed",
+  phase: (moment, read) =>
+    ({ proposed: "proposed", verified: "checked by the target", judged: `judged ${moment.judged.size} of ${read}` })[moment.phase] ?? "committed",
   help: "Keys and marks (?)",
   close: "Close",
   keysTitle: "Keys",

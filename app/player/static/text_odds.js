@@ -41,6 +41,7 @@ export const O = {
     strict: { shared: "in both: stays", over: "q above p: may be rejected", under: "p above q: the residual" },
     loose: { shared: "in both", over: "q above p", under: "p above q" },
     fixed: { shared: "p of the guesses: stays", over: "", under: "p of all other tokens" },
+    held: { shared: "p of the guesses", over: "", under: "p of all other tokens" },
   },
   sums: { p: "p", q: "q" },
   guide: (p, q) => {
@@ -61,13 +62,29 @@ export const O = {
     `This guess is tried after ${waiting ? "its elder siblings, should they fail" : "its elder siblings have failed"}, against what they leave of p. The areas are those of the first guess; `
     + (lawful ? "this one was drawn from the same q." : `its own law is q without the elder siblings, where it has ${q === null ? "a q of its own" : named("q", q)}.`),
   comparesOwn: "At temperature 0 this rule judges the models' own probabilities; the token after the path is still the most likely one.",
-  comparesMatching: "Token matching does not look at q: a proposal passes with probability p.",
+  comparesMatching: (n) => (n > 1
+    ? "Token matching does not look at q: the proposals here are tried one after the other, and each passes with its p of what is left."
+    : "Token matching does not look at q: a proposal passes with probability p."),
+  comparesBar: {
+    typical: "No coin decides: of the guesses whose p is above a bar, the longest path is kept.",
+    confidence: "No coin decides: guesses stay while a model is sure enough of them.",
+  },
+  comparesBy: {
+    ensemble: () => "The judge holds a mixture of p and q against q, so a guess passes at least as often as with p alone.",
+    kseq: (n) => (n > 1
+      ? "The judge tries the guesses here one after the other, each against the same p, scaled down where together they could take too much of it."
+      : "A guess without rivals passes under this rule with probability min(1, p/q)."),
+  },
   comparesRule: (title) => `The rule “${title}” has a threshold of its own; the areas show how far p and q agree.`,
   writes: "Nothing was proposed at this place, so there is no q: the target writes from p.",
   writesGreedy: "At temperature 0 the target writes its most likely token.",
   overlapIs: (value, siblings) => `Overlap Σ min(p, q) = ${prob(value)}: how likely ${siblings > 1 ? "the first" : "a"} proposal here passes.`,
   sharedIs: (value) => `Overlap Σ min(p, q) = ${prob(value)}: how much the two distributions share.`,
   coveredIs: (value, siblings) => `Σ p over the ${siblings > 1 ? `${siblings} guesses` : "guess"} = ${prob(value)}: how likely ${siblings > 1 ? "one of them" : "it"} passes.`,
+  heldIs: (value, siblings) => `Σ p over the ${siblings > 1 ? `${siblings} guesses` : "guess"} = ${prob(value)}: how much of p ${siblings > 1 ? "they hold" : "it holds"}.`,
+  chanceIs: (value, siblings) => (siblings > 1
+    ? `How likely one of the ${siblings} passes follows from their thresholds: 1 − Π(1 − threshold) = ${prob(value)}.`
+    : `How likely it passes is its threshold, ${prob(value)}.`),
   othersIs: "What all others share is the recorded total less what the named tokens share.",
   atMost: "“≤” marks a probability that the record bounds only: there the faded part of the bar may be shared or not.",
   oneHot: "At temperature 0 the judge sees all of p on the target's most likely token. How sure the models were is in the other view.",
@@ -112,13 +129,25 @@ export const O = {
   ratio: "The threshold is min(1, p/q): how much of the guess's own bar of q lies under p.",
   ratioFixed: "The threshold is p: the guess was fixed, so its q is 1.",
   ratioLater: "The threshold is min(1, r/q), where r is what the guesses rejected before it at this place left of p.",
+  ratioBy: {
+    ensemble: () => "The threshold is min(1, 1 − w + w·r/q): w is the rule's weight, r is p, or what the guesses rejected before it at this place left of it.",
+    kseq: () => "The threshold is min(1, p/(ρ·q)): ρ, from 1 up, scales p down where several guesses could take too much of it together.",
+  },
   matchRatio: "The threshold is p: the token stays if the target's own draw is the same one.",
+  matchRatioLater: "The threshold is its share of what the tokens rejected before it at this place left of p: the token stays if the target's own draw is the same one.",
   ruled: (title) => `The threshold is what the rule “${title}” asks.`,
   greedy: "At temperature 0 the threshold is 1 for the target's first choice and 0 for every other token, whatever the coin says.",
   waiting: "Whether this place is reached is not decided yet; its whole distributions are shown once it is.",
-  unreached: "It was never judged: a proposal before it was rejected.",
-  unreachedLongest: "Its coin failed, and so did every later one; the tokens that were kept end before it.",
-  offPath: "It is not on the path that was kept.",
+  unreached: {
+    rejected: (other) => `It was never judged: it follows ${other}, which was rejected.`,
+    rival: (other) => `It was never judged: ${other} was accepted in its place.`,
+    rivalAbove: (other, stem) => `It was never judged: it follows ${stem}, in whose place ${other} was accepted.`,
+    end: () => "It was never judged, and the text ended before it.",
+    longest: () => "Its coin failed, and so did every later one; the tokens that were kept end before it.",
+    longer: () => "It is above the bar, but another path was kept: the longest, or the likeliest of the longest.",
+    branch: () => "It follows a guess that was not kept.",
+    other: () => "No verdict fell on it.",
+  },
   pruned: "It was never judged: it was taken out of the tree before the check.",
   cut: "Its verdict does not count: the text ended before it.",
   discarded: "It was never judged: it belonged to a guess that came to nothing.",

@@ -1,9 +1,9 @@
 /** What happened, in sentences: of a moment, and of a round. Part of the catalogue: a language brings its own. */
 
 import { list, number } from "./model.js";
+import { wasRead } from "./slots.js";
 import { count, quote, seconds, T, VERDICT } from "./text.js";
 
-const UNSEEN = new Set(["pruned", "discarded"]); // never shown to the target
 const WHO = { "draft-model": "the draft", you: "you" };
 
 /**
@@ -17,9 +17,14 @@ export function sentenceAt(view) {
   const { lane } = view.lanes[view.lead];
   if (moment.phase === "committed") return sentenceOf(lane, current);
   const head = `Round ${current.index + 1}: `;
-  const size = current.proposals.filter((item) => item.verdict !== "absent").length;
-  if (moment.phase === "proposed") return `${head}${whoIn(lane)} drafted ${count(size, "token")}${copiedFrom(lane, current)}.`;
-  if (moment.phase === "verified") return `${head}${size ? "the target has checked the draft in one pass" : "nothing was proposed; the target made one pass"}.`;
+  const { drafted, read } = sizes(lane, current);
+  if (moment.phase === "proposed") {
+    const sent = drafted === read ? "" : `; ${read || "none"} of them ${read === 1 ? "goes" : "go"} to the target`;
+    return `${head}${whoIn(lane)} drafted ${count(drafted, "token")}${copiedFrom(lane, current)}${sent}.`;
+  }
+  if (moment.phase === "verified") {
+    return `${head}${read ? "the target has checked the draft in one pass" : `${drafted ? "" : "nothing was proposed; "}the target made one pass`}.`;
+  }
   const fallen = current.proposals.filter((item) => moment.judged.has(item.node));
   const told = current.proposals[moment.node];
   if (lane.judging === "longest") {
@@ -27,6 +32,14 @@ export function sentenceAt(view) {
     return `${head}the draft is judged as a whole; ${kept ? `the first ${count(kept, "token")} ${kept === 1 ? "is" : "are"} accepted` : "nothing is accepted"}.`;
   }
   return `${head}${quote(told.text)} is ${VERDICT[told.verdict]}, ${fallen.length === 1 ? "the first" : `number ${fallen.length}`} to be judged.`;
+}
+
+/** How many tokens were drafted for a round, and how many of them the target was given. */
+function sizes(lane, round) {
+  const read = round.proposals.filter(wasRead).length;
+  const pruned = round.proposals.filter((item) => item.verdict === "pruned").length;
+  const written = number(list(lane.trace?.rounds)[round.index]?.note?.candidates); // the record names not all of a head's
+  return { drafted: Math.max(read + pruned, written ?? 0), read };
 }
 
 function whoIn(lane) {
@@ -44,16 +57,20 @@ export function sentenceOf(lane, round) {
   const own = round.tokens.find((token) => token.node < 0);
   const tail = `: ${count(round.tokens.length, "token")} from one target pass.`;
   const source = copiedFrom(lane, round);
-  if (!round.proposals.length) {
-    const why = lane.proposer === "none" ? "" : "nothing was proposed; ";
-    return `${head}${why}the target wrote ${own ? quote(own.name) : "nothing"}${tail}`;
+  const { drafted, read } = sizes(lane, round);
+  if (!read) {
+    const vain = `${whoIn(lane)} drafted ${count(drafted, "token")} and gave the target none of them; `;
+    const why = drafted ? vain : lane.proposer === "none" ? "" : "nothing was proposed; ";
+    return `${head}${why}the target wrote ${own ? quote(own.name) : "nothing"}${tail}${asides(lane, round)}`;
   }
   const of = (verdict) => round.proposals.filter((item) => item.verdict === verdict);
   const accepted = of("accepted").length;
   const rejected = of("rejected");
-  const proposed = round.proposals.filter((item) => !UNSEEN.has(item.verdict)).length;
-  const kept = accepted === 0 ? "the target accepted none" : accepted === proposed ? `the target accepted ${proposed === 1 ? "it" : "all"}` : `the target accepted ${accepted}`;
-  const parts = [`${whoIn(lane)} proposed ${count(proposed, "token")}${source}; ${kept}`];
+  const kept = accepted === 0 ? "none" : accepted < read ? accepted : read > 1 ? "all" : drafted > 1 ? "that one" : "it";
+  const made = drafted === read
+    ? `proposed ${count(read, "token")}${source}`
+    : `drafted ${count(drafted, "token")}${source}, of which the target read ${read}`;
+  const parts = [`${whoIn(lane)} ${made}; ${drafted === read ? "the target" : "it"} accepted ${kept}`];
   if (rejected.length === 1) parts.push(`rejected ${quote(rejected[0].text)}`);
   else if (rejected.length) parts.push(`rejected ${rejected.length}`);
   const cut = of("cut").length;
@@ -63,13 +80,12 @@ export function sentenceOf(lane, round) {
   return `${head}${parts.length ? `${parts.join(", ")} and ${last}` : last}${tail}${asides(lane, round)}`;
 }
 
-/** What went on beside the proposal: tokens that were given up unseen, riders in the pass, drafting ahead. */
+/** What went on beside the proposal: tokens that were drafted ahead in vain, riders in the pass, drafting ahead. */
 function asides(lane, round) {
   const row = list(lane.trace?.rounds)[round.index] ?? {};
   const note = row.note ?? {};
   const of = (verdict) => round.proposals.filter((item) => item.verdict === verdict).length;
   const said = [];
-  if (of("pruned")) said.push(`${count(of("pruned"), "drafted token")} stayed out of the check.`);
   if (of("discarded")) said.push(`${count(of("discarded"), "token")} drafted ahead came to nothing.`);
   if (number(row.riders)) said.push(`${count(row.riders, "further token")} rode along in the pass.`);
   if (number(note.pool) !== null && Array.isArray(note.harvested)) {
