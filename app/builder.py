@@ -7,8 +7,10 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import streamlit as st
 
-from . import links, presenter
+from . import links, presenter, services
 from .fragment import fragment
+from .library import entries, owner, tools
+from .library.store import Unavailable
 
 USUAL = {  # what is ticked at first
     "lab": ("settings", "link"),
@@ -16,20 +18,16 @@ USUAL = {  # what is ticked at first
     "library": ("search", "own", "examples", "link"),
 }
 BRINGS = {
-    "lab": "the prompt, the settings and the place in the run",
-    "compare": "the prompt, the lanes, the settings and the place in the run",
-    "library": "the open run and the place in it",
+    "lab": ["the prompt", "the settings"],
+    "compare": ["the prompt", "the lanes", "the settings"],
+    "library": ["the search", "the order"],
 }
+RUN = "the run at this place"
 
 
 @fragment
-def draw(page: str, runs: Mapping[str, str] | None = None, note: str | None = None) -> None:
-    """What of a page to hide, and the link that does it.
-
-    Args:
-        runs: what the link says instead of a run's own id, for those that others open by another name.
-        note: what else has to be said about the link.
-    """
+def draw(page: str) -> None:
+    """What of a page to hide, and the link that does it."""
     if st.button(
         "Present now",
         icon=":material/present_to_all:",
@@ -50,17 +48,75 @@ def draw(page: str, runs: Mapping[str, str] | None = None, note: str | None = No
     present = st.toggle(
         "As a presentation", key=f"link_presents_{page}", help="Opens with the player alone, in large type."
     )
-    st.code(link(page, away, present, runs), language=None, wrap_lines=True)
+    own = _own()
+    if own:
+        _say_for_whom(page, own)
+    shared = {key: opens for key, opens in own.items() if opens}
+    st.code(link(page, away, present, shared), language=None, wrap_lines=True)
+    *first, last = [*BRINGS[page], *([RUN] if _brings_run() else [])]
     st.caption(
-        f"It brings {BRINGS[page]}. What is hidden keeps its settings. "
+        f"It brings {', '.join(first)} and {last}. What is hidden keeps its settings. "
         "This is no protection: anyone can change the link."
     )
-    if note:
-        st.caption(f":material/info: {note}")
     if page != "library" and len(st.session_state.get("prompt", "")) > links.MAX_PROMPT_IN_LINK:
         st.caption(
             f":material/info: A prompt of more than {links.MAX_PROMPT_IN_LINK:,} characters stays out of the link."
         )
+
+
+def _own() -> dict[str, str | None]:
+    """The visitor's own finished runs that the address names, each with its shared link; None before it has one."""
+    me, found = owner.of_session(), {}
+    for key in st.query_params.get("run", "").split(","):
+        saved, run = services.library().get(me, key), services.runs().get(key)
+        if saved is not None:
+            found[key] = saved.link
+        elif run is not None and run.owner == me and run.finished and run.ends:
+            found[key] = None  # the library has it in a moment
+    return found
+
+
+def _brings_run() -> bool:
+    """Whether a run that the address names is there to be brought."""
+    me, library = owner.of_session(), services.library()
+    keys = st.query_params.get("run", "").split(",")
+    return any(tools.held(key) or entries.open_one(key, me, library) for key in keys)
+
+
+def _say_for_whom(page: str, own: Mapping[str, str | None]) -> None:
+    """Who can open the runs of the link, how long, and the button that makes it last."""
+    one = len(own) == 1
+    runs, them = ("this run", "it") if one else ("these runs", "them")
+    for_good = "" if services.library().path else ", until this server stops"
+    if all(own.values()):
+        st.markdown(f"The link shows {runs} to whoever has it{for_good}. Revoke that in the Library.")
+        return
+    if st.session_state.pop("not_shared", False):
+        st.warning("The library could not keep the run, so the link ends with it.", icon=":material/warning:")
+        return
+    st.markdown(
+        f"The link shows {runs} to nobody else before you share {them}."
+        if page == "library"
+        else f"The link shows {runs} to whoever has it while this server remembers {them}. "
+        f"Shared, {'it stays' if one else 'they stay'}{for_good}."
+    )
+    st.button(
+        "Share the run" if one else "Share the runs",
+        type="primary",
+        icon=":material/link:",
+        key=f"share_in_link_{page}",
+        on_click=_share,
+        args=([key for key, opens in own.items() if not opens],),
+        help="Whoever has the link can read and replay. Nobody can change anything.",
+    )
+
+
+def _share(keys: Iterable[str]) -> None:
+    try:
+        opened = [services.library().share(owner.of_session(), key) for key in keys]
+    except Unavailable:  # a callback's errors reach no page
+        opened = [None]
+    st.session_state.not_shared = not all(opened)
 
 
 def link(page: str, away: Iterable[str], present: bool, runs: Mapping[str, str] | None = None) -> str:

@@ -176,6 +176,8 @@ def label(lane: Settings) -> str:
         words.append(f"γ = {lane.draft_length}" if fixed else f"γ up to {lane.draft_length}")
     if not RULES[lane.rule].lossless:
         words.append("lossy")
+    if lane.overlap and kind.can_overlap:
+        words.append("overlap")
     return ", ".join(words)
 
 
@@ -186,9 +188,40 @@ def earlier(shown: Request) -> str | None:
             return None
     except SpecdecError:
         pass
-    words = " ".join(shown.prompt.split())
-    start = words if len(words) <= PROMPT_WORDS else words[:PROMPT_WORDS].rstrip() + "…"
-    return f"Result of the last run: {shown.labels[-1]}, on “{start}”. Press Run for the settings above."
+    return f"Result of the last run: {shown.labels[-1]}, on “{start(shown.prompt)}”. Press Run for the settings above."
+
+
+def recorded(prompt: str, lane: Settings) -> str:
+    """The line above a recorded example that is not what was asked for."""
+    return (
+        f"Recorded example: {label(lane)}, at temperature {lane.temperature:g}, on “{start(prompt)}”. "
+        "Press Run for the settings above."
+    )
+
+
+def asks_for(prompt: str, lane: Settings) -> bool:
+    """Whether Run would ask for this lane on this prompt, be it longer or shorter."""
+    state = st.session_state
+    try:
+        asked = subject(), plain_lane() if state.proposer == "none" else chosen_lane()
+    except SpecdecError:
+        return False
+    alike = asked[1].but(
+        draft_length=lane.draft_length, max_new_tokens=lane.max_new_tokens, record=lane.record
+    )
+    return (
+        asked[0] == Choice()
+        and not state.get("chat")
+        and state.prompt == prompt
+        and alike == lane
+        and label(asked[1]) == label(lane)  # γ is compared where it means something
+    )
+
+
+def start(prompt: str) -> str:
+    """The beginning of a prompt, on one line."""
+    words = " ".join(prompt.split())
+    return words if len(words) <= PROMPT_WORDS else words[:PROMPT_WORDS].rstrip() + "…"
 
 
 def request() -> Request:

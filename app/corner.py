@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from html import escape
 
 import streamlit as st
@@ -23,8 +22,8 @@ STYLE = """<style>
 </style>"""
 
 
-def draw(page: str, runs: Mapping[str, str] | None = None, note: str | None = None) -> None:
-    """The two boxes, as far as the link leaves them; `runs` and `note` as in `builder.draw`."""
+def draw(page: str) -> None:
+    """The two boxes, as far as the link leaves them."""
     st.html(STYLE)
     with st.container(gap="small", key="corner"):
         if presenter.shows("title"):
@@ -32,7 +31,7 @@ def draw(page: str, runs: Mapping[str, str] | None = None, note: str | None = No
                 st.html(words())
         if presenter.shows("link"):
             with st.popover("Teacher's link", icon=":material/school:", width="stretch"):
-                builder.draw(page, runs, note)
+                builder.draw(page)
 
 
 def words() -> str:

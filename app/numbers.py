@@ -92,20 +92,23 @@ def verdict_on_texts(plain: Trace, other: Trace) -> tuple[bool | None, str]:
     """Whether the texts agree, and the sentence that says so; None where they are not expected to agree."""
     temperature = other.header.settings.get("temperature", 0.0)
     at = parting(plain, other)
+    compares = measured_speedup(plain.stats, other.stats) is not None
     shared = min(len(plain.token_ids), len(other.token_ids))
     if not shared:
         return None, "At least one lane wrote nothing, so there are no texts to compare."
     if lossy(other):
         title = RULES[other.header.settings["rule"]].title
         outcome = (
-            f"Here the lanes part at token {at + 1}, so the speedup compares two different texts."
+            f"Here the lanes part at token {at + 1}"
+            + (", so the speedup compares two different texts." if compares else ".")
             if at is not None
             else "Here the lanes happened to write the same, which it does not promise."
         )
         return None, f"Lossy: {title} lets tokens pass that change the target's law. {outcome}"
     if temperature and temperature > 0:
         outcome = (
-            f"they part at token {at + 1} and the speedup compares two different texts"
+            f"they part at token {at + 1}"
+            + (" and the speedup compares two different texts" if compares else "")
             if at is not None
             else "here they happened to write the same"
         )

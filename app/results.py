@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 
 import streamlit as st
@@ -10,9 +11,19 @@ from specdec_core.settings import Settings
 from specdec_core.trace import Trace
 
 from . import controls, headline
-from .routes import recorded
+from .library import recorded
+from .routes import recorded as files
 from .run import Run
 from .text import plain
+
+
+def unkept(run: Run) -> None:
+    """A word about a run that the library could not keep."""
+    if run.unkept:
+        st.warning(
+            "The library could not keep this run: it is full, or its file cannot be written. Download what you need.",
+            icon=":material/warning:",
+        )
 
 
 def charts(run: Run) -> None:
@@ -56,7 +67,7 @@ def _page(run: Run) -> str:
     from .export.page import make
 
     traces = run.traces
-    return make(list(traces.values()), [run.request.labels[lane] for lane in traces])
+    return make(list(traces.values()), [run.request.labels[lane] for lane in traces], raced=True)
 
 
 def _downloads(run: Run, lane: int) -> None:
@@ -66,7 +77,10 @@ def _downloads(run: Run, lane: int) -> None:
         icon=":material/data_object:",
         help="The complete record: every proposal, probability, coin and time. It replays without a model.",
     )
-    for table, words in (("rounds", "One row per round."), ("tokens", "One row per committed token.")):
+    for table, words in (
+        ("rounds", "One row per round; the page counts them from 1, the table from 0."),
+        ("tokens", "One row per committed token; the page counts rounds from 1, the table from 0."),
+    ):
 
         def csv(table: str = table) -> str:
             return str(run.traces[lane].frames()[table].to_csv(index=False))
@@ -83,8 +97,32 @@ def _downloads(run: Run, lane: int) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A recorded example as the lab shows it before a run: its lanes for the player, and what it was made of."""
+
+    id: str
+    traces: tuple[dict[str, str], ...]
+    prompt: str
+    lane: Settings
+    origin: str
+
+
 @cache
-def shipped(name: str) -> tuple[str, str]:
-    """What the lane of a trace that ships is called, and where and when it was recorded, as it says itself."""
-    header = Trace.from_json(recorded()[name].read_bytes()).header
-    return controls.label(Settings(**header.settings)), f"{header.machine}, {header.created[:10]}"
+def example(proposer: str) -> Shown | None:
+    """The recorded example that introduces a proposer, the first of it that ships; None if there is none."""
+    for recipe in recorded.recipes()[0]:
+        if recipe.lanes()[-1].proposer == proposer and files().keys() >= set(recipe.files):
+            header = Trace.from_json(files()[recipe.files[-1]].read_bytes()).header
+            labels = [controls.label(lane) for lane in recipe.lanes()]
+            return Shown(
+                id=recipe.id,
+                traces=tuple(
+                    {"label": label, "url": f"/traces/{name}.json"}
+                    for label, name in zip(labels, recipe.files, strict=True)
+                ),
+                prompt=header.prompt,
+                lane=Settings(**header.settings),
+                origin=f"{header.machine}, {header.created[:10]}",
+            )
+    return None

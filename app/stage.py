@@ -26,12 +26,16 @@ class Provenance(TypedDict):
 HERE: Provenance = {"provenance": "measured", "provenance_note": "this machine, this run"}
 
 
-def draw(of: str, **shown: Any) -> BidiComponentResult:
+def draw(of: str, *, opens: int | None = None, **shown: Any) -> BidiComponentResult:
     """Draw the player at the address's cursor and write the cursor back as the viewer moves; call it in a fragment.
 
-    `of` names what is shown (an old cursor says nothing about a new run); the rest is handed on to `player`.
+    `of` names what is shown (an old cursor says nothing about a new run), `opens` the round where it opens if the
+    address names none; the rest is handed on to `player`.
     """
-    seen = player(cursor=cursor_in(st.query_params), rules=RULE_WORDS, of=of, addressed=True, **shown)
+    cursor = cursor_in(st.query_params)
+    if cursor["round"] is None:
+        cursor["round"] = opens
+    seen = player(cursor=cursor, rules=RULE_WORDS, of=of, addressed=True, **shown)
     told = seen.cursor or {}
     for key in CURSOR if told.get("of") == of else ():
         value = None if told.get(key) is None else str(told[key])

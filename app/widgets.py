@@ -35,11 +35,13 @@ def number(
     """A number in the address; `kind` is slider or number."""
     cast = int if setting.whole else float
     draw = st.slider if kind == "slider" else st.number_input
+    # Streamlit begins with the lowest by itself, and warns of a default where a page sets the value (a preset does).
+    usual = {} if setting.default == setting.low else {"value": cast(setting.default)}
     draw(
         label,
         min_value=cast(setting.low),
         max_value=cast(setting.high),
-        value=cast(setting.default),
+        **usual,
         step=cast(step),
         key=setting.key,
         bind="query-params",

@@ -92,7 +92,7 @@ if desk.run is not None and st.session_state.get("compared") != desk.run.id:
     st.session_state.complaints = []
     st.session_state.compared = desk.run.id
 
-shown = services.runs().get(st.query_params.get("run"))
+shown = tools.held(st.query_params.get("run"))
 active = shown is not None and not shown.finished
 stop_slot.button(
     "Stop",

@@ -18,17 +18,15 @@ from app import (
     services,
 )
 from app.fragment import fragment
-from app.library import tools
+from app.library import entries, owner, tools
 from app.models import Choice
-from app.routes import recorded
+from app.player import CURSOR
 from app.runs import Busy, Desk
 from app.stage import HERE, draw
 from app.text import plain
 from app.waiting import waiting
 from specdec_core.errors import SpecdecError
 from specdec_core.rules import RULES
-
-WELCOME = ("welcome-plain", "welcome")
 
 
 @st.cache_resource(scope="session", on_release=Desk.close, show_spinner=False)
@@ -92,6 +90,8 @@ if asked:
         desk.start(controls.request())
     except (SpecdecError, Busy) as error:
         st.error(plain(str(error)), icon=":material/error:")
+if desk.run is not None and services.runs().get(desk.run.id) is None:
+    desk.run = None  # its visitor deleted it in the library
 going = desk.run is not None and not desk.run.finished
 if going and "run" not in st.query_params:  # the browser's way back leads to the page, not out of the run
     st.session_state.pop("noted", None)
@@ -107,7 +107,8 @@ with notice:
     if not asked and (why_not := controls.refusal()):
         st.caption(f":material/block: {plain(why_not)}")
 
-shown = services.runs().get(st.query_params.get("run"))
+named = st.query_params.get("run")
+shown = tools.held(named)
 active = shown is not None and not shown.finished
 stop_slot.button(
     "Stop",
@@ -118,18 +119,30 @@ stop_slot.button(
     disabled=not going,
     help="End the run within one round; what was decoded until then stays.",
 )
-if shown is None and "run" in st.query_params:
+kept = None
+if shown is None and named is not None:
+    kept = entries.open_one(named, owner.of_session(), services.library())
     tools.let_go("Its settings are here: press Run to repeat it.")
-
 
 waiting(shown, active)
 if shown is None and (status := services.shelf().status(Choice())).state == "failed":
     st.error(plain(status.text), icon=":material/error:")
 if shown is not None and shown.error:
     st.error(plain(shown.error), icon=":material/error:")
+if shown is not None:
+    results.unkept(shown)
 
 if shown is not None and not active and shown.ends and (said := controls.earlier(shown.request)):
     st.caption(f":material/history: {plain(said)}")
+
+example = results.example(st.session_state.proposer) if shown is None and kept is None else None
+if example is not None:
+    if st.session_state.get("example_shown", example.id) != example.id:
+        address.drop(CURSOR)
+    st.session_state.example_shown = example.id
+    if named is not None or not controls.asks_for(example.prompt, example.lane):
+        said = controls.recorded(example.prompt, example.lane)
+        st.caption(f":material/history: {plain(said)}")
 
 
 @fragment
@@ -152,13 +165,24 @@ def stage() -> None:
         lanes = sorted(shown.ends)
         traces = [{"label": shown.request.labels[lane], "url": shown.trace_path(lane)} for lane in lanes]
         draw(shown.id, mode="replay", traces=traces, present=present, **HERE)
-    elif shown is None and recorded().keys() >= set(WELCOME):
+    elif kept is not None:
         draw(
-            "welcome",
+            kept.key,
             mode="replay",
-            traces=[{"label": results.shipped(name)[0], "url": f"/traces/{name}.json"} for name in WELCOME],
+            traces=entries.traces(
+                [kept], owner.of_session(), services.library(), inline=not owner.is_remembered()
+            ),
+            provenance="measured" if entries.measured_here(kept) else "recorded",
+            provenance_note=entries.origin(kept),
+            present=present,
+        )
+    elif example is not None:
+        draw(
+            example.id,
+            mode="replay",
+            traces=example.traces,
             provenance="recorded",
-            provenance_note=results.shipped(WELCOME[-1])[1],
+            provenance_note=example.origin,
             autoplay=True,
             present=present,
         )

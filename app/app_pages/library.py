@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import address, corner, presenter, services, widgets
+from app import address, corner, presenter, reveal, services, widgets
 from app.fragment import fragment
 from app.library import entries, listing, owner, recorded, rows, tools
+from app.library.recorded import Example
 from app.player import CURSOR
 from app.stage import draw
 from app.text import count, plain
 
 PER_PAGE = 20
 SHOWN = listing.MOST_SHOWN
+# The way to compare stays in sight of the cards on which runs are chosen, below the page's own head.
+STYLE = """<style>
+[data-testid="stLayoutWrapper"]:has(> .st-key-choice) { position: sticky; top: 3.75rem; z-index: 10; }
+.st-key-compare { background: light-dark(#fbfaf8, #14181f); padding-block: 0.5rem; }
+</style>"""
 
 library = services.library()
 me = owner.of_session()
@@ -24,11 +30,11 @@ def listed(key: str) -> list[str]:
 
 
 presenter.dress("library")
-st.html(rows.STYLE)
+st.html(rows.STYLE + STYLE)
+reveal.draw()
 named = listed("run")[:SHOWN]
 found = [(key, entries.open_one(key, me, library)) for key in named]
 shown = [entry for _, entry in found if entry is not None]
-private = [entry for entry in shown if entries.is_mine(entry)]
 head, words = st.columns([5, 1.25], vertical_alignment="center")
 with head, st.container(key=presenter.box("title")):
     st.title("Library", anchor=False)
@@ -36,13 +42,7 @@ with head, st.container(key=presenter.box("title")):
         "Every run you finish is kept here by itself. Open one to step through it again, or set several side by side."
     )
 with words:
-    corner.draw(
-        "library",
-        {entry.key: entry.source.link for entry in private if entry.source.link},
-        "A run of yours opens for nobody else before you share it: press Share below the player."
-        if any(entry.source.link is None for entry in private)
-        else None,
-    )
+    corner.draw("library")
 
 for problem in listing.problems(st.query_params.to_dict(), CURSOR):
     st.warning(plain(problem), icon=":material/link_off:")
@@ -57,6 +57,7 @@ def opened(key: str) -> None:
     """Show a run, from its beginning."""
     tools.close(CURSOR)
     address.put("run", key)
+    reveal.ask("open")
 
 
 def picked() -> list[str]:
@@ -82,6 +83,7 @@ def compare() -> None:
     keys = picked()
     tools.close(CURSOR)
     address.put("run", ",".join(keys))
+    reveal.ask("open")
 
 
 def unpick() -> None:
@@ -93,17 +95,21 @@ def unpick() -> None:
 def stage() -> None:
     """The player with what is open, and what can be done with it."""
     one = shown[0] if len(shown) == 1 else None
+    here = [entries.measured_here(entry) for entry in shown]
+    some = ", some of them measured here" if any(here) and not all(here) else ""
+    shelf = st.container(horizontal=True)  # filled last: a link of it leads to where the player stands
     draw(
         ",".join(entry.key for entry in shown),
         mode="replay",
         compared=one is not None,
         traces=entries.traces(shown, me, library, inline=not owner.is_remembered()),
-        provenance="recorded",
-        provenance_note=entries.origin(one) if one else "each in a run of its own",
+        provenance="measured" if all(here) else "recorded",
+        provenance_note=entries.origin(one) if one else f"each in a run of its own{some}",
+        opens=one.source.opens if one and isinstance(one.source, Example) else None,
         present=presenter.presenting(),
         key="library-player",
     )
-    with st.container(horizontal=True):
+    with shelf:
         if one and entries.is_mine(one) and presenter.shows("tools"):
             tools.draw(one, library, CURSOR)
         if presenter.shows("download"):
@@ -215,6 +221,7 @@ if not shown:
     presenter.nothing_to_show()
 
 chosen = picked()
+apart = listing.together([entry for key in chosen if (entry := entries.open_one(key, me, library))])
 with st.container(key=presenter.box("search")):
     searching, filtering, ordering = st.columns([3, 1.5, 1.5], vertical_alignment="bottom")
 with searching:
@@ -230,20 +237,24 @@ with filtering:
     who = widgets.pick("Proposer", listing.proposer_titles(), "who", "Only runs in which it guesses.")
 with ordering:
     sort = widgets.pick("Order", listing.ORDERS, "sort", "Of your own runs.")
-if chosen and not presenter.presenting():
-    with st.container(horizontal=True, vertical_alignment="center", key="compare"):
-        st.button(
-            f"Compare {count(len(chosen), 'run')}",
-            type="primary",
-            icon=":material/compare:",
-            on_click=compare,
-            disabled=len(chosen) < 2,
-            key="compare-now",
-            help="Set the chosen runs side by side in the player.",
-        )
-        st.button("Choose none", on_click=unpick, key="unpick")
-        if len(chosen) < 2:
-            st.caption("Choose one more run of the same prompt.")
+# One place, also while nothing is chosen: were it there only at times, the cards behind it would be drawn anew.
+with st.container(key="choice"):
+    if chosen and not presenter.presenting():
+        with st.container(horizontal=True, vertical_alignment="center", key="compare"):
+            st.button(
+                f"Compare {count(len(chosen), 'run')}",
+                type="primary",
+                icon=":material/compare:",
+                on_click=compare,
+                disabled=len(chosen) < 2 or apart is not None,
+                key="compare-now",
+                help="Set the chosen runs side by side in the player.",
+            )
+            st.button("Choose none", on_click=unpick, key="unpick")
+            if len(chosen) < 2:
+                st.caption("Choose one more run of the same prompt.")
+            elif apart:
+                st.caption(f":material/block: {plain(apart)}")
 if not owner.is_remembered() and presenter.shows("own"):
     st.caption(
         ":material/cookie_off: Your browser keeps no cookie of this server, so runs made in this tab are listed "

@@ -37,7 +37,7 @@ def difference_strip(traces: Sequence[Trace], labels: Sequence[str], provenance:
         return Chart(empty(said), TITLE, provenance, said)
     block = len(traces) + 1
     figure = go.Figure()
-    for source, (colour, symbol, name) in SOURCES.items():
+    for source, (colour, sign, name) in SOURCES.items():
         places = [
             (lane, at)
             for lane, found in enumerate(sources)
@@ -46,24 +46,36 @@ def difference_strip(traces: Sequence[Trace], labels: Sequence[str], provenance:
         ]
         if not places:
             continue
+        drawn = f'<span style="color:{colour}">{sign}</span>'  # a text's own colour is the page's (draw.py)
         figure.add_scatter(
             name=name,
             x=[at % ACROSS + 1 for _, at in places],
             y=[at // ACROSS * block + lane + 1 for lane, at in places],
-            mode="markers",
-            marker={
-                "color": colour,
-                "symbol": symbol,
-                "size": 9 if source == "bonus" else 8,
-                "line": {"width": 2 if symbol.endswith("open") else 0, "color": colour},
-            },
+            mode="text",
+            text=drawn,
+            textfont={"size": 13},
+            showlegend=False,
+            legendgroup=source,
             customdata=[
-                [at + 1, escape(labels[lane]), escape(repr(traces[lane].output.texts[at])[1:-1])]
+                [
+                    at + 1,
+                    escape(labels[lane], quote=False),
+                    escape(repr(traces[lane].output.texts[at])[1:-1], quote=False),
+                ]
                 for lane, at in places
             ],
             hovertemplate="token %{customdata[0]}: “%{customdata[2]}”<br>"
             + name
             + "<extra>%{customdata[1]}</extra>",
+        )
+        # Plotly's key would show a sample text in place of the sign.
+        figure.add_scatter(
+            name=f"{drawn} {name}",
+            x=[None],
+            y=[None],
+            mode="markers",
+            marker={"color": "rgba(0,0,0,0)"},
+            legendgroup=source,
         )
     lines = -(-length // ACROSS)
     for line in range(lines):

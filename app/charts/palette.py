@@ -32,12 +32,12 @@ LANES = (
     Look("#9a7d0a", "longdashdot", "+", "star"),
 )
 
-# Where a committed token came from, in the hues of the player's verdicts.
+# Where a committed token came from, in the hues and signs of the player's verdicts (`MARK` in its text.js).
 SOURCES = {
-    "accepted": ("#2f7fc4", "circle", "accepted guess"),
-    "corrected": ("#a0629a", "x-thin-open", "corrected"),
-    "bonus": ("#9a7d0a", "star", "bonus"),
-    "plain": ("#7b8494", "line-ew-open", "no guess there"),
+    "accepted": ("#2f7fc4", "✓", "accepted guess"),
+    "corrected": ("#a0629a", "↻", "corrected"),
+    "bonus": ("#9a7d0a", "★", "bonus"),
+    "plain": ("#7b8494", "–", "no guess there"),
 }
 
 # Faster is blue, slower is orange, and both begin with a step: a cell just below 1× is seen as well as one just above.

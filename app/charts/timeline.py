@@ -21,7 +21,7 @@ def round_timeline(traces: Sequence[Trace], labels: Sequence[str], provenance: s
         phase: {"lane": [], "start": [], "length": [], "round": []} for phase in (*PHASES, "other")
     }
     names = [
-        f"{escape(label)}<br>{count(trace.stats.target_passes, 'pass')}"
+        f"{escape(label, quote=False)}<br>{count(trace.stats.target_passes, 'pass')}"
         for trace, label in zip(traces, labels, strict=True)
     ]
     for trace, name in zip(traces, names, strict=True):
@@ -73,7 +73,9 @@ def round_timeline(traces: Sequence[Trace], labels: Sequence[str], provenance: s
     )
     return Chart(
         figure=figure,
-        title="How many target passes does each lane need, and what does drafting cost?",
+        title="How many target passes does the lane need, and how long does each take?"
+        if all(map(_plain, traces))
+        else "How many target passes does each lane need, and what does drafting cost?",
         provenance=provenance,
         alt="Timeline of rounds. "
         + " ".join(_told(trace, label) for trace, label in zip(traces, labels, strict=True)),

@@ -23,12 +23,12 @@ def tokens_against_time(traces: Sequence[Trace], labels: Sequence[str], provenan
         clock = [0.0, *(row.end_s for row in trace.rounds)]
         tokens = list(accumulate((len(row.committed.token) for row in trace.rounds), initial=0))
         figure.add_scatter(
-            name=escape(_named(trace, label)),
+            name=escape(_named(trace, label), quote=False),
             x=clock,
             y=tokens,
             mode="lines",
             line={"shape": "hv", "color": colour, "dash": dash, "width": 2.5},
-            hovertemplate="%{y} tokens after %{x:.3f} s<extra>" + escape(label) + "</extra>",
+            hovertemplate="%{y} tokens after %{x:.3f} s<extra>" + escape(label, quote=False) + "</extra>",
         )
     figure.update_layout(
         height=320,
@@ -45,7 +45,9 @@ def tokens_against_time(traces: Sequence[Trace], labels: Sequence[str], provenan
     )
     return Chart(
         figure=figure,
-        title="Which line is steeper? The slope is the speed",
+        title="How fast does the text grow? The slope is the speed"
+        if len(traces) == 1
+        else "Which line is steeper? The slope is the speed",
         provenance=provenance,
         alt=f"Committed tokens against decoding time. {told}",
     )

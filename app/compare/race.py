@@ -1,4 +1,4 @@
-"""The race in the player, while it runs and afterwards, and where two of its lanes part."""
+"""The race in the player, while it runs and afterwards, and where two of its lanes guess differently."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import streamlit as st
 
 from specdec_core.trace import Trace
 
-from .. import address, presenter
+from .. import address, presenter, reveal
 from ..fragment import fragment
 from ..player import CURSOR
 from ..run import Run
@@ -29,6 +29,7 @@ def forget_cursor() -> None:
 @fragment
 def stage(shown: Run, active: bool) -> None:
     """The player: live while the run goes on, then its whole record."""
+    reveal.draw()
     present = presenter.presenting()
     if active:
         seen = draw(
@@ -53,8 +54,8 @@ def stage(shown: Run, active: bool) -> None:
 
 
 def partings(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
-    """Where two lanes part; each place opens the player there. `numbers` are the lanes' places in the run."""
-    with st.expander("Where two lanes part", icon=":material/call_split:", key="partings"):
+    """Where two lanes guess differently; each place opens the player there. `numbers` are their places in the run."""
+    with st.expander("Where two lanes guess differently", icon=":material/call_split:", key="partings"):
         first, second = st.columns(2)
         options = list(range(len(traces)))
         names = [shown.request.labels[number] for number in numbers]
@@ -97,7 +98,6 @@ def _spot(shown: Run, spot: Spot, letters: tuple[str, str], lead: int) -> None:
     st.button(
         f"{spot.position + 1} “{plain(spot.token.strip() or repr(spot.token)[1:-1])}” {fates}",
         key=f"spot-{spot.position}",
-        type="tertiary",
         help=plain("; ".join(guessed)),
         on_click=_open,
         args=(shown.id, lead, spot.rounds[1], spot.nodes[1]),
@@ -112,3 +112,4 @@ def _open(run: str, lead: int, index: int, node: int | None) -> None:
     if node is not None:
         address.put("node", str(node))
     st.session_state.jump = (run, st.session_state.get("jump", ("", 0))[1] + 1)
+    reveal.ask("player")

@@ -14,7 +14,7 @@ from specdec_core.ledger import Line
 from specdec_core.proposers import PROPOSERS
 from specdec_core.trace import Trace
 
-from .. import presenter, services, tables
+from .. import presenter, results, services, tables
 from ..headline import MEASURED
 from ..run import Run
 from ..text import plain
@@ -25,6 +25,7 @@ from .table import html, megabytes, speedups, table
 
 def show(shown: Run, active: bool) -> None:
     """The tabs that the link leaves; those behind the first need a finished run with its plain lane."""
+    results.unkept(shown)
     if presenter.presenting():
         race.stage(shown, active)
         return

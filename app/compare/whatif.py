@@ -148,6 +148,23 @@ def sentences(
     return said
 
 
+def same_machine(plain: Trace | None, profile: Profile, costs: Costs) -> str | None:
+    """Why the two speedups differ although the profile is of the machine and the model of the run; None elsewhere."""
+    if plain is None or not isinstance(profile, Recorded) or costs.batch > 1:
+        return None
+    header, stats = plain.header, plain.stats
+    alike = (header.machine, header.target.name) == (profile.machine, profile.target.name)
+    if not alike or not stats.target_passes:
+        return None
+    there, here = costs.target(1), stats.verify_s / stats.target_passes
+    return (
+        f"Both clocks are of {profile.machine}, at different moments: a plain pass takes {1e3 * there:.1f} ms in the "
+        f"profile, the quietest of {profile.measurements} measurements of {profile.date[:10]}, "
+        f"and took {1e3 * here:.1f} ms in this run of {header.created[:10]}, {here / there:.2f} times as long; "
+        "what a round spends outside of models is on the run's clock only."
+    )
+
+
 def one_of(asked: str | None, offered: Sequence[str]) -> str:
     """What was asked for, or the default."""
     return asked if asked is not None and asked in offered else offered[0]

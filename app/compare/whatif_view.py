@@ -68,6 +68,8 @@ def show(traces: Sequence[Trace], labels: Sequence[str]) -> None:
     )  # fmt: skip
     if words:
         st.markdown(f"**{plain(words[0])}** " + plain(" ".join(words[1:])))
+    if why_apart := core.same_machine(plain_lane, profile, costs):
+        st.caption(f":material/schedule: {plain(why_apart)}")
     for name, result in zip(names, results, strict=True):
         if isinstance(result, str):
             st.caption(f":material/block: {plain(name)}: {plain(result)}")

@@ -12,6 +12,7 @@ from .recorded import Example
 from .store import Library, Saved
 
 EXAMPLE = "recorded."  # before an example's name in the address; ids and links have no full stop
+GONE = json.dumps({"error": "This run is no longer kept; it was deleted."}).encode()
 TITLE = 60  # characters of a prompt that name a run
 
 
@@ -101,7 +102,7 @@ def remark(entry: Entry) -> str | None:
 
 
 def data(entry: Entry, number: int, owner: str, library: Library) -> bytes:
-    """The JSON of one of an entry's lanes; empty once it is gone."""
+    """The JSON of one of an entry's lanes; a sentence as JSON once it is gone."""
     if isinstance(entry.source, Example):
         return (recorded.FOLDER / f"{entry.source.files[number]}.json").read_bytes()
-    return library.trace(entry.key, number, owner) or b""
+    return library.trace(entry.key, number, owner) or GONE

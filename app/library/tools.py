@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import urlencode
 
 import streamlit as st
 
 from specdec_core.errors import TraceError
+from specdec_core.trace import Trace
 
 from .. import address, services
 from ..player import CURSOR
@@ -72,8 +74,23 @@ def _share(saved: Saved, library: Library, whose: str, cursor: Iterable[str]) ->
 
 
 def downloads(shown: Sequence[Entry], whose: str, library: Library) -> None:
-    """Each lane's record as a file."""
+    """The runs as pages that play anywhere, and each lane's record as a file."""
     with st.popover("Download", icon=":material/download:"):
+        for entry in shown:
+
+            def page(entry: Entry = entry) -> str:
+                return _page(entry, whose, library)
+
+            st.download_button(
+                "Player (HTML)" if len(shown) == 1 else f"{plain(entry.title)}: player (HTML)",
+                data=page,
+                file_name=f"{_file(entry)}.html",
+                mime="text/html",
+                on_click="ignore",
+                icon=":material/slideshow:",
+                key=f"html-{entry.key}",
+                help="One file that plays this run in any browser, without a server or a network.",
+            )
         for entry, number in side_by_side(shown):
 
             def json(entry: Entry = entry, number: int = number) -> bytes:
@@ -82,12 +99,30 @@ def downloads(shown: Sequence[Entry], whose: str, library: Library) -> None:
             st.download_button(
                 f"{plain(entry.lanes[number].label)}: trace (JSON)",
                 data=json,
-                file_name=f"specdec-{entry.key.replace('.', '-')}-{number}.json",
+                file_name=f"{_file(entry)}-{number}.json",
                 mime="application/json",
                 on_click="ignore",
                 icon=":material/data_object:",
                 key=f"json-{entry.key}-{number}",
             )
+
+
+def _page(entry: Entry, whose: str, library: Library) -> str:
+    from ..export.page import make
+
+    data = [entries.data(entry, number, whose, library) for number in range(len(entry.lanes))]
+    if entries.GONE in data:
+        return entries.GONE.decode()
+    traces = [Trace.from_json(lane) for lane in data]
+    # An imported lane's file tells nothing of what ran beside it.
+    raced = None if isinstance(entry.source, Saved) and entry.source.origin == "imported" else True
+    return make(traces, [lane.label for lane in entry.lanes], title=entry.title, raced=raced)
+
+
+def _file(entry: Entry) -> str:
+    """What a download of this run is called: its name, where it has one in Latin letters, else its key."""
+    named = entry.source.name if isinstance(entry.source, Saved) else None
+    return "specdec-" + (re.sub(r"[^A-Za-z0-9]+", "-", named or "").strip("-") or entry.key.replace(".", "-"))
 
 
 def close(cursor: Iterable[str]) -> None:

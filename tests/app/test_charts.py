@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -246,14 +247,25 @@ def test_the_difference_strip_marks_each_lane_s_tokens(traces: list[Trace]) -> N
     names = {name: source for source, (_, _, name) in SOURCES.items()}
     found: dict[tuple[int, int], str] = {}
     block = len(traces) + 1
-    for part in chart.figure.data:
+    marks = [part for part in chart.figure.data if part.mode == "text"]
+    for part in marks:
         for x, y in zip(part.x, part.y, strict=True):
             line, lane = divmod(y, block)
             found[lane - 1, line * 24 + x - 1] = names[part.name]
     for lane, trace in enumerate(traces):
         sources = [source for row in trace.rounds for source in row.committed.source]
         assert [found[lane, at] for at in range(len(sources))] == sources
-    assert len({part.marker.symbol for part in chart.figure.data}) == len(chart.figure.data)
+    keys = [part.name for part in chart.figure.data if part.mode == "markers"]
+    assert keys == [f"{part.text} {part.name}" for part in marks] and len({part.text for part in marks}) == 4
+
+
+def test_the_difference_strip_has_the_player_s_signs() -> None:
+    """Catches: a sign that says “corrected” here and “rejected” in the player."""
+    script = (Path(__file__).parents[2] / "app" / "player" / "static" / "text.js").read_text(encoding="utf-8")
+    (marks,) = re.findall(r"export const MARK = \{\n(.*?)\n\};", script)
+    theirs = dict(re.findall(r'(\w+): "([^"]*)"', marks))
+    for source in ("accepted", "corrected", "bonus"):
+        assert SOURCES[source][1] == theirs[source]
 
 
 def test_the_difference_strip_ends_where_texts_part(traces: list[Trace]) -> None:
@@ -263,7 +275,7 @@ def test_the_difference_strip_ends_where_texts_part(traces: list[Trace]) -> None
         traces[1], output=replace(output, ids=[*output.ids[:7], (output.ids[7] + 1) % 8, *output.ids[8:]])
     )
     chart = charts.difference_strip([traces[0], other], LABELS[:2], "measured")
-    drawn = [data[0] for part in chart.figure.data for data in part.customdata if data[1] == LABELS[1]]
+    drawn = [data[0] for part in chart.figure.data for data in part.customdata or () if data[1] == LABELS[1]]
     assert sorted(drawn) == list(range(1, 8))
     assert numbers.parting(traces[0], other) == 7 and "from token 8 on its text is another" in chart.alt
 

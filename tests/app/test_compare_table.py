@@ -39,7 +39,13 @@ def test_repeats_give_the_speedup_its_spread(traces: list[Trace]) -> None:
     row = table(traces, LANES, cells)[0]
     race = measured_speedup(traces[0].stats, traces[1].stats)
     mean = 24 ** (1 / 3)
-    assert row.cells[1].value == {"value": pytest.approx(mean), "low": 2.0, "high": 4.0, "repeats": 3, "race": race}
+    assert row.cells[1].value == {
+        "value": pytest.approx(mean),
+        "low": 2.0,
+        "high": 4.0,
+        "repeats": 3,
+        "race": race,
+    }
     assert row.cells[1].text == "2.88×" and row.cells[1].note.startswith(
         f"2.00 to 4.00 in 3 repeats; {race:.2f} in the race"
     )
@@ -80,7 +86,10 @@ def test_a_speedup_above_tokens_per_pass_and_one_of_two_texts_are_marked(traces:
 
 
 def test_guesses_that_were_never_sent_are_told_apart() -> None:
-    lanes = [LANES[0], Settings(proposer="branching", max_new_tokens=40, options={"width": 3, "depth": 3, "nodes": 4})]
+    lanes = [
+        LANES[0],
+        Settings(proposer="branching", max_new_tokens=40, options={"width": 3, "depth": 3, "nodes": 4}),
+    ]
     found = raced(lanes)
     (cell,) = [row.cells[1] for row in table(found, lanes) if row.key == "proposed"]
     verdicts = [verdict for row in found[1].rounds for verdict in row.nodes.verdict]

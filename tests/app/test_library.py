@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,11 +19,11 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
-from app import links, presenter, routes, services
-from app.library import entries, keeping, listing, owner, recorded
+from app import links, presenter, routes, services, stage
+from app.library import entries, keeping, listing, owner, recorded, rows
 from app.library.listing import Entry
 from app.library.store import Library, Saved
-from app.library.summary import Summary
+from app.library.summary import Summary, summarize
 from app.models import Choice, Shelf
 from app.run import Request
 from app.runs import Runs
@@ -179,6 +180,42 @@ def entry(key: str, *, prompt: str = "a prompt", created: float = 0.0, **changes
         "tokens_per_pass": 3.0, "tokens_per_second": 9.0, "speedup": 1.5, "end": "length", "problem": None,
     }  # fmt: skip
     return Entry(key, key, prompt, created, (Summary(**{**values, **changes}),))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("choices", "reason"),
+    [
+        ({"proposer": "prompt-lookup", "max_new_tokens": 5}, "nothing was judged."),
+        ({"proposer": "branching", "max_new_tokens": 24}, "its proposals were trees"),
+        ({"proposer": "lookahead", "max_new_tokens": 1}, "nothing was judged, or"),
+        ({"proposer": "draft-model", "max_new_tokens": 24}, None),
+        ({"proposer": "none", "max_new_tokens": 24}, None),
+    ],
+)
+def test_the_reason_for_a_missing_alpha_is_that_of_the_record(
+    choices: dict[str, Any], reason: str | None
+) -> None:
+    """Catches: “proposals were trees” of a lookup that found nothing."""
+    from specdec_core import decode
+
+    trace = decode(scripted_models(), "abc", Settings(**choices))  # type: ignore[arg-type]
+    (summary,) = summarize([trace], ["x"])
+    found = rows.why_no_alpha(summary)
+    assert (found is None) == (reason is None) and (found or "").startswith(reason or "")
+    judged = sum(verdict in ("accepted", "rejected") for row in trace.rounds for verdict in row.nodes.verdict)
+    branched = any(len(set(row.nodes.parent)) < len(row.nodes.parent) for row in trace.rounds)
+    assert {"nothing was judged.": not judged, "its proposals were trees": branched}.get(str(reason), True)
+
+
+def test_a_lane_without_alpha_says_why_below_the_table(saving: Runs) -> None:
+    saved = finish(
+        saving, lanes=(LANES[0].but(max_new_tokens=5), Settings(proposer="prompt-lookup", max_new_tokens=5))
+    )
+    assert saved is not None
+    at = page(run=saved.id)
+    assert tables(at)[0][1]["Acceptance rate α"] == "—"
+    said = [caption.value for caption in at.caption if caption.value.startswith("No α")]
+    assert len(said) == 1 and said[0].endswith(": nothing was judged.")
 
 
 def test_a_search_finds_prompt_name_proposer_rule_and_model() -> None:
@@ -374,8 +411,9 @@ def test_two_runs_of_one_prompt_are_compared_and_two_prompts_are_not(saving: Run
     assert not at.exception and param(at, "run") == f"{first.id},{second.id}"
     assert len(tables(at)[0]) == 2
     tick(other)
-    at.button(key="compare-now").click().run()
-    assert "continue different prompts" in words(at) and not tables(at)
+    assert at.button(key="compare-now").disabled and "continue different prompts" in words(at)
+    refused = page(run=f"{first.id},{other.id}")
+    assert "continue different prompts" in words(refused) and not tables(refused)
 
 
 def test_a_box_that_reports_the_same_again_changes_nothing(
@@ -507,3 +545,153 @@ def test_without_cookies_the_traces_travel_with_the_page(
         assert [set(lane) for lane in lanes] == [{"label", key}] * 2
     example = entries.open_one("recorded.draft-model", ANNA, library)
     assert example and "url" in entries.traces([example], ANNA, library, inline=True)[0]
+
+
+# What is opened, what the player is told of it, and links that last
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What the player is given."""
+    given: list[dict[str, Any]] = []
+    draw = stage.player
+    monkeypatch.setattr(stage, "player", lambda **shown: given.append(shown) or draw(**shown))
+    return given
+
+
+def restarted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after a restart of the server: no run is in memory, the library is as it was."""
+    monkeypatch.setattr(services, "runs", lambda: Runs(lambda choice, gone: scripted_models(), race))
+
+
+def in_lab(**params: str) -> AppTest:
+    at = AppTest.from_file(MAIN, default_timeout=30)
+    for key, value in params.items():
+        at.query_params[key] = value
+    at.run()
+    assert not at.exception
+    return at
+
+
+def test_an_example_opens_at_a_round_that_shows_guesses(fresh: Runs, played: list[dict[str, Any]]) -> None:
+    """Catches: “a wide tree that mostly goes to waste” opened at its last round, where nothing was proposed."""
+    for example in recorded.examples():
+        trace = json.loads((recorded.FOLDER / f"{example.files[-1]}.json").read_text(encoding="utf-8"))
+        up = [
+            sum(verdict in ("accepted", "rejected", "unreached") for verdict in row["nodes"]["verdict"])
+            for row in trace["rounds"]
+        ]
+        if not max(up):
+            assert example.opens is None
+            continue
+        assert example.opens is not None and up[example.opens - 1] == max(up)
+        assert max(up[example.opens :], default=0) < max(up)
+    at = page(run="recorded.wide-tree")
+    (wide,) = (example for example in recorded.examples() if example.id == "wide-tree")
+    assert played[-1]["cursor"]["round"] == wide.opens and param(at, "round") is None
+    page(run="recorded.wide-tree", round="2")
+    assert played[-1]["cursor"]["round"] == 2
+
+
+def test_a_run_of_this_server_is_measured_wherever_it_is_shown_and_everything_else_recorded(
+    saving: Runs, played: list[dict[str, Any]]
+) -> None:
+    """Catches: a card that says “measured” over a player that says “recorded”."""
+    saved = finish(saving)
+    assert saved is not None
+    at = page(run=saved.id)
+    assert "speedup, measured" in words(at)
+    assert played[-1]["provenance"] == "measured" and played[-1]["provenance_note"].startswith(saved.machine)
+    page(run="recorded.welcome")
+    assert played[-1]["provenance"] == "recorded"
+    elsewhere = finish(saving)
+    assert elsewhere is not None
+    page(run=f"{saved.id},{elsewhere.id}")
+    assert played[-1]["provenance"] == "measured"
+
+
+def test_beside_a_recorded_example_an_own_run_is_named_as_measured(
+    saving: Runs, played: list[dict[str, Any]], kept: list[tuple[Summary, bytes]]
+) -> None:
+    (welcome,) = (example for example in recorded.examples() if example.id == "welcome")
+    mine = add(services.library(), kept, prompt=welcome.prompt)
+    page(run=f"{mine},recorded.welcome")
+    assert (played[-1]["provenance"], played[-1]["provenance_note"]) == (
+        "recorded",
+        "each in a run of its own, some of them measured here",
+    )
+
+
+def test_compare_says_beside_its_button_why_it_cannot(saving: Runs) -> None:
+    """Catches: a comparison that is offered, pressed and then refused at the other end of the page."""
+    at = page(picked="recorded.wide-tree,recorded.medusa")
+    assert at.button(key="compare-now").disabled and "continue different prompts" in words(at)
+    at = page(picked="recorded.medusa,recorded.eagle")
+    assert not at.button(key="compare-now").disabled and "continue different prompts" not in words(at)
+
+
+def test_the_teacher_s_link_of_an_own_run_outlasts_the_server_once_it_is_shared(
+    saving: Runs, monkeypatch: pytest.MonkeyPatch, played: list[dict[str, Any]]
+) -> None:
+    """Catches: a link that promises a run and, after a restart, plays another."""
+    saved = finish(saving)
+    assert saved is not None
+    at = in_lab(run=saved.id, round="2")
+    assert parse_qs(urlsplit(at.code[0].value).query)["run"] == [saved.id]
+    assert "while this server remembers it" in words(at)
+    at.button(key="share_in_link_lab").click().run()
+    assert not at.exception
+    shared = services.library().get(ANNA, saved.id)
+    assert shared and shared.link
+    brought = parse_qs(urlsplit(at.code[0].value).query)
+    assert brought["run"] == [shared.link] and brought["round"] == ["2"]
+    assert "shows this run to whoever has it" in words(at)
+    assert not any(button.key == "share_in_link_lab" for button in at.button)
+
+    monkeypatch.setattr(owner, "of_session", lambda: BEN)
+    for script in ("lab", "compare"):  # as long as the run is in memory, its page is as the teacher's
+        other = in_lab()
+        other.query_params["run"] = shared.link
+        other.switch_page(f"app_pages/{script}.py").run()
+        assert not other.exception and played[-1]["of"].startswith(saved.id), script
+        assert "no longer" not in words(other)
+
+    restarted(monkeypatch)
+    other = in_lab(run=shared.link, round="2")
+    assert [lane["url"] for lane in played[-1]["traces"]] == [
+        f"/traces/{shared.link}-{lane}.json" for lane in range(2)
+    ]
+    assert played[-1]["cursor"]["round"] == 2 and played[-1]["provenance"] == "measured"
+    assert "Recorded example" not in words(other)
+
+
+def test_a_link_to_a_run_says_how_long_it_holds(saving: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved = finish(saving)
+    assert saved is not None
+    assert services.library().path is None
+    at = in_lab(run=saved.id)
+    at.button(key="share_in_link_lab").click().run()
+    assert "to whoever has it, until this server stops" in words(at)
+    assert "the run at this place" in words(at)
+    for nothing in ({}, {"run": "gone"}):
+        assert "It brings the prompt and the settings." in words(in_lab(**nothing)).replace("\\", "")
+    library = page(run=saved.id)
+    services.library().revoke(ANNA, saved.id)
+    library.run()
+    assert "to nobody else before you share it" in words(library)
+    monkeypatch.setattr(owner, "of_session", lambda: BEN)
+    assert not any(button.key == "share_in_link_lab" for button in in_lab(run=saved.id).button)
+
+
+def test_a_run_that_the_library_could_not_keep_is_not_promised(
+    saving: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = saving.start(Request("abc", LANES, ("Plain decoding", "Draft model"), Choice()))
+    assert run.wait(20)
+    deadline = time.monotonic() + 20
+    while services.library().get(ANNA, run.id) is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    services.library().delete(ANNA, run.id)
+    at = in_lab(run=run.id)
+    at.button(key="share_in_link_lab").click().run()
+    assert "could not keep the run" in words(at) and f"run={run.id}" in at.code[0].value

@@ -19,6 +19,7 @@ from streamlit.testing.v1 import AppTest
 
 from app import charts, links, policy, routes, services
 from app.headers import KnownHosts, OwnPages
+from app.library import entries, tools
 from app.library.store import Library, Unavailable
 from app.library.summary import Summary
 from app.runs import Runs
@@ -29,6 +30,7 @@ from specdec_core.trace import Trace
 
 from .kept import ANNA, add
 from .test_library import finish, saving  # noqa: F401  # a fixture
+from .test_runs import until
 
 MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
 
@@ -135,6 +137,44 @@ def test_a_library_that_fails_says_so_in_one_sentence_on_every_page(
     with TestClient(Starlette(routes=routes.routes())) as client:
         answer = client.get("/traces/some-run-0.json")
         assert answer.status_code == 503 and "disk is full" in answer.json()["error"]
+
+
+def test_a_run_that_could_not_be_kept_is_said_to_be_so(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches: "Every run you finish is kept here", while the disk is full."""
+
+    def full(_: object) -> None:
+        raise Unavailable("The disk is full.")
+
+    monkeypatch.setattr(fresh, "_save", full)
+    monkeypatch.setattr(fresh, "_owner", lambda: ANNA)
+    at = AppTest.from_file(MAIN, default_timeout=30)
+    at.run()
+    at.button(key="go").click().run()
+    (run,) = fresh._runs.values()
+    assert run.wait(20)
+    until(lambda: run.unkept)
+    at.run()
+    assert not at.exception
+    assert any("could not keep this run" in warning.value for warning in at.warning)
+
+
+def test_a_run_from_the_library_goes_home_as_one_page_and_a_deleted_one_says_so(
+    saving: Runs,  # noqa: F811
+) -> None:
+    saved = finish(saving)
+    assert saved is not None
+    library = services.library()
+    library.rename(ANNA, saved.id, "My run / <b> №1")
+    named = library.get(ANNA, saved.id)
+    assert named is not None
+    entry = entries.of_saved(named)
+    assert tools._file(entry) == "specdec-My-run-b-1"
+    page = tools._page(entry, ANNA, library)
+    assert page.startswith("<!doctype html>") and page.count('type="application/json"') >= 3
+    assert "separate runs" not in page.partition("<main>")[0]
+    library.delete(ANNA, saved.id)
+    assert "deleted" in tools._page(entry, ANNA, library)
+    assert "deleted" in entries.data(entry, 0, ANNA, library).decode()
 
 
 def test_a_damaged_file_is_told_and_not_a_crash(

@@ -118,6 +118,37 @@ def test_above_temperature_0_different_texts_are_no_fault(race_traces: list[Trac
     assert "part at token 1" in sentence and "two different texts" in sentence
 
 
+def test_no_speedup_compares_texts_where_there_is_none(race_traces: list[Trace]) -> None:
+    """Catches: “the speedup compares two different texts” beside a dash. Below 16 tokens there is no speedup."""
+    plain, other = race_traces
+    for settings in ({"rule": "typical"}, {"temperature": 0.8}):
+        header = replace(other.header, settings={**other.header.settings, **settings})
+        parted = replace(
+            other,
+            header=header,
+            output=replace(other.output, ids=[other.output.ids[0] + 1, *other.output.ids[1:]]),
+        )
+        assert "the speedup compares two different texts" in numbers.verdict_on_texts(plain, parted)[1]
+        stopped = replace(parted, stats=replace(parted.stats, tokens=15))
+        said = numbers.verdict_on_texts(plain, stopped)[1]
+        assert "part at token 1" in said and "speedup" not in said
+
+
+def test_one_lane_s_charts_ask_nothing_of_a_second(race_traces: list[Trace]) -> None:
+    """Catches: “which line is steeper” of one line, and what drafting costs where nothing drafts."""
+    plain, other = race_traces
+    alone = [
+        draw([plain], ["Plain decoding"], "m").title
+        for draw in (charts.round_timeline, charts.tokens_against_time)
+    ]
+    assert not any(word in " ".join(alone) for word in ("each lane", "drafting", "steeper"))
+    both = [
+        draw([plain, other], ["a", "b"], "m").title
+        for draw in (charts.round_timeline, charts.tokens_against_time)
+    ]
+    assert "drafting" in both[0] and "steeper" in both[1]
+
+
 def test_the_timeline_draws_every_phase_where_the_trace_has_it(race_traces: list[Trace]) -> None:
     chart = charts.round_timeline(race_traces, ["Plain decoding", "Draft model"], "measured")
     drawn = {

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import links, services
+from app import links, services, stage
 from app.models import Choice, Shelf
 from app.policy import Policy
 from app.run import Request, Run
@@ -383,3 +385,87 @@ def test_a_length_policy_that_changes_nothing_is_said(fresh: Runs) -> None:
     """Catches: a policy that was chosen, is not heeded, and seems to have worked."""
     assert "changes nothing here" in words(page(proposer="prompt-lookup", length="confidence"))
     assert "changes nothing here" not in words(page(length="confidence"))
+
+
+def played(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What the player is given from now on."""
+    given: list[dict[str, Any]] = []
+    draw = stage.player
+    monkeypatch.setattr(stage, "player", lambda **shown: given.append(shown) or draw(**shown))
+    return given
+
+
+def recorded_prompt(name: str) -> str:
+    path = MAIN.parents[1] / "assets" / "traces" / f"{name}.json"
+    return str(json.loads(path.read_text(encoding="utf-8"))["header"]["prompt"])
+
+
+def test_before_a_run_the_chosen_proposer_s_recording_plays_and_says_that_it_is_one(
+    monkeypatch: pytest.MonkeyPatch, fresh: Runs
+) -> None:
+    """Catches: a draft model at temperature 0 under a form that asks for Medusa heads at temperature 1, unsaid."""
+    given = played(monkeypatch)
+    at = page(proposer="medusa", temperature="1")
+    assert [lane["url"] for lane in given[-1]["traces"]] == [
+        "/traces/medusa-plain.json",
+        "/traces/medusa.json",
+    ]
+    assert given[-1]["provenance"] == "recorded"
+    said = "Recorded example: Medusa heads, at temperature 0, on “One day"
+    assert said in words(at).replace("\\", "")
+    at.selectbox(key="proposer").set_value("none").run()
+    assert [lane["url"] for lane in given[-1]["traces"]] == ["/traces/none.json"]
+    assert "Recorded example: Plain decoding, at temperature 0" in words(at).replace("\\", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("welcome", {}), ("branching", {"proposer": "branching", "gamma": "9"}), ("none", {"proposer": "none"})],
+)
+def test_a_recording_of_just_what_is_asked_for_needs_no_word(
+    fresh: Runs, name: str, settings: dict[str, str]
+) -> None:
+    """γ means nothing to a tree or to plain decoding, and the length is another in any case."""
+    prompt = recorded_prompt(name)
+    assert "Recorded example" not in words(page(prompt=prompt, **settings))
+    for other in ({"temperature": "0.7"}, {"seed": "5"}, {"rule": "block"}):
+        if name != "none" or "rule" not in other:
+            assert "Recorded example" in words(page(prompt=prompt, **settings, **other)), other
+    assert "Recorded example" in words(page(prompt=f"{prompt} x", **settings))
+    if name == "welcome":
+        assert "Recorded example" in words(page(prompt=prompt, gamma="5"))
+
+
+def test_under_a_run_that_is_gone_a_recording_says_what_it_is(fresh: Runs) -> None:
+    """Catches: a link to a run that is gone, and an unrelated race below as if it were that run."""
+    at = page(run="gone", prompt=recorded_prompt("welcome"))
+    assert "no longer kept" in words(at) and "Recorded example: Draft model" in words(at).replace("\\", "")
+
+
+def test_another_recording_begins_anew(fresh: Runs) -> None:
+    """Catches: the round at which one recording was left, in the next."""
+    at = page(round="3", proposer="medusa")
+    assert param(at, "round") == "3"
+    at.selectbox(key="proposer").set_value("eagle").run()
+    assert param(at, "round") is None
+
+
+def test_a_preset_that_sets_the_temperature_leaves_no_warning_in_the_log(
+    fresh: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches: a widget with a default whose value the page sets; Streamlit says so once, with a stack trace."""
+    from streamlit.elements.lib import policies
+
+    monkeypatch.setattr(policies, "_shown_default_value_warning", False)
+    warned: list[str] = []
+    monkeypatch.setattr(policies._LOGGER, "warning", lambda said, *given, **_: warned.append(said % given))
+    at = page()
+    at.switch_page("app_pages/compare.py").run()
+    at.menu_button(key="ready_made").click("lossy").run()
+    assert (
+        not at.exception and at.slider(key="temperature").value == 0.8 and param(at, "temperature") == "0.8"
+    )
+    assert warned == []
+    # What the browser leaves out of the address is still the usual.
+    assert list(at.slider(key="temperature").proto.default) == [0.0]
+    assert at.number_input(key="tokens").proto.default == 128

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -247,3 +248,28 @@ def test_the_sentence_about_the_knee_is_the_roofline_s(race_traces: list[Trace])
         widest = max(told.widths)
         assert f"over {widest} tokens costs {told.costs.ratio(widest):.2f} plain passes" in said[0]
         assert f"{profile.knee(SHAPES['8B'], batch, 512):,}" in said[2] or "one token" in said[2]
+
+
+def test_two_speedups_on_one_machine_say_why_they_differ(race_traces: list[Trace]) -> None:
+    """Catches: a measured and a recorded speedup under one machine's name, 1.23 and 1.86 times, and no word."""
+    name = of_kind(Recorded)
+    profile: Any = known()[name]
+    plain = race_traces[0]
+
+    def on(machine: str, target: str) -> list[Trace]:
+        there = replace(plain.header, machine=machine, target=replace(plain.header.target, name=target))
+        return [replace(plain, header=there), race_traces[1]]
+
+    (curve,) = (one for one in profile.curves if (one.batch, one.context) == (1, profile.contexts(1)[0]))
+    here = sum(row.verify_s for row in plain.rounds) / len(plain.rounds)
+    ratio = here / curve.target_s[curve.widths.index(1)]
+    at = opened(on(profile.machine, profile.target.name), wp=name)
+    assert f"takes {1e3 * curve.target_s[0]:.1f} ms in the profile" in words(at)
+    assert f"took {1e3 * here:.1f} ms in this run" in words(at) and f"{ratio:.2f} times as long" in words(at)
+    assert f"{profile.measurements} measurements of {profile.date[:10]}" in words(at)
+    silent = [
+        opened(on("another machine", profile.target.name), wp=name),
+        opened(on(profile.machine, "another model"), wp=name),
+        opened(on(profile.machine, profile.target.name), wp=CARD),
+    ]
+    assert not any("Both clocks are of" in words(one) for one in silent)

@@ -148,7 +148,7 @@ def compare_states(page: Page, url: str) -> Iterator[str]:
     page.keyboard.press("Escape")
     page.locator(".st-key-go").get_by_role("button", name="Run").click()
     page.get_by_text("Why faster, why slower?").wait_for()
-    page.get_by_text("Where two lanes part").click()
+    page.get_by_text("Where two lanes guess differently").click()
     page.get_by_text("against", exact=True).wait_for()
     yield "Race"
     for name, ready in (
@@ -169,7 +169,7 @@ def compare_states(page: Page, url: str) -> Iterator[str]:
             page.get_by_role("button", name="Start the sweep").click()
             page.get_by_text(re.compile("All .* measured")).wait_for()
             page.get_by_text("As a table, with intervals").click()
-            page.get_by_test_id("stDataFrame").wait_for()
+            page.get_by_role("region", name="The sweep's figures").wait_for()
         yield name
 
 

@@ -79,7 +79,7 @@ def test_a_place_where_lanes_part_opens_in_the_player(open_page: Open) -> None:
     page = open_page("/compare?tokens=32")
     run(page)
     expect(page.get_by_text("Why faster, why slower?")).to_be_visible(timeout=LONG_S)
-    page.get_by_text("Where two lanes part").click()
+    page.get_by_text("Where two lanes guess differently").click()
     spot = page.locator("[class*=st-key-spot-]").first.get_by_role("button")
     position = int((spot.inner_text().split() or ["0"])[0])
     spot.click()
@@ -229,3 +229,22 @@ def test_the_page_holds_its_width_on_a_phone(open_page: Open) -> None:
     assert frame.evaluate("box => box.scrollWidth > box.clientWidth")
     frame.focus()
     page.keyboard.press("ArrowRight")
+
+
+def test_a_place_that_is_pressed_brings_the_player_into_view(open_page: Open) -> None:
+    """Catches: a press that moves a player far above, out of sight."""
+    page = open_page("/compare?tokens=32")
+    run(page)
+    expect(page.get_by_text("Why faster, why slower?")).to_be_visible(timeout=LONG_S)
+    page.get_by_text("Where two lanes guess differently").click()
+    spot = page.locator("[class*=st-key-spot-]").last.get_by_role("button")
+    spot.scroll_into_view_if_needed()
+    player = page.locator(".player")
+    top = "player => player.getBoundingClientRect().top"
+    assert player.evaluate(top) < 0
+    spot.click()
+    until(lambda: 0 <= player.evaluate(top) < 200, 20)
+    expect(player).to_be_focused()
+    page.wait_for_url(re.compile(r"round=\d+"), wait_until="commit")
+    page.keyboard.press("ArrowUp")
+    expect(player).to_be_focused()

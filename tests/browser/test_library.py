@@ -141,3 +141,51 @@ def test_a_phone_in_the_dark_scrolls_in_one_direction_only(visit: Open) -> None:
     expect(page.locator(".lane")).to_have_count(2, timeout=SLOW)
     expect(page.get_by_role("textbox", name="Search")).to_have_value("tree")
     assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (390, 844)])
+def test_opening_a_lower_card_brings_the_page_and_the_keyboard_to_the_run(
+    visit: Open, size: tuple[int, int]
+) -> None:
+    """Catches: a press that seems dead, because the run was loaded at the top and the page stayed among the cards."""
+    page = visit("/library?run=recorded.welcome", viewport={"width": size[0], "height": size[1]})
+    expect(page.locator(".lane")).to_have_count(2, timeout=SLOW)
+    card = page.get_by_role("button", name="A wide tree that mostly goes to waste")
+    card.scroll_into_view_if_needed()
+    scrolled = "document.querySelector('[data-testid=stMain]').scrollTop"
+    assert page.evaluate(scrolled) > 1_000
+    card.click()
+    title = page.locator(".st-key-open").get_by_role("heading", name="A wide tree that mostly goes to waste")
+    expect(title).to_be_in_viewport(timeout=SLOW)
+    expect(page.locator(".st-key-open .player")).to_be_focused(timeout=SLOW)
+    box = page.get_by_test_id("stHeader").bounding_box()
+    assert box is not None and (title.bounding_box() or {})["y"] >= box["y"] + box["height"]
+    # Once only: whoever goes back to the cards is left there.
+    page.locator(".control.first").click()
+    page.wait_for_url(re.compile("round=0"), wait_until="commit")
+    card.scroll_into_view_if_needed()
+    at = page.evaluate(scrolled)
+    page.get_by_text("Compare", exact=True).nth(16).click()
+    expect(page.get_by_role("button", name="Compare 1 run")).to_be_in_viewport(timeout=SLOW)
+    page.wait_for_timeout(1_000)
+    assert abs(page.evaluate(scrolled) - at) < 400
+
+
+def test_share_stands_above_the_player_and_brings_the_place_in_it(visit: Open) -> None:
+    page = visit("/?tokens=24")
+    page.get_by_role("button", name="Run").first.click()
+    expect(page.get_by_text("Target passes saved")).to_be_visible(timeout=SLOW)
+    page.get_by_role("link", name="Library").click()
+    page.locator("[class*=st-key-row-]").first.get_by_role("button").click()
+    expect(page.locator(".lane")).to_have_count(2, timeout=SLOW)
+    player = page.locator(".player").bounding_box()
+    for name in ("Share", "Rename", "Delete"):
+        tool = page.get_by_role("button", name=name, exact=True).bounding_box()
+        assert tool is not None and player is not None and tool["y"] + tool["height"] <= player["y"]
+    page.get_by_role("button", name="Share", exact=True).click()
+    page.get_by_role("button", name="Make a link").click()
+    page.keyboard.press("Escape")
+    page.locator(".control.first").click()
+    page.wait_for_url(re.compile("round=0"), wait_until="commit")
+    page.get_by_role("button", name="Share", exact=True).click()
+    expect(page.get_by_test_id("stCode").filter(has_text="round=0").first).to_be_visible(timeout=SLOW)

@@ -41,12 +41,14 @@ export function createScore() {
       const said = ratio === null ? T.notyet(data.least ?? 1) : T.faster(ratio, lanes[view.baseline]?.label ?? "");
       setText(words, ratio !== null && UNPAID.has(lanes[view.compared].proposer) ? T.bound(said) : said);
       setText(origin, [data.provenance, data.provenance_note].filter(Boolean).join(" · "));
+      legend.hidden = lanes.length > 0 && lanes.every((lane) => lane.proposer === "none"); // nothing is judged
       const rare = rareIn((view?.lanes ?? []).flatMap((lane) => lane.rounds));
       for (const item of legend.children) {
         const { verdict } = item.dataset;
         if (RARE.has(verdict)) item.hidden = !rare.has(verdict);
       }
-      const bent = lanes.find((lane) => lane.lossy);
+      const head = lanes[view?.compared ?? -1];
+      const bent = head?.lossy ? head : lanes.find((lane) => lane.lossy); // the headline's own rule before the others'
       lossy.hidden = !bent;
       if (bent) setText(lossy.lastChild, T.lossy(data.rules?.[bent.rule]?.title ?? bent.rule));
       const temperature = Math.max(0, ...lanes.map((lane) => lane.temperature));
