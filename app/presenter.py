@@ -30,10 +30,11 @@ IN_BOXES = """
 CHROME = """
 header[data-testid="stHeader"], [data-testid="stSidebar"], [data-testid="stToolbar"], [data-testid="stDecoration"],
 [data-testid="stStatusWidget"], [data-testid="stSidebarCollapsedControl"] { display: none !important; }
-[data-testid="stMainBlockContainer"] { padding: 0.6rem 1rem 2.5rem !important; max-width: none !important; }
+[data-testid="stMainBlockContainer"] { padding: 0 0.6rem 0.3rem !important; max-width: none !important; }
 [data-testid="stMainBlockContainer"] [data-testid="stVerticalBlock"] { gap: 0 !important; }
-.st-key-presenter { position: fixed; inset: auto 0.3rem 0.3rem auto; z-index: 1000; width: auto !important; }
-.st-key-leave button { min-height: 0; padding: 0.1rem 0.4rem; background: var(--st-background-color, Canvas); }
+.st-key-presenter { height: 1.5rem; align-items: flex-end; }
+.st-key-leave button { min-height: 0; padding: 0 0.4rem; }
+html { --stage: calc(100dvh - 1.8rem); } /* what the way out and the page's edge leave to the player */
 """
 
 

@@ -206,3 +206,39 @@ def test_the_question_goes_when_the_run_goes_on(page: Page, server: Server) -> N
     expect(page.locator(".where")).to_have_text("The end: every lane has finished")
     expect(page.locator(".ask")).to_be_hidden()
     assert page.locator(".is-asking").count() == 0
+
+
+def test_the_time_axis_of_a_run_that_goes_on_reaches_the_lanes_clocks(page: Page, server: Server) -> None:
+    """Catches: blocks that stop with the first messages, and a split into draft and pass that no message told."""
+    said = messages()
+    parts = [len(said) // 3, 2 * len(said) // 3]
+
+    def halting(last: int) -> list[tuple[int | None, dict[str, Any]]]:
+        """Each connection tells one part more; the last part waits."""
+        end = next((part for part in parts if part > last + 1), parts[-1])
+        return [(id, said[id]) for id in range(last + 1, end)]
+
+    server.streams["/runs/a/events"] = halting
+    live(page)
+    steps = [message for message in said[: parts[1]] if message["type"] == "step"]
+    clocks = [max(step["clock_s"] for step in steps if step["lane"] == lane) for lane in (0, 1)]
+    for lane in (0, 1):
+        blocks = page.locator(".time-row").nth(lane).locator(".time-round")
+        expect(blocks).to_have_count(sum(step["lane"] == lane for step in steps))
+    ends = page.locator(".time-row").evaluate_all(
+        """rows => rows.map((row) => {
+             const [last, all] = [row.lastChild, row].map((part) => part.getBoundingClientRect());
+             return (last.right - all.left) / all.width;
+           })"""
+    )
+    assert ends[0] / ends[1] == pytest.approx(clocks[0] / clocks[1], rel=0.01)
+    told = page.locator(".time-axis > span").last.inner_text()  # how much time the axis spans
+    whole = float(told.split()[0]) / (1000 if told.endswith("ms") else 1)
+    assert ends[1] * whole == pytest.approx(clocks[1], rel=0.05)
+    expect(page.locator(".time-key > span:visible")).to_have_text(["Round"])
+    paint = "block => getComputedStyle(block).backgroundImage"
+    assert page.locator(".time-round").first.evaluate(paint) == "none"
+    parts.append(len(said))
+    expect(page.locator(".where")).to_have_text("The end: every lane has finished")
+    expect(page.locator(".time-key > span:visible")).to_have_text(["draft", "target pass"])
+    assert "gradient" in page.locator(".time-round").first.evaluate(paint)

@@ -213,3 +213,20 @@ def test_a_chain_keeps_all_its_numbers(page: Page) -> None:
     assert [each.split() for each in said if each] == [
         ["p", f"{p:.3f}", "q", f"{q:.3f}"] for p, q in zip(nodes.p, nodes.q, strict=True)
     ]
+
+
+def test_on_a_projector_the_nodes_grow_with_the_type(page: Page) -> None:
+    """Catches: "proud" as "pro…" and a q below the edge, because the boxes stay small while the type grows."""
+    open_player(page, cursor={"round": 1, "node": None})
+    page.add_style_tag(content=":root { font-size: 27px }")
+    page.wait_for_function("shadow.querySelector('.tree .chip').offsetHeight > 90")  # 59 px at 16
+    for part in ("chip-text", "chip-facts"):
+        cut = page.locator(f".tree .{part}").evaluate_all(
+            "all => all.filter(e => e.scrollWidth > e.clientWidth || e.scrollHeight > e.clientHeight).length"
+        )
+        assert cut == 0, part
+    inside = page.locator(".tree .chip").evaluate_all(
+        """all => all.every(chip => [...chip.querySelectorAll('.chip-facts span')].every(
+             said => said.getBoundingClientRect().bottom <= chip.getBoundingClientRect().bottom))"""
+    )
+    assert inside

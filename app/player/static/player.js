@@ -6,7 +6,7 @@
  */
 
 import { keepInAddress } from "./address.js";
-import { createKeys } from "./keys.js";
+import { createKeys, lendArrows } from "./keys.js";
 import { nodeOf } from "./lighting.js";
 import { laneOf, lossy } from "./model.js";
 import { createPlayback, SPEEDS } from "./playback.js";
@@ -92,7 +92,7 @@ export function mount(root, first, api = {}) {
     playback.pause();
     select(node);
   });
-  box.addEventListener("keydown", createKeys({
+  const keys = createKeys({
     ready: () => replaying,
     event: (by) => (by > 0 ? moves.step() : moves.back()),
     round: (by) => (by > 0 ? moves.next() : moves.previous()),
@@ -108,7 +108,9 @@ export function mount(root, first, api = {}) {
     drop: () => view.chosen && select(null),
     choose: (target) => target.click(),
     help: screen.help,
-  }));
+  });
+  box.addEventListener("keydown", keys);
+  const arrows = lendArrows(box, keys);
 
   // --- the cursor -----------------------------------------------------------------------------------------------
 
@@ -308,6 +310,7 @@ export function mount(root, first, api = {}) {
       live?.close();
       playback.destroy();
       tell.destroy();
+      arrows.destroy();
       clearTimeout(doneTimer);
       root.replaceChildren();
     },

@@ -12,6 +12,7 @@ const PROMPT_SHOWN = 160; // characters of a long prompt's end
 const HANGING_SHOWN = 3; // rejected proposals named under one position; trees may have dozens
 const DOTS_SHOWN = 3; // other proposals drawn one by one; the current round names them all
 const NEAR_END = 32; // pixels; closer to the end than this the pane follows the text
+const ABOVE = 1; // pixels between the pane's edge and the first row that is seen
 
 /**
  * @param {number} at the lane's number
@@ -43,25 +44,65 @@ export function createLane(at, lead) {
   const prompt = el("span", { class: "prompt" });
   const body = el("span", { class: "committed" });
   const rest = el("span", { class: "rest" });
-  const pane = el("div", { class: "pane", tabindex: 0, role: "group" }, prompt, body, rest);
+  const text = el("div", { class: "pane-text" }, prompt, body, rest);
+  const pane = el("div", { class: "pane", tabindex: 0, role: "group" }, text);
   const root = el("section", { class: "lane", "data-lane": at }, head, pane);
 
   let shown = []; // the drawn rounds' models, in step with body's children
   let following = true;
   let due = false; // whether the end of the text has moved
+  let laid = ""; // the sizes for which the pane was scrolled last
   let lit = null;
   let now = null;
   pane.addEventListener("scroll", () => {
+    if (sizes() !== laid) return; // the text moved, not the viewer: the observer brings its end back
     following = pane.scrollHeight - pane.scrollTop - pane.clientHeight < NEAR_END;
   }, { passive: true });
+  const observer = new ResizeObserver(() => {
+    if (sizes() === laid) return;
+    due = true;
+    settle();
+  });
+  for (const part of [pane, text]) observer.observe(part);
 
-  function setRounds(rounds) {
+  function sizes() {
+    return `${pane.clientWidth} ${pane.clientHeight} ${text.offsetHeight}`;
+  }
+
+  /** Where the pane shows only whole rows when it is scrolled at least to `low`; `low` itself where no row begins later. */
+  function wholeRow(low) {
+    const from = pane.getBoundingClientRect().top + pane.clientTop - pane.scrollTop;
+    const rounds = [...body.children];
+    let first = Infinity;
+    for (const part of [rest, ...rounds.reverse(), prompt]) {
+      const words = part.classList.contains("round") ? [...part.querySelectorAll(".tok")] : [part];
+      const tops = words.flatMap((word) => [...word.getClientRects()]).filter((box) => box.width > 0).map((box) => box.top - from - ABOVE);
+      first = Math.min(first, ...tops.filter((top) => top >= low));
+      if (tops.some((top) => top < low)) break; // all before it stands higher
+    }
+    return first === Infinity ? low : first;
+  }
+
+  /** Scroll as the drawing asked for; last of all, since it makes the browser lay out what was drawn. */
+  function settle() {
+    if (due && following && pane.clientHeight) {
+      pane.style.setProperty("--after", "0px");
+      const low = pane.scrollHeight - pane.clientHeight;
+      const top = low > 0 ? wholeRow(low) : 0;
+      if (top > low) pane.style.setProperty("--after", `${Math.ceil(top - low) + 1}px`);
+      pane.scrollTop = top;
+    }
+    if (due) laid = sizes();
+    due = false;
+  }
+
+  function setRounds(rounds, given) {
     let same = 0; // nearly always the same objects; those of a finished record are compared, so that none is drawn twice
     while (same < shown.length && same < rounds.length && alike(shown[same], rounds[same])) same += 1;
     while (body.children.length > same) body.lastChild.remove();
     if (rounds.length > same) {
       const added = document.createDocumentFragment();
-      for (let index = same; index < rounds.length; index += 1) added.append(drawRound(at, rounds[index]));
+      for (let index = same; index < rounds.length; index += 1) added.append(drawRound(at, rounds[index], rounds[index - 1]?.tokens.at(-1)?.text ?? given));
       body.append(added);
     }
     const changed = shown.length !== rounds.length || same < rounds.length;
@@ -126,18 +167,14 @@ export function createLane(at, lead) {
       setText(numbers.tokens, String(view.tokens));
       setText(numbers.unit, T.tokens(view.tokens));
       setText(numbers.clock, view.clock.toFixed(view.clock < 10 ? 3 : 2));
-      const text = view.lane.prompt;
-      setText(prompt, text.length > PROMPT_SHOWN ? `…${text.slice(-PROMPT_SHOWN)}` : text);
-      if (setRounds(view.rounds)) due = true;
+      const given = view.lane.prompt;
+      setText(prompt, given.length > PROMPT_SHOWN ? `…${given.slice(-PROMPT_SHOWN)}` : given);
+      if (setRounds(view.rounds, given)) due = true;
       setText(rest, view.rest);
       light(marks.focus ?? null, marks.chosen ?? false, marks.current ?? null);
       part(view.fork, marks.baseline ?? "");
     },
-    /** Scroll as the drawing asked for; last of all, since it makes the browser lay out what was drawn. */
-    settle() {
-      if (due && following) pane.scrollTop = pane.scrollHeight;
-      due = false;
-    },
+    settle,
     /** Follow the end of the text again, e.g. because the viewer stepped. */
     follow() {
       following = due = true;
@@ -147,8 +184,8 @@ export function createLane(at, lead) {
       if (!lit) return;
       const token = lit.getBoundingClientRect();
       const frame = pane.getBoundingClientRect();
-      if (token.top < frame.top) pane.scrollTop -= frame.top - token.top + 8;
-      else if (token.bottom > frame.bottom) pane.scrollTop += token.bottom - frame.bottom + 8;
+      if (token.top < frame.top) pane.scrollTop -= frame.top - token.top + ABOVE;
+      else if (token.bottom > frame.bottom) pane.scrollTop = wholeRow(pane.scrollTop + token.bottom - frame.bottom + ABOVE);
     },
   };
 }
@@ -161,8 +198,12 @@ function signature(round) {
   return JSON.stringify([round.tokens, round.proposals]);
 }
 
-/** @param {import("./model.js").Round} round */
-function drawRound(lane, round) {
+/**
+ * @param {number} lane
+ * @param {import("./model.js").Round} round
+ * @param {string} before the text before it, at least its end
+ */
+function drawRound(lane, round, before) {
   const box = el("span", { class: "round", "data-round": round.index, "data-lane": lane });
   const hangs = new Map(round.hangs.map((hang) => [hang.at, hang]));
   round.tokens.forEach((token, at) => {
@@ -177,6 +218,9 @@ function drawRound(lane, round) {
     });
     // A piece is empty for a part of a character, whose last part holds the text, and for the end of the text.
     if (token.text === "") chip.dataset.sign = token.name === "" || token.name.includes("0x") ? "◌" : "∎";
+    // The space before a word stays colourless where the line ends in it; after a line break it is kept as it is.
+    const above = at > 0 ? round.tokens[at - 1].text : before;
+    if (!above.endsWith("\n") && /^ \S+$/.test(token.text)) chip.classList.add("word");
     appendToken(chip, token.text);
     const hang = hangs.get(at);
     if (!hang) box.append(chip);

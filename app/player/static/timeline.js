@@ -18,7 +18,10 @@ export function createTimeline(go) {
   const end = el("span", {});
   const key = el("span", { class: "time-key" });
   for (const [name, words] of Object.entries(T.timelineKey)) key.append(el("span", {}, el("i", { class: name }), words));
-  const asides = [...key.children].slice(-2); // shown where they occur
+  const parts = [...key.children];
+  const asides = parts.slice(-2); // shown where they occur
+  const undivided = el("span", { hidden: true }, el("i", { class: "undivided" }), T.slider);
+  key.append(undivided);
   const axis = el("div", { class: "time-axis" }, start, key, end);
   const root = el("div", { class: "timeline", role: "img", "aria-label": T.timeline }, names, field, axis);
   let rows = []; // per lane: its element, and the rounds that are drawn, in step with its children
@@ -54,7 +57,7 @@ export function createTimeline(go) {
     while (same < row.drawn.length && same < rounds.length && row.drawn[same] === rounds[same]) same += 1;
     while (row.element.children.length > same) row.element.lastChild.remove();
     if (rounds.length > same) row.element.append(...rounds.slice(same).map(block));
-    row.drawn = rounds;
+    row.drawn = rounds.slice(); // a lane that grows keeps its list
   }
 
   return {
@@ -77,7 +80,11 @@ export function createTimeline(go) {
     /** @param {import("./state.js").View} view its `clock` is null while a run goes on */
     show(view) {
       const lanes = view.lanes.map((each) => each.lane);
-      stretch(lanes, view.clock === null);
+      const growing = view.clock === null;
+      stretch(lanes, growing);
+      root.classList.toggle("growing", growing); // a round that has just come names its end, not its phases
+      undivided.hidden = !growing;
+      for (const part of parts.slice(0, -2)) part.hidden = growing;
       view.lanes.forEach((each, at) => {
         fill(rows[at], each.rounds);
         rows[at].element.classList.toggle("leads", at === view.lead);
@@ -85,7 +92,7 @@ export function createTimeline(go) {
       const beside = view.lanes.flatMap((each) => each.rounds.filter((round) => round.times.ahead > 0)); // up to the cursor
       asides[0].hidden = !beside.length;
       asides[1].hidden = !beside.some(inVain);
-      line.hidden = view.clock === null || whole === 0;
+      line.hidden = growing || whole === 0;
       if (line.hidden) return;
       const now = view.atEnd ? clocks(lanes) : view.clock;
       line.style.insetInlineStart = `${(100 * now) / whole}%`;

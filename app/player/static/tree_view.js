@@ -16,10 +16,11 @@ import { createLegend, curve, line, makeNode, paintNode } from "./tree_node.js";
 import { createZoom } from "./zoom.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const FULL = { column: 128, row: 64 }; // px at 100 %
+const FULL = { column: 128, row: 64 }; // px at 100 % and a type of 16 px; all sizes grow with the page's type
 const LEAST = { column: 34, row: 15 };
 const TALL = 400; // px of height within which a tree is shown with all its numbers
-const HEIGHT = 440; // px, the box's height limit, as in tree.css
+const FLAT = 26; // px, a row of a tree that is taller
+const EDGES = 6; // px of the box's own height
 
 /** @returns the view: `root`, `show(view)`, `settle()`, `focus(node)`, `has(element)` */
 export function createTree() {
@@ -35,7 +36,7 @@ export function createTree() {
   const about = el("span", { class: "tree-about" });
   const guide = el("span");
   const drawn = {}; // sizes as they were written last
-  const zoom = createZoom(box, { by: (factor, at) => resize(current().row / FULL.row * factor, at), to: (wish) => resize(wish === "fit" ? "fit" : 1, null) });
+  const zoom = createZoom(box, { by: (factor, at) => resize(current().row / FULL.row / room.scale * factor, at), to: (wish) => resize(wish === "fit" ? "fit" : 1, null) });
   const cue = el("p", { class: "hint tree-cue", hidden: true });
   const fold = el("button", { type: "button", class: "more-rows", hidden: true });
   const lost = el("p", { class: "hint", hidden: true });
@@ -49,18 +50,20 @@ export function createTree() {
   let layout = layoutOf([]);
   let unfolded = null; // the round whose pruned guesses were asked for
   let wish = "auto"; // or "fit", or a factor
-  let room = { width: 0, height: HEIGHT };
+  let room = { width: 0, height: 0, scale: 1 }; // px: the box's width and height limit; how much larger than usual the type is
   let scroll = { left: 0, top: 0 };
   let shown = null; // the last view
   let looked = ""; // what the box was scrolled to last
 
-  new ResizeObserver(() => {
-    const width = box.clientWidth;
-    if (!width || width === room.width) return;
-    room = { ...room, width };
+  const observer = new ResizeObserver(() => {
+    const before = room;
+    if (!box.clientWidth) return;
+    look();
+    if (Object.keys(room).every((name) => room[name] === before[name])) return;
     if (shape.whole) measure();
     reveal(true);
-  }).observe(box);
+  });
+  for (const part of [box, root]) observer.observe(part);
   box.addEventListener("scroll", () => (scroll = { left: box.scrollLeft, top: box.scrollTop }), { passive: true });
   box.addEventListener("keydown", onKey);
   for (const name of ["pointerover", "focusin"]) field.addEventListener(name, (event) => showTrail(event.target));
@@ -81,7 +84,7 @@ export function createTree() {
       return;
     }
     if (!root.firstChild) root.append(...parts);
-    if (!room.width) room = { ...room, width: box.clientWidth };
+    if (!room.width) look();
     const lane = view.lanes[view.lead].lane;
     const whole = lane.rounds[round.index];
     const done = !view.moment || view.moment.phase === "committed";
@@ -92,6 +95,13 @@ export function createTree() {
       reshape();
     }
     paint(view, round);
+  }
+
+  /** How much room there is, and how large the page's type. */
+  function look() {
+    const scale = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16 || 1;
+    const height = parseFloat(getComputedStyle(box).maxHeight) - EDGES;
+    room = { width: box.clientWidth, height, scale };
   }
 
   /** Another set of nodes: lay them out, and bring elements and lines to their places. */
@@ -176,26 +186,31 @@ export function createTree() {
     const size = current();
     write(drawn, "column", size.column, (value) => field.style.setProperty("--cell", `${value}px`));
     write(drawn, "rowSize", size.row, (value) => field.style.setProperty("--line", `${value}px`));
-    const detail = size.column >= 96 && size.row >= 60 ? "full" : size.column >= 62 && size.row >= 24 ? "text" : "mark";
+    const [column, row] = [size.column / room.scale, size.row / room.scale];
+    const detail = column >= 96 && row >= 60 ? "full" : column >= 62 && row >= 24 ? "text" : "mark";
     write(drawn, "detail", detail, (value) => (box.dataset.detail = value));
-    const over = layout.columns * size.column > room.width + 12 || layout.rows * size.row > HEIGHT;
+    const over = layout.columns * size.column > room.width + 12 || layout.rows * size.row > room.height;
     tell(cue, over && room.width ? W.treeCue(shape.whole.proposals.filter(wasRead).length) : "");
   }
 
   function current() {
-    const across = room.width ? (room.width - 10) / layout.columns : FULL.column;
-    const within = (value, low, high) => Math.min(Math.max(value, low), high);
+    const { scale } = room;
+    const across = room.width ? (room.width - 10) / layout.columns : FULL.column * scale;
+    const within = (value, low, high) => Math.min(Math.max(value, low * scale), high * scale);
     if (wish === "fit") {
-      return { column: within(across, LEAST.column, 150), row: within((HEIGHT - 12) / layout.rows, LEAST.row, FULL.row) };
+      return { column: within(across, LEAST.column, 150), row: within((room.height - 12) / layout.rows, LEAST.row, FULL.row) };
     }
-    if (wish === "auto") return { column: within(across, 104, 176), row: layout.rows * FULL.row <= TALL ? FULL.row : 26 };
-    return { column: Math.max(FULL.column * wish, LEAST.column), row: Math.max(FULL.row * wish, LEAST.row) };
+    if (wish === "auto") {
+      const full = layout.rows * FULL.row * scale <= Math.min(TALL * scale, room.height);
+      return { column: within(across, 104, 176), row: (full ? FULL.row : FLAT) * scale };
+    }
+    return { column: Math.max(FULL.column * wish, LEAST.column) * scale, row: Math.max(FULL.row * wish, LEAST.row) * scale };
   }
 
   /** Zoom; what is at `at`, or in the middle, stays where it is. */
   function resize(to, at) {
     const before = current();
-    const [x, y] = at ? [at.x, at.y] : [room.width / 2, Math.min(HEIGHT, layout.rows * before.row) / 2];
+    const [x, y] = at ? [at.x, at.y] : [room.width / 2, Math.min(room.height, layout.rows * before.row) / 2];
     wish = typeof to === "number" ? Math.min(Math.max(to, 0.3), 2.5) : to;
     measure();
     const after = current();
@@ -215,7 +230,7 @@ export function createTree() {
     if (!room.width) return; // not laid out yet: the observer comes back to it
     looked = name;
     const size = current();
-    const tall = Math.min(HEIGHT, layout.rows * size.row);
+    const tall = Math.min(room.height, layout.rows * size.row);
     const into = (start, length, from, space) => (start >= from && start + length <= from + space ? from : start - (space - length) / 2);
     const left = into(place.column * size.column, size.column, scroll.left, room.width);
     const top = into(place.row * size.row, size.row, scroll.top, tall);

@@ -1,0 +1,91 @@
+"""The player for an audience: one lane, one sentence and one view on one screen, in large type."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from app import presenter
+from tests.player.conftest import Server, data, open_player
+from tests.player.samples import plain_trace, spec_trace
+
+pytestmark = pytest.mark.browser
+
+# As on a page of the app: what the page says of its edge and type, and its way out before all else.
+TYPE = f"html {{ font-size: {presenter.LARGE_REM}px !important; }}"
+PAGE = f"body {{ padding: 0 !important; }}\n{TYPE}\n{presenter.CHROME}"
+LEAVE = """() => {
+  const box = document.createElement("div");
+  box.className = "st-key-presenter";
+  box.innerHTML = '<div class="st-key-leave"><button>Leave</button></div>';
+  document.body.prepend(box);
+}"""
+PICTURES = {"tree": ".tree", "mask": ".mask-box", "odds": ".odds .chart"}
+
+
+@pytest.fixture(params=[(1024, 768), (1440, 900)])
+def screen(page: Page, request: pytest.FixtureRequest) -> Page:
+    """A page as a presentation dresses it."""
+    page.set_viewport_size(dict(zip(("width", "height"), request.param, strict=True)))
+    page.evaluate(LEAVE)
+    page.add_style_tag(content=PAGE)
+    return page
+
+
+@pytest.mark.parametrize("view", PICTURES)
+def test_the_chosen_view_is_seen_without_scrolling(screen: Page, view: str) -> None:
+    """Catches: a picture below the fold, and a way out that lies over something."""
+    open_player(screen, present=True, cursor={"round": 3, "node": None, "view": view})
+    assert screen.evaluate("document.scrollingElement.scrollHeight <= innerHeight")
+    shown = screen.evaluate(
+        """picture => {
+          const [one, all] = [picture, ".panels"].map((name) => shadow.querySelector(name).getBoundingClientRect());
+          return [Math.max(one.top, all.top), Math.min(one.bottom, all.bottom, innerHeight), one.height];
+        }""",
+        PICTURES[view],
+    )
+    assert shown[1] - shown[0] >= 0.7 * shown[2]
+    way_out = screen.locator(".st-key-leave").bounding_box()
+    player = screen.locator(".player").bounding_box()
+    assert way_out is not None and player is not None
+    assert way_out["y"] + way_out["height"] <= player["y"]
+
+
+def test_the_focus_frame_keeps_clear_of_the_text(screen: Page) -> None:
+    open_player(screen, present=True)
+    expect(screen.locator(".player")).to_be_focused()
+    gaps = screen.evaluate(
+        """() => {
+          const frame = shadow.querySelector(".player").getBoundingClientRect();
+          return [...shadow.querySelectorAll(".where, .transcript, .lane, .panel-tab, .panel")]
+            .filter((part) => part.checkVisibility())
+            .map((part) => part.getBoundingClientRect())
+            .map((part) => Math.min(part.left - frame.left, frame.right - part.right));
+        }"""
+    )
+    assert len(gaps) >= 6 and min(gaps) >= 8
+
+
+def test_the_speedup_is_there_with_where_it_comes_from(screen: Page) -> None:
+    open_player(screen, present=True)
+    ratio = spec_trace().stats.tokens_per_second / plain_trace().stats.tokens_per_second
+    expect(screen.locator(".speedup-value")).to_have_text(f"{ratio:.2f}×")
+    expect(screen.locator(".speedup-value")).to_be_visible()
+    expect(screen.locator(".provenance")).to_be_visible()
+
+
+def test_the_newest_token_is_in_sight_when_the_page_turns_into_a_presentation(
+    page: Page, server: Server
+) -> None:
+    """Catches: a lane that stays where its text ended before the type grew."""
+    open_player(page)
+    page.evaluate("data => player.update(data)", data(present=True))
+    page.add_style_tag(content=PAGE)
+    page.set_viewport_size({"width": 1024, "height": 768})
+    page.wait_for_function(
+        """() => {
+          const pane = shadow.querySelector(".leads .pane").getBoundingClientRect();
+          const last = [...shadow.querySelectorAll(".leads .tok")].at(-1).getBoundingClientRect();
+          return last.width > 0 && last.top >= pane.top && last.bottom <= pane.bottom;
+        }"""
+    )
