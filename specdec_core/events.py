@@ -22,7 +22,8 @@ class Started:
 class Step:
     """One round was committed. `clock_s` is the lane's clock at its end; `texts` are the committed pieces.
 
-    Node columns are as in `trace.Nodes`: `parent` −1 is the root. `node_texts` are the proposed tokens' own texts.
+    Node columns are as in `trace.Nodes`: `parent` −1 is the root. `node_texts` are the proposed tokens' own texts. The
+    phases' seconds, from `start_s` on, are as in `trace.Round`.
     """
 
     lane: int
@@ -35,6 +36,12 @@ class Step:
     node_texts: list[str]
     verdict: list[Verdict]
     total: int  # committed tokens so far
+    start_s: float = 0.0
+    draft_s: float = 0.0
+    verify_s: float = 0.0
+    judge_s: float = 0.0
+    commit_s: float = 0.0
+    ahead_s: float = 0.0
 
 
 @dataclass(slots=True)

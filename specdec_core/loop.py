@@ -244,6 +244,12 @@ class _Loop:
             node_texts=self.plan.models.codec.names(row.nodes.token),
             verdict=row.nodes.verdict,
             total=len(self.output.ids),
+            start_s=row.start_s,
+            draft_s=row.draft_s,
+            verify_s=row.verify_s,
+            judge_s=row.judge_s,
+            commit_s=row.commit_s,
+            ahead_s=row.ahead_s,
         )
 
 

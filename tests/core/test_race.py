@@ -38,6 +38,20 @@ def test_the_lane_whose_clock_is_behind_computes_next() -> None:
     assert started == [0, 1, 2, 3]
 
 
+def test_a_step_tells_the_phases_that_the_record_tells() -> None:
+    """Catches: a live picture of the time that the finished record corrects."""
+    names = ("start_s", "draft_s", "verify_s", "judge_s", "commit_s", "ahead_s")
+    told: dict[int, list[list[float]]] = defaultdict(list)
+    for event in sd.race(MODELS, [1, 2, 1], LANES):
+        if isinstance(event, sd.Step):
+            told[event.lane].append([getattr(event, name) for name in names])
+            assert sum(told[event.lane][-1][:-1]) == pytest.approx(event.clock_s)
+        elif isinstance(event, sd.Finished):
+            rows = event.trace.rounds
+            assert told[event.lane] == [[getattr(row, name) for name in names] for row in rows]
+            assert any(row.draft_s > 0 and row.verify_s > 0 for row in rows)
+
+
 @pytest.mark.parametrize("models", ["scripted", "real"])
 def test_each_lane_writes_what_it_would_write_alone(models: str) -> None:
     """Tokens, verdicts and ends. Catches: lanes that share a cache, a random state or a proposer's table."""

@@ -143,9 +143,8 @@ export function lossy(lane, rules) {
 export function addStep(lane, step) {
   const texts = list(step.texts);
   lane.total += texts.length;
-  const start = lane.rounds.at(-1)?.end ?? 0;
-  const end = Math.max(number(step.clock_s) ?? 0, start);
-  const times = { start, drafted: start, verified: end, end, ahead: 0 }; // a step names no phases
+  const times = timesOf(step, lane.rounds.at(-1)?.end ?? 0, lane.proposer === "none");
+  times.end = Math.max(times.end, number(step.clock_s) ?? 0);
   lane.rounds.push(
     makeRound(lane.rounds.length, times, lane.total, texts, [], list(step.sources), list(step.parent), list(step.node_texts), list(step.verdict)),
   );

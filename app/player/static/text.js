@@ -124,7 +124,7 @@ export const T = {
   keysTitle: "Keys",
   marksTitle: "Marks",
   keys: [
-    ["→ ←", "one event on, back"],
+    ["→ ←", "one event on, back; also while nothing else takes these keys"],
     ["↓ ↑", "one round on, back"],
     [". ,", "next, previous token"],
     ["Space", "play, pause"],
@@ -134,7 +134,7 @@ export const T = {
     ["Esc", "drop the selection"],
     ["?", "this help"],
   ],
-  slow: (factor) => (factor >= 1.5 ? `slow motion, ${factor < 10 ? factor.toFixed(1) : Math.round(factor)} × slower than it ran` : "about as fast as it ran"),
+  slow: (factor, round) => `a round in about ${seconds(round)}: ${factor >= 1.5 ? `${factor < 10 ? factor.toFixed(1) : Math.round(factor)} × slower than it ran` : "about as fast as it ran"}`,
 
   views: "Views of this round",
   view: { tree: "Round", mask: "Mask", odds: "Odds", window: "Source" },

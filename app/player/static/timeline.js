@@ -20,8 +20,6 @@ export function createTimeline(go) {
   for (const [name, words] of Object.entries(T.timelineKey)) key.append(el("span", {}, el("i", { class: name }), words));
   const parts = [...key.children];
   const asides = parts.slice(-2); // shown where they occur
-  const undivided = el("span", { hidden: true }, el("i", { class: "undivided" }), T.slider);
-  key.append(undivided);
   const axis = el("div", { class: "time-axis" }, start, key, end);
   const root = el("div", { class: "timeline", role: "img", "aria-label": T.timeline }, names, field, axis);
   let rows = []; // per lane: its element, and the rounds that are drawn, in step with its children
@@ -75,6 +73,7 @@ export function createTimeline(go) {
       }
       field.append(line);
       names.replaceChildren(...lanes.map((lane) => el("span", { class: "time-name" }, lane.label)));
+      parts[0].hidden = lanes.every((lane) => lane.proposer === "none"); // nothing is drafted
       for (const part of asides) part.hidden = true;
     },
     /** @param {import("./state.js").View} view its `clock` is null while a run goes on */
@@ -82,9 +81,6 @@ export function createTimeline(go) {
       const lanes = view.lanes.map((each) => each.lane);
       const growing = view.clock === null;
       stretch(lanes, growing);
-      root.classList.toggle("growing", growing); // a round that has just come names its end, not its phases
-      undivided.hidden = !growing;
-      for (const part of parts.slice(0, -2)) part.hidden = growing;
       view.lanes.forEach((each, at) => {
         fill(rows[at], each.rounds);
         rows[at].element.classList.toggle("leads", at === view.lead);
