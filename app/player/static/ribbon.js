@@ -45,14 +45,13 @@ export function createLane(at, lead) {
   const body = el("span", { class: "committed" });
   const rest = el("span", { class: "rest" });
   const text = el("div", { class: "pane-text" }, prompt, body, rest);
-  const below = el("div", { "aria-hidden": "true" }); // room, so that the text can be scrolled to a whole row
+  const below = el("div", { "aria-hidden": "true", style: "block-size: 0px;" }); // room, for a scroll to a whole row
   const pane = el("div", { class: "pane", tabindex: 0, role: "group" }, text, below);
   const root = el("section", { class: "lane", "data-lane": at }, head, pane);
 
   let shown = []; // the drawn rounds' models, in step with body's children
   let following = true;
   let due = false; // whether the end of the text has moved
-  let after = 0; // px of room below the text
   let laid = ""; // the sizes for which the pane was scrolled last
   let lit = null;
   let now = null;
@@ -88,10 +87,10 @@ export function createLane(at, lead) {
   /** Scroll as the drawing asked for; last of all, since it makes the browser lay out what was drawn. */
   function settle() {
     if (due && following && pane.clientHeight) {
-      const low = pane.scrollHeight - pane.clientHeight - after;
+      below.style.blockSize = "0px";
+      const low = pane.scrollHeight - pane.clientHeight;
       const top = low > 0 ? wholeRow(low) : 0;
-      const wanted = top > low ? Math.ceil(top - low) + 1 : 0;
-      if (wanted !== after) below.style.blockSize = `${(after = wanted)}px`;
+      if (top > low) below.style.blockSize = `${Math.ceil(top - low) + 1}px`;
       pane.scrollTop = top;
     }
     if (due) laid = sizes();
