@@ -56,10 +56,9 @@ SEED = Number("seed", "The seed", 0, 2**31 - 1, 0)
 TOKENS = Number("tokens", "The length", 1, 1024, 128)
 MEMORY = Number("memory", "The memory budget", 0, 1_000_000, 0, whole=False)
 NUMBERS = (GAMMA, TEMPERATURE, TOP_K, TOP_P, SEED, TOKENS, MEMORY)
-SWEEP = (
-    Number("sweep_most", "How many prompts of each kind", 1, 20, 3),
-    Number("sweep_repeats", "How many repeats", 1, 10, 3),
-)
+SWEEP_MOST = Number("sweep_most", "How many prompts of each kind", 1, 20, 3)
+SWEEP_REPEATS = Number("sweep_repeats", "How many repeats", 1, 10, 3)
+SWEEP = (SWEEP_MOST, SWEEP_REPEATS)
 PREFIXES = ("o", "r", "l")  # options of the proposer, the rule and the length policy: o.max_ngram=3
 
 

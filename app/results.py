@@ -11,6 +11,7 @@ from specdec_core.settings import Settings
 from specdec_core.trace import Trace
 
 from . import controls, headline
+from .export import button
 from .library import recorded
 from .routes import recorded as files
 from .run import Run
@@ -46,16 +47,7 @@ def downloads(run: Run) -> None:
     """Everything of the run to take home."""
     with st.popover("Download", icon=":material/download:"):
         st.markdown("**The whole run**")
-        st.download_button(
-            "Player (HTML)",
-            data=lambda: _page(run),
-            file_name=f"specdec-{run.id}.html",
-            mime="text/html",
-            on_click="ignore",
-            icon=":material/slideshow:",
-            key="page",
-            help="One file that plays this run in any browser, without a server or a network.",
-        )
+        button.draw("Player (HTML)", lambda: _page(run), f"specdec-{run.id}", "page")
         st.caption("A picture of a view is saved in the player itself, beside its controls.")
         for lane in run.traces:
             st.markdown(f"**{plain(run.request.labels[lane])}**")

@@ -22,13 +22,12 @@ from .draft_length import FixedLength
 from .judges import size_of
 from .proposers import proposer_class
 from .settings import Settings
-from .sweep_summary import LEAST_TOKENS
+from .sweep_summary import LEAST_TOKENS, NORMAL_95
 from .theory import Curve, pass_time
 from .trace import Round, Trace
 
 Cause = Literal["acceptance", "few guesses", "drafting", "width", "overhead", "unexplained", "nothing"]
 LEAST_LOSS = 0.005  # tokens or plain rounds: smaller ones would be told as 0.00
-NORMAL_95 = 1.959964
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .sweep import Measured
 
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes a formula to begin with
+NORMAL_95 = 1.959964  # standard deviations on either side that hold 95 % of a normal law
 LEAST_TOKENS = 16  # of both lanes, before their speeds are compared: fewer say nothing
 COLUMNS = (
     "family", "lane", "label", "prompts", "compared", "failed", "tokens_per_pass", "accepted", "judged", "alpha",
@@ -22,7 +23,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def wilson(successes: int, trials: int, z: float = 1.959964) -> tuple[float, float]:
+def wilson(successes: int, trials: int, z: float = NORMAL_95) -> tuple[float, float]:
     """The Wilson score interval of a share, 95 % by default; (0, 1) without trials. It takes them for independent."""
     if trials == 0:
         return 0.0, 1.0

@@ -16,7 +16,7 @@ from specdec_core.settings import Settings
 from specdec_core.sweep import Measured, summary
 from specdec_core.sweep_summary import csv_of, failures, to_csv, to_json
 
-from .. import address, presets, tables
+from .. import address, links, presets, tables
 from ..fragment import fragment
 from ..library import owner
 from ..models import Choice
@@ -77,20 +77,14 @@ def _form(lanes: list[Settings], labels: list[str], choice: Choice, busy: bool) 
         with left:
             most = st.number_input(
                 "Prompts of each kind",
-                min_value=1,
-                max_value=20,
-                value=3,
-                key="sweep_most",
+                **_range(links.SWEEP_MOST),
                 **IN_ADDRESS,
                 help="The first so many of each kind; more prompts make the medians steadier.",
             )
         with middle:
             repeats = st.number_input(
                 "Repeats",
-                min_value=1,
-                max_value=10,
-                value=3,
-                key="sweep_repeats",
+                **_range(links.SWEEP_REPEATS),
                 **IN_ADDRESS,
                 help="How many times each cell is timed. Lanes take turns, and each turn begins with another lane.",
             )
@@ -141,6 +135,12 @@ def _form(lanes: list[Settings], labels: list[str], choice: Choice, busy: bool) 
             st.error(plain(str(error)), icon=":material/error:")
         else:
             st.rerun()
+
+
+def _range(number: links.Number) -> dict[str, Any]:
+    """A number's key, bounds and default, as its box takes them."""
+    low, high, usual = map(int, (number.low, number.high, number.default))
+    return {"min_value": low, "max_value": high, "value": usual, "key": number.key}
 
 
 def _no_double(cases: Sequence[Case]) -> None:

@@ -121,7 +121,7 @@ def frame(rows: Sequence[Row], labels: Sequence[str]) -> pd.DataFrame:
     """The values as a data frame, one row per lane."""
     import pandas as pd
 
-    columns: dict[str, list[Any]] = {"lane": [_cell_text(label) for label in labels]}
+    columns: dict[str, list[Any]] = {"lane": list(labels)}
     for row in rows:
         parts = [cell.value if isinstance(cell.value, dict) else {"value": cell.value} for cell in row.cells]
         for part in dict.fromkeys(("value", *(name for found in parts for name in found))):
@@ -307,8 +307,3 @@ def _text(plain: Trace, trace: Trace) -> Cell:
         "source": found.source,
     }
     return Cell(found.short, value, " · ".join(filter(None, (found.told, found.source))))
-
-
-def _cell_text(label: str) -> str:
-    """A label that no spreadsheet runs as a formula."""
-    return f"'{label}" if label[:1] in "=+-@" else label

@@ -12,6 +12,7 @@ from specdec_core.errors import TraceError
 from specdec_core.trace import Trace
 
 from .. import address, services
+from ..export import button
 from ..player import CURSOR
 from ..run import Run
 from ..text import count, plain
@@ -81,16 +82,8 @@ def downloads(shown: Sequence[Entry], whose: str, library: Library) -> None:
             def page(entry: Entry = entry) -> str:
                 return _page(entry, whose, library)
 
-            st.download_button(
-                "Player (HTML)" if len(shown) == 1 else f"{plain(entry.title)}: player (HTML)",
-                data=page,
-                file_name=f"{_file(entry)}.html",
-                mime="text/html",
-                on_click="ignore",
-                icon=":material/slideshow:",
-                key=f"html-{entry.key}",
-                help="One file that plays this run in any browser, without a server or a network.",
-            )
+            title = "Player (HTML)" if len(shown) == 1 else f"{plain(entry.title)}: player (HTML)"
+            button.draw(title, page, _file(entry), f"html-{entry.key}")
         for entry, number in side_by_side(shown):
 
             def json(entry: Entry = entry, number: int = number) -> bytes:
@@ -115,7 +108,7 @@ def _page(entry: Entry, whose: str, library: Library) -> str:
         return entries.GONE.decode()
     traces = [Trace.from_json(lane) for lane in data]
     # An imported lane's file tells nothing of what ran beside it.
-    raced = None if isinstance(entry.source, Saved) and entry.source.origin == "imported" else True
+    raced = None if entries.imported(entry) else True
     return make(traces, [lane.label for lane in entry.lanes], title=entry.title, raced=raced)
 
 

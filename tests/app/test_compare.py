@@ -32,6 +32,7 @@ from specdec_core.plan import check
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
+from specdec_core.sweep_summary import csv_of
 from specdec_core.trace import Trace
 
 from .conftest import scripted_models
@@ -217,7 +218,7 @@ def test_downloads_hold_what_the_table_shows(traces: list[Trace]) -> None:
     ledgers = [ledger(trace, scripted_models()) for trace in traces]  # type: ignore[arg-type]
     labels = ["A · Plain", "=cmd|' /C calc'!A0", "C", "D"]
     rows = table(traces, LANES, (), ledgers)
-    lines = list(csv.DictReader(io.StringIO(frame(rows, labels).to_csv(index=False))))
+    lines = list(csv.DictReader(io.StringIO(csv_of(frame(rows, labels)))))
     assert len(lines) == 4
     assert lines[1]["lane"].startswith("'=")
     assert float(lines[1]["speedup"]) == pytest.approx(rows[0].cells[1].value["value"])

@@ -34,6 +34,7 @@ from specdec_core.trace import Trace
 from .conftest import scripted_models
 from .kept import ANNA, BEN, add
 from .tables import tables
+from .test_page import page as in_lab
 
 MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
 
@@ -562,15 +563,6 @@ def played(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 def restarted(monkeypatch: pytest.MonkeyPatch) -> None:
     """As after a restart of the server: no run is in memory, the library is as it was."""
     monkeypatch.setattr(services, "runs", lambda: Runs(lambda choice, gone: scripted_models(), race))
-
-
-def in_lab(**params: str) -> AppTest:
-    at = AppTest.from_file(MAIN, default_timeout=30)
-    for key, value in params.items():
-        at.query_params[key] = value
-    at.run()
-    assert not at.exception
-    return at
 
 
 def test_an_example_opens_at_a_round_that_shows_guesses(fresh: Runs, played: list[dict[str, Any]]) -> None:

@@ -29,7 +29,9 @@ from specdec_core.sweep_summary import csv_of
 from specdec_core.trace import Trace
 
 from .kept import ANNA, add
+from .test_compare import opened
 from .test_library import finish, saving  # noqa: F401  # a fixture
+from .test_page import page
 from .test_runs import until
 
 MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
@@ -169,9 +171,9 @@ def test_a_run_from_the_library_goes_home_as_one_page_and_a_deleted_one_says_so(
     assert named is not None
     entry = entries.of_saved(named)
     assert tools._file(entry) == "specdec-My-run-b-1"
-    page = tools._page(entry, ANNA, library)
-    assert page.startswith("<!doctype html>") and page.count('type="application/json"') >= 3
-    assert "separate runs" not in page.partition("<main>")[0]
+    made = tools._page(entry, ANNA, library)
+    assert made.startswith("<!doctype html>") and made.count('type="application/json"') >= 3
+    assert "separate runs" not in made.partition("<main>")[0]
     library.delete(ANNA, saved.id)
     assert "deleted" in tools._page(entry, ANNA, library)
     assert "deleted" in entries.data(entry, 0, ANNA, library).decode()
@@ -241,22 +243,14 @@ def test_a_link_s_numbers_of_a_sweep_are_checked(value: str) -> None:
 
 @pytest.mark.parametrize("params", [{"sweep_most": "inf"}, {"sweep_repeats": "-inf"}, {"sweep_measure": ""}])
 def test_such_links_open_the_comparison(fresh: Runs, prompts: Path, params: dict[str, str]) -> None:
-    at = AppTest.from_file(MAIN, default_timeout=30)
-    at.switch_page("app_pages/compare.py")
-    for key, value in params.items():
-        at.query_params[key] = value
-    at.run()
-    assert not at.exception
+    opened(**params)
 
 
 def test_a_prompt_too_long_for_the_address_comes_back_with_its_run(saving: Runs, prompts: Path) -> None:  # noqa: F811
     long = "abc " * 700
     saved = finish(saving, long)
     assert saved is not None and len(long) > links.MAX_PROMPT_IN_LINK
-    at = AppTest.from_file(MAIN, default_timeout=30)
-    at.query_params["run"] = saved.id
-    at.run()
-    assert not at.exception
+    at = page(run=saved.id)
     assert at.text_area(key="prompt").value == long
 
 

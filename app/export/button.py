@@ -1,0 +1,21 @@
+"""The button that saves a run as one page, wherever runs can be taken home."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+
+def draw(title: str, make: Callable[[], str], name: str, key: str) -> None:
+    """A download of what `make` gives, as `name`.html; it is made when it is asked for."""
+    st.download_button(
+        title,
+        data=make,
+        file_name=f"{name}.html",
+        mime="text/html",
+        on_click="ignore",
+        icon=":material/slideshow:",
+        key=key,
+        help="One file that plays this run in any browser, without a server or a network.",
+    )
