@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from . import catalogue
+from . import catalogue, draft_vocabulary
+from .draft_vocabulary import NarrowReader
 from .encdec import EncoderDecoder
 from .errors import ModelError, SettingsError
 from .graphs import Graphs, works
@@ -21,6 +22,7 @@ from .texts import Codec, HubCodec
 from .trace import ModelInfo
 
 if TYPE_CHECKING:
+    from torch import Tensor
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
@@ -35,6 +37,31 @@ class Model(Protocol):
     def reader(self, capacity: int, widest: int = 0) -> Reader:
         """A fresh KV memory of `capacity` rows on these weights, made ready for passes of up to `widest` tokens."""
         ...
+
+
+class NarrowModel:
+    """A draft over a part of the target's vocabulary, as a `Model` over all of it; see `draft_vocabulary`.
+
+    Args:
+        model: the draft over its own tokens.
+        ids: int64 (k,), what its tokens are in the target's vocabulary.
+        vocabulary: number of the target's logits.
+
+    Raises:
+        ModelError: if the draft's width is not k + 1.
+    """
+
+    def __init__(self, model: Model, ids: Tensor, vocabulary: int) -> None:
+        if model.vocabulary != len(ids) + 1:
+            raise ModelError(
+                f"'{model.info.name}' has {model.vocabulary:,} tokens, and its draft vocabulary names {len(ids):,}; "
+                "one more than named is expected. Export the draft again."
+            )
+        self.model, self.ids, self.vocabulary = model, ids, vocabulary
+        self.info, self.positions, self.kv_bytes = model.info, model.positions, model.kv_bytes
+
+    def reader(self, capacity: int, widest: int = 0) -> Reader:
+        return NarrowReader(self.model.reader(capacity, widest), self.ids, self.vocabulary)
 
 
 class HubModel:
@@ -212,8 +239,10 @@ def load_models(
     for source in (target_source, *drafts):
         check_present(source)
     tokenizer = load_tokenizer(target_source)
+    parts = {source: draft_vocabulary.of_draft(source, tokenizer) for source in drafts}
     for source in drafts:
-        same_tokenizer(tokenizer, load_tokenizer(source), target_source, source)
+        if parts[source] is None:
+            same_tokenizer(tokenizer, load_tokenizer(source), target_source, source)
     model = load_model(target_source, chosen_device, chosen_dtype)
     pack(model)  # the draft reads one token at a time and has nothing to win from it
     small = load_model(draft_source, chosen_device, chosen_dtype) if draft_source is not None else None
@@ -228,7 +257,10 @@ def load_models(
         model, _heads_source("medusa", medusa, bundled), _heads_source("eagle", eagle, bundled)
     )
     names = (_name(target_source), _name(draft_source or ""), _name(larger_source or ""))
-    return assemble(tokenizer, model, small, names=names, graphs=graphs, heads=heads, larger_draft=larger)
+    return assemble(
+        tokenizer, model, small, names=names, graphs=graphs, heads=heads, larger_draft=larger,
+        draft_vocabularies=(parts.get(draft_source or ""), parts.get(larger_source or "")),
+    )  # fmt: skip
 
 
 def assemble(
@@ -239,18 +271,20 @@ def assemble(
     graphs: bool = True,
     heads: Mapping[str, Any] | None = None,
     larger_draft: PreTrainedModel | None = None,
+    draft_vocabularies: tuple[Tensor | None, Tensor | None] = (None, None),
 ) -> Models:
     """Models from objects already loaded, e.g. in a notebook or a test; each is checked on a small tree first.
 
     `graphs`: whether passes on CUDA are captured as graphs, where the model allows it; see `graphs`.
     `heads`: what `heads.load_heads` gave, or heads of the target's sizes, in its dtype and on its device.
+    `draft_vocabularies`: int64 (k,) for the draft and the larger draft, where they use a part of the vocabulary.
 
     Raises:
         ModelError: if a model's tree pass does not equal its path-by-path passes.
     """
-    drafts = dict(zip(names[1:], (draft, larger_draft), strict=False))
-    for name, small in drafts.items():
-        if small is None or small.config.is_encoder_decoder == target.config.is_encoder_decoder:
+    drafts = ((names[1], draft), (names[2] if len(names) > 2 else "larger draft", larger_draft))
+    for name, small_model in drafts:
+        if small_model is None or small_model.config.is_encoder_decoder == target.config.is_encoder_decoder:
             continue
         raise ModelError(
             f"'{_name(name)}' cannot draft for '{_name(names[0])}': one of them has an encoder and the other has "
@@ -261,10 +295,14 @@ def assemble(
     ends = generation.eos_token_id if generation is not None else None
     named = [tokenizer.eos_token_id] if ends is None else ends if isinstance(ends, list | tuple) else [ends]
     known = int(target.get_output_embeddings().weight.shape[0])
+    small, larger = (
+        _drafting(name, model, graphs, ids, known)
+        for (name, model), ids in zip(drafts, draft_vocabularies, strict=True)
+    )
     return Models(
         codec=HubCodec(tokenizer),
         target=_checked(names[0], target, graphs),
-        draft=_checked(names[1], draft, graphs) if draft is not None else None,
+        draft=small,
         heads=heads or {},
         eos=frozenset(token for token in named if _is_token(token, known)),
         bos=tokenizer.bos_token_id if _is_token(tokenizer.bos_token_id, known) else None,
@@ -272,12 +310,22 @@ def assemble(
         dtype=str(target.dtype).removeprefix("torch."),
         machine=describe(device),
         threads=fitting_threads(device, int(target.num_parameters())),
-        larger_draft=_checked(names[2], larger_draft, graphs) if larger_draft is not None else None,
+        larger_draft=larger,
     )
 
 
 def _is_token(value: object, vocabulary: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < vocabulary
+
+
+def _drafting(
+    name: str, model: PreTrainedModel | None, graphs: bool, ids: Tensor | None, vocabulary: int
+) -> Model | None:
+    """A draft as a `Model` over the target's vocabulary."""
+    if model is None:
+        return None
+    checked = _checked(name, model, graphs)
+    return checked if ids is None else NarrowModel(checked, ids, vocabulary)
 
 
 def _checked(name: str, model: PreTrainedModel, graphs: bool) -> Model:

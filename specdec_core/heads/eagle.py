@@ -5,7 +5,9 @@ a Llama layer without the norm before its attention. What comes out stands for t
 own output matrix turns into logits for token t + 2. A guessed feature can be fed back, one token further.
 
 Published files name the weights `fc.weight` (perhaps `fc.bias`), `layers.0.…` and `embed_tokens.weight`, beside the
-config.json of a Llama model. A file without `embed_tokens` shares the target's input embedding.
+config.json of a Llama model. A file without `embed_tokens` shares the target's input embedding. Heads trained here may
+bring three things more: a draft vocabulary (`d2t`, see `draft_vocabulary`), the norm before the attention
+(`layers.0.input_layernorm.weight`) and one after the layer (`norm.weight`).
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from transformers import LlamaConfig
-from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRotaryEmbedding
+from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRMSNorm, LlamaRotaryEmbedding
 
+from .. import draft_vocabulary
 from ..cache import KVMemory
 from ..errors import ModelError
 from . import layout
@@ -26,7 +29,8 @@ from . import layout
 FILE = "model.safetensors"
 EMBEDDING = "embed_tokens.weight"
 ACCURACY = "specdec_accuracy"
-_THIRD_GENERATION = ("d2t", "t2d", "midlayer.", "lm_head.", "norm.")
+_THIRD_GENERATION = ("t2d", "midlayer.", "lm_head.")
+INPUT_NORM, NORM = "layers.0.input_layernorm.weight", "norm.weight"
 
 
 SIZES = (  # what of a Llama's configuration says how the layer computes
@@ -44,10 +48,18 @@ class EagleHead(nn.Module):
         bias: whether the joining matrix has one.
         embedding: whether it has input embeddings of its own, (V, d); else the target's are used.
         accuracy: measured shares of right guesses by rank, for the next token after true features.
+        vocabulary: the target's tokens it may guess, int64 (k,); None is all of them.
+        norms: whether there are norms before the attention and after the layer, as in the target's own last layer.
     """
 
     def __init__(
-        self, config: LlamaConfig, bias: bool, embedding: bool = False, accuracy: list[float] | None = None
+        self,
+        config: LlamaConfig,
+        bias: bool,
+        embedding: bool = False,
+        accuracy: list[float] | None = None,
+        vocabulary: Tensor | None = None,
+        norms: bool = False,
     ) -> None:
         super().__init__()
         width = int(config.hidden_size)
@@ -57,9 +69,19 @@ class EagleHead(nn.Module):
             self.embed_tokens = nn.Embedding(int(config.vocab_size), width)
         self.fc = nn.Linear(2 * width, width, bias=bias)
         layer = LlamaDecoderLayer(config, 0)
-        layer.input_layernorm = nn.Identity()  # type: ignore[assignment]
+        if norms:
+            self.norm = LlamaRMSNorm(width, eps=config.rms_norm_eps)
+        else:
+            layer.input_layernorm = nn.Identity()  # type: ignore[assignment]
+        self.norms = norms
         self.layers = nn.ModuleList([layer])
         self.accuracy = accuracy
+        self.register_buffer(
+            draft_vocabulary.KEY, None if vocabulary is None else draft_vocabulary.offsets(vocabulary)
+        )
+        self._outputs: list[
+            tuple[nn.Module, nn.Module]
+        ] = []  # the last target's output, and what is used of it
         self._rotary = (
             LlamaRotaryEmbedding(config),
         )  # in a tuple: its float32 angles must not follow `to(dtype)`
@@ -68,6 +90,18 @@ class EagleHead(nn.Module):
     def own_embedding(self) -> bool:
         """Whether the head brings input embeddings."""
         return hasattr(self, "embed_tokens")
+
+    @property
+    def vocabulary(self) -> Tensor | None:
+        """The target's tokens it may guess, int64 (k,); None is all of them."""
+        offsets: Tensor | None = getattr(self, draft_vocabulary.KEY)
+        return None if offsets is None else offsets + torch.arange(len(offsets), device=offsets.device)
+
+    def output(self, target: nn.Module) -> nn.Module:
+        """From features (…, d) to logits (…, k) of the tokens it may guess; `target` is the target's output matrix."""
+        if not self._outputs or self._outputs[0][0] is not target:
+            self._outputs[:] = [(target, draft_vocabulary.output_for(target, self.vocabulary))]
+        return self._outputs[0][1]
 
     def forward(
         self,
@@ -98,7 +132,7 @@ class EagleHead(nn.Module):
             use_cache=memory is not None,
             position_embeddings=self._rotary[0](rows, positions),
         )
-        return guessed
+        return self.norm(guessed) if self.norms else guessed
 
 
 def read(source: str, width: int, vocabulary: int, embedding_width: int) -> EagleHead:
@@ -113,8 +147,8 @@ def read(source: str, width: int, vocabulary: int, embedding_width: int) -> Eagl
     newer = next((key for key in tensors if key.startswith(_THIRD_GENERATION)), None)
     if newer is not None:
         raise ModelError(
-            f"'{name}' is an EAGLE-3 head (it holds '{newer}'): it reads states of three layers and guesses over "
-            "a vocabulary of its own, and only the last layer's states are offered here. Choose an EAGLE-1 or -2 head."
+            f"'{name}' is an EAGLE-3 head (it holds '{newer}'): it reads states of three layers, and only the last "
+            "layer's states are offered here. Choose an EAGLE-1 or -2 head."
         )
     layout.number(name, config, "hidden_size")
     layout.number(name, config, "num_attention_heads")
@@ -131,9 +165,15 @@ def read(source: str, width: int, vocabulary: int, embedding_width: int) -> Eagl
         key: config[key] for key in (*SIZES, "rope_theta", "rope_parameters", "rope_scaling") if key in config
     }
     taken |= {"vocab_size": vocabulary, "num_hidden_layers": 1, "hidden_size": width}
+    ids = draft_vocabulary.read(name, tensors, vocabulary)
+    if (INPUT_NORM in tensors) != (NORM in tensors):
+        raise ModelError(
+            f"'{name}' holds no complete EAGLE head: of '{INPUT_NORM}' and '{NORM}' one is missing. Export it again."
+        )
+    made: dict[str, Any] = {"bias": "fc.bias" in tensors, "embedding": own, "norms": NORM in tensors}
     try:
         with torch.device("meta"):  # shapes only, so that a hostile size reserves nothing
-            wanted = EagleHead(LlamaConfig(**taken), "fc.bias" in tensors, own).state_dict()
+            wanted = EagleHead(LlamaConfig(**taken), **made).state_dict()
     except Exception as error:  # transformers raises many kinds over a damaged configuration
         told = (str(error).splitlines() or [type(error).__name__])[0][:200]
         raise ModelError(f"'{name}' has a damaged configuration: {told}.") from None
@@ -143,8 +183,8 @@ def read(source: str, width: int, vocabulary: int, embedding_width: int) -> Eagl
                 f"'{name}' holds no complete EAGLE head: '{key}' is missing. Fetch or export it again."
             )
         layout.fitting(name, key, tensors[key], tuple(tensor.shape))
-    head = EagleHead(LlamaConfig(**taken), "fc.bias" in tensors, own, _accuracy(config))
-    head.load_state_dict({key: tensors[key] for key in wanted})
+    head = EagleHead(LlamaConfig(**taken), **made, accuracy=_accuracy(config), vocabulary=ids)
+    head.load_state_dict({key: tensors[key] for key in head.state_dict()})
     return head.requires_grad_(False).eval()
 
 

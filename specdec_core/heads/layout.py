@@ -67,7 +67,10 @@ def write(
     Raises:
         ValueError: if a weight is not finite in `dtype`.
     """
-    stored = {name: tensor.detach().to("cpu", dtype).contiguous() for name, tensor in tensors.items()}
+    stored = {
+        name: tensor.detach().to("cpu", dtype if tensor.is_floating_point() else None).contiguous()
+        for name, tensor in tensors.items()
+    }
     broken = next((name for name, tensor in stored.items() if not torch.isfinite(tensor).all()), None)
     if broken is not None:
         raise ValueError(

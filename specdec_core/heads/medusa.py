@@ -3,7 +3,8 @@
 A head is one or more residual blocks, x + SiLU(Wx + b), and a matrix into the vocabulary. Published files name the
 weights `{head}.{block}.linear.weight`, `{head}.{block}.linear.bias` and, behind the last block,
 `{head}.{blocks}.weight`. Heads trained here may share the target's own output matrix instead
-(`specdec_shared_output` in config.json); their file then ends with the blocks.
+(`specdec_shared_output` in config.json); their file then ends with the blocks, and may bring a draft vocabulary
+(`d2t`, see `draft_vocabulary`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .. import draft_vocabulary
 from ..errors import ModelError
 from . import layout
 
@@ -48,6 +50,7 @@ class MedusaHeads(nn.ModuleList):
         width: d, the target's hidden size.
         vocabulary: number of the target's logits; None shares the target's output matrix.
         accuracy: for each head the measured share of right guesses by rank, if it was measured.
+        guesses: the target's tokens they may guess, int64 (k,), where they share its matrix; None is all of them.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class MedusaHeads(nn.ModuleList):
         width: int,
         vocabulary: int | None = None,
         accuracy: list[list[float]] | None = None,
+        guesses: Tensor | None = None,
     ) -> None:
         last = [] if vocabulary is None else [vocabulary]
         super().__init__(
@@ -69,11 +73,29 @@ class MedusaHeads(nn.ModuleList):
         self.blocks = blocks
         self.shared = vocabulary is None
         self.accuracy = accuracy
+        self.register_buffer(
+            draft_vocabulary.KEY, None if guesses is None else draft_vocabulary.offsets(guesses)
+        )
+        self._outputs: list[
+            tuple[nn.Module, nn.Module]
+        ] = []  # the last target's output, and what is used of it
+
+    @property
+    def vocabulary(self) -> Tensor | None:
+        """The target's tokens they may guess, int64 (k,); None is all of them."""
+        offsets: Tensor | None = getattr(self, draft_vocabulary.KEY)
+        return None if offsets is None else offsets + torch.arange(len(offsets), device=offsets.device)
+
+    def output(self, target: nn.Module) -> nn.Module:
+        """From states (…, d) to logits (…, k) of the tokens they may guess; `target` is the target's output matrix."""
+        if not self._outputs or self._outputs[0][0] is not target:
+            self._outputs[:] = [(target, draft_vocabulary.output_for(target, self.vocabulary))]
+        return self._outputs[0][1]
 
     def forward(self, states: Tensor, output: nn.Module, heads: int | None = None) -> Tensor:
-        """Logits of the first `heads` heads (all by default): states (…, d) → (heads, …, V) in the states' dtype.
+        """Logits of the first `heads` heads (all by default): states (…, d) → (heads, …, k) in the states' dtype.
 
-        `output` is the target's output matrix; heads with matrices of their own do not use it.
+        `output` is what `self.output` gives; heads with matrices of their own do not use it.
         """
         guesses = torch.stack([head(states) for head in list(self)[:heads]])
         if not self.shared:
@@ -103,8 +125,9 @@ def read(source: str, width: int, vocabulary: int) -> MedusaHeads:
         )
     for key, shape in wanted.items():
         layout.fitting(name, key, tensors[key], shape)
-    heads = MedusaHeads(count, blocks, width, None if shared else vocabulary, _accuracy(config, count))
-    heads.load_state_dict({key: tensors[key] for key in wanted})
+    ids = draft_vocabulary.read(name, tensors, vocabulary) if shared else None
+    heads = MedusaHeads(count, blocks, width, None if shared else vocabulary, _accuracy(config, count), ids)
+    heads.load_state_dict({key: tensors[key] for key in heads.state_dict()})
     return heads.requires_grad_(False).eval()
 
 

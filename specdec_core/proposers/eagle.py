@@ -15,6 +15,7 @@ from pydantic import Field
 from torch import Tensor
 
 from ..cache import KVMemory
+from ..draft_vocabulary import widen
 from ..heads import EagleHead
 from ..settings import Settings
 from ..target import PREFILL_CHUNK
@@ -31,7 +32,7 @@ class Candidates:
         parents: for each the index of its parent among them, −1 below the root.
         scores: log of the product of probabilities down its path, never above its parent's.
         read: the candidates whose children were considered too, in the order of the rows of `logits` behind row 0.
-        logits: float32 (1 + len(read), V): after the root, then after each of `read`.
+        logits: float32 (1 + len(read), k) over what the head may guess: after the root, then after each of `read`.
     """
 
     tokens: list[int]
@@ -78,7 +79,8 @@ class Eagle(Proposer):
         head, model = resources.models.heads["eagle"], resources.models.target.model  # type: ignore[attr-defined]
         assert isinstance(head, EagleHead)
         self.head = head
-        self.output, self.embedding = model.get_output_embeddings(), model.get_input_embeddings()
+        self.output, self.ids = head.output(model.get_output_embeddings()), head.vocabulary
+        self.embedding = model.get_input_embeddings()
         self.memory = KVMemory(1, resources.capacity + self.options.depth * self.options.top_k)
         self.blocked = torch.finfo(model.dtype).min
         self.prefilled: list[Tensor] | None = []  # states of the prompt, until it has been read
@@ -122,7 +124,7 @@ class Eagle(Proposer):
             [found.tokens[candidate] for candidate in sent], [number[found.parents[one]] for one in sent]
         )
         kept = [place for place, candidate in enumerate(found.read) if candidate in number]
-        logits = found.logits[[0, *(place + 1 for place in kept)]]
+        logits = widen(found.logits[[0, *(place + 1 for place in kept)]], self.ids, context.vocabulary)
         row = {found.read[place]: index + 1 for index, place in enumerate(kept)}
         rows = [0, *(row.get(candidate, -1) for candidate in sent)]
         note = {"levels": depth, "candidates": len(found.tokens)}
@@ -144,7 +146,8 @@ class Eagle(Proposer):
         logits = self.output(guess).float()
         wide = min(self.options.top_k, logits.shape[-1])
         own = torch.eye(wide, dtype=torch.bool, device=guess.device)
-        scores, tokens = (found[0] for found in logits.log_softmax(-1).topk(wide))
+        scores, tokens = self._best(logits, wide)
+        scores, tokens = scores[0], tokens[0]
         features, front, visible = guess.expand(wide, -1), torch.arange(wide, device=guess.device), own
         rows, read, count = [logits], [], wide
         all_scores, all_tokens, all_parents = [scores], [tokens], [torch.full_like(tokens, ROOT)]
@@ -154,7 +157,7 @@ class Eagle(Proposer):
             logits = self.output(states).float()
             rows.append(logits)
             read.append(front)
-            steps, follow = logits.log_softmax(-1).topk(wide)
+            steps, follow = self._best(logits, wide)
             reached = (scores.unsqueeze(1) + steps).flatten()
             all_scores.append(reached)
             all_tokens.append(follow.flatten())
@@ -172,6 +175,11 @@ class Eagle(Proposer):
             torch.cat(read).tolist() if read else [],
             torch.cat(rows),
         )
+
+    def _best(self, logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """Log-probabilities and the target's ids of the best guesses: logits (m, k) → two of (m, count)."""
+        values, guesses = logits.log_softmax(-1).topk(count)
+        return values, guesses if self.ids is None else self.ids[guesses]
 
     def _set_aside(self, context: Context, found: Candidates, sent: list[int]) -> None:
         """Record the candidates that were read and then dropped; those never read are mere entries of q."""

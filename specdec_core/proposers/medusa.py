@@ -13,6 +13,7 @@ from pydantic import Field
 from torch import Tensor
 
 from .. import medusa_tree
+from ..draft_vocabulary import widen
 from ..errors import SettingsError
 from ..heads import MedusaHeads
 from ..medusa_tree import Choice
@@ -67,8 +68,9 @@ class Medusa(Proposer):
         heads = resources.models.heads["medusa"]
         assert isinstance(heads, MedusaHeads)
         self.heads = heads
-        self.output = resources.models.target.model.get_output_embeddings()  # type: ignore[attr-defined]
-        self.choices = self._choices(resources.models.target.vocabulary)
+        model = resources.models.target.model  # type: ignore[attr-defined]
+        self.output, self.ids = heads.output(model.get_output_embeddings()), heads.vocabulary
+        self.choices = self._choices(resources.models.target.vocabulary if self.ids is None else len(self.ids))
         self.seen: Tensor | None = None  # states (m, d) of the last pass
         self.state: Tensor | None = None  # the one (d,) from which the root was written
         resources.target.watch(self._listen)
@@ -103,7 +105,8 @@ class Medusa(Proposer):
         levels = max(map(len, choices))
         logits = self.heads(self.state, self.output, levels).float()
         best = logits.softmax(-1).clamp_max(1.0).topk(1 + max(map(max, choices)))
-        tokens, chances = best.indices.tolist(), best.values.tolist()
+        tokens = (best.indices if self.ids is None else self.ids[best.indices]).tolist()
+        chances = best.values.tolist()
         worth = {
             choice: prod(chances[level][rank] for level, rank in enumerate(choice)) for choice in choices
         }
@@ -120,6 +123,7 @@ class Medusa(Proposer):
             context.asides.append(Aside(token, parent, "pruned", chance))
         tree = TokenTree([tokens[len(choice) - 1][choice[-1]] for choice in sent], medusa_tree.parents(sent))
         rows = [0, *(depth if depth < levels else -1 for depth in tree.depths)]
+        logits = widen(logits, self.ids, context.vocabulary)
         return Proposal(tree, logits=logits, logit_rows=rows, passes=1, note={"heads": levels})
 
     def observe(self, context: Context, outcome: Outcome) -> None:

@@ -284,7 +284,7 @@ def test_heads_that_cannot_be_read_are_refused_with_a_sentence(tmp_path: Path) -
     assert "does not fit" in _refusal(_edit(_folder(tmp_path / "heads"), head_dim=16))
     third = _folder(tmp_path / "third")
     tensors = load_file(third / "model.safetensors")
-    save_file(tensors | {"d2t": torch.zeros(4)}, third / "model.safetensors")
+    save_file(tensors | {"midlayer.hidden_norm.weight": torch.zeros(4)}, third / "model.safetensors")
     assert "EAGLE-3" in _refusal(third)
     del tensors["layers.0.mlp.up_proj.weight"]
     save_file(tensors, third / "model.safetensors")

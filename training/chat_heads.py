@@ -1,0 +1,270 @@
+"""How are heads and a draft trained for a chat target? On its own answers, whose states are at hand (`answers.py`).
+
+The target itself is never run here: a stored state times the output matrix gives its distribution. All three guess over
+one draft vocabulary (`specdec_core.draft_vocabulary`), and all start from parts of the target, which takes them many
+times less text to learn from: the EAGLE head and the draft from whole layers of it, the Medusa heads from the identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import LlamaConfig, LlamaForCausalLM
+from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
+
+from specdec_core.heads import EagleHead, MedusaHeads
+from specdec_core.heads.eagle import rope_theta
+from training.chat_rows import Answers
+
+RANKS = 10  # guesses whose accuracy is measured
+REGRESSION = 0.3  # weight of the smooth L1 on states beside the cross-entropy
+SECOND_PASS = 0.7  # weight of the pass on the head's own features, in steps that make one
+HEAD_DECAY = 0.8  # Medusa's λ: a later head counts less
+FEATURE_SHARE = 0.5  # of a state that the fresh EAGLE head lets through to its layer
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """What of the target the losses need.
+
+    Attributes:
+        output: float32 (k, d), the rows of its output matrix for the draft vocabulary.
+        embedding: float32 (V, d), its input embeddings.
+        vocabulary: int64 (k,), the draft vocabulary.
+    """
+
+    output: Tensor
+    embedding: Tensor
+    vocabulary: Tensor
+
+    @classmethod
+    def of(cls, model: Any, vocabulary: Tensor) -> Teacher:
+        """What the losses need of a transformers model."""
+        output = model.get_output_embeddings().weight.detach()
+        return cls(output[vocabulary].contiguous(), model.get_input_embeddings().weight.detach(), vocabulary)
+
+    @torch.no_grad()
+    def says(self, states: Tensor) -> Tensor:
+        """The target's distribution over the draft vocabulary: states (n, d) → float32 (n, k)."""
+        return (states @ self.output.T).softmax(-1)
+
+
+def new_eagle_head(model: Any, vocabulary: Tensor, seed: int) -> EagleHead:
+    """A head that begins as the target's last layer, reading half a state plus the next token's embedding."""
+    config = model.config
+    shape = LlamaConfig(
+        vocab_size=int(config.vocab_size),
+        hidden_size=int(config.hidden_size),
+        intermediate_size=int(config.intermediate_size),
+        num_hidden_layers=1,
+        num_attention_heads=int(config.num_attention_heads),
+        num_key_value_heads=int(config.num_key_value_heads),
+        head_dim=int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads),
+        max_position_embeddings=int(config.max_position_embeddings),
+        rms_norm_eps=float(config.rms_norm_eps),
+        rope_parameters={"rope_type": "default", "rope_theta": rope_theta(config)},
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        head = EagleHead(shape, bias=False, vocabulary=vocabulary, norms=True)
+        width = int(config.hidden_size)
+        head.layers[0].load_state_dict(model.model.layers[-1].state_dict())
+        head.norm.load_state_dict(model.model.norm.state_dict())
+        with torch.no_grad():
+            head.fc.weight.normal_(0, 0.02)
+            head.fc.weight[:, width:] += FEATURE_SHARE * torch.eye(width)
+            head.fc.weight[:, :width] += torch.eye(width)
+    return head
+
+
+def new_draft(model: Any, vocabulary: Tensor, layers: list[int]) -> LlamaForCausalLM:
+    """A draft of some of the target's layers, over the draft vocabulary and one more row for all other tokens."""
+    config = LlamaConfig(**{
+        **model.config.to_dict(),
+        "num_hidden_layers": len(layers),
+        "vocab_size": len(vocabulary) + 1,
+        "tie_word_embeddings": True,
+        "layer_types": None,
+        "quantization_config": None,
+    })  # fmt: skip
+    config._attn_implementation = "sdpa"
+    draft = LlamaForCausalLM(config)
+    with torch.no_grad():
+        for new, old in enumerate(layers):
+            draft.model.layers[new].load_state_dict(model.model.layers[old].state_dict())
+        draft.model.norm.load_state_dict(model.model.norm.state_dict())
+        known = model.get_input_embeddings().weight
+        draft.model.embed_tokens.weight[:-1] = known[vocabulary]
+        draft.model.embed_tokens.weight[-1] = known.mean(0)
+    draft.tie_weights()
+    return draft
+
+
+Objective = Callable[[Tensor], Tensor]
+
+
+def eagle_objective(head: EagleHead, teacher: Teacher, rows: Answers, second_every: int = 2) -> Objective:
+    """Numbers of conversations to losses float32 (3,): cross-entropy, smooth L1 of states, both on its own features.
+
+    Every `second_every`-th step makes the second pass, as the head is used at the second level of a tree: true
+    features up to a place, its own guess there. It is measured where the first pass is, a token further.
+    """
+    steps = 0
+
+    def losses(numbers: Tensor) -> Tensor:
+        nonlocal steps
+        steps += 1
+        found = rows.fetch(numbers)
+        embedded = F.embedding(found.tokens, teacher.embedding)
+        first, keys = _pass(head, embedded[:, 1:], found.states[:, :-1], None)
+        judged = found.judged[:, 1:]
+        losses = _compare(first[judged], found.states[:, 1:][judged], teacher)
+        if steps % second_every:
+            return torch.stack((*losses, torch.zeros(())))
+        # Row t of the second pass is place t + 1, with the feature that row t of the first pass guessed for it.
+        second, _ = _pass(head, embedded[:, 2:], first[:, :-1], keys)
+        judged = found.judged[:, 2:]
+        further = _compare(second[judged], found.states[:, 2:][judged], teacher)
+        return torch.stack((*losses, SECOND_PASS * (further[0] + REGRESSION * further[1])))
+
+    return losses
+
+
+def medusa_objective(heads: MedusaHeads, teacher: Teacher, rows: Answers) -> Objective:
+    """Numbers of conversations to the heads' cross-entropies float32 (heads,), in nats per token."""
+
+    def losses(numbers: Tensor) -> Tensor:
+        found = rows.fetch(numbers)
+        parts = []
+        for reach, head in enumerate(heads, start=1):
+            judged = found.judged[:, reach:] & found.judged[:, :-reach]
+            guesses = head(found.states[:, :-reach][judged]) @ teacher.output.T
+            parts.append(F.cross_entropy(guesses, teacher.says(found.states[:, reach:][judged])))
+        return torch.stack(parts)
+
+    return losses
+
+
+def draft_objective(draft: LlamaForCausalLM, teacher: Teacher, rows: Answers) -> Objective:
+    """Numbers of conversations to losses float32 (2,): cross-entropy, smooth L1 between its states and the target's."""
+    known = torch.full((len(teacher.embedding),), len(teacher.vocabulary), dtype=torch.int64)
+    known[teacher.vocabulary] = torch.arange(len(teacher.vocabulary))
+
+    def losses(numbers: Tensor) -> Tensor:
+        found = rows.fetch(numbers)
+        states = draft.model(known[found.tokens], use_cache=False).last_hidden_state[found.judged]
+        true = found.states[found.judged]
+        output = draft.model.embed_tokens.weight[:-1]
+        cross = F.cross_entropy(states @ output.T, teacher.says(true))
+        return torch.stack((cross, F.smooth_l1_loss(states, true)))
+
+    return losses
+
+
+@torch.no_grad()
+def eagle_accuracy(head: EagleHead, teacher: Teacher, rows: Answers, most: int = 64) -> dict[str, Any]:
+    """On held-out answers: shares of right guesses by rank after true features, and of chains of guesses by length."""
+    hits, chains, places = torch.zeros(RANKS), torch.zeros(3), 0
+    for numbers in rows.heldout[:most].split(8):
+        found = rows.fetch(numbers)
+        embedded = F.embedding(found.tokens, teacher.embedding)
+        first, keys = _pass(head, embedded[:, 1:], found.states[:, :-1], None)
+        second, _ = _pass(head, embedded[:, 2:], first[:, :-1], keys)
+        judged = found.judged[:, 1:-1] & found.judged[:, 2:]
+        right = teacher.says(found.states[:, 1:-1][judged]).argmax(-1, keepdim=True)
+        guesses = (first[:, :-1][judged] @ teacher.output.T).topk(RANKS).indices
+        hits += (guesses == right).float().sum(0)
+        further = teacher.says(found.states[:, 2:][judged]).argmax(-1)
+        follow = (second[judged] @ teacher.output.T).argmax(-1) == further
+        ok = guesses[:, :1] == right
+        chains += torch.stack((ok.sum().float(), (ok[:, 0] & follow).sum().float(), follow.sum().float()))
+        places += len(right)
+    return {
+        "accuracy": [round(share, 4) for share in (hits / places).tolist()],
+        "chain": [round(share, 4) for share in (chains / places).tolist()],
+    }
+
+
+@torch.no_grad()
+def medusa_accuracy(heads: MedusaHeads, teacher: Teacher, rows: Answers, most: int = 64) -> list[list[float]]:
+    """On held-out answers: for each head the shares of right guesses by rank."""
+    shares = []
+    for reach, head in enumerate(heads, start=1):
+        hits, places = torch.zeros(RANKS), 0
+        for numbers in rows.heldout[:most].split(8):
+            found = rows.fetch(numbers)
+            judged = found.judged[:, reach:] & found.judged[:, :-reach]
+            right = teacher.says(found.states[:, reach:][judged]).argmax(-1, keepdim=True)
+            guesses = (head(found.states[:, :-reach][judged]) @ teacher.output.T).topk(RANKS).indices
+            hits += (guesses == right).float().sum(0)
+            places += len(right)
+        shares.append([round(share, 4) for share in (hits / places).tolist()])
+    return shares
+
+
+@torch.no_grad()
+def draft_accuracy(draft: LlamaForCausalLM, teacher: Teacher, rows: Answers, most: int = 64) -> float:
+    """On held-out answers: how often the draft's first guess is the target's."""
+    known = torch.full((len(teacher.embedding),), len(teacher.vocabulary), dtype=torch.int64)
+    known[teacher.vocabulary] = torch.arange(len(teacher.vocabulary))
+    hits = places = 0
+    for numbers in rows.heldout[:most].split(8):
+        found = rows.fetch(numbers)
+        states = draft.model(known[found.tokens], use_cache=False).last_hidden_state[found.judged]
+        guesses = (states @ draft.model.embed_tokens.weight[:-1].T).argmax(-1)
+        hits += int((guesses == teacher.says(found.states[found.judged]).argmax(-1)).sum())
+        places += len(guesses)
+    return round(hits / places, 4)
+
+
+def _compare(guessed: Tensor, true: Tensor, teacher: Teacher) -> tuple[Tensor, Tensor]:
+    """Cross-entropy between what both states (n, d) say, and their smooth L1."""
+    cross = F.cross_entropy(guessed @ teacher.output.T, teacher.says(true))
+    return cross, F.smooth_l1_loss(guessed, true)
+
+
+Keys = tuple[Tensor, Tensor]  # of the pass over true features: (b, kv heads, t, width) each
+
+
+def _pass(head: EagleHead, embedded: Tensor, features: Tensor, true: Keys | None) -> tuple[Tensor, Keys]:
+    """One pass over all places at once: two of (b, t, d) → guessed features (b, t, d), and its keys and values.
+
+    With `true`, the keys of a pass over true features, the place of row t is t + 1: it looks at the true ones up to t
+    and at itself, which is what the head sees at the second level of a tree.
+    """
+    layer: Any = head.layers[0]
+    attention = layer.self_attn
+    rows = head.fc(torch.cat((embedded, features), -1))
+    batch, count, _ = rows.shape
+    places = torch.arange(count)[None] + (0 if true is None else 1)
+    normed = layer.input_layernorm(rows)
+    shape = (batch, count, -1, attention.head_dim)
+    q, k, v = (
+        getattr(attention, f"{name}_proj")(normed).view(shape).transpose(1, 2) for name in ("q", "k", "v")
+    )
+    q, k = apply_rotary_pos_emb(q, k, *head._rotary[0](rows, places))
+    if true is None:
+        seen = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+    else:
+        group = q.shape[1] // k.shape[1]
+        keys, values = (part[:, :, :count].repeat_interleave(group, 1) for part in true)
+        scale = attention.head_dim**-0.5
+        own_k, own_v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+        visible = torch.ones(count, count, dtype=torch.bool).tril()
+        scores = (q @ keys.transpose(2, 3) * scale).masked_fill(~visible, -torch.inf)
+        scores = torch.cat((scores, (q * own_k).sum(-1, keepdim=True) * scale), -1).softmax(-1)
+        seen = scores[..., :-1] @ values + scores[..., -1:] * own_v
+    rows = rows + attention.o_proj(seen.transpose(1, 2).reshape(batch, count, -1))
+    rows = rows + layer.mlp(layer.post_attention_layernorm(rows))
+    made: Tensor = head.norm(rows) if head.norms else rows
+    return made, (k, v)
+
+
+def trained_by_adamw(name: str, weight: nn.Parameter | Tensor) -> bool:
+    """No matrix goes to Muon: these networks start from trained layers, which AdamW's small steps leave in place."""
+    return False

@@ -1,0 +1,138 @@
+"""How do a target's own answers become training rows? Conversations with the target's states, batched by length.
+
+Reads what `answers.py` wrote. A row is a conversation with the common prefix of the chat template before it; rows of a
+batch are of similar length and padded at the end, where a causal mask hides the padding anyway.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+HELD_OUT_EVERY = 40  # of the conversations one in so many is kept back for measuring
+BUCKET = 16  # batches that are sorted by length together
+END_WEIGHT = 10_000  # an end-of-turn token is in the vocabulary whatever the counts say
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some conversations, padded to the longest.
+
+    Attributes:
+        tokens: int64 (b, t); padding is 0.
+        states: float32 (b, t, d): what the target's output matrix read at each token.
+        judged: bool (b, t): where the state decides a token of the answer.
+    """
+
+    tokens: Tensor
+    states: Tensor
+    judged: Tensor
+
+
+class Answers:
+    """The conversations of a folder, in a seeded order, anew each epoch.
+
+    Args:
+        folder: what `answers.write` filled.
+        prefix: tokens that stand before every conversation, and their states (n, d).
+        batch: conversations per step.
+        seed: of the order.
+        parts: read only the first so many parts; a run goes on with those it began with.
+
+    Raises:
+        ValueError: if the folder holds no whole part.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        prefix: tuple[Sequence[int], Tensor],
+        batch: int,
+        seed: int,
+        parts: int | None = None,
+    ) -> None:
+        files = [
+            path for path in sorted(folder.glob("part-*.safetensors")) if path.with_suffix(".json").is_file()
+        ]
+        files = files[:parts]
+        if not files:
+            raise ValueError(f"No answers in {folder}: run `python -m training answers` first.")
+        self.parts, self.batch, self.seed, self.step = len(files), batch, seed, 0
+        loaded = [load_file(path) for path in files]
+        self.tokens = torch.cat([part["tokens"] for part in loaded]).long()
+        self.states = torch.cat([part["states"] for part in loaded])
+        self.lengths = torch.cat([part["lengths"] for part in loaded]).long()
+        self.prompts = torch.cat([part["prompts"] for part in loaded]).long()
+        self.kinds = torch.cat([part["kinds"] for part in loaded]).long()
+        self.ways = torch.cat([part["ways"] for part in loaded]).long()
+        self.starts = self.lengths.cumsum(0) - self.lengths
+        self.prefix = torch.tensor(list(prefix[0])), prefix[1].half()
+        every = torch.arange(len(self.lengths))
+        self.heldout = every[every % HELD_OUT_EVERY == HELD_OUT_EVERY - 1]
+        self.training = every[every % HELD_OUT_EVERY != HELD_OUT_EVERY - 1].numpy()
+
+    def next(self) -> Tensor:
+        """The numbers of the next batch's conversations, int64 (b,)."""
+        each = len(self.training) // self.batch
+        epoch, place = divmod(self.step, each)
+        self.step += 1
+        chance = np.random.default_rng([self.seed, epoch])
+        order = chance.permutation(self.training)[: each * self.batch]
+        lengths = self.lengths.numpy()
+        for start in range(0, len(order), self.batch * BUCKET):
+            bucket = order[start : start + self.batch * BUCKET]
+            order[start : start + len(bucket)] = bucket[np.argsort(lengths[bucket], kind="stable")]
+        batches = order.reshape(each, self.batch)
+        return torch.from_numpy(batches[chance.permutation(each)[place]].copy())
+
+    def state(self) -> dict[str, Any]:
+        """Counters to store in a checkpoint."""
+        return {"step": self.step, "parts": self.parts}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from stored counters; a clear error where they belong to other answers."""
+        if state.get("parts") != self.parts:
+            raise ValueError(
+                f"The run was begun on {state.get('parts')} parts of answers and {self.parts} are given: "
+                "choose another --name, or give --parts."
+            )
+        self.step = int(state["step"])
+
+    def size(self, numbers: Tensor) -> int:
+        """Tokens of these conversations."""
+        return int(self.lengths[numbers].sum())
+
+    def fetch(self, numbers: Tensor) -> Rows:
+        """The conversations of these numbers, int64 (b,)."""
+        before, known = self.prefix
+        head, longest = len(before), int(self.lengths[numbers].max())
+        tokens = torch.zeros(len(numbers), head + longest, dtype=torch.int64)
+        states = torch.zeros(len(numbers), head + longest, self.states.shape[1])
+        judged = torch.zeros(len(numbers), head + longest, dtype=torch.bool)
+        tokens[:, :head], states[:, :head] = before, known.float()
+        for row, number in enumerate(numbers.tolist()):
+            start, count = int(self.starts[number]), int(self.lengths[number])
+            tokens[row, head : head + count] = self.tokens[start : start + count]
+            states[row, head : head + count] = self.states[start : start + count].float()
+            judged[row, head + int(self.prompts[number]) - 1 : head + count] = True
+        return Rows(tokens, states, judged)
+
+    def vocabulary(self, size: int, ends: Sequence[int]) -> Tensor:
+        """The `size` tokens that the answers use most, int64 ascending; where they use fewer, the lowest ids join."""
+        counts: Counter[int] = Counter(dict.fromkeys(ends, END_WEIGHT))
+        for number in self.training.tolist():
+            start = int(self.starts[number])
+            first, last = start + int(self.prompts[number]), start + int(self.lengths[number])
+            counts.update(self.tokens[first:last].tolist())
+        for token in range(2 * size):
+            counts[token] += 0
+        ranked = sorted(counts, key=lambda token: (-counts[token], token))
+        return torch.tensor(sorted(ranked[:size]))
