@@ -187,7 +187,7 @@ def write(
     for _ in range(notes[-1]["instructions"] if notes else 0):
         next(instructions)
     used, total = notes[-1]["instructions"] if notes else 0, sum(note["tokens"] for note in notes)
-    prefix, suffix, turn = _template(tokenizer)
+    prefix, suffix, turn = template(tokenizer)
     writer = Writer(model, slots, len(prefix) + longest_prompt + longest_answer + 1, prefix)
     chance = torch.Generator().manual_seed(seed + 7919 * len(done))
     ends = {tokenizer.eos_token_id}
@@ -247,7 +247,7 @@ def check(model: Any, tokens: Sequence[int]) -> float:
     return float((torch.cat(found) - seen[0][0, 4:]).abs().max())
 
 
-def _template(tokenizer: Any) -> tuple[list[int], list[int], str]:
+def template(tokenizer: Any) -> tuple[list[int], list[int], str]:
     """Tokens before and behind a user's words in the chat template, and the template around a mark."""
     mark = "\u241e"
     text = tokenizer.apply_chat_template(

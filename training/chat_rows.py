@@ -81,9 +81,13 @@ class Answers:
 
     def next(self) -> Tensor:
         """The numbers of the next batch's conversations, int64 (b,)."""
-        each = len(self.training) // self.batch
-        epoch, place = divmod(self.step, each)
         self.step += 1
+        return self.training_batch(self.step - 1)
+
+    def training_batch(self, step: int) -> Tensor:
+        """The numbers of that step's conversations, int64 (b,)."""
+        each = len(self.training) // self.batch
+        epoch, place = divmod(step, each)
         chance = np.random.default_rng([self.seed, epoch])
         order = chance.permutation(self.training)[: each * self.batch]
         lengths = self.lengths.numpy()
@@ -98,11 +102,11 @@ class Answers:
         return {"step": self.step, "parts": self.parts}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from stored counters; a clear error where they belong to other answers."""
-        if state.get("parts") != self.parts:
+        """Continue from stored counters, with as many parts or more; a clear error where some are gone."""
+        if int(state.get("parts", 0)) > self.parts:
             raise ValueError(
-                f"The run was begun on {state.get('parts')} parts of answers and {self.parts} are given: "
-                "choose another --name, or give --parts."
+                f"The run was begun on {state.get('parts')} parts of answers and only {self.parts} are there: "
+                "choose another --name."
             )
         self.step = int(state["step"])
 

@@ -8,7 +8,10 @@ from typing import Annotated
 
 import typer
 
+from training.chat_cli import app as chat_app
+
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Train the models of Specdec Lab.")
+app.add_typer(chat_app, name="chat")
 
 Corpus = Annotated[Path, typer.Option(help="Folder with the corpus files.")]
 Runs = Annotated[Path, typer.Option(help="Folder for data, checkpoints and logs (git-ignored).")]

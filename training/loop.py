@@ -148,11 +148,12 @@ def steps(
     parts_weights: Tensor | None = None,
     matrices: Callable[[str, Tensor], bool] = is_matrix,
     device: str = "cpu",
+    size: Callable[[Tensor], int] = lambda ids: ids.shape[0] * (ids.shape[1] - 1),
 ) -> dict[str, Any]:
     """Train any module until the budget is spent, from the run's latest checkpoint if it has one; returns the counters.
 
     `objective` maps ids to the loss, or to its parts, which count by `parts_weights`; `evaluate` gives what the log
-    is to say about held-out text; `facts` describe the module in the checkpoint.
+    is to say about held-out text; `facts` describe the module in the checkpoint; `size` counts a batch's tokens.
     """
     run.mkdir(parents=True, exist_ok=True)
     optimisers = Optimisers(model, plan.rates, matrices)
@@ -193,7 +194,7 @@ def steps(
                     f"The loss became not-a-number at step {state['step']}: lower the learning rates."
                 )
             state["step"] += 1
-            state["tokens"] += ids.shape[0] * (ids.shape[1] - 1)
+            state["tokens"] += size(ids)
             taken += 1
             clock.add(time.perf_counter() - begun)
             if state["step"] % 10 == 0:

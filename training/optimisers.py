@@ -33,25 +33,32 @@ class Optimisers:
         matrices = [weight for name, weight in named if matrix(name, weight)]
         others = [weight for name, weight in named if not matrix(name, weight)]
         self.rates = rates
-        self.muon = torch.optim.Muon(matrices, lr=rates.matrices, weight_decay=0.05, momentum=0.95)
-        self.adamw = torch.optim.AdamW(others, lr=rates.others, betas=(0.9, 0.95), weight_decay=0.0)
+        muon: torch.optim.Optimizer | None = None
+        if matrices:
+            muon = torch.optim.Muon(matrices, lr=rates.matrices, weight_decay=0.05, momentum=0.95)
+        adamw = torch.optim.AdamW(others, lr=rates.others, betas=(0.9, 0.95), weight_decay=0.0)
+        self.named = {"muon": (muon, rates.matrices), "adamw": (adamw, rates.others)}
 
     def step(self, relative: float) -> None:
         """One update at `relative` times the peak rates (0 to 1), then clear the gradients."""
-        for optimiser, peak in ((self.muon, self.rates.matrices), (self.adamw, self.rates.others)):
+        for optimiser, peak in self.named.values():
+            if optimiser is None:
+                continue
             for group in optimiser.param_groups:
                 group["lr"] = peak * relative
-            optimiser.step()  # type: ignore[no-untyped-call]
+            optimiser.step()
             optimiser.zero_grad(set_to_none=True)
 
     def state_dict(self) -> dict[str, Any]:
         """State of both, for `torch.save`."""
-        return {"muon": self.muon.state_dict(), "adamw": self.adamw.state_dict()}
+        return {name: optimiser.state_dict() for name, (optimiser, _) in self.named.items() if optimiser}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what `state_dict` returned."""
-        self.muon.load_state_dict(state["muon"])
-        self.adamw.load_state_dict(state["adamw"])
+        for name, stored in state.items():
+            optimiser = self.named[name][0]
+            assert optimiser is not None
+            optimiser.load_state_dict(stored)
 
 
 def relative_rate(step: int, progress: float, warmup_steps: int, decay_share: float) -> float:

@@ -1,0 +1,284 @@
+"""A chat target's own answers and what is trained on them: written as transformers would, learnt from, decoded with."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file
+
+import specdec_core as sd
+from specdec_core.cache import KVMemory
+from tests.core.tiny import build, tokenizer
+from training import answers, chat, chat_heads
+from training.answers import check, template, write
+from training.chat_heads import Teacher, draft_accuracy, eagle_accuracy, medusa_accuracy
+from training.chat_rows import HELD_OUT_EVERY, Answers
+from training.instructions import Instruction
+from training.loop import Plan, steps
+from training.optimisers import Rates
+
+TEMPLATE = (
+    "{% for m in messages %}<s>{{ m['role'] }} {{ m['content'] }}</s>{% endfor %}"
+    "{% if add_generation_prompt %}<s>the {% endif %}"
+)
+WORDS = ["the cat", "a dog sat", "mat and dog", "on the mat too", "sat", "the dog and the cat"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread() -> Iterator[None]:
+    """Tiny tensors gain nothing from threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def words() -> Any:
+    """The tiny tokenizer with a chat template."""
+    made = tokenizer()
+    made.chat_template = TEMPLATE
+    return made
+
+
+@pytest.fixture(scope="module")
+def model(words: Any) -> Any:
+    """A tiny Llama that is sure of what it says, so that there is something to learn."""
+    made = build("llama", vocab_size=len(words)).requires_grad_(False)
+    made.lm_head.weight.mul_(8.0)
+    return made
+
+
+def _instructions() -> Iterator[Instruction]:
+    number = 0
+    while True:
+        yield Instruction("chat", f"{WORDS[number % len(WORDS)]} {number}")
+        number += 1
+
+
+@pytest.fixture(scope="module")
+def folder(model: Any, words: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two small parts of answers."""
+    where = tmp_path_factory.mktemp("answers")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(answers, "PART", 90)
+        _write_parts(where, model, words, 2)
+    return where
+
+
+def _write_parts(where: Path, model: Any, words: Any, parts: int) -> None:
+    """Answer until so many parts are there: the budget is looked at between passes."""
+    calls = itertools.count(1)
+
+    def clock() -> float:
+        return (1e9 if len(list(where.glob("part-*.json"))) >= parts else 1e-6) * next(calls)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(answers.time, "monotonic", clock)
+        write(where, model, words, _instructions(), 3, 1.0, slots=8, longest_prompt=60, longest_answer=30)
+
+
+def _rows(folder: Path, model: Any, words: Any, **more: Any) -> Answers:
+    return Answers(folder, chat.prefix_of(model, words), 6, 0, **more)
+
+
+def test_the_writers_forward_is_transformers(model: Any, words: Any) -> None:
+    """States of a text read at once and then token by token. Catches: a wrong rotation, a norm left out, a
+    slot that sees another's rows."""
+    assert check(model, words.encode("the cat sat on the mat and the dog sat too the cat")) < 1e-3
+
+
+def test_greedy_answers_are_generates(folder: Path, model: Any, words: Any) -> None:
+    """Every greedy answer against `generate`, and every stored state against a plain pass. Catches: a slot refilled
+    with rows of the answer before, a state stored one place off."""
+    part = load_file(folder / "part-0000.safetensors")
+    prefix, _, _ = template(words)
+    starts = part["lengths"].cumsum(0) - part["lengths"]
+    compared = 0
+    for start, length, prompt, way in zip(
+        starts.tolist(),
+        part["lengths"].tolist(),
+        part["prompts"].tolist(),
+        part["ways"].tolist(),
+        strict=True,
+    ):
+        tokens = part["tokens"][start : start + length].tolist()
+        seen: list[torch.Tensor] = []
+        hook = model.lm_head.register_forward_pre_hook(lambda _, inputs, seen=seen: seen.append(inputs[0]))
+        with torch.inference_mode():
+            logits = model(torch.tensor([prefix + tokens])).logits[0]
+        hook.remove()
+        stored = part["states"][start : start + length].float()
+        torch.testing.assert_close(stored, seen[0][0, len(prefix) :], atol=0.02, rtol=0.02)
+        if answers.WAYS[way] == "greedy":
+            best = logits[len(prefix) + prompt - 1 : -1].topk(2)
+            clear = best.values[:, 0] - best.values[:, 1] > 1e-3
+            written = torch.tensor(tokens[prompt:])
+            assert bool((written == best.indices[:, 0])[clear].all())
+            compared += int(clear.sum())
+    assert compared > 100
+
+
+def test_answering_goes_on_where_it_was_stopped(model: Any, words: Any, tmp_path: Path) -> None:
+    """Catches: a finished part written again, instructions answered twice."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(answers, "PART", 10)
+        _write_parts(tmp_path, model, words, 1)
+        first = (tmp_path / "part-0000.safetensors").read_bytes()
+        _write_parts(tmp_path, model, words, 2)
+    assert (tmp_path / "part-0000.safetensors").read_bytes() == first
+    prompts = []
+    for number in (0, 1):
+        part = load_file(tmp_path / f"part-000{number}.safetensors")
+        starts = part["lengths"].cumsum(0) - part["lengths"]
+        prompts += [
+            tuple(part["tokens"][s : s + p].tolist())
+            for s, p in zip(starts.tolist(), part["prompts"].tolist(), strict=True)
+        ]
+    assert len(prompts) >= 20 and len(set(prompts)) == len(prompts)
+
+
+def test_rows_hold_what_was_written(folder: Path, model: Any, words: Any) -> None:
+    """Catches: padding that counts, a prompt's tokens judged, held-out conversations trained on."""
+    rows = _rows(folder, model, words)
+    assert len(rows.heldout) == len(rows.lengths) // HELD_OUT_EVERY
+    assert not set(rows.heldout.tolist()) & set(rows.training.tolist())
+    drawn = [rows.next() for _ in range(len(rows.training) // 6)]
+    assert len(set(torch.cat(drawn).tolist())) == 6 * len(drawn)
+    prefix = len(rows.prefix[0])
+    found = rows.fetch(drawn[0])
+    for row, number in enumerate(drawn[0].tolist()):
+        count, prompt = int(rows.lengths[number]), int(rows.prompts[number])
+        judged = found.judged[row].nonzero()[:, 0].tolist()
+        assert judged == list(range(prefix + prompt - 1, prefix + count))
+        assert not found.tokens[row, prefix + count :].any()
+    again = _rows(folder, model, words)
+    again.restore({"step": 3, "parts": 1})
+    assert torch.equal(again.next(), drawn[3])
+    with pytest.raises(ValueError, match="only 1 are there"):
+        _rows(folder, model, words, parts=1).restore({"step": 0, "parts": 2})
+
+
+def test_the_training_pass_is_the_heads_own(folder: Path, model: Any, words: Any) -> None:
+    """First pass: all places at once against `EagleHead.forward`. Second: against the head's memory after true features
+    and one guess, as the proposer uses it. Catches: training that shows the head rows it will not have."""
+    rows = _rows(folder, model, words)
+    head = chat_heads.new_eagle_head(model, rows.vocabulary(100, [1]), rows)
+    found = rows.fetch(torch.tensor([0]))
+    embedding = model.get_input_embeddings()
+    embedded = F.embedding(found.tokens, embedding.weight)
+    count = 12
+    with torch.inference_mode():
+        first, keys = chat_heads._pass(head, embedded[:, 1:], found.states[:, :-1], None)
+        second, _ = chat_heads._pass(head, embedded[:, 2:], first[:, :-1], keys)
+        memory = KVMemory(1, 64)
+        places = torch.arange(count)[None]
+        causal = torch.zeros(1, 1, count, count).masked_fill(~torch.ones(count, count).tril().bool(), -1e9)
+        own = head(found.tokens[:, 1 : count + 1], found.states[:, :count], places, causal, embedding, memory)
+        torch.testing.assert_close(own, first[:, :count], atol=2e-3, rtol=2e-3)
+        memory.extend(count)
+        mask = torch.zeros(1, 1, 1, count + 1)
+        token = found.tokens[:, count + 1 : count + 2]
+        guess = head(token, own[:, -1:], torch.tensor([[count]]), mask, embedding, memory)
+    torch.testing.assert_close(guess[:, 0], second[:, count - 1], atol=2e-3, rtol=2e-3)
+
+
+@pytest.mark.parametrize("part", ["eagle", "medusa", "draft"])
+def test_a_drafter_learns_and_decodes(
+    part: str, folder: Path, model: Any, words: Any, tmp_path: Path
+) -> None:
+    """Loss falls, held-out guesses improve on the beginning, a stopped run goes on, and what is exported drafts for the
+    target without changing its text. Catches: losses over places that the answer does not have, weights not written."""
+    target = tmp_path / "target"
+    model.save_pretrained(target)
+    words.save_pretrained(target)
+    rows = _rows(folder, model, words)
+    teacher = Teacher.of(
+        model, rows.vocabulary(chat.VOCABULARY if part != "draft" else 250, [1])[: len(words) - 1]
+    )
+    module, objective, weights = chat._new(part, model, teacher, rows, fresh=True)  # type: ignore[arg-type]
+    measures: dict[str, Any] = {
+        "eagle": lambda: eagle_accuracy(module, teacher, rows)["accuracy"][0],
+        "medusa": lambda: medusa_accuracy(module, teacher, rows)[0][0],
+        "draft": lambda: draft_accuracy(module, teacher, rows),
+    }
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():  # away from the fitted beginning, which leaves little to learn on so small a target
+        for weight in module.parameters():
+            weight.add_(
+                0.5 * weight.std() * torch.randn(weight.shape, generator=generator) if weight.ndim > 1 else 0
+            )
+            weight.add_(0.2 * torch.randn(weight.shape, generator=generator) if part == "medusa" else 0)
+        start = measures[part]()
+        before = float(sum(objective(rows.training_batch(at)).sum() for at in range(4)))
+    rate = Rates(0.003, 0.003)
+    for stop in (20, None):
+        plan = Plan(None, 60_000, batch=6, warmup_steps=3, rates=rate, stop_after_steps=stop)
+        state = steps(
+            tmp_path / "run", module, objective, rows, dict, plan, {"kind": part}, None, weights,
+            chat_heads.trained_by_adamw, "cpu", rows.size,
+        )  # fmt: skip
+        assert state["step"] == 20 if stop else state["tokens"] >= 60_000
+    with torch.no_grad():
+        after = float(sum(objective(rows.training_batch(at)).sum() for at in range(4)))
+    assert after < 0.9 * before
+    assert measures[part]() > start
+    state["vocabulary"] = teacher.vocabulary.tolist()
+    accuracy = {"eagle": {"accuracy": [0.5]}, "medusa": [[0.5, 0.1]] * 4, "draft": 0.5}[part]
+    chat.export(tmp_path / part, part, module, str(target), state, accuracy)  # type: ignore[arg-type]
+    models = sd.load_models(target, **{part: tmp_path / part})
+    settings = sd.Settings(proposer="draft-model" if part == "draft" else part, max_new_tokens=24)
+    plain = sd.decode(models, "the cat", settings.but(proposer="none"))
+    trace = sd.decode(models, "the cat", settings)
+    assert trace.audit() == [] and trace.token_ids == plain.token_ids
+    assert trace.stats.proposed > 0
+
+
+def test_a_fitted_beginning_guesses_better_than_chance(folder: Path, model: Any, words: Any) -> None:
+    """Least squares before any step. Catches: embedding and state joined the other way round."""
+    rows = _rows(folder, model, words)
+    teacher = Teacher.of(model, rows.vocabulary(200, [1]))
+    head = chat_heads.new_eagle_head(model, teacher.vocabulary, rows)
+    fitted = eagle_accuracy(head, teacher, rows)["accuracy"][0]
+    with torch.no_grad():
+        head.fc.weight.copy_(head.fc.weight.roll(32, 1))
+    assert fitted > 2 * eagle_accuracy(head, teacher, rows)["accuracy"][0]
+
+
+def test_instructions_are_many_and_follow_the_seed(tmp_path: Path) -> None:
+    """From a small corpus of every file that is read. Catches: a kind that never comes, an order that varies."""
+    import json
+    import lzma
+
+    from training.instructions import KINDS, instructions
+
+    def put(name: str, text: str) -> None:
+        with lzma.open(tmp_path / name, "wt", encoding="utf-8") as file:
+            file.write(text)
+
+    story = "Once Tom met a bird called Pip. They sang all day, and Tom laughed. " * 3
+    for name in ("stories_tinystories.txt.xz", "stories_asp_prathambooks.txt.xz"):
+        put(name, story)
+    records = {
+        "code_functions.jsonl.xz": {
+            "code": "def f():\n    return 1",
+            "instruction": "Returns the number one, always",
+        },
+        "code_mbpp.jsonl.xz": {"prompt": "Write a function to add.", "split": "train"},
+        "math_gsm8k_train.jsonl.xz": {"question": "How many eggs are two eggs?"},
+        "qa_fairytaleqa.jsonl.xz": {"context": "A fox ran.", "question": "Who ran?", "split": "train"},
+    }
+    for name, record in records.items():
+        put(name, json.dumps(record) + "\n")
+    first, again, other = (list(islice(instructions(tmp_path, seed), 300)) for seed in (1, 1, 2))
+    assert first == again != other
+    assert {found.kind for found in first} == set(KINDS)
+    assert len({found.text for found in first}) > 200
+    assert not any("{" in found.text and "}" in found.text for found in first)

@@ -1,0 +1,157 @@
+"""From a chat target to its own drafters: its answers, then an EAGLE head, Medusa heads and a draft trained on them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from specdec_core import draft_vocabulary
+from specdec_core.heads import EagleHead, MedusaHeads, eagle, medusa
+from specdec_core.hub import load_tokenizer
+from training import answers, chat_heads
+from training.chat_heads import Objective, Teacher
+from training.chat_rows import Answers
+from training.checkpoints import latest_checkpoint, load_state
+from training.export import write_json
+from training.heads_data import open_target, source_of
+from training.instructions import instructions
+from training.loop import Plan, steps
+
+Part = Literal["eagle", "medusa", "draft"]
+VOCABULARY = 8192  # tokens that may be guessed
+MEDUSA_HEADS = 4
+DRAFT_LAYERS = 2
+DTYPE = torch.bfloat16  # of what ships: the target's own
+
+
+def write_answers(model: str, corpus: Path, folder: Path, minutes: float, slots: int, seed: int) -> int:
+    """Let the target answer instructions for so many minutes; goes on where it was stopped. Tokens in the folder."""
+    target, tokenizer = open_target(model, "cpu"), load_tokenizer(source_of(model))
+    found = instructions(corpus, seed)
+    return answers.write(folder, target.model, tokenizer, found, seed, minutes, slots)
+
+
+def train_part(
+    part: Part, model: str, folder: Path, run: Path, plan: Plan, parts: int | None = None
+) -> tuple[dict[str, Any], nn.Module, Any]:
+    """Train one drafter on the answers of a folder, or continue the run.
+
+    Returns the counters, the trained module and what was measured on held-out answers.
+    """
+    target = open_target(model, "cpu")
+    tokenizer = load_tokenizer(source_of(model))
+    checkpoint = latest_checkpoint(run)
+    before = load_state(checkpoint) if checkpoint else None
+    rows = Answers(
+        folder,
+        prefix_of(target.model, tokenizer),
+        plan.batch,
+        plan.seed,
+        before["data"]["parts"] if before and parts is None else parts,
+    )
+    size = (
+        VOCABULARY - 1 if part == "draft" else VOCABULARY
+    )  # a draft's table has one row more, for all others
+    stored = before["vocabulary"] if before else rows.vocabulary(size, [tokenizer.eos_token_id]).tolist()
+    teacher = Teacher.of(target.model, torch.tensor(stored))
+    module, objective, weights = _new(part, target.model, teacher, rows, fresh=before is None)
+
+    def measured() -> Any:
+        if isinstance(module, EagleHead):
+            return chat_heads.eagle_accuracy(module, teacher, rows)
+        if isinstance(module, MedusaHeads):
+            return chat_heads.medusa_accuracy(module, teacher, rows)
+        return chat_heads.draft_accuracy(module, teacher, rows)
+
+    facts = {"kind": part, "target": target.name, "vocabulary": stored}
+    state = steps(
+        run, module, objective, rows, lambda: {"accuracy": measured()}, plan, facts, None, weights,
+        chat_heads.trained_by_adamw, "cpu", rows.size,
+    )  # fmt: skip
+    return state, module, measured()
+
+
+def _new(
+    part: Part, model: Any, teacher: Teacher, rows: Answers, fresh: bool
+) -> tuple[Any, Objective, Tensor | None]:
+    """A drafter as it begins, its loss, and the weights of the loss's parts; `fresh` if no checkpoint follows."""
+    if part == "eagle":
+        head = chat_heads.new_eagle_head(model, teacher.vocabulary, rows, fresh)
+        return (
+            head,
+            chat_heads.eagle_objective(head, teacher, rows),
+            torch.tensor([1.0, chat_heads.REGRESSION, 1.0]),
+        )
+    if part == "medusa":
+        heads = MedusaHeads(MEDUSA_HEADS, 1, int(model.config.hidden_size), guesses=teacher.vocabulary)
+        decay = chat_heads.HEAD_DECAY ** torch.arange(MEDUSA_HEADS)
+        return heads, chat_heads.medusa_objective(heads, teacher, rows), decay
+    draft = chat_heads.new_draft(model, teacher.vocabulary, rows, DRAFT_LAYERS, fresh)
+    return draft, chat_heads.draft_objective(draft, teacher, rows), None
+
+
+@torch.inference_mode()
+def prefix_of(model: Any, tokenizer: Any) -> tuple[list[int], Tensor]:
+    """The tokens before a user's words in the chat template, and the target's states there (n, d)."""
+    prefix = answers.template(tokenizer)[0]
+    seen: list[Tensor] = []
+    hook = model.get_output_embeddings().register_forward_pre_hook(
+        lambda module, inputs: seen.append(inputs[0])
+    )
+    model(torch.tensor([prefix]), use_cache=False)
+    hook.remove()
+    return prefix, seen[0][0].clone()
+
+
+def export(folder: Path, part: Part, module: Any, model: str, state: dict[str, Any], accuracy: Any) -> None:
+    """Write a trained drafter as `load_models` takes it, in 16 bits."""
+    notes = {"specdec_training": {key: state[key] for key in ("step", "tokens", "seconds")}}
+    name = open_target(model, "cpu").name if part != "draft" else model
+    if isinstance(module, EagleHead):
+        module.accuracy = accuracy["accuracy"]
+        eagle.write(folder, module, name, notes, DTYPE)
+    elif isinstance(module, MedusaHeads):
+        module.accuracy = accuracy
+        medusa.write(folder, module, name, notes, DTYPE)
+    else:
+        _export_draft(folder, module, torch.tensor(state["vocabulary"]), model, notes)
+
+
+def _export_draft(folder: Path, draft: Any, vocabulary: Tensor, model: str, notes: dict[str, Any]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    weights = _halves(draft.state_dict().items())
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "model.safetensors").chmod(0o644)  # safetensors writes files that only their owner may read
+    config = {key: value for key, value in draft.config.to_dict().items() if _plain(value)}
+    theta = eagle.rope_theta(draft.config)
+    config |= {
+        "architectures": ["LlamaForCausalLM"],
+        "dtype": str(DTYPE).removeprefix("torch."),
+        "rope_theta": theta,  # both spellings: transformers 5 reads the second
+        "rope_parameters": {"rope_type": "default", "rope_theta": theta},
+        "bos_token_id": None,  # its tokens are the target's by `draft_vocabulary`
+        "eos_token_id": None,
+        "pad_token_id": None,
+        **notes,
+    }
+    config.pop("_name_or_path", None)
+    write_json(folder / "config.json", config)
+    draft_vocabulary.write(folder, vocabulary, load_tokenizer(source_of(model)))
+
+
+def _plain(value: object) -> bool:
+    try:
+        json.dumps(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _halves(weights: Iterable[tuple[str, Tensor]]) -> dict[str, Tensor]:
+    return {name: weight.detach().to(DTYPE).contiguous() for name, weight in weights}

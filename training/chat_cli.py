@@ -1,0 +1,75 @@
+"""`python -m training chat …`: what is made for a chat target, from its own answers to trained drafters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, help="Drafters for a chat target, trained on its own answers.")
+
+TARGET = "smollm2-135m-instruct"
+RUNS = Path("training/runs/chat")
+CORPUS = Path("training/corpus")
+
+Model = Annotated[str, typer.Option(help="Target: a name of the catalogue, a model's folder, or a hub id.")]
+Runs = Annotated[Path, typer.Option(help="Folder of the answers and of the runs.")]
+
+
+@app.command(name="answers")
+def write_answers(
+    minutes: Annotated[float, typer.Option(help="Budget in minutes, those of earlier calls counted in.")],
+    model: Model = TARGET,
+    corpus: Annotated[Path, typer.Option(help="Folder of the corpus.")] = CORPUS,
+    runs: Runs = RUNS,
+    slots: Annotated[int, typer.Option(min=1, max=1024, help="Answers written at once.")] = 64,
+    seed: int = 11,
+) -> None:
+    """The target answers instructions; answers and states go to a folder. Continues where it was stopped."""
+    from training import chat
+
+    count = chat.write_answers(model, corpus, runs / "answers", minutes, slots, seed)
+    typer.echo(f"{count:,} tokens in {runs / 'answers'}.")
+
+
+@app.command()
+def train(
+    part: Annotated[str, typer.Argument(help="eagle, medusa or draft")],
+    minutes: Annotated[
+        float, typer.Option(help="Budget in active minutes, those of earlier calls counted in.")
+    ],
+    model: Model = TARGET,
+    runs: Runs = RUNS,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of what was trained; default: in the run's.")
+    ] = None,
+    batch: Annotated[int, typer.Option(help="Conversations per step.")] = 8,
+    rate: Annotated[float, typer.Option(help="Peak learning rate (AdamW).")] = 0.001,
+    decay_share: Annotated[
+        float, typer.Option(help="Share of the budget over which the rate falls to 0.")
+    ] = 0.5,
+    parts: Annotated[
+        int | None, typer.Option(help="Use only the first so many parts of the answers.")
+    ] = None,
+    seed: int = 0,
+    name: Annotated[str | None, typer.Option(help="Run name; default: the part's.")] = None,
+) -> None:
+    """Train one drafter and write it out; continues the run if it has a checkpoint."""
+    from training import chat
+    from training.loop import Plan
+    from training.optimisers import Rates
+
+    if part not in ("eagle", "medusa", "draft"):
+        raise ValueError(f"There is no part '{part}'; expected eagle, medusa or draft.")
+    plan = Plan(
+        minutes, None, batch=batch, seed=seed, warmup_steps=30, decay_share=decay_share, rates=Rates(rate, rate),
+        evaluate_every=100, checkpoint_every=100,
+    )  # fmt: skip
+    run = runs / (name or part)
+    state, module, accuracy = chat.train_part(part, model, runs / "answers", run, plan, parts)  # type: ignore[arg-type]
+    folder = out or run / "export"
+    chat.export(folder, part, module, model, state, accuracy)  # type: ignore[arg-type]
+    typer.echo(
+        f"{state['step']} steps, {state['tokens']:,} tokens, {state['seconds'] / 60:.1f} minutes: {accuracy}"
+    )
