@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -94,7 +95,7 @@ def test_code_with_similar_lines_is_no_repeat() -> None:
 
 
 def test_a_copy_of_the_prompt_is_no_repeat() -> None:
-    """Catches: a verbatim copy or an edit marked for what its prompt repeats; a loop over the prompt's text let pass."""
+    """Catches: a copy or an edit marked for what its prompt repeats; a loop over the prompt's text let pass."""
     verse, turn = list(range(100, 130)), list(range(20))
     original = [*turn, *verse, *turn, 99]
     prompt = "Copy:" + "".join(spelled(original)) + "\n"
@@ -140,7 +141,7 @@ def test_against_the_definition(ids: list[int], period: int, length: int, tail: 
     text = ids + (turn * 81)[:length] + ids[:tail]
     spans = find(text)
     assert {at for span in spans for at in range(span.start, span.end)} == slow(text)
-    assert all(a.end < b.start for a, b in zip(spans, spans[1:], strict=False))
+    assert all(a.end < b.start for a, b in pairwise(spans))
     for span in spans:
         if span.period is not None:
             assert text[span.start : span.end] == text[span.start - span.period : span.end - span.period]
@@ -150,7 +151,7 @@ def test_against_the_definition(ids: list[int], period: int, length: int, tail: 
 def test_planted_loops_are_found_and_random_text_has_none(
     seed: int, period: int, repeated: int, after: int
 ) -> None:
-    """The chance that random text of 160 tokens out of 5,000 repeats 16 is below 1e-50. Catches: missed or shifted loops."""
+    """Random text repeats 16 tokens of 5,000 with a chance below 1e-50. Catches: missed or shifted loops."""
     before, turn, rest = (
         random_ids(40, seed),
         random_ids(period, seed + 1),
@@ -174,7 +175,7 @@ def test_what_was_marked_stays_marked(ids: list[int]) -> None:
 
 
 def test_sentences() -> None:
-    """Catches: the wrong count, "the last" of a span that is not, a period named where there is none, τ without rounds."""
+    """Catches: a wrong count, "the last" of a span that is not, a period where there is none, τ without rounds."""
     end = "the figures of this run flatter every proposer."
     assert Loops(128).sentence == "" and Loops(128).what == "" and Loops(0).share == 0.0
     assert (
@@ -194,7 +195,7 @@ def test_sentences() -> None:
 
 
 def looping(context: tuple[int, ...]) -> list[float]:
-    """Seven letters: 0 to 5 in turn once the text is 20 tokens long, before that a walk that never repeats 16 tokens."""
+    """Seven letters: 0 to 5 in turn from 20 tokens on, before that a walk that never repeats 16 tokens."""
     at = len(context) - 1  # one token of prompt
     letter = (at * at * 3 + at // 3) % 7 if at < 20 else at % 6
     return [1.0 if token == letter else 0.0 for token in range(7)]
