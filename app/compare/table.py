@@ -87,8 +87,8 @@ def table(
             [_figure(trace.stats.tokens_per_pass, "{:.2f}", _flattered(trace, found))
              for trace, found in zip(traces, loops, strict=True)]),
         Row("repeated", "Repeated text", "measured", f"The share of the lane's tokens in runs of {RUN} that its text "
-            "had before, word for word, and has more often than the prompt. A loop is easy to guess, so it flatters every "
-            f"proposer; from {LOOP:.0%} on the text counts as a loop. τ before it is that of the rounds that ended "
+            "had before, word for word, and has more often than the prompt. A loop is easy to guess, so it flatters "
+            f"every proposer; from {LOOP:.0%} on the text counts as a loop. τ before it is that of the rounds "
             "before the first repeated token.", [_repeated(found) for found in loops]),
         Row("target_passes", "Target passes", "measured", "After the prefill.",
             [_passes(trace) for trace in traces]),

@@ -3,7 +3,7 @@
 import { el, setText } from "./dom.js";
 import { LEGEND, MARK, T } from "./text.js";
 
-const RARE = new Set(["pruned", "discarded", "cut"]); // explained beside the others only where they occur
+const RARE = new Set(["pruned", "discarded", "cut", "again"]); // explained beside the others only where they occur
 const UNPAID = new Set(["oracle", "you"]); // whose drafting is on no clock
 const occurring = new WeakMap(); // Round → the verdicts in it
 
@@ -16,6 +16,7 @@ export function createScore() {
   const details = el("details", { class: "how" }, el("summary", {}, T.how), el("p", {}, T.definition));
   const random = el("p", { class: "note random", hidden: true });
   const lossy = el("p", { class: "note lossy", hidden: true }, el("b", { class: "lossy-mark" }, T.lossyMark), el("span"));
+  const repeats = el("p", { class: "note repeats", hidden: true });
   const speedup = el(
     "div", { class: "speedup", title: T.definition },
     title, el("span", { class: "speedup-line" }, value, words),
@@ -24,7 +25,7 @@ export function createScore() {
   for (const [verdict, meaning] of LEGEND) {
     legend.append(el("li", { title: meaning, "data-verdict": verdict, hidden: RARE.has(verdict) }, el("span", { class: `sample ${verdict}`, "aria-hidden": "true" }, MARK[verdict]), meaning.split(":")[0]));
   }
-  const root = el("header", { class: "score" }, speedup, el("div", { class: "origin" }, origin, details), legend, random, lossy);
+  const root = el("header", { class: "score" }, speedup, el("div", { class: "origin" }, origin, details), legend, random, lossy, repeats);
   return {
     root,
     /**
@@ -43,6 +44,10 @@ export function createScore() {
       setText(origin, [data.provenance, data.provenance_note].filter(Boolean).join(" · "));
       legend.hidden = lanes.length > 0 && lanes.every((lane) => lane.proposer === "none"); // nothing is judged
       const rare = rareIn((view?.lanes ?? []).flatMap((lane) => lane.rounds));
+      const looped = loopedOf(view);
+      if (looped) rare.add("again");
+      repeats.hidden = !looped;
+      if (looped) setText(repeats, T.flatters(looped.repeated, looped.tokens, looped.lane.label));
       for (const item of legend.children) {
         const { verdict } = item.dataset;
         if (RARE.has(verdict)) item.hidden = !rare.has(verdict);
@@ -56,6 +61,12 @@ export function createScore() {
       if (!random.hidden) setText(random, T.random(temperature));
     },
   };
+}
+
+/** The lane whose text repeats: the one whose speedup is shown, or else the first. */
+function loopedOf(view) {
+  const lanes = (view?.lanes ?? []).filter((lane) => lane.repeated > 0);
+  return lanes.find((lane) => lane === view.lanes[view.compared]) ?? lanes[0];
 }
 
 /** The rare verdicts among the rounds that are shown; rounds never change, so each is looked at once. */
