@@ -47,7 +47,7 @@ export function createScore() {
       const looped = loopedOf(view);
       if (looped) rare.add("again");
       repeats.hidden = !looped;
-      if (looped) setText(repeats, T.flatters(looped.repeated, looped.tokens, looped.lane.label));
+      setText(repeats, looped ? T.flatters(looped.repeated, looped.tokens, looped.lane.label) : ""); // nothing later is in the page
       for (const item of legend.children) {
         const { verdict } = item.dataset;
         if (RARE.has(verdict)) item.hidden = !rare.has(verdict);
