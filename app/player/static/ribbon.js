@@ -29,7 +29,7 @@ export function createLane(at, lead) {
     rate: el("b"), tokens: el("b"), clock: el("b"), unit: el("span"), ratio: el("b"),
   };
   const ratio = el("span", { class: "number ratio", title: "" }, numbers.ratio, " ", el("span"));
-  const repeated = el("span", { class: "repeated" });
+  const repeated = el("span", { class: "repeated", title: T.repeatsMean });
   const forkMark = el("span", { class: "fork", role: "note" });
   const head = el(
     "div", { class: "lane-head" },

@@ -16,7 +16,6 @@ export function createScore() {
   const details = el("details", { class: "how" }, el("summary", {}, T.how), el("p", {}, T.definition));
   const random = el("p", { class: "note random", hidden: true });
   const lossy = el("p", { class: "note lossy", hidden: true }, el("b", { class: "lossy-mark" }, T.lossyMark), el("span"));
-  const repeats = el("p", { class: "note repeats", hidden: true });
   const speedup = el(
     "div", { class: "speedup", title: T.definition },
     title, el("span", { class: "speedup-line" }, value, words),
@@ -25,7 +24,7 @@ export function createScore() {
   for (const [verdict, meaning] of LEGEND) {
     legend.append(el("li", { title: meaning, "data-verdict": verdict, hidden: RARE.has(verdict) }, el("span", { class: `sample ${verdict}`, "aria-hidden": "true" }, MARK[verdict]), meaning.split(":")[0]));
   }
-  const root = el("header", { class: "score" }, speedup, el("div", { class: "origin" }, origin, details), legend, random, lossy, repeats);
+  const root = el("header", { class: "score" }, speedup, el("div", { class: "origin" }, origin, details), legend, random, lossy);
   return {
     root,
     /**
@@ -40,14 +39,13 @@ export function createScore() {
       setText(title, lanes.length > 2 && compared ? T.speedupOf(lanes[view.compared].label) : T.speedup);
       setText(value, ratio === null ? T.none : T.times(ratio));
       const said = ratio === null ? T.notyet(data.least ?? 1) : T.faster(ratio, lanes[view.baseline]?.label ?? "");
-      setText(words, ratio !== null && UNPAID.has(lanes[view.compared].proposer) ? T.bound(said) : said);
+      const bounded = ratio !== null && UNPAID.has(lanes[view.compared].proposer) ? T.bound(said) : said;
+      const { repeated, tokens } = view?.lanes[view.compared] ?? {};
+      setText(words, ratio !== null && repeated ? T.flattered(bounded, repeated, tokens) : bounded);
       setText(origin, [data.provenance, data.provenance_note].filter(Boolean).join(" · "));
       legend.hidden = lanes.length > 0 && lanes.every((lane) => lane.proposer === "none"); // nothing is judged
       const rare = rareIn((view?.lanes ?? []).flatMap((lane) => lane.rounds));
-      const looped = loopedOf(view);
-      if (looped) rare.add("again");
-      repeats.hidden = !looped;
-      setText(repeats, looped ? T.flatters(looped.repeated, looped.tokens, looped.lane.label) : ""); // nothing later is in the page
+      if (view?.lanes.some((lane) => lane.repeated)) rare.add("again");
       for (const item of legend.children) {
         const { verdict } = item.dataset;
         if (RARE.has(verdict)) item.hidden = !rare.has(verdict);
@@ -61,12 +59,6 @@ export function createScore() {
       if (!random.hidden) setText(random, T.random(temperature));
     },
   };
-}
-
-/** The lane whose text repeats: the one whose speedup is shown, or else the first. */
-function loopedOf(view) {
-  const lanes = (view?.lanes ?? []).filter((lane) => lane.repeated > 0);
-  return lanes.find((lane) => lane === view.lanes[view.compared]) ?? lanes[0];
 }
 
 /** The rare verdicts among the rounds that are shown; rounds never change, so each is looked at once. */

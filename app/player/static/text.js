@@ -144,8 +144,8 @@ export const T = {
   again: "repeats",
   againFrom: "From here on the text says again, word for word, what it said before. That is easy to guess.",
   repeats: (n, of) => `${n} of ${of} repeat`,
-  flatters: (n, of, label) =>
-    `${n} of ${count(of, "token")} of ${label} repeat, word for word, what the text said before (↺). A text that repeats is easy to guess, so its figures flatter every proposer.`,
+  repeatsMean: "These tokens say again, word for word, what the text said before. That is easy to guess, so this lane's figures flatter its proposer.",
+  flattered: (words, n, of) => `${words}; flattered, as ${n} of ${count(of, "token")} repeat (↺)`,
   fork: (label) => `From here on the text differs from that of ${label}.`,
   ratio: (value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
   ratioOf: (label) => `measured speed over that of ${label}`,
