@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from specdec_core.loops import percent
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import lossy as lossy_rule
 
@@ -41,6 +42,8 @@ def show(run: Run) -> None:
             ]
         )
         st.caption("Plain decoding alone: choose a proposer to race against it.")
+        if what := first.loops().what:
+            st.caption(f":material/repeat: {plain(what[0].upper() + what[1:])}.")
         return
     other = traces[1]
     stats, base = other.stats, first.stats
@@ -54,6 +57,8 @@ def show(run: Run) -> None:
         " · ".join(f"{100 * rate:.0f}" for rate in stats.acceptance_by_depth[:3]) + " %" if branched else None
     )
     lossy = lossy_rule(other)
+    loops = other.loops()
+    repeats = f" · {percent(loops.share)} of the text repeats" if loops.spans else ""
     part = (lossy or lane.temperature > 0) and numbers.parting(first, other) is not None
     _metrics(
         [
@@ -72,6 +77,7 @@ def show(run: Run) -> None:
                 else "measured · texts differ"
                 if part
                 else MEASURED,
+                repeats if speedup is not None else "",
             ),
             (
                 "Modelled speedup",
@@ -87,6 +93,7 @@ def show(run: Run) -> None:
                 "modelled · Theorem 3.8 (Leviathan et al. 2023)"
                 if modelled
                 else f"none: {unmodelled or 'fewer than γ tokens per round'}",
+                repeats if modelled else "",
             ),
             (
                 "Acceptance rate α",
@@ -101,12 +108,14 @@ def show(run: Run) -> None:
                 f"measured · {stats.accepted} of {judged} judged"
                 if tree is None
                 else "measured · by depth, from the first",
+                repeats if judged else "",
             ),
             (
                 "Tokens per pass τ",
                 f"{stats.tokens_per_pass:.2f}" if stats.tokens_per_pass else "—",
                 define("Tokens per target pass τ"),
                 f"measured · {count(stats.tokens, 'token')}, {count(stats.target_passes, 'pass')}",
+                repeats,
             ),
             (
                 "Target passes saved",
@@ -114,6 +123,7 @@ def show(run: Run) -> None:
                 "Plain decoding needs one target pass for every token; this is how many of them the lane did without. "
                 + define("Target pass"),
                 "measured · vs one per token",
+                repeats,
             ),
         ]
     )
@@ -122,14 +132,17 @@ def show(run: Run) -> None:
     if lossy:
         icon = ":material/warning:"
     st.markdown(f"{icon} {plain(sentence)}")
+    if loops.spans:
+        st.markdown(f":material/repeat: {plain(loops.sentence)}", help=define("Repeated text"))
 
 
-def _metrics(rows: list[tuple[str, str, str, str]]) -> None:
+def _metrics(rows: list[tuple[str, ...]]) -> None:
+    """Label, value, help and source of each; what follows the source joins it."""
     with st.grid(len(rows), min_column_width=185, gap="small"):
-        for label, value, words, source in rows:
+        for label, value, words, *source in rows:
             with st.container(border=True, height="stretch", gap="xsmall"):
                 st.metric(label, value, help=words)
-                st.caption(source)
+                st.caption("".join(source))
 
 
 def _times(value: float | None) -> str:

@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 
 from .errors import SettingsError
+from .loops import LOOP, percent
 from .sweep import Measured
 from .sweep_summary import LEAST_TOKENS
 
@@ -61,7 +62,7 @@ class Advice:
         best: the lane with the highest speed, however unsure.
         unit: what a case is. Repeats of one prompt say nothing about other prompts.
         pairs: `best` against every other lane, in the lanes' order.
-        sentence: all of it in words.
+        sentence: all of it in words, with what repeats in the texts, as that flatters every proposer.
     """
 
     best: int
@@ -120,7 +121,8 @@ def advise(rows: Iterable[Measured], labels: Sequence[str], leave_out: Iterable[
 
     Returns None where fewer than two lanes were measured on a common case.
     """
-    speeds, unit = _speeds(rows, set(leave_out))
+    rows, out = list(rows), set(leave_out)
+    speeds, unit = _speeds(rows, out)
     lanes = sorted(speeds)
     common = [case for case in next(iter(speeds.values()), {}) if all(case in speeds[lane] for lane in lanes)]
     if len(lanes) < 2 or not common:
@@ -128,7 +130,8 @@ def advise(rows: Iterable[Measured], labels: Sequence[str], leave_out: Iterable[
     columns = {lane: [speeds[lane][case] for case in common] for lane in lanes}
     best = max(lanes, key=lambda lane: math.fsum(map(math.log, columns[lane])))
     pairs = [compare(columns[best], columns[lane], (best, lane)) for lane in lanes if lane != best]
-    return Advice(best, unit, pairs, _sentence(best, pairs, unit, labels))
+    said = _sentence(best, pairs, unit, labels) + _repeats(_usable(rows, out), unit)
+    return Advice(best, unit, pairs, said)
 
 
 def _speeds(
@@ -136,9 +139,7 @@ def _speeds(
 ) -> tuple[dict[int, dict[tuple[str, str, int], float]], Unit]:
     """Tokens per second by lane and case."""
     found: dict[tuple[int, tuple[str, str, int]], list[float]] = {}
-    usable = [
-        row for row in rows if row.lane not in left_out and row.error is None and row.tokens >= LEAST_TOKENS
-    ]
+    usable = _usable(rows, left_out)
     several = len({(row.family, row.name) for row in usable}) > 1
     for row in usable:
         if row.seconds > 0:
@@ -148,6 +149,28 @@ def _speeds(
     for (lane, case), values in found.items():
         speeds.setdefault(lane, {})[case] = float(np.median(values))
     return speeds, "prompt" if several else "repeat"
+
+
+def _usable(rows: Iterable[Measured], left_out: set[int]) -> list[Measured]:
+    return [
+        row for row in rows if row.lane not in left_out and row.error is None and row.tokens >= LEAST_TOKENS
+    ]
+
+
+def _repeats(rows: Iterable[Measured], unit: Unit) -> str:
+    """What repeats in the texts, as a sentence after the others; empty where nothing does."""
+    shares: dict[tuple[str, str], float] = {}
+    for row in rows:
+        if row.repeated is not None:
+            case = (row.family, row.name)
+            shares[case] = max(shares.get(case, 0.0), row.repeated)
+    flatters = "which flatters every proposer"
+    if unit == "repeat":
+        share = max(shares.values(), default=0.0)
+        return f" {percent(share)} of the text repeats, {flatters}." if share else ""
+    looping = sum(share >= LOOP for share in shares.values())
+    loop = "loops" if looping == 1 else "loop"
+    return f" {looping} of {len(shares)} texts {loop}, {flatters}." if looping else ""
 
 
 def _sentence(best: int, pairs: Sequence[Pair], unit: Unit, labels: Sequence[str]) -> str:

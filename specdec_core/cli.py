@@ -311,6 +311,8 @@ def _numbers(traces: dict[str, Trace]) -> None:
     err.print(cli_render.numbers(traces, baseline))
     if note := cli_render.loss(traces.values()):
         err.print(note)
+    for note in cli_render.loops(traces):
+        err.print(note)
 
 
 def _remarks(lanes: list[Settings], json: str | None) -> None:

@@ -20,6 +20,8 @@ from . import catalogue
 from .errors import SpecdecError
 from .events import Step
 from .fields import OptionField, fields
+from .loops import percent
+from .loops import sentences as repeats
 from .proposers import PROPOSERS
 from .rules import lossy
 from .sweep_summary import LEAST_TOKENS
@@ -82,6 +84,11 @@ def numbers(traces: Mapping[str, Trace], baseline: Stats | None = None) -> Table
         trace.stats.acceptance_rate is None and trace.stats.acceptance_by_depth for trace in traces.values()
     ):
         notes.append("α: one number on chains only; a tree's rates by depth stand in the trace")
+    looped = {name: trace.loops() for name, trace in traces.items()}
+    if any(loops.spans for loops in looped.values()):
+        notes.append(
+            "repeats: this share of the text says again what it said before, which flatters every figure"
+        )
     caption = "\n".join(notes) or None
     table = Table(
         box=SIMPLE_HEAD, collapse_padding=True, pad_edge=False, caption=caption, caption_justify="left"
@@ -95,7 +102,10 @@ def numbers(traces: Mapping[str, Trace], baseline: Stats | None = None) -> Table
     for name, trace in traces.items():
         stats = trace.stats
         cells = [
-            re.sub("[:,]", " ", name) + "*" * unpaid(trace) + (" (lossy)" if lossy(trace) else ""),
+            re.sub("[:,]", " ", name)
+            + "*" * unpaid(trace)
+            + (" (lossy)" if lossy(trace) else "")
+            + (f" (repeats {percent(looped[name].share)})" if looped[name].spans else ""),
             str(stats.tokens),
             str(stats.target_passes),
             _figure(stats.tokens_per_pass),
@@ -126,6 +136,12 @@ def loss(traces: Iterable[Trace]) -> Text | None:
     return Text.assemble(
         ("lossy: ", "bold yellow"), f"the text judged by {named} need not follow the target's law."
     )
+
+
+def loops(traces: Mapping[str, Trace]) -> list[Text]:
+    """The sentences about texts that repeat, if any does."""
+    said = repeats({name: trace.loops() for name, trace in traces.items()})
+    return [Text.assemble(("repeats: ", "bold yellow"), sentence) for sentence in said]
 
 
 def comparison(traces: Mapping[str, Trace]) -> str:

@@ -27,7 +27,7 @@ from .settings import Settings
 from .sweep import LEAST_TOKENS, Measured, about, complete
 from .sweep import Progress as Ahead
 from .sweep import sweep as cells
-from .sweep_summary import failures, mark, summary, to_csv, to_json
+from .sweep_summary import failures, looping, mark, summary, to_csv, to_json
 
 SETTINGS = ("draft_length", "rule", "length_policy", "overlap", "memory_budget_mb")
 FAILURES = 5  # are told one by one
@@ -199,6 +199,8 @@ def show(rows: Sequence[Measured], machine: str) -> None:
     lossy = sorted({row.label for row in rows if "lossy: " in row.label})
     if lossy:
         err.print(Text(f"lossy: the texts of {'; '.join(lossy)} need not follow the target's law.", "yellow"))
+    if note := looping(lines):
+        err.print(Text.assemble(("repeats: ", "bold yellow"), note))
     failed = failures(rows)
     for told in failed[:FAILURES]:
         err.print(Text.assemble(("failed: ", "bold red"), shown(told)))
@@ -223,6 +225,8 @@ def _cell(line: dict[str, Any] | None) -> Text:
     cell.append(f"τ {line['tokens_per_pass']:.2f}", style="dim")
     if line["alpha"] == line["alpha"] and line["alpha"] is not None:
         cell.append(f"  α {line['alpha']:.2f}", style="dim")
+    if line["looping"] == line["looping"] and line["looping"]:
+        cell.append(f"\n{line['looping']:.0f} of {line['prompts']} loop", style="yellow")
     return cell
 
 

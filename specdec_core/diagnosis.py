@@ -47,6 +47,7 @@ class Diagnosis:
         drafting, width, overhead: D, W and O.
         unexplained: what of the wider pass a given width curve does not account for; 0 without one.
         beside: whether drafting ran beside the target's pass, so that W has in it what the two cost each other.
+        repeats: how much of the lane's text repeats, in words (`loops.Loops.remark`); empty where nothing does.
     """
 
     speedup: float
@@ -62,6 +63,7 @@ class Diagnosis:
     overhead: float
     unexplained: float = 0.0
     beside: bool = False
+    repeats: str = ""
 
     @property
     def cost(self) -> float:
@@ -84,7 +86,7 @@ class Diagnosis:
 
     @property
     def sentence(self) -> str:
-        """The verdict, the account and the cause, in one sentence."""
+        """The verdict, the account and the cause, in one sentence, and what flatters them in a second."""
         slower = self.speedup < 0.995 and self.high < 1.0
         faster = self.speedup > 1.005 and self.low > 1.0
         way = "Slower" if slower else "Faster" if faster else "About as fast as plain"
@@ -99,7 +101,7 @@ class Diagnosis:
         return (
             f"{way}, {self.speedup:.2f}×{doubt}: a round commits {self.tokens:.2f} tokens and takes as long as "
             f"{self.cost:.2f} plain ones (1 {account}{noise}); "
-            f"{self._cause(slower)}."
+            f"{self._cause(slower)}." + (f" This flatters the lane: {self.repeats}." if self.repeats else "")
         )
 
     @property
@@ -161,6 +163,7 @@ def why(plain: Trace, lane: Trace, curve: Curve | None = None) -> Diagnosis | No
         overhead=(stats.other_s / rounds - (base.other_s + base.draft_s) / base.target_passes) / unit,
         unexplained=wider - width,
         beside=any(row.ahead_passes for row in lane.rounds),
+        repeats=lane.loops().remark,
     )
 
 

@@ -81,13 +81,19 @@ def _tokens(trace: Trace) -> pd.DataFrame:
     sources = [source for row in trace.rounds for source in row.committed.source]
     clocks = [row.end_s for row in trace.rounds for _ in row.committed.token]
     output = trace.output
+    repeated = [False] * len(output.ids)
+    for span in trace.loops().spans:
+        repeated[span.start : span.end] = [True] * span.size
     if not rounds:  # record="off" keeps the text only
-        return pd.DataFrame({"token": output.ids, "text": output.texts, "offset": output.offsets})
+        return pd.DataFrame(
+            {"token": output.ids, "text": output.texts, "offset": output.offsets, "repeated": repeated}
+        )
     return pd.DataFrame(
         {
             "token": output.ids,
             "text": output.texts,
             "offset": output.offsets,
+            "repeated": repeated,
             "round": rounds,
             "source": sources,
             "committed_at_s": clocks,

@@ -54,6 +54,7 @@ class Measured:
         seconds: draft_s + verify_s + other_s.
         acceptance_rate: accepted / (accepted + rejected); None on trees, and where nothing was judged.
         same_text: whether its tokens are lane 0's; None where lane 0 has none.
+        repeated: the share of its tokens that repeat earlier output (see `loops`); None in files of older versions.
         end: why the text ended; empty after an error.
         error: the sentence that stands in place of numbers, if the cell failed.
         prompt_sha, text_sha: fingerprints of the prompt and of the committed token ids.
@@ -78,6 +79,7 @@ class Measured:
     acceptance_rate: float | None = None
     tokens_per_pass: float | None = None
     same_text: bool | None = None
+    repeated: float | None = None
     end: str = ""
     error: str | None = None
     prompt_sha: str = ""
@@ -264,4 +266,5 @@ def _time(models: Models, prompt: str, lane: Settings, cancelled: Callable[[], b
             setattr(row, field.name, getattr(stats, field.name))
     row.seconds, row.end = stats.decode_s, trace.end
     row.text_sha = fingerprint(trace.token_ids)
+    row.repeated = trace.loops().share
     return True

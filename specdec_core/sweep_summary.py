@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from math import sqrt
 from typing import TYPE_CHECKING, Any
+
+from .loops import LOOP
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,7 +21,7 @@ LEAST_TOKENS = 16  # of both lanes, before their speeds are compared: fewer say 
 COLUMNS = (
     "family", "lane", "label", "prompts", "compared", "failed", "tokens_per_pass", "accepted", "judged", "alpha",
     "alpha_low", "alpha_high", "speedup", "speedup_q1", "speedup_q3", "speedup_min", "speedup_max", "slower",
-    "repeats_apart", "tokens_per_second", "same_text",
+    "repeats_apart", "tokens_per_second", "same_text", "repeated", "looping",
 )  # fmt: skip
 
 
@@ -105,6 +107,9 @@ def summary(rows: Iterable[Measured]) -> pd.DataFrame:
         repeats_apart: how far repeats of one prompt lie apart, (largest − smallest) / median; the median over prompts;
             None where each has one only.
         same_text: the share of prompts whose tokens are plain decoding's; None where there is nothing to compare.
+        repeated: the share of all tokens, one repeat of each prompt, that repeat earlier output (see `loops`).
+        looping: how many prompts' texts are loops, which flatters the line's other figures. Both are None where that
+            was not measured.
     """
     import pandas as pd
 
@@ -149,6 +154,9 @@ def _line(cells: pd.DataFrame) -> dict[str, Any]:
     tree = bool((first["acceptance_rate"].isna() & (first["accepted"] + first["rejected"] > 0)).any())
     low, high = wilson(accepted, judged) if judged and not tree else (None, None)
     texts = by_prompt["same_text"].first().dropna()
+    known = first.dropna(subset=["repeated"])
+    share = known["repeated"].astype(float)
+    tokens = float(known["tokens"].sum())
     return {
         "prompts": len(medians),
         "compared": len(speedups),
@@ -167,7 +175,26 @@ def _line(cells: pd.DataFrame) -> dict[str, Any]:
         "repeats_apart": _median(spread.dropna()),
         "tokens_per_second": _median(medians["speed"]),
         "same_text": float(texts.astype(bool).mean()) if len(texts) else None,
+        "repeated": float((share * known["tokens"]).sum()) / tokens if tokens else None,
+        "looping": int((share >= LOOP).sum()) if len(known) else None,
     }
+
+
+def looping(lines: Iterable[Mapping[Any, Any]]) -> str:
+    """What loops in a sweep, as a sentence; empty where nothing does.
+
+    Args:
+        lines: the summary's, as dictionaries.
+    """
+    raced = [line for line in lines if line["lane"] > 0]  # plain decoding guesses nothing
+    known = [line for line in raced if line["looping"] is not None and line["looping"] == line["looping"]]
+    loops, texts = int(sum(line["looping"] for line in known)), sum(line["prompts"] for line in known)
+    if not loops:
+        return ""
+    return (
+        f"{loops} of {texts} texts {'is a loop' if loops == 1 else 'are loops'} (at least {LOOP:.0%} of the tokens "
+        "repeat what the text said before), which flatters every proposer."
+    )
 
 
 def _median(values: Any) -> float | None:

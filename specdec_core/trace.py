@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from .loops import Loops
     from .show import Page
 
 FORMAT: Literal["specdec-trace"] = "specdec-trace"
@@ -261,6 +262,12 @@ class Trace:
         from .audit import audit
 
         return audit(self)
+
+    def loops(self) -> Loops:
+        """Which of the text repeats what it has said before, and so flatters the run's figures; see `loops`."""
+        from .loops import of
+
+        return of(self)
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """The record as data frames: `rounds`, `nodes`, `positions`, `tokens`."""

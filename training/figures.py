@@ -13,12 +13,12 @@ from typing import Any
 import specdec_core as sd
 from specdec_core import hardware, theory
 from specdec_core.cases import Case
+from specdec_core.loops import LOOP, RUN
 from specdec_core.sweep import LEAST_TOKENS, Measured, sweep, wilson
 from training.reading import load_prompts
 
 TOKENS = 128
 EXIT_LAYERS = (2, 3, 4, 6, 8)
-LOOP = 0.2  # a continuation with this share of repeated 8-grams is a loop and enters no figure
 GAMMA = 4
 
 
@@ -52,15 +52,10 @@ LANES = (
 )
 
 
-def repeated(ids: Sequence[int], size: int = 8) -> float:
-    """The share of a text's 8-grams that stood in it before; 0 where it is shorter than one."""
-    grams = [tuple(ids[at : at + size]) for at in range(len(ids) - size + 1)]
-    return 1 - len(set(grams)) / len(grams) if grams else 0.0
-
-
 @dataclass(frozen=True)
 class Prompt:
-    """A shipped prompt: `kind` parts verbatim edits from conversions."""
+    """A shipped prompt: `kind` parts verbatim edits from conversions; `repeated` is its continuation's share of
+    repeated tokens."""
 
     case: Case
     kind: str
@@ -79,9 +74,9 @@ def read_prompts(models: sd.Models, folder: Path) -> list[Prompt]:
     plain = sd.Settings(proposer="none", max_new_tokens=TOKENS, record="off")
     for family, content in load_prompts(folder).items():
         for prompt in content["prompt"]:
-            ids = sd.decode(models, prompt["text"], plain).token_ids
+            loops = sd.decode(models, prompt["text"], plain).loops()
             case = Case(family, prompt["name"], prompt["text"])
-            found.append(Prompt(case, prompt.get("kind", ""), repeated(ids), len(ids)))
+            found.append(Prompt(case, prompt.get("kind", ""), loops.share, loops.tokens))
     return found
 
 
@@ -126,6 +121,7 @@ def measure(
         "prompts": [
             asdict(prompt.case) | {"repeated": prompt.repeated, "tokens": prompt.tokens} for prompt in prompts
         ],
+        "loop": {"run": RUN, "share": LOOP},
         "entering": len(entering) / len(prompts),
         "exits": exits,
         "curves": {which: asdict(curve) for which, curve in curves.items()},

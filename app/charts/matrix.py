@@ -24,6 +24,7 @@ TITLES = {
     "tokens_per_pass": "How many tokens does a target pass bring? This is no speedup: what guessing costs is not in it",
     "alpha": "How often is a guess accepted? On chains only: a tree has no one rate",
 }
+LOOPS = " ↺"  # marks a cell some of whose texts loop
 WIDEST = 3.0  # the speedup at which the colour is full
 
 
@@ -112,8 +113,16 @@ def words(cell: dict[str, Any] | None, measure: Measure) -> str:
     if value is None:
         return "–"
     if measure == "speedup":
-        return f"{mark(value)} {value:.2f}×" + (" ?" if noisy(cell) else "")
-    return f"{value:.2f}" if measure == "tokens_per_pass" else f"{value:.0%}"
+        said = f"{mark(value)} {value:.2f}×" + (" ?" if noisy(cell) else "")
+    else:
+        said = f"{value:.2f}" if measure == "tokens_per_pass" else f"{value:.0%}"
+    return said + (LOOPS if loops(cell) else "")
+
+
+def loops(cell: dict[str, Any]) -> int:
+    """How many of its texts are loops, which flatters every measure."""
+    value = cell.get("looping")
+    return int(value) if value is not None and isfinite(value) else 0
 
 
 def noisy(cell: dict[str, Any]) -> bool:
@@ -167,4 +176,9 @@ def _hover(cell: dict[str, Any] | None, measure: Measure) -> str:
             said.append(f"95 % Wilson interval {cell['alpha_low']:.0%} to {cell['alpha_high']:.0%}")
         else:
             said.append("no one rate: trees, or nothing judged")
+    if number := loops(cell):
+        said.append(
+            f"↺ {number} of {count(cell['prompts'], 'text')} {'loops' if number == 1 else 'loop'}, which flatters it: "
+            f"{cell['repeated']:.0%} of all tokens repeat"
+        )
     return "<br>".join(said)

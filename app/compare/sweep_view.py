@@ -14,7 +14,7 @@ from specdec_core.proposers import PROPOSERS, Proposer
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
 from specdec_core.sweep import Measured, summary
-from specdec_core.sweep_summary import csv_of, failures, to_csv, to_json
+from specdec_core.sweep_summary import csv_of, failures, looping, to_csv, to_json
 
 from .. import address, links, presets, tables
 from ..fragment import fragment
@@ -266,6 +266,8 @@ def matrix(rows: Sequence[Measured], about: dict[str, object], provenance: str) 
             ":material/warning: ? marks a speedup above the tokens per pass, which guessing cannot bring: the clock "
             "was disturbed. Measure again while the machine is quiet, with more repeats."
         )
+    if repeats := looping(table.to_dict("records")):
+        st.caption(f":material/repeat: {plain(repeats)} They carry ↺.")
     free = {row.label: None for row in rows if (lane := _settings(row, about)) and _kind(lane).unpaid}
     if free:
         st.caption(f":material/info: a bound, as drafting is not counted: {plain(', '.join(free))}")
@@ -306,6 +308,7 @@ def _line(line: dict[Any, Any]) -> dict[str, str]:
         "Tokens per pass τ": told("{:.2f}", "tokens_per_pass"),
         "Acceptance rate α": told("{:.0%} ({:.0%} to {:.0%})", "alpha", "alpha_low", "alpha_high"),
         "Text of plain decoding": told("{:.0%} of prompts", "same_text"),
+        "Loops": told("{:.0f} texts ({:.0%} of tokens repeat)", "looping", "repeated"),
     }
 
 

@@ -14,6 +14,7 @@ from statistics import geometric_mean
 from typing import TYPE_CHECKING, Any
 
 from specdec_core.ledger import Line, total
+from specdec_core.loops import LOOP, RUN, Loops, percent
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import lossy
 from specdec_core.settings import Settings
@@ -67,21 +68,28 @@ def table(
         numbers: the lanes' places in the run, by which `repeats` name them; 0, 1, 2, … unless given.
     """
     plain, numbers = traces[0], numbers or range(len(traces))
+    loops = [trace.loops() for trace in traces]
     rows = [
         Row("speedup", "Measured speedup", "measured", "Time per token of plain decoding over that of the lane, both "
             "taken on this machine in the same run. Prefill and recording are not in it. After repeats it is the "
             "geometric mean over them, each turn against plain decoding in the same turn, and the race's own speedup "
             "stands beside it.",
-            [_speedup(plain, trace, lane, number, repeats)
-             for number, trace, lane in zip(numbers, traces, lanes, strict=True)]),
+            [_speedup(plain, trace, lane, number, repeats, found)
+             for number, trace, lane, found in zip(numbers, traces, lanes, loops, strict=True)]),
         Row("tokens_per_second", "Tokens per second", "measured", "Committed tokens by decoding time, in the race; so "
             "are all figures below.",
             [_figure(trace.stats.tokens_per_second, "{:.0f}") for trace in traces]),
         Row("acceptance_rate", "Acceptance rate α", "measured", "Accepted guesses by judged guesses, with the Wilson "
             "interval (95 %), which takes the guesses for independent. Trees have one rate per depth.",
-            [_alpha(trace) for trace in traces]),
+            [_alpha(trace, found) for trace, found in zip(traces, loops, strict=True)]),
         Row("tokens_per_pass", "Tokens per pass τ", "measured", "Committed tokens by target passes; corrected and "
-            "bonus tokens count.", [_figure(trace.stats.tokens_per_pass, "{:.2f}") for trace in traces]),
+            "bonus tokens count.",
+            [_figure(trace.stats.tokens_per_pass, "{:.2f}", _flattered(trace, found))
+             for trace, found in zip(traces, loops, strict=True)]),
+        Row("repeated", "Repeated text", "measured", f"The share of the lane's tokens in runs of {RUN} that its text "
+            "had before, word for word, and has more often than the prompt. A loop is easy to guess, so it flatters "
+            f"every proposer; from {LOOP:.0%} on the text counts as a loop. τ before it is that of the rounds "
+            "before the first repeated token.", [_repeated(found) for found in loops]),
         Row("target_passes", "Target passes", "measured", "After the prefill.",
             [_passes(trace) for trace in traces]),
         Row("proposed", "Proposed", "measured", "Guesses in all rounds. Those that were pruned, or drafted ahead in "
@@ -204,7 +212,9 @@ def _td(cell: Cell) -> str:
     return f"<td><b>{escape(cell.text)}</b>{note}{bar}</td>"
 
 
-def _speedup(plain: Trace, trace: Trace, lane: Settings, number: int, repeats: Sequence[Measured]) -> Cell:
+def _speedup(
+    plain: Trace, trace: Trace, lane: Settings, number: int, repeats: Sequence[Measured], loops: Loops
+) -> Cell:
     if number == 0:
         return Cell("1×", {"value": 1.0}, "the baseline")
     once, found = measured_speedup(plain.stats, trace.stats), speedups(repeats, number)
@@ -225,25 +235,45 @@ def _speedup(plain: Trace, trace: Trace, lane: Settings, number: int, repeats: S
         notes.append("a bound: drafting is not counted")
     elif beyond(shown, trace.stats.tokens_per_pass):
         notes.append("more than τ: the clock's noise")
+    if loops.spans:
+        notes.append(_flattered(trace, loops))
     if (lane.temperature > 0 or lossy(trace)) and parting(plain, trace) is not None:
         notes.append("texts differ")
     return Cell(f"{shown:.2f}×", value, "; ".join(notes))
 
 
-def _figure(value: float | None, form: str) -> Cell:
-    return Cell(NOTHING) if value is None else Cell(form.format(value), value)
+def _figure(value: float | None, form: str, note: str = "") -> Cell:
+    return Cell(NOTHING) if value is None else Cell(form.format(value), value, note)
 
 
-def _alpha(trace: Trace) -> Cell:
+def _flattered(trace: Trace, loops: Loops) -> str:
+    """The note beside a figure that repeated text flatters; plain decoding guesses nothing."""
+    if not loops.spans or trace.header.settings.get("proposer") == "none":
+        return ""
+    return f"{percent(loops.share)} of the text repeats"
+
+
+def _repeated(loops: Loops) -> Cell:
+    before = loops.before.tokens_per_pass if loops.before else None
+    value = {"value": loops.share, "tokens": loops.repeated, "before_tokens_per_pass": before}
+    if not loops.spans:
+        return Cell("none", value)
+    note = loops.what + (f"; before that τ = {before:.2f}" if before is not None else "")
+    return Cell(percent(loops.share), value, note, loops.share)
+
+
+def _alpha(trace: Trace, loops: Loops) -> Cell:
     stats = trace.stats
     judged = stats.accepted + stats.rejected
     if stats.acceptance_rate is not None:
         low, high = wilson(stats.accepted, judged)
         value = {"value": stats.acceptance_rate, "low": low, "high": high, "judged": judged}
-        return Cell(f"{stats.acceptance_rate:.2f}", value, f"{low:.2f} to {high:.2f}, of {judged:,} judged")
+        notes = f"{low:.2f} to {high:.2f}, of {judged:,} judged", _flattered(trace, loops)
+        return Cell(f"{stats.acceptance_rate:.2f}", value, "; ".join(filter(None, notes)))
     if stats.acceptance_by_depth:
         first = " · ".join(f"{rate:.2f}" for rate in stats.acceptance_by_depth[:4])
-        return Cell(first, {"by_depth": stats.acceptance_by_depth}, "by depth, from the first")
+        notes = "by depth, from the first", _flattered(trace, loops)
+        return Cell(first, {"by_depth": stats.acceptance_by_depth}, "; ".join(filter(None, notes)))
     return Cell(NOTHING, None, "nothing was judged")
 
 

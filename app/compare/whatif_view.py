@@ -8,6 +8,7 @@ import streamlit as st
 
 from specdec_core.costs import Costs
 from specdec_core.errors import SettingsError
+from specdec_core.loops import sentences
 from specdec_core.profiles import Profile
 from specdec_core.trace import Trace
 from specdec_core.whatif import WhatIf
@@ -70,6 +71,8 @@ def show(traces: Sequence[Trace], labels: Sequence[str]) -> None:
         st.markdown(f"**{plain(words[0])}** " + plain(" ".join(words[1:])))
     if why_apart := core.same_machine(plain_lane, profile, costs):
         st.caption(f":material/schedule: {plain(why_apart)}")
+    for repeats in sentences({name: traces[lane].loops() for name, lane in zip(names, lanes, strict=True)}):
+        st.caption(f":material/repeat: {plain(repeats)}")
     for name, result in zip(names, results, strict=True):
         if isinstance(result, str):
             st.caption(f":material/block: {plain(name)}: {plain(result)}")

@@ -298,17 +298,37 @@ def test_the_matrix_holds_the_summary(table: pd.DataFrame) -> None:
     for row, family in enumerate(("tales", "<code>")):
         for column, lane in enumerate((1, 2, 3)):
             speedup = lines[family, lane]["speedup"]
-            assert heat.text[row][column] == f"{sweep_mark(speedup)} {speedup:.2f}×"
+            assert heat.text[row][column] == f"{sweep_mark(speedup)} {speedup:.2f}× ↺"  # its letters go round
             assert (heat.z[row][column] > 0, heat.z[row][column] < 0) == (speedup > 1.005, speedup < 0.995)
             assert f"{lines[family, lane]['speedup_q1']:.2f}" in heat.customdata[row][column]
             assert heat.text[row][column] in chart.alt
     assert chart.figure.layout.yaxis.ticktext == ("tales", "&lt;code&gt;")
     assert "<code>" not in chart.figure.to_json()
     tau = charts.comparison_matrix(table, "tokens_per_pass", "measured").figure.data[0]
-    assert tau.text[0][0] == f"{lines['tales', 1]['tokens_per_pass']:.2f}"
+    assert tau.text[0][0] == f"{lines['tales', 1]['tokens_per_pass']:.2f} ↺"
     alpha = charts.comparison_matrix(table, "alpha", "measured").figure.data[0]
-    assert alpha.text[0][0] == f"{lines['tales', 1]['alpha']:.0%}"
+    assert alpha.text[0][0] == f"{lines['tales', 1]['alpha']:.0%} ↺"
     assert alpha.text[0][2] == "–" and alpha.z[0][2] is None, "a tree has no one rate"
+
+
+def test_cells_with_loops_are_marked_and_counted(table: pd.DataFrame) -> None:
+    """Catches: a mark on a cell without loops, one that is missing in a measure or in the text alternative."""
+    made = table.assign(looping=[0, 1, 0, 2] + [float("nan")] * 4, repeated=0.25)
+    for measure in ("speedup", "tokens_per_pass", "alpha"):
+        chart = charts.comparison_matrix(made, measure, "measured")
+        (heat,) = chart.figure.data
+        found = {
+            (family, lane): number for family, lane, number in made[["family", "lane", "looping"]].to_numpy()
+        }
+        for row, family in enumerate(("tales", "<code>")):
+            for column, lane in enumerate((1, 2, 3)):
+                marked = found[family, lane] > 0 and heat.text[row][column] != "–"
+                assert ("↺" in heat.text[row][column]) == marked
+                assert ("texts loop" in heat.customdata[row][column].replace("text loops", "texts loop")) == (
+                    found[family, lane] > 0
+                )
+        assert chart.alt.count("↺") == sum(text.count("↺") for line in heat.text for text in line)
+    assert "↺ 1 of 2 texts loops, which flatters it: 25% of all tokens repeat" in heat.customdata[0][0]
 
 
 def sweep_mark(speedup: float) -> str:

@@ -7,7 +7,7 @@ from statistics import geometric_mean
 
 import pytest
 
-from app.compare.table import speedups, table
+from app.compare.table import frame, speedups, table
 from app.numbers import measured_speedup
 from specdec_core.advice import advise
 from specdec_core.settings import Settings
@@ -83,6 +83,24 @@ def test_a_speedup_above_tokens_per_pass_and_one_of_two_texts_are_marked(traces:
     other = replace(traces[1], output=replace(quick.output, ids=ids))
     assert table([traces[0], other], lanes)[0].cells[1].note.endswith("texts differ")
     assert "differ" not in table(traces[:2], lanes)[0].cells[1].note
+
+
+def test_text_that_repeats_is_noted_beside_what_it_flatters(traces: list[Trace]) -> None:
+    """Eight letters, again and again. Catches: a note at plain decoding, which guesses nothing, or one that is missing;
+    a share that is not the trace's; a row without its figure in the downloads."""
+    rows = {row.key: row for row in table(traces, LANES)}
+    share = traces[1].loops().share
+    assert share == 32 / 40
+    for key in ("speedup", "acceptance_rate", "tokens_per_pass"):
+        assert "80% of the text repeats" in rows[key].cells[1].note
+        assert "repeats" not in rows[key].cells[0].note
+    cell = rows["repeated"].cells[1]
+    assert cell.text == "80%" and "the last 32 of 40 tokens repeat the same 8 tokens" in cell.note
+    assert frame(list(rows.values()), list("ABCDEF")[: len(traces)])["repeated"].tolist()[1] == share
+    bare = [replace(one, output=replace(one.output, ids=list(range(40)))) for one in traces]
+    rows = {row.key: row for row in table(bare, LANES)}
+    assert [cell.text for cell in rows["repeated"].cells] == ["none"] * len(traces)
+    assert not any("repeats" in cell.note for row in rows.values() for cell in row.cells)
 
 
 def test_guesses_that_were_never_sent_are_told_apart() -> None:

@@ -98,6 +98,30 @@ def test_a_run_ends_in_headline_numbers_and_charts(fresh: Runs) -> None:
     assert at.button(key="stop_run").disabled
 
 
+def test_text_that_repeats_is_named_beside_every_figure(fresh: Runs) -> None:
+    """The scripted target says the alphabet again and again. Catches: one figure of a loop that goes without the word,
+    the word where nothing repeats."""
+    at = page(tokens="40")
+    press(at, "go")
+    finish(at, fresh)
+    assert [note.value.count("80% of the text repeats") for note in at.caption if "·" in note.value].count(
+        1
+    ) >= 5
+    said = words(at).replace("\\", "")
+    assert (
+        "The last 32 of 40 tokens repeat the same 8 tokens: the figures of this run flatter every proposer."
+        in said
+    )
+    at = page(tokens="40", proposer="none")
+    press(at, "go")
+    finish(at, fresh)
+    assert "The last 32 of 40 tokens repeat the same 8 tokens." in words(at).replace("\\", "")
+    at = page(tokens="20")
+    press(at, "go")
+    finish(at, fresh)
+    assert "repeat" not in words(at)
+
+
 def test_above_temperature_0_the_page_says_that_the_texts_differ(fresh: Runs) -> None:
     at = page(tokens="16", temperature="0.8")
     press(at, "go")

@@ -140,3 +140,21 @@ def test_what_cannot_be_compared_is_left_out() -> None:
 def test_speeds_that_do_not_pair_are_refused_in_a_sentence(speeds: tuple[list[float], list[float]]) -> None:
     with pytest.raises(SettingsError, match=r"\.$"):
         advice.compare(*speeds)
+
+
+def test_texts_that_loop_are_said_beside_the_advice() -> None:
+    """Catches: loops said of texts that have none, lanes counted for texts, repeats that were never measured said to
+    be none or all."""
+    cells = rows({0: [10.0] * 6, 1: [30.0] * 6})
+    plain = advice.advise(cells, LABELS)
+    for at, row in enumerate(cells):
+        row.repeated = 0.9 if at % 6 in (1, 4) else 0.19
+    found = advice.advise(cells, LABELS)
+    assert plain is not None and found is not None and "loop" not in plain.sentence
+    assert found.sentence == plain.sentence + " 2 of 6 texts loop, which flatters every proposer."
+    again = rows({0: [10.0] * 6, 1: [30.0] * 6}, prompts=False)
+    for row in again:
+        row.repeated = 0.5
+    found = advice.advise(again, LABELS)
+    assert found is not None
+    assert found.sentence.endswith(" 50% of the text repeats, which flatters every proposer.")

@@ -20,6 +20,7 @@ from specdec_core.fields import fields, read
 from specdec_core.options import OptionSet
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
+from specdec_core.testing import scripted
 
 ROOT = Path(__file__).resolve().parents[2]
 PROMPT = "Once upon a time, there was"
@@ -295,3 +296,36 @@ def test_the_module_runs_as_a_program() -> None:
     )  # fmt: skip
     assert done.returncode == 2
     assert "There is no rule 'nope'" in done.stderr and "Traceback" not in done.stderr
+
+
+def counting(context: tuple[int, ...]) -> list[float]:
+    """0 1 2 3 0 1 2 3 …, for ever."""
+    return [1.0 if token == ((context[-1] if context else 0) + 1) % 4 else 0.0 for token in range(4)]
+
+
+def test_a_text_that_repeats_is_said_beside_the_figures(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches: a loop's figures without a word about the loop, the same sentence once for each lane, the word where
+    nothing repeats."""
+    quiet = run("race", PROMPT, "-n", "24")
+    assert "repeat" not in quiet.stderr
+    models = scripted(counting, counting)
+    monkeypatch.setattr(cli, "_load", lambda *_, **__: models)
+    raced = flat(run("race", "a", "-n", "40").stderr)
+    assert "(repeats 90%)" in raced and "repeats: this share of the text" in raced
+    assert raced.count("The last 36 of 40 tokens repeat the same 4 tokens") == 1
+    assert "repeats: The last 36 of 40" in flat(run("decode", "a", "-n", "40").stderr)
+    swept = run(
+        "sweep",
+        "--families",
+        "poem",
+        "--per-family",
+        "1",
+        "--lane",
+        "draft-model",
+        "-n",
+        "40",
+        "--repeats",
+        "1",
+    )
+    assert "1 of 1 loop" in flat(swept.stdout)
+    assert "1 of 1 texts is a loop (at least 20% of the tokens" in flat(swept.stderr)

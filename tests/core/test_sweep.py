@@ -18,7 +18,7 @@ import specdec_core as sd
 from specdec_core import cli, sweep
 from specdec_core.cases import Case
 from specdec_core.sweep import Measured, Progress
-from specdec_core.sweep_summary import failures, to_csv, to_json
+from specdec_core.sweep_summary import failures, looping, to_csv, to_json
 from specdec_core.testing import scripted
 
 CASES = [Case("tales", "one", "abc"), Case("tales", "two", "cab"), Case("code", "one", "bbb")]
@@ -314,6 +314,35 @@ def test_a_summary_says_nothing_where_there_is_nothing_to_say() -> None:
     lost = [replace(row, error="No.") if row.lane == 0 else row for row in rows_by_hand()]
     assert sweep.summary(lost)["speedup"].isna().all(), "no speedup without a baseline"
     assert sweep.summary([]).empty and "speedup" in sweep.summary([])
+
+
+def test_loops_are_counted_and_their_share_is_of_tokens() -> None:
+    """On paper. Catches: repeats of a prompt counted as texts of their own, a share over prompts, rows of older
+    files taken for texts without loops, plain decoding's own texts in the sentence."""
+    shares = {"p": 0.5, "q": 0.1, "r": 0.2}
+    rows = [
+        replace(row, repeated=shares[row.name], tokens=50 if row.name == "p" else 100)
+        for row in rows_by_hand()
+    ]
+    table = sweep.summary(rows)
+    line = table.to_dict("records")[1]
+    assert line["looping"] == 2 and line["repeated"] == pytest.approx((25 + 10 + 20) / 250)
+    assert looping(table.to_dict("records")).startswith("2 of 3 texts are loops (at least 20% of the tokens")
+    old = sweep.summary(rows_by_hand())
+    assert old["looping"].isna().all() and looping(old.to_dict("records")) == ""
+    none = sweep.summary([replace(row, repeated=0.0) for row in rows]).to_dict("records")
+    assert none[1]["looping"] == 0 and looping(none) == ""
+
+
+def test_a_cell_knows_what_repeats(models: sd.Models) -> None:
+    """Against the trace. Catches: a share that is never filled in, or is lost on its way to the files."""
+    case = Case("own", "one", "a")
+    rows = list(sweep.sweep(models, [case], [lane.but(max_new_tokens=40) for lane in LANES], repeats=1))
+    plain = sd.decode(models, case.prompt, sd.Settings(proposer="none", max_new_tokens=40))
+    assert (
+        [row.repeated for row in rows] == [32 / 40] * 3 == [plain.loops().share] * 3
+    )  # it counts to 8, again and again
+    assert ",repeated," in to_csv(rows).splitlines()[0]
 
 
 def test_what_failed_is_told_once_for_each_prompt_and_reason() -> None:

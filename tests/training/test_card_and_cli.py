@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from training import cli
-from training.card import table
-from training.figures import repeated
+from specdec_core import testing
+from training import cli, figures
+from training.card import loop_words, table
 from training.measure import grouped
 from training.plot import loss_plot, read_heldout, read_losses, smooth
 
@@ -38,12 +38,30 @@ def test_plot_without_a_log_is_one_clear_sentence(tmp_path: Path) -> None:
         loss_plot({"target": []})
 
 
-def test_loops_are_recognised() -> None:
-    """By hand. Catches: windows counted past the end, or the first of equal 8-grams counted as a repeat."""
-    assert repeated([1, 2, 3] * 20) == pytest.approx(50 / 53)
-    assert repeated(list(range(60))) == 0
-    assert repeated(list(range(10)) + list(range(10))) == pytest.approx(3 / 13)
-    assert repeated([1, 2]) == 0
+def test_loops_enter_no_figure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A target that counts to 4 again and again, and one that counts on. Catches: another definition than the app's, a
+    copy of the prompt left out, a loop let in."""
+
+    def again(context: tuple[int, ...]) -> list[float]:
+        return [1.0 if token == (sum(context[-1:]) + 1) % 4 else 0.0 for token in range(200)]
+
+    def on(context: tuple[int, ...]) -> list[float]:
+        return [1.0 if token == (sum(context[-1:]) + 1) % 200 else 0.0 for token in range(200)]
+
+    content = {"story": {"prompt": [{"name": "one", "text": "a"}]}}
+    monkeypatch.setattr(figures, "load_prompts", lambda folder: content)
+    [looped] = figures.read_prompts(testing.scripted(again), tmp_path)
+    [other] = figures.read_prompts(testing.scripted(on), tmp_path)
+    assert (looped.repeated, looped.enters) == (124 / 128, False)
+    assert (other.repeated, other.enters) == (0.0, True)
+
+
+def test_the_card_says_by_which_definition_its_loops_were_left_out() -> None:
+    """Catches: today's definition printed above figures that were measured with another."""
+    assert loop_words({}) == "repeats less than 20% of its 8-grams"
+    assert loop_words({"loop": {"run": 16, "share": 0.2}}).startswith(
+        "has less than 20% of its tokens in runs of 16"
+    )
 
 
 def test_numbers_and_tables() -> None:

@@ -4,6 +4,7 @@
  * Everything here tolerates a damaged record: missing columns read as null, odd values as absent.
  */
 
+import { createRepeats } from "./repeats.js";
 import { branches } from "./tree.js";
 
 /**
@@ -16,7 +17,7 @@ import { branches } from "./tree.js";
  *   drafting for the next round ran beside the pass
  * @typedef {{index: number, end: number, total: number, times: Times, tokens: Token[], proposals: Proposal[], hangs: Hang[]}} Round
  * @typedef {{label: string, prompt: string, rounds: Round[], rest: string, total: number, temperature: number, judging: string,
- *   end: string|null, proposer: string, rule: string, trace: object|null, lossy?: boolean, apart?: boolean}} Lane
+ *   end: string|null, proposer: string, rule: string, trace: object|null, repeats: import("./repeats.js").Repeats, lossy?: boolean, apart?: boolean}} Lane
  */
 
 export const VERDICTS = ["accepted", "rejected", "unreached", "pruned", "cut", "discarded"];
@@ -90,6 +91,8 @@ function timesOf(row, before, plain) {
 export function laneOf(trace, label) {
   const pieces = list(trace?.output?.texts);
   const settings = trace?.header?.settings ?? {};
+  const prompt = String(trace?.header?.prompt ?? "");
+  const repeats = createRepeats(prompt);
   let total = 0;
   let clock = 0;
   const rounds = list(trace?.rounds).map((row, index) => {
@@ -97,16 +100,18 @@ export function laneOf(trace, label) {
     const ids = list(row?.committed?.token);
     const texts = ids.map((id, at) => (typeof pieces[total + at] === "string" ? pieces[total + at] : tokenText(trace, id)));
     total += ids.length;
+    ids.forEach((id, at) => repeats.add(id, texts[at]));
     const times = timesOf(row, clock, settings.proposer === "none");
     clock = times.end;
     const nodeTexts = list(nodes.token).map((id) => tokenText(trace, id));
     const names = ids.map((id) => tokenText(trace, id));
     return makeRound(index, times, total, texts, names, list(row?.committed?.source), list(nodes.parent), nodeTexts, list(nodes.verdict));
   });
+  list(trace?.output?.ids).slice(total).forEach((id, at) => repeats.add(id, String(pieces[total + at] ?? "")));
   const proposer = String(settings.proposer ?? "none");
   return {
     label: label || proposer,
-    prompt: String(trace?.header?.prompt ?? ""),
+    prompt,
     rounds,
     rest: pieces.slice(total).join(""), // a run recorded without rounds has only its text
     total: Math.max(total, pieces.length),
@@ -116,6 +121,7 @@ export function laneOf(trace, label) {
     proposer,
     rule: String(settings.rule ?? ""),
     trace,
+    repeats,
   };
 }
 
@@ -127,7 +133,7 @@ export function laneOf(trace, label) {
  * @returns {Lane}
  */
 export function emptyLane(label, prompt, proposer) {
-  return { label, prompt, rounds: [], rest: "", total: 0, temperature: 0, judging: "each", end: null, proposer, rule: "", trace: null };
+  return { label, prompt, rounds: [], rest: "", total: 0, temperature: 0, judging: "each", end: null, proposer, rule: "", trace: null, repeats: createRepeats(prompt) };
 }
 
 /** Whether a lane's rule lets the text leave the target's law. `rules` maps names to {title, lossless}. */
@@ -142,7 +148,9 @@ export function lossy(lane, rules) {
  */
 export function addStep(lane, step) {
   const texts = list(step.texts);
+  const ids = list(step.tokens);
   lane.total += texts.length;
+  texts.forEach((text, at) => lane.repeats.add(ids[at], String(text ?? "")));
   const times = timesOf(step, lane.rounds.at(-1)?.end ?? 0, lane.proposer === "none");
   times.end = Math.max(times.end, number(step.clock_s) ?? 0);
   lane.rounds.push(

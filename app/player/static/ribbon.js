@@ -29,10 +29,11 @@ export function createLane(at, lead) {
     rate: el("b"), tokens: el("b"), clock: el("b"), unit: el("span"), ratio: el("b"),
   };
   const ratio = el("span", { class: "number ratio", title: "" }, numbers.ratio, " ", el("span"));
+  const repeated = el("span", { class: "repeated", title: T.repeatsMean });
   const forkMark = el("span", { class: "fork", role: "note" });
   const head = el(
     "div", { class: "lane-head" },
-    el("div", { class: "lane-name" }, label, ended),
+    el("div", { class: "lane-name" }, label, ended, repeated),
     el(
       "div", { class: "numbers" },
       ratio,
@@ -50,6 +51,8 @@ export function createLane(at, lead) {
   const root = el("section", { class: "lane", "data-lane": at }, head, pane);
 
   let shown = []; // the drawn rounds' models, in step with body's children
+  let repeats = null; // of the lane that is drawn, and how long its text was when its repeats were marked
+  let length = 0;
   let following = true;
   let due = false; // whether the end of the text has moved
   let laid = ""; // the sizes for which the pane was scrolled last
@@ -97,7 +100,31 @@ export function createLane(at, lead) {
     due = false;
   }
 
-  function setRounds(rounds, given) {
+  /**
+   * Mark what repeats in the drawn text. Only tokens that are new or whose mark changes are looked at.
+   * @param {import("./repeats.js").Repeats} found
+   * @param {number} same how many rounds are drawn as before
+   */
+  function setRepeats(found, same) {
+    const now = shown.at(-1)?.total ?? 0;
+    const from = found === repeats ? Math.min(found.first(length, now), shown[same - 1]?.total ?? 0) : 0;
+    repeats = found;
+    length = now;
+    for (let index = shown.length - 1; index >= 0 && shown[index].total > from; index -= 1) {
+      const box = body.children[index];
+      box.querySelectorAll(".loop").forEach((note) => note.remove());
+      const begin = shown[index].total - shown[index].tokens.length;
+      box.querySelectorAll(".tok").forEach((chip, at) => {
+        const again = found.marked(begin + at, now);
+        chip.classList.toggle("again", again);
+        if (!again || found.marked(begin + at - 1, now)) return;
+        const unit = chip.parentNode.classList.contains("spot") ? chip.parentNode : chip;
+        unit.before(el("span", { class: "loop", role: "note", "aria-label": T.againFrom, title: T.againFrom }, T.again));
+      });
+    }
+  }
+
+  function setRounds(rounds, given, found) {
     let same = 0; // nearly always the same objects; those of a finished record are compared, so that none is drawn twice
     while (same < shown.length && same < rounds.length && alike(shown[same], rounds[same])) same += 1;
     while (body.children.length > same) body.lastChild.remove();
@@ -108,6 +135,7 @@ export function createLane(at, lead) {
     }
     const changed = shown.length !== rounds.length || same < rounds.length;
     shown = rounds.slice();
+    setRepeats(found, same);
     return changed;
   }
 
@@ -170,7 +198,8 @@ export function createLane(at, lead) {
       setText(numbers.clock, view.clock.toFixed(view.clock < 10 ? 3 : 2));
       const given = view.lane.prompt;
       setText(prompt, given.length > PROMPT_SHOWN ? `…${given.slice(-PROMPT_SHOWN)}` : given);
-      if (setRounds(view.rounds, given)) due = true;
+      if (setRounds(view.rounds, given, view.lane.repeats)) due = true;
+      setText(repeated, view.repeated ? T.repeats(view.repeated, view.tokens) : "");
       setText(rest, view.rest);
       light(marks.focus ?? null, marks.chosen ?? false, marks.current ?? null);
       part(view.fork, marks.baseline ?? "");

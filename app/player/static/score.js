@@ -3,7 +3,7 @@
 import { el, setText } from "./dom.js";
 import { LEGEND, MARK, T } from "./text.js";
 
-const RARE = new Set(["pruned", "discarded", "cut"]); // explained beside the others only where they occur
+const RARE = new Set(["pruned", "discarded", "cut", "again"]); // explained beside the others only where they occur
 const UNPAID = new Set(["oracle", "you"]); // whose drafting is on no clock
 const occurring = new WeakMap(); // Round → the verdicts in it
 
@@ -39,10 +39,13 @@ export function createScore() {
       setText(title, lanes.length > 2 && compared ? T.speedupOf(lanes[view.compared].label) : T.speedup);
       setText(value, ratio === null ? T.none : T.times(ratio));
       const said = ratio === null ? T.notyet(data.least ?? 1) : T.faster(ratio, lanes[view.baseline]?.label ?? "");
-      setText(words, ratio !== null && UNPAID.has(lanes[view.compared].proposer) ? T.bound(said) : said);
+      const bounded = ratio !== null && UNPAID.has(lanes[view.compared].proposer) ? T.bound(said) : said;
+      const { repeated, tokens } = view?.lanes[view.compared] ?? {};
+      setText(words, ratio !== null && repeated ? T.flattered(bounded, repeated, tokens) : bounded);
       setText(origin, [data.provenance, data.provenance_note].filter(Boolean).join(" · "));
       legend.hidden = lanes.length > 0 && lanes.every((lane) => lane.proposer === "none"); // nothing is judged
       const rare = rareIn((view?.lanes ?? []).flatMap((lane) => lane.rounds));
+      if (view?.lanes.some((lane) => lane.repeated)) rare.add("again");
       for (const item of legend.children) {
         const { verdict } = item.dataset;
         if (RARE.has(verdict)) item.hidden = !rare.has(verdict);

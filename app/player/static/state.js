@@ -7,7 +7,7 @@
  * @typedef {{lane: number, round: number, node: number}} Selection `round` counts from 0; node −1: the target's own token
  * @typedef {{stop: number, event: number|null, selection: Selection|null, lead: number|null}} Cursor `event` is an index into
  *   `momentsOf` of the round `stop`, null the whole round; `lead` is the leading lane, null the last one
- * @typedef {{lane: import("./model.js").Lane, rounds: import("./model.js").Round[], tokens: number, clock: number,
+ * @typedef {{lane: import("./model.js").Lane, rounds: import("./model.js").Round[], tokens: number, repeated: number, clock: number,
  *   rate: number|null, rest: string, end: string|null, speedup: number|null, fork: import("./fork.js").Fork|null}} LaneView
  * @typedef {{lanes: LaneView[], lead: number, baseline: number, stop: number, last: number, event: number|null, clock: number,
  *   atEnd: boolean, current: import("./model.js").Round|null, moment: import("./moments.js").Moment|null,
@@ -126,10 +126,12 @@ export function laneView(lane, count, finished) {
   const rounds = count === lane.rounds.length ? lane.rounds : lane.rounds.slice(0, count);
   const last = rounds.at(-1);
   const rest = finished ? lane.rest : "";
+  const tokens = rest ? lane.total : (last?.total ?? 0);
   return {
     lane,
     rounds,
-    tokens: rest ? lane.total : (last?.total ?? 0),
+    tokens,
+    repeated: lane.repeats.count(tokens),
     clock: last?.end ?? 0,
     rate: last && last.end > 0 ? last.total / last.end : null,
     rest,

@@ -33,7 +33,7 @@ export function seconds(value) {
 }
 
 export const MARK = {
-  accepted: "✓", corrected: "↻", bonus: "★", plain: "", rejected: "✗", waiting: "○", unreached: "·", pruned: "–", cut: "┤", discarded: "∅",
+  accepted: "✓", corrected: "↻", bonus: "★", plain: "", rejected: "✗", waiting: "○", unreached: "·", pruned: "–", cut: "┤", discarded: "∅", again: "↺",
 };
 
 export const VERDICT = {
@@ -59,6 +59,7 @@ export const LEGEND = [
   ["cut", "cut: beyond the end of the text"],
   ["corrected", "corrected: written by the target in place of a rejected one"],
   ["bonus", "bonus: added by the target behind the last guess of an accepted path"],
+  ["again", "repeats: the text says again, word for word, what it said before, which is easy to guess"],
 ];
 
 /** The question to a visitor who drafts. */
@@ -140,6 +141,11 @@ export const T = {
   view: { tree: "Round", mask: "Mask", odds: "Odds", window: "Source" },
   lead: (label, key) => `Walk through the rounds of ${label} (${key})`,
   leads: "leads",
+  again: "repeats",
+  againFrom: "From here on the text says again, word for word, what it said before. That is easy to guess.",
+  repeats: (n, of) => `${n} of ${of} repeat`,
+  repeatsMean: "These tokens say again, word for word, what the text said before. That is easy to guess, so this lane's figures flatter its proposer.",
+  flattered: (words, n, of) => `${words}; flattered, as ${n} of ${count(of, "token")} repeat (↺)`,
   fork: (label) => `From here on the text differs from that of ${label}.`,
   ratio: (value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
   ratioOf: (label) => `measured speed over that of ${label}`,
