@@ -10,6 +10,7 @@ import streamlit as st
 from specdec_core import plan
 from specdec_core.draft_length import LENGTH_POLICIES
 from specdec_core.errors import ModelError, PromptError, SpecdecError
+from specdec_core.generation import OFF
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
@@ -121,9 +122,21 @@ def plain_lane() -> Settings:
         temperature=state.temperature,
         top_k=state.top_k,
         top_p=state.top_p,
+        **{name: _given(name) for name in OFF},
         seed=state.seed,
         stop=tuple(text.replace(r"\n", "\n").replace(r"\t", "\t") for text in state.stop),
     )
+
+
+def _given(name: str) -> Any:
+    """A setting that the model's generation config may decide: None leaves it to that."""
+    value = st.session_state.get(name, OFF[name])
+    return None if follows_model() and value == OFF[name] else value
+
+
+def follows_model() -> bool:
+    """Whether what is switched off here is as the model's generation config asks."""
+    return bool(st.session_state.get("generation", True))
 
 
 def chosen_lane() -> Settings:

@@ -1,4 +1,4 @@
-"""Penalties are `generate`'s own, per node with its own path, and what is lossless stays lossless for what they leave."""
+"""Penalties are `generate`'s own, per node with its own path, and lossless rules are lossless for what they leave."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_greedy_text_is_that_of_generate_with_the_same_penalties(
     accepted: dict[str, int] = {}
     number = 0
     for proposer, options in proposals(models):
-        for more in _ways():
+        for more in _ways(proposer, options):
             settings = valid(
                 proposer=proposer, options=options, draft_length=3, max_new_tokens=LENGTH, **asked, **more
             )
@@ -171,9 +171,15 @@ def test_greedy_text_is_that_of_generate_with_the_same_penalties(
     assert min(accepted[name] for name in ("draft-model", "branching", "oracle")) > 0
 
 
-def _ways() -> list[dict[str, Any]]:
-    cost_aware = {"length_policy": "cost-aware", "length_options": POLICY_OPTIONS["cost-aware"]}
-    return [{}, {"overlap": True}, {"length_policy": "confidence"}, cost_aware]
+def _ways(proposer: str, options: dict[str, Any]) -> list[dict[str, Any]]:
+    """As it is, drafting ahead where that is possible, and the policies that ask how sure the draft is."""
+    ways: list[dict[str, Any]] = [{}]
+    if sd.PROPOSERS[proposer].can_overlap:
+        ways.append({"overlap": True})
+    if not options and sd.PROPOSERS[proposer].heeds:
+        ways.append({"length_policy": "confidence"})
+        ways.append({"length_policy": "cost-aware", "length_options": POLICY_OPTIONS["cost-aware"]})
+    return ways
 
 
 @pytest.mark.parametrize("rule", list(sd.RULES))
@@ -201,7 +207,7 @@ def test_an_encoder_decoder_is_penalised_for_what_its_decoder_wrote(asked: dict[
     expected = model.generate(ids, attention_mask=torch.ones_like(ids), **options)[0, 1:].tolist()
     for proposer, further in proposals(models):
         settings = valid(proposer=proposer, options=further, max_new_tokens=LENGTH, **asked)
-        if settings is not None:
+        if settings is not None and further.get("draft") != "larger":
             assert sd.decode(models, source, settings).token_ids == expected, (proposer, further)
 
 
@@ -313,14 +319,14 @@ def _law(law: Law) -> dict[tuple[int, ...], float]:
 def test_sampled_texts_follow_the_penalised_law(
     proposer: str, options: dict[str, Any], overlap: bool
 ) -> None:
-    """Chi-square over whole texts of five tokens, 1,200 of them; false alarm 1e-5. Catches: p or q of a node that is
+    """Chi-square over whole texts of five tokens, 800 of them; false alarm 1e-5. Catches: p or q of a node that is
     processed with another text than its own, alone or while drafting ahead."""
     settings = valid(
         proposer=proposer, options=options, overlap=overlap, draft_length=3, record="off", **SAMPLED
     )
     if settings is None or (overlap and not sd.PROPOSERS[proposer].can_overlap):
         pytest.skip("this proposer drafts nothing ahead")
-    assert chance_of(sample(SCRIPTED, PROMPT, settings, 1_200), _law(_target)) > FALSE_ALARM
+    assert chance_of(sample(SCRIPTED, PROMPT, settings, 800), _law(_target)) > FALSE_ALARM
 
 
 @pytest.mark.parametrize("proposer", ["early-exit", "medusa", "eagle"])
@@ -343,7 +349,7 @@ def test_the_meter_rejects_a_penalty_that_forgets_the_path(monkeypatch: pytest.M
     """The power of the tests above: every node is processed with the root's text, as if the path did not count."""
     monkeypatch.setattr(loop, "paths_of", lambda tree: [[] for _ in range(len(tree) + 1)])
     settings = sd.Settings(draft_length=3, record="off", **SAMPLED)
-    assert chance_of(sample(SCRIPTED, PROMPT, settings, 1_200), _law(_target)) < FALSE_ALARM
+    assert chance_of(sample(SCRIPTED, PROMPT, settings, 800), _law(_target)) < FALSE_ALARM
 
 
 @pytest.mark.parametrize("drafts", ["independent", "distinct", "fixed"])
