@@ -122,21 +122,18 @@ def plain_lane() -> Settings:
         temperature=state.temperature,
         top_k=state.top_k,
         top_p=state.top_p,
-        **{name: _given(name) for name in OFF},
+        **decided(),
         seed=state.seed,
         stop=tuple(text.replace(r"\n", "\n").replace(r"\t", "\t") for text in state.stop),
     )
 
 
-def _given(name: str) -> Any:
-    """A setting that the model's generation config may decide: None leaves it to that."""
-    value = st.session_state.get(name, OFF[name])
-    return None if follows_model() and value == OFF[name] else value
-
-
-def follows_model() -> bool:
-    """Whether what is switched off here is as the model's generation config asks."""
-    return bool(st.session_state.get("generation", True))
+def decided() -> dict[str, Any]:
+    """The settings that a model's generation config may decide: None leaves one to that, where it is off here."""
+    state = st.session_state
+    chosen = {name: state.get(name, off) for name, off in OFF.items()}
+    follows = state.get("generation", True)
+    return {name: None if follows and value == OFF[name] else value for name, value in chosen.items()}
 
 
 def chosen_lane() -> Settings:

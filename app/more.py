@@ -7,9 +7,9 @@ from typing import Any
 import streamlit as st
 
 from specdec_core.draft_length import LENGTH_POLICIES
-from specdec_core.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
+from specdec_core.settings import Settings
 
 from . import controls, links, model_picker, options
 from .glossary import define
@@ -184,9 +184,5 @@ def _generation(models: Any | None) -> None:
         "settings above count.",
     )
     if models is not None:
-        try:
-            asked = controls.plain_lane()
-        except SpecdecError:
-            return
-        for said in models.generation.remarks(asked):
+        for said in models.generation.remarks(Settings(**controls.decided())):
             st.caption(f":material/info: {plain(said)}")
