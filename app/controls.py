@@ -10,6 +10,7 @@ import streamlit as st
 from specdec_core import plan
 from specdec_core.draft_length import LENGTH_POLICIES
 from specdec_core.errors import ModelError, PromptError, SpecdecError
+from specdec_core.generation import OFF
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
@@ -121,9 +122,18 @@ def plain_lane() -> Settings:
         temperature=state.temperature,
         top_k=state.top_k,
         top_p=state.top_p,
+        **decided(),
         seed=state.seed,
         stop=tuple(text.replace(r"\n", "\n").replace(r"\t", "\t") for text in state.stop),
     )
+
+
+def decided() -> dict[str, Any]:
+    """The settings that a model's generation config may decide: None leaves one to that, where it is off here."""
+    state = st.session_state
+    chosen = {name: state.get(name, off) for name, off in OFF.items()}
+    follows = state.get("generation", True)
+    return {name: None if follows and value == OFF[name] else value for name, value in chosen.items()}
 
 
 def chosen_lane() -> Settings:

@@ -78,6 +78,7 @@ def sweep(
         cli._check_writable(file)
     quiet = "-" in (csv, json)
     family = cli._load(shared.model, shared.draft, device=shared.device, dtype=shared.dtype, **shared.parts)
+    cli._generation(family, lanes[0], "-" if quiet else None)
     rows, whole = measure(family, cases, lanes, repeats, store, quiet)
     if rows and not quiet:
         show(rows, family.machine)

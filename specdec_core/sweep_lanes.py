@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from .errors import SettingsError
-from .settings import Settings
+from .settings import SAMPLING, Settings
 
 if TYPE_CHECKING:
     from .models import Models
 
-TEXT = ("max_new_tokens", "temperature", "top_k", "top_p", "seed", "stop")  # what every lane must have alike
+TEXT = ("max_new_tokens", *SAMPLING, "seed", "stop")  # what every lane must have alike
 
 
 def complete(
@@ -79,7 +79,9 @@ def about(models: Models, lanes: Sequence[Settings], labels: Sequence[str]) -> d
         "draft": asdict(models.draft.info) if models.draft else None,
         "heads": sorted(models.heads),
         "labels": list(labels),
-        "lanes": [lane.model_dump(mode="json") for lane in lanes],
+        "lanes": [
+            models.generation.resolved(lane).model_dump(mode="json", exclude_none=True) for lane in lanes
+        ],
     }
 
 

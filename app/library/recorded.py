@@ -18,7 +18,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from specdec_core.errors import SpecdecError, TraceError, sentence
-from specdec_core.settings import Settings
+from specdec_core.settings import SAMPLING, Settings
 from specdec_core.trace import Stats, Trace
 
 from ..export.lane import label
@@ -65,7 +65,7 @@ class Recipe(BaseModel):
         lane = Settings(**self.settings, max_new_tokens=self.tokens)
         if lane.proposer == "none":
             return (lane,)
-        keep = ("max_new_tokens", "temperature", "top_k", "top_p", "seed")
+        keep = ("max_new_tokens", *SAMPLING, "seed")
         return Settings(proposer="none", **{name: getattr(lane, name) for name in keep}), lane
 
 

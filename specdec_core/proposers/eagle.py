@@ -17,6 +17,7 @@ from torch import Tensor
 from ..cache import KVMemory
 from ..draft_vocabulary import widen
 from ..heads import EagleHead
+from ..penalties import Past
 from ..settings import Settings
 from ..target import PREFILL_CHUNK
 from ..tree import ROOT, TokenTree
@@ -30,7 +31,8 @@ class Candidates:
     Attributes:
         tokens: their ids.
         parents: for each the index of its parent among them, −1 below the root.
-        scores: log of the product of probabilities down its path, never above its parent's.
+        scores: log of the product of probabilities (after penalties) down its path, never above its parent's.
+        own: log of the head's own probability of it after its parent, before penalties.
         read: the candidates whose children were considered too, in the order of the rows of `logits` behind row 0.
         logits: float32 (1 + len(read), k) over what the head may guess: after the root, then after each of `read`.
     """
@@ -38,6 +40,7 @@ class Candidates:
     tokens: list[int]
     parents: list[int]
     scores: Tensor
+    own: Tensor
     read: list[int]
     logits: Tensor
 
@@ -80,6 +83,7 @@ class Eagle(Proposer):
         assert isinstance(head, EagleHead)
         self.head = head
         self.output, self.ids = head.output(model.get_output_embeddings()), head.vocabulary
+        self.vocabulary = resources.models.target.vocabulary
         self.embedding = model.get_input_embeddings()
         self.memory = KVMemory(1, resources.capacity + self.options.depth * self.options.top_k)
         self.blocked = torch.finfo(model.dtype).min
@@ -113,7 +117,7 @@ class Eagle(Proposer):
         states = torch.cat(self.unread)
         self.unread = []
         guess = self._chain(context.tokens[self.memory.length + 1 :], states)[-1:]
-        found = self._candidates(guess, depth)
+        found = self._candidates(guess, depth, context.past)
         values, order = found.scores.sort(descending=True, stable=True)  # equal ones: parents stand first
         chances = values[:room].exp().tolist()
         count = max(0, min(len(chances), context.policy.nodes(context, chances)))
@@ -124,7 +128,9 @@ class Eagle(Proposer):
             [found.tokens[candidate] for candidate in sent], [number[found.parents[one]] for one in sent]
         )
         kept = [place for place, candidate in enumerate(found.read) if candidate in number]
-        logits = widen(found.logits[[0, *(place + 1 for place in kept)]], self.ids, context.vocabulary)
+        logits = found.logits[[0, *(place + 1 for place in kept)]]
+        if context.past is None:
+            logits = widen(logits, self.ids, context.vocabulary)
         row = {found.read[place]: index + 1 for index, place in enumerate(kept)}
         rows = [0, *(row.get(candidate, -1) for candidate in sent)]
         note = {"levels": depth, "candidates": len(found.tokens)}
@@ -140,58 +146,67 @@ class Eagle(Proposer):
         else:
             self.seen = states
 
-    def _candidates(self, guess: Tensor, depth: int) -> Candidates:
-        """Expand `depth` levels below the root: `guess` (1, d) is the state guessed there."""
+    def _candidates(self, guess: Tensor, depth: int, past: Past | None) -> Candidates:
+        """Expand `depth` levels below the root, after the text `past`: `guess` (1, d) is the state guessed there."""
         begin = self.memory.length
-        logits = self.output(guess).float()
+        ids = self.ids if past is None else None  # of the columns of the logits
+        logits = self._logits(guess, past)
         wide = min(self.options.top_k, logits.shape[-1])
-        own = torch.eye(wide, dtype=torch.bool, device=guess.device)
-        scores, tokens = self._best(logits, wide)
-        scores, tokens = scores[0], tokens[0]
-        features, front, visible = guess.expand(wide, -1), torch.arange(wide, device=guess.device), own
+        itself = torch.eye(wide, dtype=torch.bool, device=guess.device)
+        scores, tokens, own = (found[0] for found in _best(logits, wide, past, [[]], ids))
+        paths = [[token] for token in tokens.tolist()] if past is not None else []
+        features, front, visible = guess.expand(wide, -1), torch.arange(wide, device=guess.device), itself
         rows, read, count = [logits], [], wide
-        all_scores, all_tokens, all_parents = [scores], [tokens], [torch.full_like(tokens, ROOT)]
+        all_scores, all_own, all_tokens = [scores], [own], [tokens]
+        all_parents = [torch.full_like(tokens, ROOT)]
         for level in range(1, depth):
             states = self._read(tokens, features, torch.full_like(tokens, begin + level - 1), visible)
             self.memory.extend(wide)
-            logits = self.output(states).float()
+            logits = self._logits(states, past)
             rows.append(logits)
             read.append(front)
-            steps, follow = self._best(logits, wide)
+            steps, follow, own = _best(logits, wide, past, paths, ids)
             reached = (scores.unsqueeze(1) + steps).flatten()
             all_scores.append(reached)
+            all_own.append(own.flatten())
             all_tokens.append(follow.flatten())
             all_parents.append(front.repeat_interleave(wide))
             scores, best = reached.topk(wide)
             above = best // wide
             tokens, features, front = follow.flatten()[best], states[above], count + best
-            visible = torch.cat((visible[above], own), 1)
+            visible = torch.cat((visible[above], itself), 1)
+            if past is not None:
+                paths = [
+                    [*paths[place], token]
+                    for place, token in zip(above.tolist(), tokens.tolist(), strict=True)
+                ]
             count += wide * wide
         self.memory.rewind(begin)
         return Candidates(
             torch.cat(all_tokens).tolist(),
             torch.cat(all_parents).tolist(),
             torch.cat(all_scores),
+            torch.cat(all_own),
             torch.cat(read).tolist() if read else [],
             torch.cat(rows),
         )
 
-    def _best(self, logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
-        """Log-probabilities and the target's ids of the best guesses: logits (m, k) → two of (m, count)."""
-        values, guesses = logits.log_softmax(-1).topk(count)
-        return values, guesses if self.ids is None else self.ids[guesses]
+    def _logits(self, states: Tensor, past: Past | None) -> Tensor:
+        """Float32 (m, k) over what the head may guess; (m, V) where penalties follow, which go by the target's ids."""
+        logits = self.output(states).float()
+        return logits if past is None else widen(logits, self.ids, self.vocabulary)
 
     def _set_aside(self, context: Context, found: Candidates, sent: list[int]) -> None:
         """Record the candidates that were read and then dropped; those never read are mere entries of q."""
         number = {ROOT: ROOT} | {candidate: node for node, candidate in enumerate(sent)}
-        scores = found.scores.tolist()
+        chances = found.own.exp().tolist()
         for candidate in found.read:
             if candidate in number:
                 continue
-            parent = found.parents[candidate]
-            above = scores[parent] if parent != ROOT else 0.0
-            chance = float(torch.tensor(scores[candidate] - above).exp())
-            context.asides.append(Aside(found.tokens[candidate], number[parent], "pruned", chance))
+            parent = number[found.parents[candidate]]
+            context.asides.append(
+                Aside(found.tokens[candidate], parent, "pruned", min(1.0, chances[candidate]))
+            )
             number[candidate] = len(sent) + len(context.asides) - 1
 
     def _chain(self, tokens: list[int], states: Tensor) -> Tensor:
@@ -212,3 +227,16 @@ class Eagle(Proposer):
             tokens.unsqueeze(0), states.unsqueeze(0), places.unsqueeze(0), mask, self.embedding, self.memory
         )[0]
         return guessed
+
+
+def _best(
+    logits: Tensor, wide: int, past: Past | None, paths: list[list[int]], ids: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The likeliest `wide` tokens after each path: log-probabilities after penalties, ids, log-probabilities before
+    them; each (n, wide). `ids` says what the columns of the logits are in the target's vocabulary, if not all of it."""
+    own = logits.log_softmax(-1)
+    if past is None:
+        steps, tokens = own.topk(wide)
+        return steps, tokens if ids is None else ids[tokens], steps
+    steps, tokens = past.penalised(logits, paths).log_softmax(-1).topk(wide)
+    return steps, tokens, own.gather(-1, tokens)

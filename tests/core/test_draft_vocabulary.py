@@ -118,6 +118,20 @@ def test_medusa_heads_guess_only_their_tokens() -> None:
                 assert token == int(IDS[(logits @ head(state))[IDS].argmax()])
 
 
+@pytest.mark.parametrize("proposer", ["eagle", "medusa", "draft-model", "branching"])
+def test_penalties_go_by_the_targets_ids(proposer: str) -> None:
+    """Greedy text under a repetition penalty against `generate`. Catches: a penalty on column k that is another token."""
+    models = narrow_models("draft-model" if proposer == "branching" else proposer)
+    settings = sd.Settings(proposer=proposer, max_new_tokens=25, repetition_penalty=1.3)
+    accepted = 0
+    for prompt in PROMPTS:
+        trace = sd.decode(models, prompt, settings)
+        assert trace.audit() == []
+        assert trace.token_ids == generate(module(models), prompt, 25, repetition_penalty=1.3)
+        accepted += trace.stats.accepted
+    assert accepted > 0
+
+
 @pytest.mark.parametrize("rule", ["speculative-sampling", "exact-match"])
 def test_a_narrow_draft_keeps_the_targets_text(rule: str) -> None:
     """Catches: ids of the draft that reach the tree, a rewind that the draft's own rows do not follow."""
