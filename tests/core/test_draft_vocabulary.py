@@ -120,7 +120,7 @@ def test_medusa_heads_guess_only_their_tokens() -> None:
 
 @pytest.mark.parametrize("proposer", ["eagle", "medusa", "draft-model", "branching"])
 def test_penalties_go_by_the_targets_ids(proposer: str) -> None:
-    """Greedy text under a repetition penalty against `generate`. Catches: a penalty on column k that is another token."""
+    """Greedy text under a repetition penalty against `generate`. Catches: a penalty on the wrong column."""
     models = narrow_models("draft-model" if proposer == "branching" else proposer)
     settings = sd.Settings(proposer=proposer, max_new_tokens=25, repetition_penalty=1.3)
     accepted = 0
@@ -261,7 +261,7 @@ def test_a_drafts_folder_brings_its_vocabulary(tmp_path: Path) -> None:
     draft_vocabulary.write(tmp_path / "draft", ids[:-1], words)
     with pytest.raises(sd.ModelError, match="one more than named"):
         sd.load_models(tmp_path / "target", draft=tmp_path / "draft")
-    draft_vocabulary.write(tmp_path / "draft", ids, tokenizer(bos=True))
+    draft_vocabulary.write(tmp_path / "draft", ids, tokenizer(265))
     with pytest.raises(sd.ModelError, match="another tokenizer's vocabulary"):
         sd.load_models(tmp_path / "target", draft=tmp_path / "draft")
     (tmp_path / "draft" / draft_vocabulary.FILE).write_bytes(b"x")
