@@ -21,7 +21,7 @@ from .errors import ModelError, SettingsError, SpecdecError
 from .hardware import WIDTHS, width_curve
 from .hub import load_tokenizer
 from .machine import available_bytes, choose_device, choose_dtype, packages
-from .models import HubModel, Models, assemble, load_models, resolve
+from .models import HubModel, Models, assemble, load_models
 from .packed import pack
 from .profiles import Curves, Part, Recorded, write
 from .shapes import Shape, shape
