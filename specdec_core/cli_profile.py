@@ -25,6 +25,7 @@ from .models import HubModel, Models, assemble, load_models
 from .packed import pack
 from .profiles import Curves, Part, Recorded, write
 from .shapes import Shape, shape
+from .sources import resolve
 
 DRAFT_WIDTHS = (1, 2, 4, 8, 16, 32)  # a level of a draft tree seldom expands more
 ROOM = 1.1  # of the weights' own size has to be free before they are made

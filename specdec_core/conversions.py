@@ -29,7 +29,9 @@ WAIT_S = 3600.0  # for another process that converts the same model
 SPARE_BYTES = 200_000_000  # that stay free on the disk
 Report = Callable[[float | None, str], None]  # how far it has come, 0 to 1 or unknown, and what is being done
 
-_seen: dict[Path, tuple[Any, ...]] = {}  # copies whose checksums this process has compared, with their files' states
+_seen: dict[
+    Path, tuple[Any, ...]
+] = {}  # copies whose checksums this process has compared, with their files' states
 
 
 def quiet(fraction: float | None, words: str) -> None:
@@ -201,7 +203,10 @@ def _read(path: Path) -> _List | None:
     try:
         found = json.loads((path / MANIFEST).read_bytes())
         listed = _List(int(found["version"]), Origin(**found["origin"]), dict(found["files"]))
-        plain = all(Path(file).name == file and {"bytes", "sha256"} <= set(facts) for file, facts in listed.files.items())
+        plain = all(
+            Path(file).name == file and {"bytes", "sha256"} <= set(facts)
+            for file, facts in listed.files.items()
+        )
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return listed if plain and listed.files else None

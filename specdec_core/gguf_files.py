@@ -106,7 +106,9 @@ def check(path: Path) -> int:
                 f"'{name}' holds weights in a number format that transformers does not read. Choose another "
                 "quantisation of the model, such as Q8_0 or Q4_K_M."
             ) from error
-        raise ModelError(f"'{name}' is cut off or damaged: its header cannot be read. Fetch it again.") from error
+        raise ModelError(
+            f"'{name}' is cut off or damaged: its header cannot be read. Fetch it again."
+        ) from error
     _check_kind(name, facts)
     if header is None or not header.tensors:
         raise ModelError(f"'{name}' holds no weights that could be read. Choose another file.")
@@ -138,7 +140,9 @@ def _check_kind(name: str, facts: dict[str, Any]) -> None:
             "Choose a model of the Llama, Qwen2, Qwen3 or GPT-2 layout, or its safetensors."
         )
     if not facts.get("tokenizer.ggml.tokens") or not facts.get("tokenizer.ggml.model"):
-        raise ModelError(f"'{name}' has no tokenizer, so its text cannot be read. Choose a file that has one.")
+        raise ModelError(
+            f"'{name}' has no tokenizer, so its text cannot be read. Choose a file that has one."
+        )
 
 
 def _convert(path: Path, folder: Path, report: Report) -> None:
@@ -185,7 +189,8 @@ def _weights(path: Path, model: PreTrainedModel, report: Report) -> dict[str, Te
 
     header = GgufHeader.from_file(str(path))
     blob = np.memmap(path, mode="r", dtype=np.uint8)
-    processor = TENSOR_PROCESSORS.get(header.architecture, TensorProcessor)(config=model.config.to_dict())
+    kind: Any = TENSOR_PROCESSORS.get(header.architecture, TensorProcessor)
+    processor = kind(config=model.config.to_dict())
     names = get_gguf_hf_weights_map(model, processor)
     further: dict[str, Tensor] = {}  # what a processor assembles itself: experts, and GPT-2's output matrix
     weights: dict[str, Tensor] = {}
@@ -214,7 +219,11 @@ def _fitting(weights: dict[str, Tensor], model: PreTrainedModel, name: str) -> d
         ModelError: if one is missing or has another shape.
     """
     wanted = model.state_dict()
-    tied = set(getattr(model, "all_tied_weights_keys", None) or ()) if model.config.tie_word_embeddings else set()
+    tied = (
+        set(getattr(model, "all_tied_weights_keys", None) or ())
+        if model.config.tie_word_embeddings
+        else set()
+    )
     found = {}
     for key, place in wanted.items():
         if key in tied and key not in weights:
@@ -231,5 +240,7 @@ def _fitting(weights: dict[str, Tensor], model: PreTrainedModel, name: str) -> d
 
 def _plain(stem: str) -> str:
     """A file's name as part of a folder's: letters, digits, dots, dashes."""
-    plain = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "-_.") else "-" for letter in stem)
+    plain = "".join(
+        letter if letter.isascii() and (letter.isalnum() or letter in "-_.") else "-" for letter in stem
+    )
     return plain.lstrip("-_.")[:80] or "model"

@@ -21,7 +21,8 @@ TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.j
 WANTED = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja"]
 GGUF_ORDER = ("q8_0", "q6_k", "q5_k_m", "q4_k_m")
 HUB_FILE = re.compile(
-    r"(?P<repository>[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95})(/(?P<file>[\w.-]{1,200}\.gguf))?", re.ASCII
+    r"(?P<repository>[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95})(/(?P<file>[\w.-]{1,200}\.gguf))?",
+    re.ASCII,
 )
 LONGEST_NAME = 1_000
 MOST_LAYERS = 1_000  # more than any model has; keeps a hostile configuration from building forever
@@ -79,7 +80,9 @@ def fetch_gguf(name: str) -> Path | None:
 
 def best_gguf(files: Sequence[str]) -> str | None:
     """The file to take of a repository with several quantisations: nearly exact ones first, then what there is."""
-    whole = [file for file in files if file.lower().endswith(".gguf") and "/" not in file and "-of-" not in file]
+    whole = [
+        file for file in files if file.lower().endswith(".gguf") and "/" not in file and "-of-" not in file
+    ]
     for kind in GGUF_ORDER:
         for file in whole:
             if kind in file.lower():

@@ -71,8 +71,34 @@ def unconverted(name: str) -> bool:
         return False
 
 
+def fetch(name: str, report: hub.Report = lambda done, total: None) -> None:
+    """Download what loading this name needs from the hub, if anything: for an entry its target and its draft.
+
+    Raises:
+        ModelError: if the hub cannot be reached, or has no such model.
+    """
+    entry = catalogue.named(name)
+    if entry is None:
+        hub.fetch(name, report)
+        return
+    for part in (entry.target, entry.draft):
+        partner = catalogue.named(part) if part else None
+        if partner is not None:
+            fetch(partner.name, report)
+        elif part and "/" in part and not (part == entry.target and _kept(entry)):
+            hub.fetch(part, report)
+
+
+def _kept(entry: Entry) -> bool:
+    """Whether the weights of an entry are on this machine, as a package or converted."""
+    package = entry.package
+    return package is not None and bool(
+        packaged_file(package) or conversions.find(entry.name, package.sha256)
+    )
+
+
 def packaged_file(package: Package) -> Path | None:
-    """The file that a package brings, if it is installed. Nothing of the package is imported: its code is not needed."""
+    """The file that a package brings, if it is installed; nothing of the package is imported."""
     try:
         listed = files(package.name) or ()
     except PackageNotFoundError:
