@@ -83,7 +83,7 @@ def prompt_box() -> None:
         st.warning(too_long(state.prompt), icon=":material/content_cut:")
     elif preset:
         st.caption(f":material/visibility: {plain(preset.look_for)}")
-    elif state.get("model", st.query_params.get("model", model_picker.BUNDLED)) == model_picker.BUNDLED:
+    elif model_picker.picked() == model_picker.BUNDLED:
         st.caption(f":material/info: {plain(model_picker.bundled_words())}")
     _keep_prompt_in_address(preset.id if preset else None)
 

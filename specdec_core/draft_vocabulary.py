@@ -61,11 +61,20 @@ def offsets(ids: Tensor) -> Tensor:
 
 
 def output_for(output: nn.Module, ids: Tensor | None) -> nn.Module:
-    """From states (…, d) to logits of the draft vocabulary (…, k): the target's output matrix, or these rows of it."""
+    """From states (…, d) to logits of the draft vocabulary (…, k): the target's output matrix, or these rows of it.
+
+    Raises:
+        ModelError: if the rows cannot be read, since the matrix has been packed.
+    """
     if ids is None:
         return output
     weight = output.weight
     assert isinstance(weight, Tensor)
+    if weight.is_meta:
+        raise ModelError(
+            "The target's output matrix has been packed and its rows cannot be read any more: load the heads together "
+            "with the target (load_models(target, eagle=…, medusa=…))."
+        )
     rows = nn.Linear(weight.shape[1], len(ids), bias=False, device="meta")
     rows.weight = nn.Parameter(weight.detach()[ids.to(weight.device)], requires_grad=False)
     pack(rows)

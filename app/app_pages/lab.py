@@ -16,6 +16,7 @@ from app import (
     prompt,
     results,
     services,
+    warming,
 )
 from app.fragment import fragment
 from app.library import entries, owner, tools
@@ -39,23 +40,11 @@ desk = the_desk()
 presenter.dress("lab")
 prompt.start_from_address(controls.choices())
 
-warming = services.shelf().status(Choice()).state == "loading"
-
-
-@fragment(run_every=0.5 if warming else None)
-def warm_up() -> None:
-    """Say that the bundled models are still being loaded, beside the title, where nothing moves when they are."""
-    if warming:
-        if services.shelf().status(Choice()).state != "loading":
-            st.rerun()
-        st.badge("Models warming up; Run waits for them", icon=":material/hourglass_top:", color="gray")
-
-
 head, words = st.columns([5, 1.25], vertical_alignment="center")
 with head, st.container(key=presenter.box("title")):
     with st.container(horizontal=True, vertical_alignment="center"):
         opening.head()
-        warm_up()
+        warming.show()
     opening.about()
 with words:
     corner.draw("lab")

@@ -25,12 +25,17 @@ def load_heads(
     output, embedding = target.get_output_embeddings().weight, target.get_input_embeddings().weight
     assert isinstance(output, Tensor) and isinstance(embedding, Tensor)
     vocabulary, width = (int(size) for size in output.shape)
-    heads: dict[str, nn.Module] = {}
+    heads: dict[str, MedusaHeads | EagleHead] = {}
     if medusa_source is not None:
         heads["medusa"] = medusa.read(medusa_source, width, vocabulary)
     if eagle_source is not None:
         heads["eagle"] = eagle.read(eagle_source, width, vocabulary, int(embedding.shape[1]))
-    return {name: head.to(target.device, target.dtype) for name, head in heads.items()}
+    for head in heads.values():
+        head.to(target.device, target.dtype)
+        head.output(
+            target.get_output_embeddings()
+        )  # a draft vocabulary's rows are copied while they can be read
+    return dict(heads)
 
 
 __all__ = ["EagleHead", "MedusaHeads", "load_heads"]
