@@ -14,7 +14,7 @@ from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
 
-from . import links, model_picker, options
+from . import current, links, model_picker, options
 from .glossary import define
 from .models import Choice
 from .prompt import too_long
@@ -40,7 +40,8 @@ def choices() -> dict[str, dict[str, str]]:
 
 def proposers() -> dict[str, Any]:
     """The proposers as they are offered: the core's order, but the usual one first and plain decoding alone last."""
-    order = sorted(PROPOSERS, key=lambda name: (name != USUAL.proposer, name == "none"))
+    first = next(iter(current.guessers()), USUAL.proposer)
+    order = sorted(PROPOSERS, key=lambda name: (name != first, name == "none"))
     return {name: PROPOSERS[name] for name in order}
 
 
@@ -236,7 +237,14 @@ def request() -> Request:
     if state.proposer != "none":
         lanes.append(chosen_lane())
         labels.append(label(lanes[1]))
-    return Request(state.prompt, tuple(lanes), tuple(labels), allowed, chat=bool(state.get("chat")))
+    return Request(
+        state.prompt,
+        tuple(lanes),
+        tuple(labels),
+        allowed,
+        chat=current.wraps(),
+        system=current.system_line(),
+    )
 
 
 def subject() -> Choice:

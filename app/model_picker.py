@@ -10,10 +10,8 @@ import streamlit as st
 from specdec_core.errors import ModelError
 
 from . import links, services
-from .glossary import define
 from .models import Choice, permitted
 from .text import plain
-from .widgets import pick
 
 OTHER = "other"
 BUNDLED = "bundled"
@@ -75,10 +73,26 @@ def titles() -> dict[str, str]:
     return {name: own.get(name) or catalogue()[name].title for name in model_options()}
 
 
+def default() -> str:
+    """The family that runs where nobody chose one."""
+    return BUNDLED
+
+
+def wanted() -> str:
+    """The family that the server is to run by default, be it ready or not."""
+    return BUNDLED
+
+
+def note(name: str) -> str:
+    """What the catalogue says of a family in one sentence; empty for what is not in it."""
+    entry = catalogue().get(name)
+    return entry.note if entry else ""
+
+
 def draw() -> None:
-    """Target and draft, device and number format."""
+    """Target and draft, device and number format, of the models that were picked."""
     entries, options = catalogue(), model_options()
-    picked = pick("Models", titles(), "model", "A target and its draft. " + define("Target model"))
+    picked = st.session_state.get("model", default())
     if picked == BUNDLED and len(options) == 1:
         st.caption("This server runs its bundled models only.")
     elif picked in entries:
@@ -118,7 +132,7 @@ def draw() -> None:
 def choice() -> Choice:
     """The models the controls name; it may be one this server refuses."""
     state = st.session_state
-    picked = state.get("model", BUNDLED)
+    picked = state.get("model", default())
     device, dtype = state.get("device", "auto"), state.get("dtype", "auto")
     if picked == OTHER:
         return Choice(

@@ -111,13 +111,26 @@ def text_settings(models: Any | None) -> None:
         placeholder="Nothing",
         help=r"Decoding ends after any of these texts; type your own. `\n` is a line break, `\n\n` an empty line.",
     )
-    # Before its models are loaded a link may already ask for the template; the run tells if there is none.
+    # Before its models are loaded a link may already ask for the template; without one the prompt goes as it is.
     if models.chat_template if models else model_picker.choice().target is not None:
-        st.toggle(
+        wrap = st.toggle(
             "Use the chat template",
+            value=True,
             key="chat",
             bind="query-params",
-            help="This model was trained on conversations; the template wraps the prompt as a user's message.",
+            persist_state="session",
+            help="This model was trained on conversations; the template wraps the prompt as a user's message. Without "
+            "it the model continues the text.",
+        )
+        st.text_input(
+            "System line",
+            key="system",
+            bind="query-params",
+            persist_state="session",
+            max_chars=links.MAX_SYSTEM,
+            placeholder="the template's own",
+            disabled=not wrap,
+            help="Who the model is told to be, before your message. Empty leaves that to the template.",
         )
 
 

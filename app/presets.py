@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from specdec_core.cases import ORDER, Family, Preset, families
+from specdec_core.cases import ORDER, Audience, Family, Preset, families
 
-__all__ = ["ORDER", "Family", "Preset", "families", "find", "matching"]
+__all__ = ["ORDER", "Audience", "Family", "Preset", "families", "find", "matching", "offered"]
+
+
+def offered(audience: Audience) -> tuple[Family, ...]:
+    """The families of prompts for such models."""
+    return tuple(family for family in families() if family.audience == audience)
 
 
 def find(preset_id: str | None) -> Preset | None:

@@ -8,6 +8,7 @@ from app import (
     address,
     controls,
     corner,
+    current,
     headline,
     model_picker,
     more,
@@ -37,6 +38,7 @@ def the_desk() -> Desk:
 
 desk = the_desk()
 presenter.dress("lab")
+current.settle()
 prompt.start_from_address(controls.choices())
 
 warming = services.shelf().status(Choice()).state == "loading"
