@@ -14,7 +14,7 @@ from typing import Any
 
 from .errors import SpecdecError, TraceError
 from .judges import JUDGES, Seen, size_of
-from .settings import Settings
+from .settings import SAMPLING, Settings
 from .trace import Round, Trace, Verdict
 
 
@@ -85,7 +85,7 @@ def judge_again(trace: Trace, rule: str, rule_options: Mapping[str, Any] | None 
     """
     from .rules import rule_class  # not sooner: reading traces must not wait for torch
 
-    kind, names = rule_class(rule), ("rule", "rule_options", "temperature", "top_k", "top_p")
+    kind, names = rule_class(rule), ("rule", "rule_options", *SAMPLING)
     recorded = Settings(
         **{name: trace.header.settings[name] for name in names if name in trace.header.settings}
     )
@@ -100,7 +100,7 @@ def judge_again(trace: Trace, rule: str, rule_options: Mapping[str, Any] | None 
     _check(trace)
     rounds = []
     for row in trace.rounds:
-        seen = Seen(row, kind, settings, repeats)
+        seen = Seen(row, kind, settings, repeats, trace.header.own_probabilities)
         path, verdicts, thresholds = JUDGES[rule](seen, options)
         rounds.append(_close(row, path, verdicts, thresholds, _ends(trace, row)))
     return Counterfactual(rule, options.model_dump(), kind.lossless, rounds)

@@ -15,7 +15,7 @@ from .tree import TokenTree
 
 @dataclass(slots=True)
 class RawRound:
-    """One round as the loop saw it. Shapes: n nodes, V logits; `logits`, `p` (n + 1, V), `q` None or (n, V)."""
+    """One round as the loop saw it. Of n nodes and V logits `logits`, `p` and `scores` are (n + 1, V), `q` (n, V)."""
 
     row: Round
     tree: TokenTree
@@ -30,6 +30,7 @@ class RawRound:
     )  # per position the row of `draft_logits`, −1 without one; None: row i at position i
     draw: float | None
     aside_q: list[float | None] = field(default_factory=list)  # of the drafted tokens the target never saw
+    scores: Tensor | None = None  # the logits after penalties; None: there are none
 
     def draft_row(self, position: int) -> int:
         """The row of `draft_logits` that guessed what stands after a position; −1 if there is none."""
@@ -106,18 +107,20 @@ def _fill_nodes(batch: list[RawRound], target: _Described, draft: _Described | N
         torch.tensor(rows, device=device, dtype=torch.long),
         torch.tensor(tokens, device=device, dtype=torch.long),
     )
-    logits = target.logits[at]
     model_p = target.probs[at, token].tolist()
-    rank = ((logits > logits.gather(1, token.unsqueeze(1))).sum(-1) + 1).tolist()
-    best = (logits.argmax(-1) == token).float().tolist() if rows else []
+    penalised = [raw.scores for raw in batch if raw.scores is not None]  # of all rounds or of none
+    scores = torch.cat(penalised) if penalised else target.logits
+    chosen = scores[at]
+    rank = ((chosen > chosen.gather(1, token.unsqueeze(1))).sum(-1) + 1).tolist()
+    best = (chosen.argmax(-1) == token).float().tolist() if rows else []
     # Of tokens that tie for the first place, one is the argmax.
     rank = [2 if place == 1 and not first else place for place, first in zip(rank, best, strict=True)]
     entropy, largest = target.entropy, target.largest
-    warped = not warp.greedy and warp != Warp(1.0)
+    laws = [raw.p for raw in batch if raw.p is not None]  # of all rounds or of none
+    warped = bool(laws) and (bool(penalised) or (not warp.greedy and warp != Warp(1.0)))
     if warped:
-        below = target.logits - target.logits.amax(-1, keepdim=True)  # no cancellation at a low temperature
-        laws = torch.cat([raw.p for raw in batch if raw.p is not None])
-        entropy, largest = _spread(laws, below, warp.temperature)
+        below = scores - scores.amax(-1, keepdim=True)  # no cancellation at a low temperature
+        entropy, largest = _spread(torch.cat(laws), below, warp.temperature or 1.0)
     model_q: list[float | None] = [None] * len(rows)
     if draft is not None:
         places = [place for place, where in enumerate(drafted) if where >= 0]
@@ -211,7 +214,7 @@ class _Heads:
         places = _places(raw)
         for place, at in enumerate(places):
             model_p = next(self.model_p)
-            p = next(self.p) if raw.p is not None else _point(model_p.id[0])
+            p = next(self.p) if raw.p is not None else _point(self._best(raw, at, model_p))
             where = raw.draft_row(at + 1)
             model_q = next(self.model_q) if where >= 0 else None
             nodes = raw.tree.children[at + 1]
@@ -242,6 +245,10 @@ class _Heads:
                 )
             )
         return positions
+
+    def _best(self, raw: RawRound, at: int, model_p: Candidates) -> int:
+        """The token that greedy decoding takes after a node."""
+        return model_p.id[0] if raw.scores is None else int(raw.scores[at + 1].argmax())
 
     def _residual(self, raw: RawRound, token: int) -> Candidates | None:
         """What a corrected token was drawn from; one-hot at temperature 0."""

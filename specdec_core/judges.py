@@ -30,24 +30,39 @@ class Seen:
 
     `p` and `q` are what the rule judges by; `p_max` and `entropy` belong to the distribution that p is taken from.
     They are the warped ones above temperature 0, and at temperature 0 one-hot vectors, or the models' own
-    probabilities for a rule that asks for those. A deterministic proposal has q = 1.
+    probabilities for a rule that asks for those. A deterministic proposal has q = 1. `own_probabilities` is what the
+    record's header says.
     """
 
-    def __init__(self, row: Round, kind: type[Rule], settings: Settings, repeats: bool) -> None:
+    def __init__(
+        self, row: Round, kind: type[Rule], settings: Settings, repeats: bool, own_probabilities: bool = False
+    ) -> None:
         nodes, size = row.nodes, size_of(row)
         self.row, self.size, self.rule = row, size, kind.name
         self.parent, self.token, self.depth = nodes.parent[:size], nodes.token[:size], nodes.depth[:size]
         self.coin = _numbers(nodes.coin, size)
         self.met: Sequence[float | None] = (nodes.threshold if repeats else None) or [None] * size
         self.one_hot = settings.temperature == 0.0 and not kind.own_probabilities
+        penalised = bool(settings.no_repeat_ngram_size) or (settings.repetition_penalty or 1.0) != 1.0
         if self.one_hot:
             self.p, self.q = [float(rank == 1) for rank in _numbers(nodes.rank, size)], [1.0] * size
+        elif settings.temperature == 0.0 and penalised:
+            # The record has the models' own probabilities before the penalty, and after it only where they were judged.
+            if not own_probabilities:
+                raise self.lacks("the models' probabilities after the penalty")
+            self.p, self.q = _numbers(nodes.p, size), _numbers(nodes.q, size)
         elif settings.temperature == 0.0:
             self.p, self.q = _numbers(nodes.model_p, size), self._guessed(nodes.model_q)
         else:
             self.p, self.q = _numbers(nodes.p, size), _numbers(nodes.q, size)
-        self.warped = settings.temperature > 0.0 and (
-            settings.temperature != 1.0 or settings.top_k > 0 or settings.top_p < 1.0
+        self.warped = penalised or (
+            settings.temperature > 0.0
+            and (
+                settings.temperature != 1.0
+                or settings.top_k > 0
+                or settings.top_p < 1.0
+                or bool(settings.min_p)
+            )
         )
         self.drawn = any(value != 1.0 for value in self.q)
         self.children: dict[int, list[int]] = {node: [] for node in range(-1, size)}
@@ -64,7 +79,7 @@ class Seen:
 
     @property
     def entropy(self) -> list[float]:
-        """Above temperature 0 that of p, which is the model's own where nothing was warped."""
+        """That of p above temperature 0 or after a penalty; it is the model's own where nothing was warped."""
         if not self.warped:
             return _numbers(self.row.nodes.entropy, self.size)
         return self._known(self.row.nodes.p_entropy, "the entropy of the warped distributions")

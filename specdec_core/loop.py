@@ -15,6 +15,7 @@ from .draft_length import room
 from .events import Ended, Event, Finished, Started, Step
 from .machine import threads
 from .models import Models
+from .penalties import paths_of
 from .plan import Ask, Plan
 from .proposers import Outcome, Proposal
 from .randomness import Stream, uniforms
@@ -140,6 +141,8 @@ class _Loop:
         context.waited = context.ahead_s = 0.0
         context.ahead_passes = 0
         context.asides = []
+        if context.past is not None:
+            context.past.extend(self.tokens[context.past.length :])
 
         laps = [time.perf_counter()]
         proposal = plan.proposer.propose(context)
@@ -156,7 +159,8 @@ class _Loop:
         laps.append(time.perf_counter())
         logits, rider_logits = logits[: len(tree) + 1], logits[len(tree) + 1 :]
         coins = uniforms(self.settings.seed, Stream.COINS, index, len(tree)).tolist() if len(tree) else []
-        p, q = self._laws(logits, proposal)
+        scores = logits if context.past is None else context.past.penalised(logits, paths_of(tree))
+        p, q = self._laws(scores, proposal)
         judgement = plan.rule.judge(tree, p, q, coins)
         number, last = self._draw(judgement, index)
         laps.append(time.perf_counter())
@@ -189,19 +193,24 @@ class _Loop:
                 row, tree, judgement, coins, logits, None if one_hot else p, None if one_hot else q,
                 proposal.logits, proposal.logit_rows, number,
                 [aside.model_q for aside in context.asides],
+                None if context.past is None else scores,
             )
         )  # fmt: skip
         return self._step(row), ending.reason
 
-    def _laws(self, logits: Tensor, proposal: Proposal) -> tuple[Tensor, Tensor | None]:
-        """p and q as the rule is to see them; see `Rule.judge`."""
-        warp = self.plan.context.warp
+    def _laws(self, scores: Tensor, proposal: Proposal) -> tuple[Tensor, Tensor | None]:
+        """p and q as the rule is to see them, p of the target's penalised logits; see `Rule.judge`."""
+        warp, past, tree = self.plan.context.warp, self.plan.context.past, proposal.tree
         if not (warp.greedy and self.plan.rule.own_probabilities):
-            return warp(logits), proposal.q
+            return warp(scores), proposal.q
         q = None
-        if proposal.logits is not None and len(proposal.tree):
-            q = proposal.logits[_drafting_rows(proposal)].softmax(-1)
-        return logits.softmax(-1), q
+        if proposal.logits is not None and len(tree):
+            drafted = proposal.logits[_drafting_rows(proposal)]
+            if past is not None:
+                paths = paths_of(tree)
+                drafted = past.penalised(drafted, [paths[parent + 1] for parent in tree.parents])
+            q = drafted.softmax(-1)
+        return scores.softmax(-1), q
 
     def _draw(self, judgement: Judgement, index: int) -> tuple[float | None, int]:
         """The corrected or bonus token, and the number that drew it (None where the law is one-hot)."""

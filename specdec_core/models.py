@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from . import catalogue
 from .encdec import EncoderDecoder
 from .errors import ModelError, SettingsError
+from .generation import Generation
 from .graphs import Graphs, works
 from .heads import load_heads
 from .hub import check_present, load_model, load_tokenizer
@@ -63,6 +64,7 @@ class Models:
         bos: the token an empty prompt starts from, if there is one.
         machine: the device in words, for the record.
         threads: CPU threads to compute on.
+        generation: what the target's authors ask of decoding.
     """
 
     codec: Codec
@@ -76,6 +78,7 @@ class Models:
     machine: str = "unknown"
     threads: int = 1
     larger_draft: Model | None = None
+    generation: Generation = field(default_factory=Generation)
 
     def drafting(self, which: str) -> Models:
         """These models with the wanted draft, "usual" or "larger", as their draft.
@@ -294,6 +297,7 @@ def assemble(
         machine=describe(device),
         threads=fitting_threads(device, int(target.num_parameters())),
         larger_draft=_checked(names[2], larger_draft, graphs) if larger_draft is not None else None,
+        generation=Generation.read(generation),
     )
 
 

@@ -15,6 +15,7 @@ from .draft_length import FixedLength, policy_class
 from .errors import PromptError, SettingsError
 from .machine import packages
 from .models import Models
+from .penalties import Penalties
 from .proposers import PROPOSERS, Context, Proposer, Resources, proposer_class
 from .rules import Rule, rule_class
 from .sampling import Warp
@@ -49,6 +50,7 @@ class Plan:
             SpecdecError: one sentence.
         """
         check(settings)
+        settings = models.generation.resolved(settings)
         kind, rule_kind = proposer_class(settings.proposer), rule_class(settings.rule)
         models = models.drafting(getattr(kind.read_options(settings), "draft", "usual"))
         why_not = models.why_not(kind, ask is not None)
@@ -66,11 +68,12 @@ class Plan:
         resources = Resources(models.target.reader(capacity, widest), models, capacity, draft, ask)
         context = Context(
             settings=settings,
-            warp=Warp(settings.temperature, settings.top_k, settings.top_p),
+            warp=Warp.of(settings),
             vocabulary=models.target.vocabulary,
             prompt_length=len(tokens),
             tokens=list(tokens),
             source=list(source),
+            past=Penalties.of(settings).after(tokens),
             policy=policy_class(settings)(draft_length.read_options(settings), resources),
         )
         return cls(

@@ -1,25 +1,38 @@
-"""From logits to the distribution that is sampled: temperature, top-k, top-p, applied alike to p and q."""
+"""From logits to the distribution that is sampled: temperature, top-k, top-p, min-p, applied alike to p and q.
+
+What depends on the text before a place (penalties) comes first; see `penalties`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import torch
 from torch import Tensor
 
+from .settings import Settings
+
 
 @dataclass(frozen=True, slots=True)
 class Warp:
-    """Temperature, then top-k, then top-p, in the order of transformers' `generate`.
+    """Temperature, then top-k, then top-p, then min-p, in the order of transformers' `generate`.
 
     `temperature` 0 is greedy: the distribution is one-hot at the argmax (the first one, if several are equal).
-    `top_k` 0 and `top_p` 1 switch these off. Tokens that tie with the k-th stay, as in `generate`.
+    `top_k` 0, `top_p` 1 and `min_p` 0 switch these off. Tokens that tie with the k-th stay, as in `generate`, and so do
+    tokens whose probability is exactly `min_p` times that of the likeliest.
     """
 
     temperature: float = 0.0
     top_k: int = 0
     top_p: float = 1.0
+    min_p: float = 0.0
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """That of a decode's settings; what is left open there is off."""
+        return cls(settings.temperature, settings.top_k, settings.top_p, settings.min_p or 0.0)
 
     @property
     def greedy(self) -> bool:
@@ -37,6 +50,9 @@ class Warp:
         probs = logits.softmax(-1)
         if self.top_p < 1.0:
             probs = _nucleus(probs, self.top_p)
+        if self.min_p > 0.0:
+            probs = probs.masked_fill(probs < self.min_p * probs.amax(-1, keepdim=True), 0.0)
+            probs = probs / probs.sum(-1, keepdim=True)
         return probs
 
 

@@ -12,6 +12,11 @@ MAX_NEW_TOKENS = 4096
 MAX_DRAFT_LENGTH = 64
 MAX_STOP_STRINGS = 8
 MAX_OPTION_ITEMS = 10_000
+LEAST_PENALTY, MAX_PENALTY = 0.1, 10.0
+MAX_NGRAM = 100
+
+SAMPLING = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "no_repeat_ngram_size")
+"""The settings that make the distribution that is sampled of a model's logits."""
 
 Record = Literal["full", "tokens", "off"]
 
@@ -52,6 +57,10 @@ Options = dict[Annotated[str, Field(max_length=64)], Annotated[Any, BeforeValida
 class Settings(BaseModel):
     """All choices of one decode. The defaults are greedy decoding with a draft model of γ = 4.
 
+    `min_p`, `repetition_penalty` and `no_repeat_ngram_size` mean what they mean to transformers' `generate`. None takes
+    what the target's `generation_config.json` asks for, and is off where it asks for nothing; 0, 1 and 0 switch them
+    off whatever it asks for. A trace's header has them as they were applied.
+
     Raises:
         SettingsError: (a ValueError) with one sentence, if any value is unknown or out of range.
     """
@@ -65,6 +74,9 @@ class Settings(BaseModel):
     temperature: Annotated[float, Number, AfterValidator(_temperature)] = Field(0.0, ge=0.0, le=10.0)
     top_k: Annotated[int, Number] = Field(0, ge=0, le=1_000_000)
     top_p: Annotated[float, Number] = Field(1.0, gt=0.0, le=1.0)
+    min_p: Annotated[float | None, Number] = Field(None, ge=0.0, le=1.0)
+    repetition_penalty: Annotated[float | None, Number] = Field(None, ge=LEAST_PENALTY, le=MAX_PENALTY)
+    no_repeat_ngram_size: Annotated[int | None, Number] = Field(None, ge=0, le=MAX_NGRAM)
     seed: Annotated[int, Number] = Field(0, ge=0, lt=2**63)
     stop: tuple[Annotated[str, Field(min_length=1, max_length=64)], ...] = Field(
         (), max_length=MAX_STOP_STRINGS

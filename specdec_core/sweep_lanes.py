@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from .errors import SettingsError
-from .settings import Settings
+from .settings import SAMPLING, Settings
 
 if TYPE_CHECKING:
     from .models import Models
 
-TEXT = ("max_new_tokens", "temperature", "top_k", "top_p", "seed", "stop")  # what every lane must have alike
+TEXT = ("max_new_tokens", *SAMPLING, "seed", "stop")  # what every lane must have alike
 
 
 def complete(

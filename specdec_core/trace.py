@@ -88,13 +88,14 @@ class Header:
 class Nodes:
     """The proposal tree of a round as columns, in topological order; parent −1 is the root (the last committed token).
 
-    `p` and `q` are after temperature, top-k and top-p (one-hot at temperature 0): p is what the judge saw, q the law
+    `p` and `q` are after penalties, temperature and cuts (one-hot at temperature 0): p is what the judge saw, q the law
     the token was drawn from (1 where the proposal was deterministic), which a rule such as token matching may ignore.
-    `model_p` and `model_q` are the models' own probabilities at temperature 1; `rank` (1 = the argmax, which is one
-    token even in a tie) and `entropy` are of the target's own distribution at the node's parent. `threshold` is the
-    probability with which the coin let this node pass, given that it was judged. Columns are None at nodes that the
-    target never saw (pruned, discarded). Where the header says `own_probabilities` (temperature 0 and a rule with a bar
-    of its own), p and q are the models' own, and q is the draft's even where the proposal was deterministic.
+    `model_p` and `model_q` are the models' own probabilities at temperature 1, before penalties, and `entropy` is that
+    of the target's own distribution at the node's parent. `rank` (1 = the argmax, which is one token even in a tie) is
+    the token's there after penalties, which is what greedy decoding goes by. `threshold` is the probability with which
+    the coin let this node pass, given that it was judged. Columns are None at nodes that the target never saw (pruned,
+    discarded). Where the header says `own_probabilities` (temperature 0 and a rule with a bar of its own), p and q are
+    the models' own after penalties, and q is the draft's even where the proposal was deterministic.
 
     Three columns serve other rules (see `counterfactual`): `p_max` is the largest probability at the node's parent, of
     the distribution that a rule with a bar of its own looks at: p, or the target's own where p is one-hot.

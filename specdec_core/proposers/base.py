@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ..draft_length import FixedLength, LengthPolicy, longest
 from ..options import OptionSet, read
+from ..penalties import Past
 from ..randomness import Stream, uniforms
 from ..sampling import Warp
 from ..settings import Settings
@@ -50,9 +51,12 @@ class Context:
     """What a proposer may look at in one round.
 
     Attributes:
+        warp: makes the distribution that is sampled of logits, after the penalties of `past`.
         tokens: prompt and committed tokens; the last one is the root of this round's tree.
         prompt_length: how many of them are the prompt.
         source: what an encoder has read; empty for causal models, whose prompt stands in `tokens`.
+        past: `tokens` up to the root as penalties see them; None where no penalty is set. Whoever drafts as the target
+            would write passes its logits through it, with the path they come after.
         limit: the deepest node that can still be of use before the length limit.
         length: how many levels to draft this round: the length policy's wish, at most `limit`.
         room: how many nodes the memory budget allows this round.
@@ -70,6 +74,7 @@ class Context:
     prompt_length: int
     tokens: list[int]
     source: list[int] = field(default_factory=list)
+    past: Past | None = None
     policy: LengthPolicy = field(default_factory=FixedLength)
     limit: int = 0
     length: int = 0
@@ -92,10 +97,11 @@ class Proposal:
 
     Attributes:
         tree: the n proposed nodes.
-        q: float32 (n, V): row i is the warped distribution from which node i was drawn, given its earlier siblings
-            (the same for all siblings if drawn with replacement, with those removed if drawn without); None where the
-            proposal is deterministic, which is a point mass at each node's token.
-        logits: float32 (m, V), the draft's own logits, for the record and for rules that judge by its confidence.
+        q: float32 (n, V): row i is the distribution, penalised and warped, from which node i was drawn, given its
+            earlier siblings (the same for all siblings if drawn with replacement, with those removed if drawn without);
+            None where the proposal is deterministic, which is a point mass at each node's token.
+        logits: float32 (m, V), the draft's own logits without penalties, for the record and for rules that judge by its
+            confidence.
         logit_rows: for each position (0 the root, i + 1 node i) the row of `logits` that guessed its children, −1
             where there is none; None means that row i belongs to position i.
         riders: further tokens that ride in the target's pass and are never committed; they hang below the root like

@@ -20,7 +20,8 @@ WHICH = "Where two drafts are loaded, the usual one or the larger one: it guesse
 
 
 class Chain:
-    """A chain in the making: each `advance` is one pass and one more token. Never waits for the device.
+    """A chain in the making: each `advance` is one pass and one more token. Waits for the device only for a penalty,
+    which has to know the tokens.
 
     Args:
         reader: what drafts; it keeps every token it reads.
@@ -31,24 +32,30 @@ class Chain:
     def __init__(self, reader: Reader, unread: Tensor, context: Context) -> None:
         self.reader, self.unread = reader, unread
         self.begin, self.start = reader.length, reader.length + len(unread)
-        self.warp, self.vocabulary = context.warp, context.vocabulary
+        self.warp, self.vocabulary, self.past = context.warp, context.vocabulary, context.past
         self.numbers = [] if self.warp.greedy else context.uniforms(longest(context.settings))
         self.logits: list[Tensor] = []
+        self.scores: list[Tensor] = []  # the logits after penalties
         self.q: list[Tensor] = []
         self.tokens: list[Tensor] = []
+        self.path: list[int] = []  # the same, where a penalty asks for them
         self.passes = 0  # made so far and not yet reported
 
     def advance(self) -> None:
         """Draft one more token."""
         self.passes += 1
         logits = fit(self.reader.step(self.unread), self.vocabulary)
+        scores = logits if self.past is None else self.past.next(logits, self.path)
         if self.warp.greedy:
-            token = logits.argmax()
+            token = scores.argmax()
         else:
-            self.q.append(self.warp(logits))
+            self.q.append(self.warp(scores))
             token = draw(self.q[-1], self.numbers[len(self.tokens)])
         self.logits.append(logits)
+        self.scores.append(scores)
         self.tokens.append(token)
+        if self.past is not None:
+            self.path.append(int(token))
         self.unread = token.reshape(1)
 
     def complete(self, context: Context, length: int) -> int:
@@ -61,7 +68,7 @@ class Chain:
             if count > len(self.tokens):
                 self.advance()
             if context.policy.asks and count < length:
-                confidence = _own(self.logits[count - 1], self.tokens[count - 1])
+                confidence = _own(self.scores[count - 1], self.tokens[count - 1])
                 if not context.policy.more(context, count, confidence):
                     return count
         return length
@@ -71,7 +78,13 @@ class Chain:
         if len(self.tokens) > count:
             context.asides += self.given_up(count, count - 1, count)
             self.reader.rewind(self.start + count - 1 if count else self.begin)
-            del self.tokens[count:], self.logits[count:], self.q[count:]
+            del (
+                self.tokens[count:],
+                self.logits[count:],
+                self.scores[count:],
+                self.q[count:],
+                self.path[count:],
+            )
 
     def given_up(self, start: int, parent: int, number: int) -> list[Aside]:
         """The tokens from `start` on as discarded: node `number`, below `parent`, and the next each below the last."""
@@ -105,7 +118,8 @@ class Bet:
     def __init__(self, reader: Reader, tokens: list[int], context: Context, length: int) -> None:
         self.reader, self.size, self.length = reader, len(tokens), length
         self.last = torch.tensor(tokens[-1:], device=reader.device)
-        self.context = replace(context, round=context.round + 1)
+        past = context.past.extended(tokens) if context.past is not None else None
+        self.context = replace(context, round=context.round + 1, past=past)
         self.guess: tuple[Tensor, Tensor] | None = None
         self.next: Chain | None = None
 
@@ -113,7 +127,11 @@ class Bet:
         """One pass; whether there is more to draft."""
         if self.next is None:
             logits = fit(self.reader.step(self.last), self.context.vocabulary)
-            self.guess = logits.argmax(), logits
+            past = self.context.past
+            token = (logits if past is None else past.next(logits)).argmax()
+            self.guess = token, logits
+            if past is not None:
+                past.extend([int(token)])
             # The next round would read both tokens in one pass: done alike, even its rounding is the same.
             self.reader.rewind(self.reader.length - 1)
             self.next = Chain(self.reader, torch.stack((self.last[0], self.guess[0])), self.context)

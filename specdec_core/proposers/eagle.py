@@ -16,6 +16,7 @@ from torch import Tensor
 
 from ..cache import KVMemory
 from ..heads import EagleHead
+from ..penalties import Past
 from ..settings import Settings
 from ..target import PREFILL_CHUNK
 from ..tree import ROOT, TokenTree
@@ -29,7 +30,8 @@ class Candidates:
     Attributes:
         tokens: their ids.
         parents: for each the index of its parent among them, −1 below the root.
-        scores: log of the product of probabilities down its path, never above its parent's.
+        scores: log of the product of probabilities (after penalties) down its path, never above its parent's.
+        own: log of the head's own probability of it after its parent, before penalties.
         read: the candidates whose children were considered too, in the order of the rows of `logits` behind row 0.
         logits: float32 (1 + len(read), V): after the root, then after each of `read`.
     """
@@ -37,6 +39,7 @@ class Candidates:
     tokens: list[int]
     parents: list[int]
     scores: Tensor
+    own: Tensor
     read: list[int]
     logits: Tensor
 
@@ -111,7 +114,7 @@ class Eagle(Proposer):
         states = torch.cat(self.unread)
         self.unread = []
         guess = self._chain(context.tokens[self.memory.length + 1 :], states)[-1:]
-        found = self._candidates(guess, depth)
+        found = self._candidates(guess, depth, context.past)
         values, order = found.scores.sort(descending=True, stable=True)  # equal ones: parents stand first
         chances = values[:room].exp().tolist()
         count = max(0, min(len(chances), context.policy.nodes(context, chances)))
@@ -138,37 +141,46 @@ class Eagle(Proposer):
         else:
             self.seen = states
 
-    def _candidates(self, guess: Tensor, depth: int) -> Candidates:
-        """Expand `depth` levels below the root: `guess` (1, d) is the state guessed there."""
+    def _candidates(self, guess: Tensor, depth: int, past: Past | None) -> Candidates:
+        """Expand `depth` levels below the root, after the text `past`: `guess` (1, d) is the state guessed there."""
         begin = self.memory.length
         logits = self.output(guess).float()
         wide = min(self.options.top_k, logits.shape[-1])
-        own = torch.eye(wide, dtype=torch.bool, device=guess.device)
-        scores, tokens = (found[0] for found in logits.log_softmax(-1).topk(wide))
-        features, front, visible = guess.expand(wide, -1), torch.arange(wide, device=guess.device), own
+        itself = torch.eye(wide, dtype=torch.bool, device=guess.device)
+        scores, tokens, own = (found[0] for found in _best(logits, wide, past, [[]]))
+        paths = [[token] for token in tokens.tolist()] if past is not None else []
+        features, front, visible = guess.expand(wide, -1), torch.arange(wide, device=guess.device), itself
         rows, read, count = [logits], [], wide
-        all_scores, all_tokens, all_parents = [scores], [tokens], [torch.full_like(tokens, ROOT)]
+        all_scores, all_own, all_tokens = [scores], [own], [tokens]
+        all_parents = [torch.full_like(tokens, ROOT)]
         for level in range(1, depth):
             states = self._read(tokens, features, torch.full_like(tokens, begin + level - 1), visible)
             self.memory.extend(wide)
             logits = self.output(states).float()
             rows.append(logits)
             read.append(front)
-            steps, follow = logits.log_softmax(-1).topk(wide)
+            steps, follow, own = _best(logits, wide, past, paths)
             reached = (scores.unsqueeze(1) + steps).flatten()
             all_scores.append(reached)
+            all_own.append(own.flatten())
             all_tokens.append(follow.flatten())
             all_parents.append(front.repeat_interleave(wide))
             scores, best = reached.topk(wide)
             above = best // wide
             tokens, features, front = follow.flatten()[best], states[above], count + best
-            visible = torch.cat((visible[above], own), 1)
+            visible = torch.cat((visible[above], itself), 1)
+            if past is not None:
+                paths = [
+                    [*paths[place], token]
+                    for place, token in zip(above.tolist(), tokens.tolist(), strict=True)
+                ]
             count += wide * wide
         self.memory.rewind(begin)
         return Candidates(
             torch.cat(all_tokens).tolist(),
             torch.cat(all_parents).tolist(),
             torch.cat(all_scores),
+            torch.cat(all_own),
             torch.cat(read).tolist() if read else [],
             torch.cat(rows),
         )
@@ -176,14 +188,14 @@ class Eagle(Proposer):
     def _set_aside(self, context: Context, found: Candidates, sent: list[int]) -> None:
         """Record the candidates that were read and then dropped; those never read are mere entries of q."""
         number = {ROOT: ROOT} | {candidate: node for node, candidate in enumerate(sent)}
-        scores = found.scores.tolist()
+        chances = found.own.exp().tolist()
         for candidate in found.read:
             if candidate in number:
                 continue
-            parent = found.parents[candidate]
-            above = scores[parent] if parent != ROOT else 0.0
-            chance = float(torch.tensor(scores[candidate] - above).exp())
-            context.asides.append(Aside(found.tokens[candidate], number[parent], "pruned", chance))
+            parent = number[found.parents[candidate]]
+            context.asides.append(
+                Aside(found.tokens[candidate], parent, "pruned", min(1.0, chances[candidate]))
+            )
             number[candidate] = len(sent) + len(context.asides) - 1
 
     def _chain(self, tokens: list[int], states: Tensor) -> Tensor:
@@ -204,3 +216,16 @@ class Eagle(Proposer):
             tokens.unsqueeze(0), states.unsqueeze(0), places.unsqueeze(0), mask, self.embedding, self.memory
         )[0]
         return guessed
+
+
+def _best(
+    logits: Tensor, wide: int, past: Past | None, paths: list[list[int]]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The likeliest `wide` tokens after each path: log-probabilities after penalties, ids, log-probabilities before
+    them; each (n, wide)."""
+    own = logits.log_softmax(-1)
+    if past is None:
+        steps, tokens = own.topk(wide)
+        return steps, tokens, steps
+    steps, tokens = past.penalised(logits, paths).log_softmax(-1).topk(wide)
+    return steps, tokens, own.gather(-1, tokens)

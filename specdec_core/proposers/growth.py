@@ -93,6 +93,7 @@ class Growth:
     ) -> None:
         self.rows, self.unread, self.below = rows, unread, below
         self.warp, self.vocabulary, self.options = context.warp, context.vocabulary, options
+        self.past = context.past
         self.depth, self.budget = depth, budget
         self.drawn = not self.warp.greedy and options.draw != "likeliest"
         self.ranked = options.rerank and not self.drawn  # everything is grown first and the best of it kept
@@ -119,7 +120,10 @@ class Growth:
         logits = self._read()
         self.passes += 1
         self.logits.append(logits)
-        laws = logits.softmax(-1) if self.warp.greedy else self.warp(logits)
+        scores = logits
+        if self.past is not None:
+            scores = self.past.penalised(logits, [self._tokens(node) for node in self.frontier])
+        laws = scores.softmax(-1) if self.warp.greedy else self.warp(scores)
         above = [1.0 if node == ROOT else self.nodes[node].value for node in self.frontier]
         best = laws.topk(min(self.options.width, laws.shape[-1]))
         slots = [
@@ -146,6 +150,14 @@ class Growth:
         self.levels += 1
         self.frontier = self._next(start)
         return not self.over
+
+    def _tokens(self, node: int) -> list[int]:
+        """The tokens from the first level down to `node`."""
+        tokens: list[int] = []
+        while node != ROOT:
+            tokens.append(self.nodes[node].token)
+            node = self.nodes[node].parent
+        return tokens[::-1]
 
     def _read(self) -> Tensor:
         """Float32 logits (m, V) after every node of the frontier."""
@@ -238,7 +250,9 @@ class TreeBet:
     ) -> None:
         self.growth, self.plan = growth, (depth, budget)
         self.path, self.grown = path
-        self.context = replace(context, round=context.round + 1)
+        tokens = [growth.nodes[node].token for node in self.grown]
+        past = context.past.extended(tokens) if context.past is not None else None
+        self.context = replace(context, round=context.round + 1, past=past)
         self.guess: tuple[int, float] | None = None  # the token bet on and the draft's own probability of it
         self.leaf = -1  # its parent's row
         self.next: Growth | None = None
@@ -264,7 +278,10 @@ class TreeBet:
             self.leaf = len(growth.rows)
             self.passes += 1
             logits = fit(growth.rows.read([node.token], [growth.row[node.parent]]), growth.vocabulary)[0]
-        token = int(logits.argmax())
+        past = self.context.past
+        token = int((logits if past is None else past.next(logits)).argmax())
+        if past is not None:
+            past.extend([token])
         self.guess = token, float(logits.softmax(-1)[token])
         self.next = Growth(growth.rows, [token], self.leaf, self.context, growth.options, *self.plan)
         return True

@@ -18,7 +18,9 @@ from itertools import islice
 from typing import Any, Literal
 
 from pydantic import Field
+from torch import Tensor
 
+from ..penalties import paths_of
 from ..settings import Settings
 from ..tree import ROOT, TokenTree
 from .base import Context, Drafts, Note, Outcome, Proposal, Proposer, Resources
@@ -138,7 +140,7 @@ class Lookahead(Proposer):
                     self.pool.touch(gram)
         moved = len(outcome.tokens)
         if len(self.proposal.riders) and outcome.riders is not None:
-            newest = outcome.riders[-len(self.columns) :].argmax(-1).tolist()
+            newest = self._likeliest(context, outcome.riders)
             harvested = self._grow(newest)
             self.proposal.note |= {"newest": [newest], "harvested": [list(gram) for gram in harvested]}
             moved -= 1  # the levels have moved up by one, which is one position
@@ -146,6 +148,14 @@ class Lookahead(Proposer):
         fresh = [[UNKNOWN] * self.levels for _ in range(moved)]
         self.columns = (self.columns + fresh)[moved : moved + width]
         self.generated = (self.generated + [0] * moved)[moved : moved + width]
+
+    def _likeliest(self, context: Context, riders: Tensor) -> list[int]:
+        """What the target finds likeliest after each column, penalised for the text and the column's own path."""
+        rows = riders[-len(self.columns) :]
+        if context.past is not None:
+            rows = context.past.penalised(rows, paths_of(self.proposal.riders)[-len(self.columns) :])
+        found: list[int] = rows.argmax(-1).tolist()
+        return found
 
     def _grow(self, newest: list[int]) -> list[Gram]:
         """Put the target's tokens after the last level below their columns and drop level 0; the n-grams harvested."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any, Literal
 
+import torch
 from pydantic import Field
 from torch import Tensor
 
@@ -16,6 +17,7 @@ from .. import medusa_tree
 from ..errors import SettingsError
 from ..heads import MedusaHeads
 from ..medusa_tree import Choice
+from ..penalties import Past
 from ..settings import Settings
 from ..tree import ROOT, TokenTree
 from .base import Aside, Context, Drafts, Outcome, Proposal, Proposer, Resources
@@ -102,8 +104,10 @@ class Medusa(Proposer):
             return Proposal(TokenTree())
         levels = max(map(len, choices))
         logits = self.heads(self.state, self.output, levels).float()
-        best = logits.softmax(-1).clamp_max(1.0).topk(1 + max(map(max, choices)))
+        scores = logits if context.past is None else _penalised(logits, context.past)
+        best = scores.softmax(-1).clamp_max(1.0).topk(1 + max(map(max, choices)))
         tokens, chances = best.indices.tolist(), best.values.tolist()
+        own = chances if scores is logits else logits.softmax(-1).gather(-1, best.indices).tolist()
         worth = {
             choice: prod(chances[level][rank] for level, rank in enumerate(choice)) for choice in choices
         }
@@ -116,8 +120,8 @@ class Medusa(Proposer):
         for choice in lost:
             level = len(choice) - 1
             parent = number[choice[:-1]] if level else ROOT
-            token, chance = tokens[level][choice[-1]], chances[level][choice[-1]]
-            context.asides.append(Aside(token, parent, "pruned", chance))
+            rank = choice[-1]
+            context.asides.append(Aside(tokens[level][rank], parent, "pruned", own[level][rank]))
         tree = TokenTree([tokens[len(choice) - 1][choice[-1]] for choice in sent], medusa_tree.parents(sent))
         rows = [0, *(depth if depth < levels else -1 for depth in tree.depths)]
         return Proposal(tree, logits=logits, logit_rows=rows, passes=1, note={"heads": levels})
@@ -146,3 +150,17 @@ class Medusa(Proposer):
             choices = list(medusa_tree.PUBLISHED[shape])
         fitting = [choice for choice in choices if len(choice) <= heads and max(choice) < vocabulary]
         return fitting if options.choices else fitting[: options.nodes]
+
+
+def _penalised(logits: Tensor, past: Past) -> Tensor:
+    """Each head's logits (n, V) after the penalties of the text and of the best guesses of the heads before it.
+
+    Off that chain of best guesses a head's place has another path, which the head cannot know; its guesses remain
+    guesses, and the target's p is penalised with the path that is there.
+    """
+    path: list[int] = []
+    rows = []
+    for row in logits:
+        rows.append(past.next(row, path))
+        path.append(int(rows[-1].argmax()))
+    return torch.stack(rows)

@@ -55,7 +55,7 @@ class Oracle(Proposer):
 
     def _roll(self, context: Context, length: int) -> Proposal:
         """The target's next `length` tokens; reads what was committed since the last round first."""
-        reader, warp = self.reader, context.warp
+        reader, warp, past = self.reader, context.warp, context.past
         if not reader.length:  # here, not in `start`: prefill is timed too
             reader.prefill(context.tokens[:-1])
         drawn = self.options.guess == "drawn" and not warp.greedy
@@ -64,16 +64,20 @@ class Oracle(Proposer):
         logits: list[Tensor] = []
         laws: list[Tensor] = []
         tokens: list[Tensor] = []
+        path: list[int] = []  # the same, where a penalty asks for them
         for step in range(length):
             logits.append(reader.step(unread))
+            scores = logits[-1] if past is None else past.next(logits[-1], path)
             if drawn:
-                laws.append(warp(logits[-1]))
+                laws.append(warp(scores))
                 tokens.append(draw(laws[-1], numbers[step]))
             else:
-                tokens.append(logits[-1].argmax())
+                tokens.append(scores.argmax())
+            if past is not None:
+                path.append(int(tokens[-1]))
             unread = tokens[-1].reshape(1)
             if context.policy.asks and step + 1 < length:
-                confidence = float(logits[-1].softmax(-1)[tokens[-1]])
+                confidence = float(scores.softmax(-1)[tokens[-1]])
                 if not context.policy.more(context, step + 1, confidence):
                     break
         return Proposal(

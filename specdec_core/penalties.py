@@ -1,0 +1,163 @@
+"""What the text so far does to the next token's logits: the repetition penalty and the ban on repeated n-grams.
+
+Both depend on all tokens before a place, so in a tree every node has its own: the text and the tokens on the path down
+to it. They are applied to p and to q alike, before temperature and the cuts of `sampling.Warp`, in the order and with
+the meaning of transformers' `generate`. A rule that is lossless for p is then lossless for the penalised p.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from .settings import Settings
+from .tree import TokenTree
+
+
+@dataclass(frozen=True, slots=True)
+class Penalties:
+    """How logits depend on the text so far; the defaults change nothing.
+
+    Attributes:
+        repetition: of every token in the text so far, prompt included, positive logits are divided by this and negative
+            ones multiplied (Keskar et al. 2019, with `generate`'s treatment of the sign); 1 is off.
+        ngram: no n-gram of this many tokens occurs twice: what would complete one gets −∞; 0 is off.
+    """
+
+    repetition: float = 1.0
+    ngram: int = 0
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Those of a decode's settings; what is left open there is off."""
+        return cls(settings.repetition_penalty or 1.0, settings.no_repeat_ngram_size or 0)
+
+    @property
+    def off(self) -> bool:
+        """Whether nothing depends on the text."""
+        return self.repetition == 1.0 and self.ngram == 0
+
+    def after(self, tokens: Sequence[int]) -> Past | None:
+        """The text so far as these penalties need it; None where they are off."""
+        return None if self.off else Past(self, tokens)
+
+
+class Past:
+    """A text, and what it makes of the logits after it and after any continuation of it.
+
+    Args:
+        penalties: what is applied.
+        tokens: the text so far, prompt included; of an encoder–decoder what its decoder has read.
+    """
+
+    def __init__(self, penalties: Penalties, tokens: Sequence[int]) -> None:
+        self.penalties = penalties
+        self.length = 0
+        self._seen: dict[int, None] = {}  # the different tokens, in order of appearance
+        self._grams: dict[tuple[int, ...], list[int]] = {}  # all but the last token → the last ones that came
+        self._tail: list[int] = []  # the last tokens, as many as an n-gram has before its last one
+        self._columns: Tensor | None = None  # `_seen` on the device
+        self.extend(tokens)
+
+    def extend(self, tokens: Iterable[int]) -> None:
+        """Add tokens that were committed."""
+        size, before = self.penalties.ngram, len(self._seen)
+        for token in tokens:
+            self.length += 1
+            self._seen[token] = None
+            if size:
+                if len(self._tail) == size - 1:
+                    self._grams.setdefault(tuple(self._tail), []).append(token)
+                self._tail = [*self._tail, token][-(size - 1) :] if size > 1 else []
+        if len(self._seen) > before:
+            self._columns = None
+
+    def extended(self, tokens: Iterable[int]) -> Past:
+        """Another past: this text with `tokens` after it. This one stays as it is."""
+        longer = Past(self.penalties, ())
+        longer.length, longer._tail = self.length, list(self._tail)
+        longer._seen = dict(self._seen)
+        longer._grams = {start: list(ends) for start, ends in self._grams.items()}
+        longer.extend(tokens)
+        return longer
+
+    def penalised(self, logits: Tensor, paths: Sequence[Sequence[int]]) -> Tensor:
+        """The logits as the penalties leave them; the tensor that was given stays as it is.
+
+        Args:
+            logits: float32 (m, V), each row what a model says next after the text and a path.
+            paths: for each row the tokens between the text and it.
+
+        Returns:
+            float32 (m, V). A row of which the n-gram ban would leave nothing goes without that ban: a distribution
+            needs a token, and only a vocabulary smaller than the text can come to this.
+        """
+        if self.penalties.repetition != 1.0:
+            logits = self._discouraged(logits, paths)
+        if self.penalties.ngram:
+            logits = self._without_repeats(logits, paths)
+        return logits
+
+    def next(self, logits: Tensor, path: Sequence[int] = ()) -> Tensor:
+        """`penalised` for one row: float32 (V,) → (V,)."""
+        return self.penalised(logits.unsqueeze(0), [path]).squeeze(0)
+
+    def _discouraged(self, logits: Tensor, paths: Sequence[Sequence[int]]) -> Tensor:
+        """The repetition penalty, which touches only the columns of tokens that occur."""
+        if self._columns is None or self._columns.device != logits.device:
+            self._columns = torch.tensor(list(self._seen), device=logits.device, dtype=torch.long)
+        common = self._columns  # of every row
+        fresh = list(dict.fromkeys(token for path in paths for token in path if token not in self._seen))
+        columns = torch.cat((common, common.new_tensor(fresh))) if fresh else common
+        own = logits[:, columns]
+        changed = torch.where(own < 0, own * self.penalties.repetition, own / self.penalties.repetition)
+        if fresh and len(paths) > 1:  # a column beyond the common ones belongs to the rows whose path has it
+            number = {token: place for place, token in enumerate(fresh, start=len(common))}
+            pairs = [
+                (row, number[token]) for row, path in enumerate(paths) for token in path if token in number
+            ]
+            among = torch.zeros(own.shape, dtype=torch.bool)
+            among[:, : len(common)] = True
+            among[[row for row, _ in pairs], [column for _, column in pairs]] = True
+            changed = torch.where(among.to(own.device), changed, own)
+        return logits.index_copy(-1, columns, changed)
+
+    def _without_repeats(self, logits: Tensor, paths: Sequence[Sequence[int]]) -> Tensor:
+        """The ban on repeated n-grams."""
+        banned = [self._completing(path) for path in paths]
+        rows = [row for row, tokens in enumerate(banned) for _ in tokens]
+        if not rows:
+            return logits
+        left = logits.index_put(
+            (
+                torch.tensor(rows, device=logits.device),
+                torch.tensor([token for tokens in banned for token in tokens], device=logits.device),
+            ),
+            logits.new_tensor(-torch.inf),
+        )
+        empty = left.amax(-1, keepdim=True) == -torch.inf
+        return torch.where(empty, logits, left)
+
+    def _completing(self, path: Sequence[int]) -> list[int]:
+        """The tokens that would complete an n-gram which the text or the path already has."""
+        size = self.penalties.ngram
+        line = [*self._tail, *path]
+        start = tuple(line[len(line) - size + 1 :])
+        if len(line) < size - 1:
+            return []
+        inside = [
+            line[end] for end in range(size - 1, len(line)) if tuple(line[end - size + 1 : end]) == start
+        ]
+        return [*self._grams.get(start, ()), *inside]
+
+
+def paths_of(tree: TokenTree) -> list[list[int]]:
+    """For each position of a pass (0 the root, i + 1 node i) the tokens from the first level down to it."""
+    paths: list[list[int]] = [[]]
+    for token, parent in zip(tree.tokens, tree.parents, strict=True):
+        paths.append([*paths[parent + 1], token])
+    return paths
