@@ -12,7 +12,7 @@ from pathlib import Path
 import streamlit as st
 from starlette.middleware import Middleware
 
-from app import services
+from app import conversion, services
 from app.course import ahead
 from app.headers import KnownHosts, OwnPages, SecurityHeaders
 from app.library.owner import OwnerCookie
@@ -26,6 +26,7 @@ async def lifespan(_app: st.App) -> AsyncIterator[None]:
     ahead.begin()
     yield
     services.runs().close()
+    conversion.close()
 
 
 app = st.App(

@@ -14,7 +14,7 @@ from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
 
-from . import current, links, model_picker, options
+from . import current, links, model_picker, models, options
 from .glossary import define
 from .models import Choice
 from .prompt import too_long
@@ -123,8 +123,15 @@ def plain_lane() -> Settings:
         top_k=state.top_k,
         top_p=state.top_p,
         seed=state.seed,
+        repetition_penalty=_penalty(),
         stop=tuple(text.replace(r"\n", "\n").replace(r"\t", "\t") for text in state.stop),
     )
+
+
+def _penalty() -> float | None:
+    """The repetition penalty that was chosen, else the usual one for the prompt and the models."""
+    chosen: float | None = st.session_state.get("repetition_penalty")
+    return current.penalty() if chosen is None else chosen
 
 
 def chosen_lane() -> Settings:
@@ -200,8 +207,8 @@ def recorded(prompt: str, lane: Settings) -> str:
     )
 
 
-def asks_for(prompt: str, lane: Settings) -> bool:
-    """Whether Run would ask for this lane on this prompt, be it longer or shorter."""
+def asks_for(prompt: str, lane: Settings, family: str, chat: bool) -> bool:
+    """Whether Run would ask for this lane on this prompt of these models, be it longer or shorter."""
     state = st.session_state
     try:
         asked = subject(), plain_lane() if state.proposer == "none" else chosen_lane()
@@ -211,12 +218,19 @@ def asks_for(prompt: str, lane: Settings) -> bool:
         draft_length=lane.draft_length, max_new_tokens=lane.max_new_tokens, record=lane.record
     )
     return (
-        asked[0] == Choice()
-        and not state.get("chat")
+        asked[0] == models.family(family)
+        and current.wraps() == chat
+        and not current.system_line()
         and state.prompt == prompt
-        and alike == lane
+        and _applied(alike) == _applied(lane)
         and label(asked[1]) == label(lane)  # γ is compared where it means something
     )
+
+
+def _applied(lane: Settings) -> Settings:
+    """The lane with what is off written out; a record has its settings as they were applied."""
+    off = {"repetition_penalty": 1.0, "min_p": 0.0, "no_repeat_ngram_size": 0}
+    return lane.but(**{name: value for name, value in off.items() if getattr(lane, name) is None})
 
 
 def start(prompt: str) -> str:

@@ -12,13 +12,14 @@ from . import model_picker, presets, usual
 from .glossary import define
 from .text import plain
 from .usual import Usual
+from .widgets import pick
 
-_SETTLED, _CHOSEN, _NEWS = "model_settled", "model_chosen", "model_news"
+_SETTLED, _NEWS = "model_settled", "model_news"
 
 
 def name() -> str:
-    """The chosen models, as the model picker calls them."""
-    return str(st.session_state.get("model") or model_picker.default())
+    """The models that the next run uses, as the model picker calls them."""
+    return model_picker.picked()
 
 
 def words() -> Usual:
@@ -45,61 +46,68 @@ def guessers() -> list[str]:
     return usual.guessers(name())
 
 
+def penalty() -> float | None:
+    """The usual repetition penalty for the prompt on the page: its kind's, else the models'; None: as they say."""
+    kind = presets.kind(st.session_state.get("prompt", ""))
+    if not wraps():
+        return None
+    if kind is not None and kind.repetition_penalty is not None:
+        return kind.repetition_penalty
+    return words().repetition_penalty
+
+
 def settle() -> None:
-    """Take up the default models where the visitor chose none, and what is usual for the models in force.
+    """Take up what is usual for the models in force, where they have changed and the visitor chose nothing else.
 
     Called before the page's widgets are drawn.
     """
-    state, titles = st.session_state, model_picker.titles()
-    asked = st.query_params.get("model", state.get("last_model"))
-    if "model" not in state and asked in titles:
-        state.model, state[_CHOSEN] = asked, True
-    if not state.get(_CHOSEN) and state.get("model") != model_picker.default():
-        state[_NEWS] = model_picker.default() if "model" in state else None
-        state.model = model_picker.default()
+    state, options = st.session_state, model_picker.model_options()
+    if "model" not in state:  # as `widgets.pick` does, which comes too late for what depends on it
+        asked = st.query_params.get("model", state.get("last_model"))
+        state.model = asked if asked in options else options[0]
     before, state[_SETTLED] = state.get(_SETTLED), name()
-    if before is not None and before != name():
-        first, now = usual.guessers(before), guessers()
-        if state.get("proposer", first[0]) == first[0] and now:
-            state.proposer = state.last_proposer = now[0]
+    if before is None or before == name():
+        return
+    state[_NEWS] = name() if state.model == model_picker.AUTO else None
+    first, now = usual.guessers(before), guessers()
+    if state.get("proposer", first[0]) == first[0]:
+        state.proposer = state.last_proposer = now[0]
 
 
 def bar() -> None:
     """The control for the models, and one line about what they are good for."""
-    state, titles = st.session_state, model_picker.titles()
+    state = st.session_state
+    if state.get("go"):  # the run that begins now uses them
+        state[_NEWS] = None
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="models-bar"):
-        st.selectbox(
+        pick(
             "Models",
-            list(titles),
-            format_func=lambda key: titles.get(key, key),
-            key="model",
-            on_change=_chose,
+            model_picker.titles(),
+            "model",
+            "The target that writes, and what guesses for it. " + define("Target model"),
             label_visibility="collapsed",
-            width=250,
-            help="The target that writes, and what guesses for it. " + define("Target model"),
+            on_change=_chose,
+            width=270,
         )
-        if state.get("go"):
-            state[_NEWS] = None
-        good_for = words().good_for or model_picker.note(name())
-        if state.get(_NEWS) == name():
-            said = f":material/check_circle: **Ready now: your next run uses it.** {plain(good_for)}"
-            st.caption(said, width="stretch")
-        else:
-            st.caption(plain(good_for), width="stretch")
-    if state.get(_CHOSEN):
-        state.last_model = name()
-    if state.get(_CHOSEN) and name() != model_picker.default():
-        st.query_params["model"] = name()
-    else:
-        st.query_params.pop("model", None)
+        st.caption(_line())
+
+
+def _line() -> str:
+    """What runs, what that is good for, and whether something better is on its way."""
+    good_for = plain(words().good_for or model_picker.note(name()))
+    if st.session_state.model == model_picker.AUTO:
+        if said := model_picker.preparing_words():
+            return f":material/hourglass_top: {plain(said)} {good_for}"
+        if st.session_state.get(_NEWS) == name():
+            return f":material/check_circle: **Ready now: your next run uses it.** {good_for}"
+    return good_for
 
 
 def _chose() -> None:
     """The visitor picked models: an untouched example prompt gives way to one for such models."""
-    state = st.session_state
-    state[_CHOSEN], state[_NEWS] = True, None
     settle()
-    shown = presets.matching(state.get("prompt", ""))
+    st.session_state[_NEWS] = None
+    shown = presets.matching(st.session_state.get("prompt", ""))
     families = presets.offered("chat" if wraps() else "text")
     if shown and families and all(shown not in family.presets for family in families):
-        state.prompt = families[0].presets[0].text
+        st.session_state.prompt = families[0].presets[0].text

@@ -1,8 +1,12 @@
-"""The model picker: which models a run uses, in the page's address like every other choice."""
+"""The model picker: which models a run uses, in the page's address like every other choice.
+
+Who chooses nothing gets the server's default family (`AUTO`): the operator's choice once it is loaded, and until then,
+or where it cannot be had, the bundled one. `default()` names the one of the two that holds at the moment.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import streamlit as st
@@ -10,11 +14,12 @@ import streamlit as st
 from specdec_core.errors import ModelError
 
 from . import links, services
-from .models import Choice, permitted
+from .models import Choice, Status, family, permitted
 from .text import plain
 
 OTHER = "other"
 BUNDLED = "bundled"
+AUTO = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,30 +62,61 @@ def bundled_words() -> str:
     )
 
 
-def model_options() -> tuple[str, ...]:
-    """The models this server lets its visitors choose."""
-    allowed = services.operator().models
-    return (
-        BUNDLED,
-        *(catalogue() if allowed in ("catalogue", "any") else ()),
-        *((OTHER,) if allowed == "any" else ()),
-    )
+def usual() -> str:
+    """The name of the family that the operator wants visitors to get: the bundled one's, or an entry's."""
+    return services.operator().family
 
 
-def titles() -> dict[str, str]:
-    """What the models this server offers are called."""
-    own = {BUNDLED: "Bundled pair", OTHER: "Another model…"}
-    return {name: own.get(name) or catalogue()[name].title for name in model_options()}
+def usual_title() -> str:
+    """What that family is called."""
+    return "Bundled pair" if usual() == BUNDLED else catalogue()[usual()].title.partition(" · ")[0]
 
 
 def default() -> str:
-    """The family that runs where nobody chose one."""
-    return BUNDLED
+    """The name of the family that a visitor gets who chooses nothing: the operator's once it is loaded, else the
+    bundled one's."""
+    name = usual()
+    return name if services.shelf().ready(family(name)) is not None else BUNDLED
 
 
-def wanted() -> str:
-    """The family that the server is to run by default, be it ready or not."""
-    return BUNDLED
+def preparing() -> Status | None:
+    """How far the operator's family has come, while it is not there yet or where it cannot be had; else None."""
+    status = services.shelf().status(family(usual()))
+    return None if usual() == BUNDLED or status.state == "ready" else status
+
+
+def preparing_words() -> str | None:
+    """The same as one sentence for the page, as plain text; None if there is nothing to say."""
+    status = preparing()
+    if status is None or status.state == "absent":
+        return None
+    if status.state == "failed":
+        return f"{usual_title()} is not available, so the bundled models run. {status.text}"
+    share = "" if status.fraction is None else f", {status.fraction:.0%}"
+    return f"{usual_title()} is being prepared ({status.text}{share}). The bundled models run until then."
+
+
+def model_options() -> tuple[str, ...]:
+    """The models this server lets its visitors choose."""
+    allowed = services.operator().models
+    names = [AUTO, BUNDLED, usual()] if usual() != BUNDLED else [BUNDLED]
+    if allowed in ("catalogue", "any"):
+        names += catalogue()
+    return (*dict.fromkeys(names), *((OTHER,) if allowed == "any" else ()))
+
+
+def titles() -> dict[str, str]:
+    """What the models this server offers are called; the first is what a visitor gets who chooses nothing."""
+    own = {AUTO: f"Default: {usual_title()}", BUNDLED: "Bundled pair", OTHER: "Another model…"}
+    own |= {usual(): usual_title()}
+    return {name: own.get(name) or catalogue()[name].title for name in model_options()}
+
+
+def picked() -> str:
+    """The name of the chosen models: an entry's, `BUNDLED` or `OTHER`; never `AUTO`, but what that means now."""
+    asked = st.session_state.get("model", st.query_params.get("model"))
+    named = asked if asked in model_options() else model_options()[0]
+    return default() if named == AUTO else named
 
 
 def note(name: str) -> str:
@@ -92,12 +128,12 @@ def note(name: str) -> str:
 def draw() -> None:
     """Target and draft, device and number format, of the models that were picked."""
     entries, options = catalogue(), model_options()
-    picked = st.session_state.get("model", default())
-    if picked == BUNDLED and len(options) == 1:
+    named = st.session_state.get("model", options[0])
+    if named == BUNDLED and len(options) == 1:
         st.caption("This server runs its bundled models only.")
-    elif picked in entries:
-        st.caption(plain(entries[picked].note))
-    elif picked == OTHER:
+    elif picked() in entries:
+        st.caption(plain(entries[picked()].note))
+    elif named == OTHER:
         root = services.operator().models_root is not None
         words = "A model of the Hugging Face hub, as owner/name" + (
             ", or a folder below the models folder." if root else "."
@@ -132,14 +168,13 @@ def draw() -> None:
 def choice() -> Choice:
     """The models the controls name; it may be one this server refuses."""
     state = st.session_state
-    picked = state.get("model", default())
+    name = picked()
     device, dtype = state.get("device", "auto"), state.get("dtype", "auto")
-    if picked == OTHER:
+    if name == OTHER:
         return Choice(
             (state.get("target") or "").strip(), (state.get("draft") or "").strip() or None, device, dtype
         )
-    entry = catalogue().get(picked) if picked != BUNDLED else None
-    return Choice(entry.target if entry else None, entry.draft if entry else None, device, dtype)
+    return replace(family(name), device=device, dtype=dtype)
 
 
 def loaded() -> Any | None:
@@ -156,5 +191,5 @@ def allowed(wanted: Choice) -> Choice:
     Raises:
         ModelError: if it does not.
     """
-    listed = {name for entry in catalogue().values() for name in (entry.target, entry.draft) if name}
-    return permitted(wanted, services.operator(), listed)
+    parts = {name for entry in catalogue().values() for name in (entry.target, entry.draft) if name}
+    return permitted(wanted, services.operator(), parts | catalogue().keys())

@@ -1,4 +1,4 @@
-"""The shelf of loaded models: the bundled family from the start, others on demand, the last two kept."""
+"""The shelf of loaded models: the bundled family first, then the server's default, others on demand."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from specdec_core import catalogue as core_catalogue
 from specdec_core.errors import ModelError, SpecdecError
 
 from .policy import Policy
@@ -26,7 +27,7 @@ State = Literal["absent", "loading", "ready", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which models a run uses. Without a target it is the bundled family."""
+    """Which models a run uses: the bundled family without a target, else a name of the catalogue or a model's."""
 
     target: str | None = None
     draft: str | None = None
@@ -50,7 +51,7 @@ def permitted(choice: Choice, policy: Policy, catalogue: Collection[str]) -> Cho
     Raises:
         ModelError: if the operator does not allow it, or a name is neither a hub id nor a folder below the root.
     """
-    if choice.target is None:
+    if choice.target is None or (choice.target == policy.family and choice.draft is None):
         return choice
     if policy.models == "bundled":
         raise ModelError("This server runs its bundled models only; start your own copy to use others.")
@@ -66,7 +67,14 @@ def permitted(choice: Choice, policy: Policy, catalogue: Collection[str]) -> Cho
     )
 
 
+def family(name: str) -> Choice:
+    """The choice of an entry of the catalogue, with the partners that the entry names."""
+    return Choice() if name == core_catalogue.BUNDLED else Choice(name)
+
+
 def _resolved(name: str, policy: Policy) -> str:
+    if core_catalogue.named(name) is not None:
+        return name
     root = policy.models_root
     if root is not None:
         try:
@@ -86,34 +94,54 @@ def _resolved(name: str, policy: Policy) -> str:
 
 
 class Shelf:
-    """Loads models one at a time and keeps the most recently used families."""
+    """Loads models one at a time and keeps the most recently used families.
+
+    Args:
+        load: brings the models of a choice.
+        fetch: downloads what a name needs, telling the bytes so far and in all.
+        prepare: converts what a choice needs, telling how far it has come (0 to 1, or None) and what it does.
+        keep: how many families there are at once beside those that stay, the bundled one counted.
+        stay: families that are loaded at the start, in this order, and never let go.
+    """
 
     def __init__(
         self,
         load: Callable[[Choice], Any],
         fetch: Callable[[str, Callable[[int, int], None]], None],
         *,
+        prepare: Callable[[Choice, Callable[[float | None, str], None]], None] = lambda choice, report: None,
         keep: int = 2,
+        stay: Sequence[Choice] = (Choice(),),
     ) -> None:
-        self._load, self._fetch, self._keep = load, fetch, keep
+        self._load, self._fetch, self._prepare = load, fetch, prepare
+        self._keep, self._stay = keep, tuple(stay)
         self._families: OrderedDict[Choice, Any] = OrderedDict()
         self._status: dict[Choice, Status] = {}
         self._guard = threading.Lock()
         self._loading = threading.Lock()  # one load at a time
 
     def warm(self) -> None:
-        """Begin to load the bundled family on a thread of its own."""
-        self._set(Choice(), Status("loading", "The bundled models are warming up"))
+        """Begin to load the families that stay, the bundled one first, on a thread of its own."""
+        for choice in self._stay:
+            words = (
+                "The bundled models are warming up"
+                if choice == Choice()
+                else "Waiting for the bundled models"
+            )
+            self._set(choice, Status("loading", words))
         threading.Thread(target=self._warm, name="warm-up", daemon=True).start()
 
     def _warm(self) -> None:
-        try:
-            self.get(Choice())
-        except Exception:
-            log.exception("the bundled models could not be loaded")
-        # What torch and transformers have made lives as long as the process: no collection needs to walk it again.
-        gc.collect()
-        gc.freeze()
+        for choice in self._stay:
+            try:
+                self.get(choice)
+            except SpecdecError as error:
+                log.warning("%s could not be loaded: %s", _called(choice), error)
+            except Exception:
+                log.exception("%s could not be loaded", _called(choice))
+            # What torch and transformers have made lives as long as the process: no collection needs to walk it again.
+            gc.collect()
+            gc.freeze()
 
     def status(self, choice: Choice) -> Status:
         """How far the choice has come."""
@@ -152,6 +180,7 @@ class Shelf:
         started = time.perf_counter()
         self._set(choice, Status("loading", "Loading the models"))
         try:
+            self._prepare(choice, self._reporter(choice))
             for name in (choice.target, choice.draft):
                 if name and not Path(name).is_absolute():
                     self._download(choice, name)
@@ -171,14 +200,27 @@ class Shelf:
         seconds = time.perf_counter() - started
         with self._guard:
             self._families[choice] = models
-            # The bundled family is small and everybody's first choice: it stays.
-            others = [key for key in self._families if key != Choice()]
+            others = [key for key in self._families if key not in self._stay]
             for old in others[: max(0, len(others) - (self._keep - 1))]:
                 del self._families[old]
                 self._status.pop(old, None)
         self._set(choice, Status("ready", "ready", 1.0, seconds))
-        log.info("loaded %s in %.1f s", choice.target or "the bundled models", seconds)
+        log.info("loaded %s in %.1f s", _called(choice), seconds)
         return models
+
+    def _reporter(self, choice: Choice) -> Callable[[float | None, str], None]:
+        """Puts a conversion's progress on the page, and into the log in steps of a tenth."""
+        logged = -1
+
+        def report(fraction: float | None, words: str) -> None:
+            nonlocal logged
+            self._set(choice, Status("loading", words, fraction))
+            if fraction is None or int(10 * fraction) > logged:
+                logged = logged if fraction is None else int(10 * fraction)
+                share = "" if fraction is None else f"{fraction:.0%} "
+                log.info("preparing %s: %s%s", _called(choice), share, words)
+
+        return report
 
     def _download(self, choice: Choice, name: str) -> None:
         def told(done: int, total: int) -> None:
@@ -198,3 +240,7 @@ class Shelf:
             failed = [key for key, value in self._status.items() if value.state == "failed"]
             for old in failed[:-20]:
                 del self._status[old]
+
+
+def _called(choice: Choice) -> str:
+    return choice.target or "the bundled models"

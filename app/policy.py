@@ -12,6 +12,8 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Literal, cast, get_args
 
+from specdec_core import catalogue
+
 log = logging.getLogger(__name__)
 
 Allowed = Literal["bundled", "catalogue", "any"]
@@ -21,7 +23,10 @@ LIBRARY = Path(__file__).resolve().parent.parent / "var" / "library.sqlite3"
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Where the server listens, which models its visitors may load, and where their runs are kept."""
+    """Where the server listens, which models its visitors may load, and where their runs are kept.
+
+    `family` is the name of the catalogue's entry that visitors get who choose nothing.
+    """
 
     host: str = "127.0.0.1"
     port: int = 8501
@@ -29,6 +34,7 @@ class Policy:
     models_root: Path | None = None
     hosts: tuple[str, ...] = ()
     library: Path | None = None  # None: in memory, until the server stops
+    family: str = catalogue.BUNDLED
 
     @property
     def loopback(self) -> bool:
@@ -82,7 +88,17 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
         # On loopback, other names in the Host header mean DNS rebinding (or a proxy that should be named).
         hosts=named or (("localhost", "127.0.0.1", "[::1]") if _is_loopback(host) else ()),
         library=_library(environment.get("SPECDEC_LIBRARY")),
+        family=_family(environment.get("SPECDEC_DEFAULT_MODELS", "").strip()),
     )
+
+
+def _family(named: str) -> str:
+    """The default family's name in the catalogue."""
+    entry = catalogue.named(named or catalogue.CHAT)
+    if entry is None:
+        known = ", ".join(entry.aliases[0] if entry.aliases else entry.name for entry in catalogue.entries())
+        raise ValueError(f"SPECDEC_DEFAULT_MODELS has to be one of {known}, got {named[:80]!r}.")
+    return entry.name
 
 
 def _library(named: str | None) -> Path | None:

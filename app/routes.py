@@ -23,7 +23,7 @@ from . import services
 from .headers import foreign
 from .library import owner
 from .library.store import Unavailable
-from .models import Choice
+from .models import Choice, family
 from .run import MAX_ANSWER, Run
 
 TRACES = Path(__file__).resolve().parent.parent / "assets" / "traces"
@@ -70,10 +70,16 @@ def routes() -> list[BaseRoute]:
 
 
 async def healthz(_request: Request) -> Response:
-    """The state of the process; `models` says whether a run can start at once."""
-    status = services.shelf().status(Choice())
+    """The state of the process; `models` says whether a run can start at once, `default` the same of the family that
+    visitors get who choose nothing."""
+    shelf, usual = services.shelf(), family(services.operator().family)
     words = {"ready": "ready", "failed": "failed"}
-    body = {"status": "ok", "models": words.get(status.state, "warming"), "runs": services.runs().counts()}
+    body = {
+        "status": "ok",
+        "models": words.get(shelf.status(Choice()).state, "warming"),
+        "default": words.get(shelf.status(usual).state, "warming"),
+        "runs": services.runs().counts(),
+    }
     return JSONResponse(body, headers={"Cache-Control": "no-store"})
 
 

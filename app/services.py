@@ -13,10 +13,10 @@ from specdec_core.errors import SpecdecError
 from specdec_core.events import Event
 from specdec_core.settings import Settings
 
-from . import policy
+from . import conversion, policy
 from .library import owner
 from .library.store import Library
-from .models import Choice, Shelf
+from .models import Choice, Shelf, family
 from .run import Run
 from .runs import Runs
 
@@ -33,7 +33,8 @@ def operator() -> policy.Policy:
 @cache
 def shelf() -> Shelf:
     """The models that are loaded."""
-    return Shelf(_load, _fetch)
+    usual = family(operator().family)
+    return Shelf(_load, _fetch, prepare=conversion.prepare, stay=dict.fromkeys((Choice(), usual)))
 
 
 @cache
@@ -87,9 +88,9 @@ def _load(choice: Choice) -> Any:
 
 
 def _fetch(name: str, told: Callable[[int, int], None]) -> None:
-    from specdec_core import hub
+    from specdec_core import sources
 
-    hub.fetch(name, told)
+    sources.fetch(name, told)
 
 
 def _save(run: Run) -> None:

@@ -22,7 +22,7 @@ class Usual:
         short: what it is called where there is little room.
         good_for: one short line.
         audience: whether it continues texts or answers messages; such are its prompts.
-        repetition_penalty: where neither the visitor nor the prompt says another; 1 is none.
+        repetition_penalty: where neither the visitor nor the kind of prompt says another; None takes the model's own.
         guessers: proposers, the best first, each with the folder below assets/models of the part it needs.
         prompt_help: what becomes of what is typed.
     """
@@ -30,7 +30,7 @@ class Usual:
     short: str
     good_for: str
     audience: Audience = "text"
-    repetition_penalty: float = 1.0
+    repetition_penalty: float | None = None
     guessers: tuple[tuple[str, str | None], ...] = (("draft-model", None), ("prompt-lookup", None))
     prompt_help: str = "The text the models continue. They add to it, they do not chat."
 

@@ -198,12 +198,39 @@ def proposers() -> None:
 
 
 @app.command()
-def models() -> None:
-    """List the models that are known to go together."""
-    out.print(cli_render.known_models())
-    out.print(
-        "Any other causal LM with safetensors weights loads by hub id or folder: --model ID --draft ID."
-    )
+def models(
+    prepare: Annotated[
+        str | None,
+        typer.Option(
+            help="Convert this model's GGUF file into the cache now: a catalogue name, or the file."
+        ),
+    ] = None,
+    delete: Annotated[
+        str | None, typer.Option(help="Remove this converted model from the cache, to save room.")
+    ] = None,
+    progress: Annotated[
+        str, typer.Option(help="With --prepare: bar, or json for one object per line on standard output.")
+    ] = "bar",
+) -> None:
+    """List the models that are known to go together, and those that were converted; convert one, or delete one."""
+    with sentences():
+        if progress not in ("bar", "json"):
+            raise SpecdecError(f"There is no progress '{progress}'; expected bar or json.")
+        if delete is not None:
+            from . import conversions
+
+            err.print(Text(f"deleted '{delete}', {conversions.delete(delete) / 1e6:,.0f} MB"))
+        if prepare is not None:
+            from . import cli_models
+
+            cli_models.prepare(prepare, json_lines=progress == "json")
+        if prepare is None and delete is None:
+            out.print(cli_render.known_models())
+            out.print(cli_render.converted_models())
+            out.print(
+                "Any other causal LM with safetensors weights, or a GGUF file, loads by hub id or path: "
+                "--model ID --draft ID."
+            )
 
 
 @app.command()

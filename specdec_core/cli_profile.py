@@ -21,10 +21,11 @@ from .errors import ModelError, SettingsError, SpecdecError
 from .hardware import WIDTHS, width_curve
 from .hub import load_tokenizer
 from .machine import available_bytes, choose_device, choose_dtype, packages
-from .models import HubModel, Models, assemble, load_models, resolve
+from .models import HubModel, Models, assemble, load_models
 from .packed import pack
 from .profiles import Curves, Part, Recorded, write
 from .shapes import Shape, shape
+from .sources import resolve
 
 DRAFT_WIDTHS = (1, 2, 4, 8, 16, 32)  # a level of a draft tree seldom expands more
 ROOM = 1.1  # of the weights' own size has to be free before they are made

@@ -16,7 +16,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from . import catalogue
+from . import catalogue, conversions
 from .errors import SpecdecError
 from .events import Step
 from .fields import OptionField, fields
@@ -153,10 +153,22 @@ def known_models() -> RenderableType:
         here = " (here)" if entry.bundled and (catalogue.bundled_folder() / entry.target).is_dir() else ""
         rows.append(Text.assemble((entry.name, "bold cyan"), f"  {entry.title}"))
         rows.append(Text(f"    --model {entry.target}  {entry.parameters:g} M parameters{here}"))
-        if entry.draft:
-            rows.append(Text(f"    --draft {entry.draft}  {entry.draft_parameters:g} M parameters"))
+        draft = catalogue.shipped(entry.draft) if entry.draft else None
+        if entry.draft and (draft is None or draft.is_dir()):
+            size = f"  {entry.draft_parameters:g} M parameters" if entry.draft_parameters else ""
+            rows.append(Text(f"    --draft {entry.draft}{size}"))
         rows.append(Text(f"    {entry.note}\n"))
     return Group(*rows)
+
+
+def converted_models() -> RenderableType:
+    """What the cache of converted models holds, and where it is."""
+    copies = conversions.copies()
+    rows: list[RenderableType] = [Text(f"Converted models, kept in {conversions.folder()}", style="bold")]
+    for copy in copies:
+        origin = f"from {copy.origin.name}" if copy.origin else "damaged; it is made again when it is needed"
+        rows.append(Text(f"    {copy.name}  {copy.bytes / 1e6:,.0f} MB, {origin}"))
+    return Group(*rows, *([] if copies else [Text("    none")]), Text())
 
 
 def kinds(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt")
 WANTED = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja"]
+GGUF_ORDER = ("q8_0", "q6_k", "q5_k_m", "q4_k_m")
+HUB_FILE = re.compile(
+    r"(?P<repository>[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95})(/(?P<file>[\w.-]{1,200}\.gguf))?",
+    re.ASCII,
+)
 LONGEST_NAME = 1_000
 MOST_LAYERS = 1_000  # more than any model has; keeps a hostile configuration from building forever
 Report = Callable[[int, int], None]  # bytes so far, bytes in all
@@ -32,7 +38,7 @@ def fetch(repository: str, report: Report = lambda done, total: None) -> None:
     from huggingface_hub import HfApi, hf_hub_download
     from huggingface_hub.utils import filter_repo_objects  # type: ignore[attr-defined]
 
-    with _sentences(repository):
+    with sentences(repository):
         siblings = HfApi().model_info(repository, files_metadata=True).siblings or []
         sizes = {file.rfilename: file.size or 0 for file in siblings}
         names = [name for name in filter_repo_objects(sizes, allow_patterns=WANTED) if "/" not in name]
@@ -44,6 +50,44 @@ def fetch(repository: str, report: Report = lambda done, total: None) -> None:
             hf_hub_download(repository, name)
             done += sizes[name]
         report(total, total)
+
+
+def fetch_gguf(name: str) -> Path | None:
+    """The GGUF file of a hub id whose repository holds no safetensors, or of owner/name/file.gguf, fetched if need be.
+
+    None if the name is none of the hub, or its repository is not of this kind.
+
+    Raises:
+        ModelError: if the hub cannot be reached or has no such repository.
+    """
+    from huggingface_hub import HfApi, hf_hub_download, try_to_load_from_cache
+
+    match = HUB_FILE.fullmatch(name)
+    if match is None or ".." in name:
+        return None
+    repository, wanted = match["repository"], match["file"]
+    if wanted is None and isinstance(try_to_load_from_cache(repository, "config.json"), str):
+        return None  # a model of the usual kind, which is here already
+    with sentences(name):
+        if wanted is None:
+            siblings = HfApi().model_info(repository, timeout=10).siblings or []
+            files = sorted(file.rfilename for file in siblings)
+            if any(file.endswith(".safetensors") for file in files):
+                return None
+            wanted = best_gguf(files)
+        return Path(hf_hub_download(repository, wanted)) if wanted is not None else None
+
+
+def best_gguf(files: Sequence[str]) -> str | None:
+    """The file to take of a repository with several quantisations: nearly exact ones first, then what there is."""
+    whole = [
+        file for file in files if file.lower().endswith(".gguf") and "/" not in file and "-of-" not in file
+    ]
+    for kind in GGUF_ORDER:
+        for file in whole:
+            if kind in file.lower():
+                return file
+    return whole[0] if whole else None
 
 
 def check_present(source: str) -> None:
@@ -67,7 +111,7 @@ def check_present(source: str) -> None:
         return
     if folder.is_absolute():
         raise ModelError(f"There is no folder '{folder.name}'. Check the path, or give a hub id.")
-    with _sentences(source):
+    with sentences(source):
         if not isinstance(try_to_load_from_cache(source, "config.json"), str):
             HfApi().model_info(source, timeout=10)
 
@@ -84,7 +128,7 @@ def find_file(source: str, names: Sequence[str]) -> Path | None:
     folder = Path(source)
     if folder.is_dir():
         return next((folder / name for name in names if (folder / name).is_file()), None)
-    with _sentences(source):
+    with sentences(source):
         for name in names:
             try:
                 return Path(hf_hub_download(source, name))
@@ -108,7 +152,7 @@ def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
             f"The folder '{_short(source)}' has no tokenizer: none of {', '.join(TOKENIZER_FILES)} is there. Save the "
             "model's tokenizer beside its weights (tokenizer.save_pretrained)."
         )
-    with _sentences(source):
+    with sentences(source):
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
     if not tokenizer.is_fast:
         raise ModelError(
@@ -125,21 +169,15 @@ def load_model(source: str, device: torch.device, dtype: torch.dtype) -> PreTrai
         ModelError: see `models.load_models`.
     """
     config = _config(source)
-    layers = getattr(config, "num_hidden_layers", 1)
-    if isinstance(layers, int) and not 0 < layers <= MOST_LAYERS:
-        raise ModelError(
-            f"'{_short(source)}' says it has {layers:,} layers, and 1 to {MOST_LAYERS:,} are read: "
-            "its config.json is damaged."
-        )
-    with _sentences(source):
-        check_architecture(config, _short(source))
+    with sentences(source):
+        check_config(config, _short(source))
     if Path(source).is_dir() and not any(Path(source).glob("*.safetensors")):
         raise ModelError(_no_safetensors(source))
-    with _sentences(source):
+    with sentences(source):
         _check_memory(config, _short(source), device, dtype)
         config.return_dict = True
         model: PreTrainedModel
-        model, told = _auto(config).from_pretrained(
+        model, told = auto(config).from_pretrained(
             source,
             output_loading_info=True,
             config=config,
@@ -169,16 +207,30 @@ def load_model(source: str, device: torch.device, dtype: torch.dtype) -> PreTrai
 def _config(source: str) -> PreTrainedConfig:
     from transformers import AutoConfig
 
-    with _sentences(source):
+    with sentences(source):
         config: PreTrainedConfig = AutoConfig.from_pretrained(source, trust_remote_code=False)
     return config
 
 
-def _auto(config: PreTrainedConfig) -> Any:
+def auto(config: PreTrainedConfig) -> Any:
     """The class that builds a model that writes text from such a configuration."""
     from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
     return AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+
+
+def check_config(config: PreTrainedConfig, name: str) -> None:
+    """Refuse a configuration before anything is built from it.
+
+    Raises:
+        ModelError: if its sizes are no model's, or see `check_architecture`.
+    """
+    layers = getattr(config, "num_hidden_layers", 1)
+    if isinstance(layers, int) and not 0 < layers <= MOST_LAYERS:
+        raise ModelError(
+            f"'{name}' says it has {layers:,} layers, and 1 to {MOST_LAYERS:,} are read: its config.json is damaged."
+        )
+    check_architecture(config, name)
 
 
 def check_architecture(config: PreTrainedConfig, name: str) -> None:
@@ -230,7 +282,7 @@ def _not_croppable(name: str, kind: str, what: str) -> str:
 def _check_memory(config: PreTrainedConfig, name: str, device: torch.device, dtype: torch.dtype) -> None:
     """Count the parameters without allocating them and compare with what is free."""
     with torch.device("meta"):
-        count = _auto(config).from_config(config, trust_remote_code=False).num_parameters()
+        count = auto(config).from_config(config, trust_remote_code=False).num_parameters()
     needed, free = int(count * dtype.itemsize * 1.1), available_bytes(device)
     if needed > free:
         raise ModelError(
@@ -239,7 +291,7 @@ def _check_memory(config: PreTrainedConfig, name: str, device: torch.device, dty
         )
 
 
-class _sentences:
+class sentences:
     """Turn what the hub and transformers raise into one `ModelError` sentence."""
 
     def __init__(self, source: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from . import catalogue
+from .conversions import Report, quiet
 from .encdec import EncoderDecoder
 from .errors import ModelError, SettingsError
 from .generation import Generation
@@ -17,6 +18,7 @@ from .hub import check_present, load_model, load_tokenizer
 from .machine import choose_device, choose_dtype, describe, fitting_threads
 from .packed import pack
 from .proposers import PROPOSERS, Proposer
+from .sources import locate, resolve
 from .target import CausalReader, Reader, self_check
 from .texts import Codec, HubCodec
 from .trace import ModelInfo
@@ -206,19 +208,22 @@ def load_models(
     device: str = "auto",
     dtype: str = "auto",
     graphs: bool = True,
+    report: Report = quiet,
 ) -> Models:
     """Load models for decoding.
 
     Args:
-        target: None for the bundled family, a name of the catalogue, a hub id, or a folder in the transformers layout.
+        target: None for the bundled family, a name of the catalogue, a hub id, a folder in the transformers layout, or
+            a GGUF file, which is converted once and kept (see `conversions`).
         draft: likewise; None takes the catalogue's partner of the target, and none for an unknown target.
         larger_draft: a second draft, to compare sizes with (`draft="larger"` among a proposer's options); None takes
-            the one bundled with the target, if any.
-        medusa: Medusa heads trained for the target: a folder or hub id; None takes those bundled with it, if any.
+            the one that ships for the target, if any.
+        medusa: Medusa heads trained for the target: a folder or hub id; None takes those that ship for it, if any.
         eagle: an EAGLE head, likewise.
         device: auto (cuda, mps, cpu), or one of these.
         dtype: auto (bfloat16 on cuda, else float32), float32, bfloat16 or float16.
         graphs: whether passes on cuda are captured as graphs, where the model allows it; see `specdec_core.graphs`.
+        report: is told how far a conversion has come, 0 to 1, and what is being done.
 
     Raises:
         ModelError: with one sentence, if something is missing, unsafe (pickle weights, remote code), unsuited
@@ -228,9 +233,9 @@ def load_models(
     chosen_dtype = choose_dtype(dtype, chosen_device)
     target = catalogue.BUNDLED if target is None else target
     entry = catalogue.find(str(target))
-    target_source = resolve(str(entry.target if entry else target))
-    draft_source = resolve(str(draft)) if draft else resolve(entry.draft) if entry and entry.draft else None
-    larger_source = resolve(str(larger_draft)) if larger_draft else _bundled_larger(entry)
+    target_source = locate(str(target), report)
+    draft_source = _draft(draft, entry.draft if entry else None, report)
+    larger_source = _draft(larger_draft, entry.larger_draft if entry else None, report)
     drafts = [source for source in (draft_source, larger_source) if source]
 
     for source in (target_source, *drafts):
@@ -242,14 +247,15 @@ def load_models(
     pack(model)  # the draft reads one token at a time and has nothing to win from it
     small = load_model(draft_source, chosen_device, chosen_dtype) if draft_source is not None else None
     larger = load_model(larger_source, chosen_device, chosen_dtype) if larger_source is not None else None
-    bundled = entry is not None and entry.bundled
     if model.config.is_encoder_decoder and (medusa or eagle):
         raise ModelError(
             f"Medusa and EAGLE heads draft for causal language models, and '{_name(target_source)}' has an encoder. "
             "Load it without heads."
         )
     heads = load_heads(
-        model, _heads_source("medusa", medusa, bundled), _heads_source("eagle", eagle, bundled)
+        model,
+        _shipped(entry.medusa if entry else None) if medusa is None else resolve(str(medusa)),
+        _shipped(entry.eagle if entry else None) if eagle is None else resolve(str(eagle)),
     )
     names = (_name(target_source), _name(draft_source or ""), _name(larger_source or ""))
     return assemble(tokenizer, model, small, names=names, graphs=graphs, heads=heads, larger_draft=larger)
@@ -325,25 +331,19 @@ def kv_bytes(model: PreTrainedModel) -> int:
     return 2 * int(config.num_hidden_layers) * shared * width * model.dtype.itemsize
 
 
-def _bundled_larger(entry: catalogue.Entry | None) -> str | None:
-    """Where the larger draft of the bundled target lies, if it ships."""
-    if entry is None or entry.larger_draft is None:
-        return None
-    folder = catalogue.bundled_folder() / entry.larger_draft
-    return str(folder) if folder.is_dir() else None
+def _draft(given: str | Path | None, usual: str | None, report: Report) -> str | None:
+    """Where a draft is: the one that was asked for, else the entry's `usual` one."""
+    if given:
+        return locate(str(given), report)
+    if usual is None or catalogue.shipped(usual) is not None:
+        return _shipped(usual)
+    return locate(usual, report)
 
 
-def _heads_source(part: str, given: str | Path | None, bundled: bool) -> str | None:
-    """Where a part's weights lie: as given, else what ships beside the bundled target, if anything does."""
-    if given is not None:
-        return resolve(str(given))
-    folder = catalogue.bundled_folder() / f"specdec-{part}"
-    return str(folder) if bundled and folder.is_dir() else None
-
-
-def resolve(name: str) -> str:
-    """A bundled model's name as its folder; anything else as it is."""
-    return str(catalogue.bundled_folder() / name) if name.startswith("specdec-") and "/" not in name else name
+def _shipped(part: str | None) -> str | None:
+    """The folder of a part that was trained for an entry; None where it does not ship."""
+    folder = catalogue.shipped(part) if part else None
+    return str(folder) if folder is not None and folder.is_dir() else None
 
 
 def same_tokenizer(

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import address, controls, corner, current, links, model_picker, more, presenter, prompt, services
+from app import (
+    address,
+    controls,
+    corner,
+    current,
+    links,
+    model_picker,
+    more,
+    presenter,
+    prompt,
+    services,
+    warming,
+)
 from app.compare import editor, form, race, result
 from app.glossary import define
 from app.library import tools
@@ -30,7 +42,9 @@ form.take()
 
 head, words = st.columns([5, 1.25], vertical_alignment="center")
 with head, st.container(key=presenter.box("title")):
-    st.title("Compare", anchor=False, width="content")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.title("Compare", anchor=False, width="content")
+        warming.show()
     st.markdown("The same prompt, the same seed, the same machine: let ways of guessing race each other.")
 with words:
     corner.draw("compare")

@@ -17,6 +17,7 @@ from app import (
     prompt,
     results,
     services,
+    warming,
 )
 from app.fragment import fragment
 from app.library import entries, owner, tools
@@ -41,23 +42,11 @@ presenter.dress("lab")
 current.settle()
 prompt.start_from_address(controls.choices())
 
-warming = services.shelf().status(Choice()).state == "loading"
-
-
-@fragment(run_every=0.5 if warming else None)
-def warm_up() -> None:
-    """Say that the bundled models are still being loaded, beside the title, where nothing moves when they are."""
-    if warming:
-        if services.shelf().status(Choice()).state != "loading":
-            st.rerun()
-        st.badge("Models warming up; Run waits for them", icon=":material/hourglass_top:", color="gray")
-
-
 head, words = st.columns([5, 1.25], vertical_alignment="center")
 with head, st.container(key=presenter.box("title")):
     with st.container(horizontal=True, vertical_alignment="center"):
         opening.head()
-        warm_up()
+        warming.show()
     opening.about()
 with words:
     corner.draw("lab")
@@ -137,12 +126,16 @@ if shown is not None:
 if shown is not None and not active and shown.ends and (said := controls.earlier(shown.request)):
     st.caption(f":material/history: {plain(said)}")
 
-example = results.example(st.session_state.proposer) if shown is None and kept is None else None
+example = None
+if shown is None and kept is None:
+    # Of the family that is on its way, too: a recording needs no models, and does not change under its reader's eyes.
+    family = model_picker.usual() if st.session_state.model == model_picker.AUTO else current.name()
+    example = results.example(st.session_state.proposer, family)
 if example is not None:
     if st.session_state.get("example_shown", example.id) != example.id:
         address.drop(CURSOR)
     st.session_state.example_shown = example.id
-    if named is not None or not controls.asks_for(example.prompt, example.lane):
+    if named is not None or not controls.asks_for(example.prompt, example.lane, example.family, example.chat):
         said = controls.recorded(example.prompt, example.lane)
         st.caption(f":material/history: {plain(said)}")
 

@@ -16,6 +16,7 @@ from specdec_core.events import Finished
 from specdec_core.settings import Settings
 from specdec_core.trace import Trace
 
+OPERATOR = {"SPECDEC_LIBRARY": "", "SPECDEC_DEFAULT_MODELS": "tiny"}
 PROMPTS = {
     "story": """title = "Stories"
 description = "Small tales."
@@ -84,7 +85,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
     runs = Runs(lambda choice, gone: shelf.get(choice, gone), race)
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "runs", lambda: runs)
-    monkeypatch.setattr(services, "operator", lambda: policy.read({"SPECDEC_LIBRARY": ""}))
+    monkeypatch.setattr(services, "operator", lambda: policy.read(OPERATOR))
     library = Library()
     monkeypatch.setattr(services, "library", lambda: library)
     st.cache_resource.clear()

@@ -56,6 +56,7 @@ def test_health_is_json_and_tells_whether_the_models_are_ready(client: TestClien
     assert answer.json() == {
         "status": "ok",
         "models": "ready",
+        "default": "ready",
         "runs": {"loading": 0, "queued": 0, "running": 0, "asking": 0, "writing": 0, "done": 0},
     }
 
