@@ -10,6 +10,7 @@ import streamlit as st
 from specdec_core import plan
 from specdec_core.draft_length import LENGTH_POLICIES
 from specdec_core.errors import ModelError, PromptError, SpecdecError
+from specdec_core.generation import OFF
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
@@ -122,16 +123,35 @@ def plain_lane() -> Settings:
         temperature=state.temperature,
         top_k=state.top_k,
         top_p=state.top_p,
+        **{name: _given(name) for name in OFF},
         seed=state.seed,
-        repetition_penalty=_penalty(),
         stop=tuple(text.replace(r"\n", "\n").replace(r"\t", "\t") for text in state.stop),
     )
 
 
-def _penalty() -> float | None:
-    """The repetition penalty that was chosen, else the usual one for the prompt and the models."""
-    chosen: float | None = st.session_state.get("repetition_penalty")
-    return current.penalty() if chosen is None else chosen
+def _given(name: str) -> Any:
+    """A setting that the models may decide: None leaves it to their generation config.
+
+    Where it is off and what is usual is followed, the usual repetition penalty for these models and this kind of prompt
+    comes first.
+    """
+    value = st.session_state.get(name, OFF[name])
+    if value != OFF[name] or not follows_model():
+        return value
+    return current.penalty() if name == "repetition_penalty" else None
+
+
+def follows_model() -> bool:
+    """Whether what is switched off here is as is usual for the models, their generation config included."""
+    return bool(st.session_state.get("generation", True))
+
+
+def usual_penalty() -> float | None:
+    """The repetition penalty that is in force because it is usual, nobody having set one; None without any."""
+    if not follows_model() or st.session_state.get("repetition_penalty", 1) != 1:
+        return None
+    found = current.penalty()
+    return None if found == 1 else found
 
 
 def chosen_lane() -> Settings:
@@ -229,8 +249,7 @@ def asks_for(prompt: str, lane: Settings, family: str, chat: bool) -> bool:
 
 def _applied(lane: Settings) -> Settings:
     """The lane with what is off written out; a record has its settings as they were applied."""
-    off = {"repetition_penalty": 1.0, "min_p": 0.0, "no_repeat_ngram_size": 0}
-    return lane.but(**{name: value for name, value in off.items() if getattr(lane, name) is None})
+    return lane.but(**{name: value for name, value in OFF.items() if getattr(lane, name) is None})
 
 
 def start(prompt: str) -> str:

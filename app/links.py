@@ -53,10 +53,13 @@ GAMMA = Number("gamma", "The draft length γ", 1, 16, 4)
 TEMPERATURE = Number("temperature", "The temperature", 0, 2, 0, whole=False)
 TOP_K = Number("top_k", "Top-k", 0, 1000, 0)
 TOP_P = Number("top_p", "Top-p", 0.05, 1, 1, whole=False)
+MIN_P = Number("min_p", "Min-p", 0, 1, 0, whole=False)
+PENALTY = Number("repetition_penalty", "The repetition penalty", 0.5, 2, 1, whole=False)
+NGRAM = Number("no_repeat_ngram_size", "The length of sequences written once", 0, 20, 0)
 SEED = Number("seed", "The seed", 0, 2**31 - 1, 0)
 TOKENS = Number("tokens", "The length", 1, 1024, 128)
 MEMORY = Number("memory", "The memory budget", 0, 1_000_000, 0, whole=False)
-NUMBERS = (GAMMA, TEMPERATURE, TOP_K, TOP_P, SEED, TOKENS, MEMORY)
+NUMBERS = (GAMMA, TEMPERATURE, TOP_K, TOP_P, MIN_P, PENALTY, NGRAM, SEED, TOKENS, MEMORY)
 SWEEP_MOST = Number("sweep_most", "How many prompts of each kind", 1, 20, 3)
 SWEEP_REPEATS = Number("sweep_repeats", "How many repeats", 1, 10, 3)
 SWEEP = (SWEEP_MOST, SWEEP_REPEATS)
@@ -94,6 +97,11 @@ def problems(
         )
     if len(params.get("system", "")) > MAX_SYSTEM:
         found.append(f"The link's system line is longer than {MAX_SYSTEM} characters and is left out.")
+    if params.get("generation", "true") not in ("true", "false"):
+        found.append(
+            "Whether the model's generation config is followed is true or false; the link says "
+            f"“{_short(params['generation'])}”, so true is used."
+        )
     if len(params.get("prompt", "")) > MAX_PROMPT:
         found.append(f"The link's prompt is longer than {MAX_PROMPT:,} characters and was cut there.")
     known = {number.key for number in numbers} | set(choices) | OTHERS
@@ -183,6 +191,7 @@ OTHERS = {
     "target",
     "draft",
     "overlap",
+    "generation",
     "hide",
     "present",
 }

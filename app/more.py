@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from specdec_core.draft_length import LENGTH_POLICIES
+from specdec_core.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 
@@ -36,7 +37,7 @@ def draw(models: Any | None) -> None:
         number("number", "New tokens", links.TOKENS, 1, "How many tokens each lane writes at most.")
         text_settings(models)
     with dice:
-        dice_settings()
+        dice_settings(models)
     if said := controls.remark():
         remark.caption(f":material/info: {plain(said)}")
 
@@ -134,8 +135,8 @@ def text_settings(models: Any | None) -> None:
         )
 
 
-def dice_settings() -> None:
-    """How tokens are drawn."""
+def dice_settings(models: Any | None) -> None:
+    """How tokens are drawn. `models` are the chosen models once they are loaded."""
     number(
         "number",
         "Top-k (0: all)",
@@ -151,9 +152,57 @@ def dice_settings() -> None:
         "Draw among the likeliest tokens that make up this probability; 1 means all. Works above temperature 0.",
     )
     number(
+        "slider",
+        "Min-p (0: all)",
+        links.MIN_P,
+        0.01,
+        "Draw among the tokens that are at least this likely, as a share of the likeliest one; 0 means all. "
+        "Works above temperature 0.",
+    )
+    number(
+        "slider",
+        "Repetition penalty (1: none)",
+        links.PENALTY,
+        0.05,
+        "Above 1, tokens that are in the prompt or in the text so far become less likely. Works at every temperature, "
+        "and the text is then no longer the target's own but what it writes under this penalty; plain decoding has the "
+        "same one.",
+    )
+    number(
+        "number",
+        "Sequences written once, in tokens (0: none)",
+        links.NGRAM,
+        1,
+        "No sequence of this many tokens is written twice, the prompt included; 0 sets no such limit.",
+    )
+    _generation(models)
+    number(
         "number",
         "Seed",
         links.SEED,
         1,
         "Where the random numbers begin. The same seed gives the same run again. " + define("Coin"),
     )
+
+
+def _generation(models: Any | None) -> None:
+    """Whether the model's generation config is followed, and what that comes to with the models that are loaded."""
+    st.toggle(
+        "Follow what is usual for the model",
+        value=True,
+        key="generation",
+        bind="query-params",
+        help="A small model repeats itself at temperature 0, so a light repetition penalty is usual for it here, where "
+        "the prompt asks for no code and no copy. A model's authors can ask for a repetition penalty, min-p or no "
+        "repeated sequences in its generation_config.json. With this on, both are used where the settings above are "
+        "off; with this off, only the settings above count.",
+    )
+    if penalty := controls.usual_penalty():
+        st.caption(f":material/info: Repetition penalty {penalty:g}, usual for these models and this prompt.")
+    if models is not None:
+        try:
+            asked = controls.plain_lane()
+        except SpecdecError:
+            return
+        for said in models.generation.remarks(asked):
+            st.caption(f":material/info: {plain(said)}")

@@ -64,6 +64,7 @@ def decode(
     from .loop import stream
 
     models = _load(shared.model, shared.draft, device=shared.device, dtype=shared.dtype, **shared.parts)
+    _generation(models, settings, json)
     text = _read(prompt)
     quiet = json == "-"
     trace: Trace | None = None
@@ -124,6 +125,7 @@ def race(
     from .lanes import race as run
 
     models = _load(shared.model, shared.draft, device=shared.device, dtype=shared.dtype, **shared.parts)
+    _generation(models, lanes["none"], json)
     traces: dict[int, Trace] = {}
     columns = (
         TextColumn("{task.description:>14}"),
@@ -351,6 +353,13 @@ def _remarks(lanes: list[Settings], json: str | None) -> None:
     """Say what a setting does not do, unless nothing but the trace may be printed."""
     if json != "-":
         for said in dict.fromkeys(filter(None, map(remark, lanes))):
+            err.print(Text.assemble(("note: ", "bold yellow"), said))
+
+
+def _generation(models: Models, settings: Settings, json: str | None) -> None:
+    """Say what the model's generation config asks for and what becomes of it, unless only the trace may be printed."""
+    if json != "-":
+        for said in models.generation.remarks(settings):
             err.print(Text.assemble(("note: ", "bold yellow"), said))
 
 

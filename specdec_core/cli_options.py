@@ -37,6 +37,7 @@ def _option(group: str, *names: str, help: str) -> Any:
 
 
 MODELS, GUESSING, JUDGING, TEXT = "Models", "Guessing", "Judging", "Text"
+OPEN = "Left out: as the model's generation config asks."
 PAIRS = "as name=value; may be given again, and the command 'proposers' lists them."
 
 
@@ -92,6 +93,19 @@ class Shared:
     top_p: Annotated[
         float, _option(TEXT, help="Keep the most likely tokens up to this mass; 1 keeps all.")
     ] = 1.0
+    min_p: Annotated[
+        float | None,
+        _option(
+            TEXT, help=f"Keep tokens at least this likely, as a share of the likeliest; 0 keeps all. {OPEN}"
+        ),
+    ] = None
+    repetition_penalty: Annotated[
+        float | None,
+        _option(TEXT, help=f"Above 1 makes tokens of the text so far less likely; 1 is off. {OPEN}"),
+    ] = None
+    no_repeat_ngram_size: Annotated[
+        int | None, _option(TEXT, help=f"Write no sequence of this many tokens twice; 0 is off. {OPEN}")
+    ] = None
     seed: Annotated[int, _option(TEXT, help="Fixes every random number.")] = 0
     chat: Annotated[
         bool | None,
@@ -116,6 +130,9 @@ class Shared:
             temperature=self.temperature,
             top_k=self.top_k,
             top_p=self.top_p,
+            min_p=self.min_p,
+            repetition_penalty=self.repetition_penalty,
+            no_repeat_ngram_size=self.no_repeat_ngram_size,
             seed=self.seed,
             stop=tuple(self.stop or ()),
         )

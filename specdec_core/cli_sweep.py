@@ -83,6 +83,7 @@ def sweep(
     if families is None and prompts is None and family.chat_template and shared.chat is not False:
         cases = sources.shipped(None, per_family, "chat")
     cases = sources.fitted(cases, family.chat_template and shared.chat is not False, shared.system)
+    cli._generation(family, lanes[0], "-" if quiet else None)
     rows, whole = measure(family, cases, lanes, repeats, store, quiet)
     if rows and not quiet:
         show(rows, family.machine)

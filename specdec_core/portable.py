@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from .chat import Chat
 from .draft_length import read_options as length_options
+from .generation import OFF
 from .proposers import proposer_class
 from .rules import rule_class
 from .settings import Settings
@@ -52,6 +53,7 @@ def for_transformers(settings: Settings, layers: int | None = None) -> Elsewhere
             "top_k": settings.top_k,
             "top_p": settings.top_p,
         }
+    found.generate |= _given(settings, OFF)
     options = proposer_class(settings.proposer).read_options(settings).model_dump()
     if settings.proposer in ("draft-model", "early-exit"):
         found.draft = _draft_length(settings, found.missing)
@@ -81,8 +83,13 @@ def for_vllm(settings: Settings, draft: str | None = None) -> Elsewhere:
     found = Elsewhere(generate={"max_tokens": settings.max_new_tokens, "temperature": settings.temperature})
     if settings.temperature > 0:
         found.generate |= {"top_k": settings.top_k, "top_p": settings.top_p, "seed": settings.seed}
+    found.generate |= _given(settings, ("repetition_penalty", "min_p"))
     if settings.stop:
         found.generate["stop"] = list(settings.stop)
+    if settings.no_repeat_ngram_size:
+        found.missing.append(
+            f"no_repeat_ngram_size = {settings.no_repeat_ngram_size}: vLLM has no ban on repeated n-grams of its own."
+        )
     options = proposer_class(settings.proposer).read_options(settings).model_dump()
     gamma = settings.draft_length
     if settings.proposer == "draft-model":
@@ -131,6 +138,8 @@ def for_vllm(settings: Settings, draft: str | None = None) -> Elsewhere:
                 f"length policy = {settings.length_policy}: γ is {gamma} in every round here; see vLLM's own dynamic "
                 "speculative decoding."
             )
+        if cut := found.generate.pop("min_p", None):
+            found.missing.append(f"min_p = {cut:g}: vLLM refuses it while it decodes speculatively.")
         rule = _rule_in_vllm(settings, found)
     _common(settings, found.missing, rule)
     return found
@@ -213,6 +222,15 @@ def vllm_code(settings: Settings, target: str, draft: str | None = None, chat: C
             f"# sent to /v1/chat/completions, which applies the chat template: messages = {_messages(chat)}"
         )
     return "\n".join(lines) + "\n"
+
+
+def _given(settings: Settings, names: Iterable[str]) -> dict[str, Any]:
+    """Those of these settings that are given and have a say; what is left open follows the model's own config there
+    too."""
+    given = {name: getattr(settings, name) for name in names}
+    if settings.temperature == 0:
+        given.pop("min_p", None)  # it cuts what is drawn from, and nothing is drawn
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _draft_length(settings: Settings, missing: list[str]) -> dict[str, Any]:

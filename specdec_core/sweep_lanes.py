@@ -79,7 +79,9 @@ def about(models: Models, lanes: Sequence[Settings], labels: Sequence[str]) -> d
         "draft": asdict(models.draft.info) if models.draft else None,
         "heads": sorted(models.heads),
         "labels": list(labels),
-        "lanes": [lane.model_dump(mode="json") for lane in lanes],
+        "lanes": [
+            models.generation.resolved(lane).model_dump(mode="json", exclude_none=True) for lane in lanes
+        ],
     }
 
 

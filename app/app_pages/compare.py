@@ -68,7 +68,7 @@ with st.container(border=True, key="desk"):
         with st.expander("Models, text and dice", icon=":material/tune:", key=presenter.box("settings")):
             model_picker.draw()
             more.text_settings(models)
-            more.dice_settings()
+            more.dice_settings(models)
         with st.container(horizontal=True, vertical_alignment="center", key=presenter.box("run")):
             asked = st.button(
                 "Run",

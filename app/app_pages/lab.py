@@ -95,6 +95,8 @@ if desk.run is not None and st.session_state.get("noted") != desk.run.id:
 with notice:
     if st.session_state.proposer != "none" and not RULES[st.session_state.rule].lossless:
         st.badge(plain(controls.rule_title(st.session_state.rule)), icon=":material/warning:", color="orange")
+    if penalty := controls.usual_penalty():
+        st.caption(f":material/repeat: With a repetition penalty of {penalty:g}; see More settings.")
     if not asked and (why_not := controls.refusal()):
         st.caption(f":material/block: {plain(why_not)}")
 

@@ -76,12 +76,12 @@ def _lossless(plain: Trace, lane: Trace) -> Distance:
 
 
 def _first_choices(lane: Trace) -> Distance:
-    """At temperature 0: the committed tokens that are not the target's likeliest after the same text."""
+    """At temperature 0: the committed tokens that are not the target's likeliest, penalties included."""
     positions = [position for row in lane.rounds for position in row.positions]
     if len(positions) != len(lane.token_ids):
         told = "The record holds no probabilities, so what the rule let pass cannot be counted."
         return Distance(False, None, "lossy, not counted", told, "")
-    other = sum(position.token != position.model_p.id[0] for position in positions)
+    other = sum(position.token != position.p.id[0] for position in positions)
     share = other / len(positions)
     told = (
         f"{other} of {count(len(positions), 'token')} are not what the target itself would have written next after the "

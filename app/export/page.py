@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from specdec_core.errors import SettingsError
-from specdec_core.settings import Settings
+from specdec_core.generation import OFF
+from specdec_core.settings import SAMPLING, Settings
 from specdec_core.trace import Header, Trace
 
 from . import lane
@@ -122,11 +123,17 @@ def differing(traces: Sequence[Trace]) -> list[str]:
         "target model": {repr(head.target) for head in heads},
         "prompt": {tuple(head.prompt_ids) for head in heads},
         **{
-            key.replace("_", "-"): {repr(head.settings.get(key)) for head in heads}
-            for key in ("temperature", "top_k", "top_p", "seed")
+            key.replace("_", "-"): {repr(_setting(head, key)) for head in heads}
+            for key in (*SAMPLING, "seed")
         },
     }
     return [what for what, values in found.items() if len(values) > 1]
+
+
+def _setting(header: Header, key: str) -> Any:
+    """A recorded setting; off where it was left open and the model asked for nothing."""
+    value = header.settings.get(key)
+    return OFF.get(key) if value is None else value
 
 
 def of_one_race(traces: Sequence[Trace]) -> bool | None:
