@@ -79,7 +79,8 @@ def bar() -> None:
     state = st.session_state
     if state.get("go"):  # the run that begins now uses them
         state[_NEWS] = None
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="models-bar"):
+    left, right = st.columns([2, 3], gap="small", vertical_alignment="center")
+    with left:
         pick(
             "Models",
             model_picker.titles(),
@@ -87,17 +88,19 @@ def bar() -> None:
             "The target that writes, and what guesses for it. " + define("Target model"),
             label_visibility="collapsed",
             on_change=_chose,
-            width=270,
         )
-        st.caption(_line())
+    right.caption(_line())
 
 
 def _line() -> str:
     """What runs, what that is good for, and whether something better is on its way."""
     good_for = plain(words().good_for or model_picker.note(name()))
     if st.session_state.model == model_picker.AUTO:
-        if said := model_picker.preparing_words():
-            return f":material/hourglass_top: {plain(said)} {good_for}"
+        status = model_picker.preparing()
+        if status is not None and status.state == "failed":
+            return f":material/error: {plain(model_picker.preparing_words() or '')}"
+        if status is not None:  # how far it has come stands beside the title
+            return f":material/hourglass_top: Until it is ready the tiny models run. {good_for}"
         if st.session_state.get(_NEWS) == name():
             return f":material/check_circle: **Ready now: your next run uses it.** {good_for}"
     return good_for
