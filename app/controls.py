@@ -15,7 +15,7 @@ from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
 
-from . import links, model_picker, options
+from . import current, links, model_picker, models, options
 from .glossary import define
 from .models import Choice
 from .prompt import too_long
@@ -41,7 +41,8 @@ def choices() -> dict[str, dict[str, str]]:
 
 def proposers() -> dict[str, Any]:
     """The proposers as they are offered: the core's order, but the usual one first and plain decoding alone last."""
-    order = sorted(PROPOSERS, key=lambda name: (name != USUAL.proposer, name == "none"))
+    first = next(iter(current.guessers()), USUAL.proposer)
+    order = sorted(PROPOSERS, key=lambda name: (name != first, name == "none"))
     return {name: PROPOSERS[name] for name in order}
 
 
@@ -129,11 +130,33 @@ def plain_lane() -> Settings:
 
 
 def decided() -> dict[str, Any]:
-    """The settings that a model's generation config may decide: None leaves one to that, where it is off here."""
-    state = st.session_state
-    chosen = {name: state.get(name, off) for name, off in OFF.items()}
-    follows = state.get("generation", True)
-    return {name: None if follows and value == OFF[name] else value for name, value in chosen.items()}
+    """The settings that the models may decide, as `_given` finds them."""
+    return {name: _given(name) for name in OFF}
+
+
+def _given(name: str) -> Any:
+    """A setting that the models may decide: None leaves it to their generation config.
+
+    Where it is off and what is usual is followed, the usual repetition penalty for these models and this kind of prompt
+    comes first.
+    """
+    value = st.session_state.get(name, OFF[name])
+    if value != OFF[name] or not follows_model():
+        return value
+    return current.penalty() if name == "repetition_penalty" else None
+
+
+def follows_model() -> bool:
+    """Whether what is switched off here is as is usual for the models, their generation config included."""
+    return bool(st.session_state.get("generation", True))
+
+
+def usual_penalty() -> float | None:
+    """The repetition penalty that is in force because it is usual, nobody having set one; None without any."""
+    if not follows_model() or st.session_state.get("repetition_penalty", 1) != 1:
+        return None
+    found = current.penalty()
+    return None if found == 1 else found
 
 
 def chosen_lane() -> Settings:
@@ -209,8 +232,8 @@ def recorded(prompt: str, lane: Settings) -> str:
     )
 
 
-def asks_for(prompt: str, lane: Settings) -> bool:
-    """Whether Run would ask for this lane on this prompt, be it longer or shorter."""
+def asks_for(prompt: str, lane: Settings, family: str, chat: bool) -> bool:
+    """Whether Run would ask for this lane on this prompt of these models, be it longer or shorter."""
     state = st.session_state
     try:
         asked = subject(), plain_lane() if state.proposer == "none" else chosen_lane()
@@ -220,12 +243,18 @@ def asks_for(prompt: str, lane: Settings) -> bool:
         draft_length=lane.draft_length, max_new_tokens=lane.max_new_tokens, record=lane.record
     )
     return (
-        asked[0] == Choice()
-        and not state.get("chat")
+        asked[0] == models.family(family)
+        and current.wraps() == chat
+        and not current.system_line()
         and state.prompt == prompt
-        and alike == lane
+        and _applied(alike) == _applied(lane)
         and label(asked[1]) == label(lane)  # γ is compared where it means something
     )
+
+
+def _applied(lane: Settings) -> Settings:
+    """The lane with what is off written out; a record has its settings as they were applied."""
+    return lane.but(**{name: value for name, value in OFF.items() if getattr(lane, name) is None})
 
 
 def start(prompt: str) -> str:
@@ -246,7 +275,14 @@ def request() -> Request:
     if state.proposer != "none":
         lanes.append(chosen_lane())
         labels.append(label(lanes[1]))
-    return Request(state.prompt, tuple(lanes), tuple(labels), allowed, chat=bool(state.get("chat")))
+    return Request(
+        state.prompt,
+        tuple(lanes),
+        tuple(labels),
+        allowed,
+        chat=current.wraps(),
+        system=current.system_line(),
+    )
 
 
 def subject() -> Choice:

@@ -16,6 +16,7 @@ from specdec_core.settings import MAX_STOP_STRINGS
 MAX_PROMPT = 20_000
 MAX_STOP_LENGTH = 64
 MAX_PROMPT_IN_LINK = 2_000
+MAX_SYSTEM = 500  # characters of a system line
 DEVICES = ("auto", "cpu", "cuda", "mps")
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 
@@ -90,6 +91,12 @@ def problems(
             found.append(
                 f"The link asks for the {key} “{_short(params[key])}”, which does not exist here; “{used}” is used."
             )
+    if params.get("chat", "true") not in ("true", "false"):
+        found.append(
+            f"The chat template is switched by chat=true or chat=false; the link says “{_short(params['chat'])}”."
+        )
+    if len(params.get("system", "")) > MAX_SYSTEM:
+        found.append(f"The link's system line is longer than {MAX_SYSTEM} characters and is left out.")
     if params.get("generation", "true") not in ("true", "false"):
         found.append(
             "Whether the model's generation config is followed is true or false; the link says "
@@ -144,10 +151,18 @@ def options(params: Mapping[str, str], owners: Mapping[str, Owner]) -> tuple[dic
 
 def unusable(params: Mapping[str, str]) -> list[str]:
     """The numeric settings of a link whose values no widget can take."""
-    return [
+    found = [
         number.key
         for number in (*NUMBERS, *SWEEP)
         if number.key in params and number.problem(params[number.key])
+    ]
+    return found + [
+        key
+        for key, unfit in (
+            ("chat", params.get("chat", "true") not in ("true", "false")),
+            ("system", len(params.get("system", "")) > MAX_SYSTEM),
+        )
+        if unfit
     ]
 
 
@@ -172,6 +187,7 @@ OTHERS = {
     "view",
     "stop",
     "chat",
+    "system",
     "target",
     "draft",
     "overlap",

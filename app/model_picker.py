@@ -14,10 +14,8 @@ import streamlit as st
 from specdec_core.errors import ModelError
 
 from . import links, services
-from .glossary import define
 from .models import Choice, Status, family, permitted
 from .text import plain
-from .widgets import pick
 
 OTHER = "other"
 BUNDLED = "bundled"
@@ -121,13 +119,17 @@ def picked() -> str:
     return default() if named == AUTO else named
 
 
+def note(name: str) -> str:
+    """What the catalogue says of a family in one sentence; empty for what is not in it."""
+    entry = catalogue().get(name)
+    return entry.note if entry else ""
+
+
 def draw() -> None:
-    """Target and draft, device and number format."""
+    """Target and draft, device and number format, of the models that were picked."""
     entries, options = catalogue(), model_options()
-    named = pick("Models", titles(), "model", "A target and its draft. " + define("Target model"))
-    if named == AUTO and (words := preparing_words()):
-        st.caption(f":material/hourglass_top: {plain(words)}")
-    elif named == BUNDLED and len(options) == 1:
+    named = st.session_state.get("model", options[0])
+    if named == BUNDLED and len(options) == 1:
         st.caption("This server runs its bundled models only.")
     elif picked() in entries:
         st.caption(plain(entries[picked()].note))

@@ -112,13 +112,26 @@ def text_settings(models: Any | None) -> None:
         placeholder="Nothing",
         help=r"Decoding ends after any of these texts; type your own. `\n` is a line break, `\n\n` an empty line.",
     )
-    # Before its models are loaded a link may already ask for the template; the run tells if there is none.
+    # Before its models are loaded a link may already ask for the template; without one the prompt goes as it is.
     if models.chat_template if models else model_picker.choice().target is not None:
-        st.toggle(
+        wrap = st.toggle(
             "Use the chat template",
+            value=True,
             key="chat",
             bind="query-params",
-            help="This model was trained on conversations; the template wraps the prompt as a user's message.",
+            persist_state="session",
+            help="This model was trained on conversations; the template wraps the prompt as a user's message. Without "
+            "it the model continues the text.",
+        )
+        st.text_input(
+            "System line",
+            key="system",
+            bind="query-params",
+            persist_state="session",
+            max_chars=links.MAX_SYSTEM,
+            placeholder="the template's own",
+            disabled=not wrap,
+            help="Who the model is told to be, before your message. Empty leaves that to the template.",
         )
 
 
@@ -175,14 +188,17 @@ def dice_settings(models: Any | None) -> None:
 def _generation(models: Any | None) -> None:
     """Whether the model's generation config is followed, and what that comes to with the models that are loaded."""
     st.toggle(
-        "Follow the model's generation config",
+        "Follow what is usual for the model",
         value=True,
         key="generation",
         bind="query-params",
-        help="A model's authors can ask for a repetition penalty, min-p or no repeated sequences in its "
-        "generation_config.json. With this on, they are used where the settings above are off; with this off, only the "
-        "settings above count.",
+        help="A small model repeats itself at temperature 0, so a light repetition penalty is usual for it here, where "
+        "the prompt asks for no code and no copy. A model's authors can ask for a repetition penalty, min-p or no "
+        "repeated sequences in its generation_config.json. With this on, both are used where the settings above are "
+        "off; with this off, only the settings above count.",
     )
+    if penalty := controls.usual_penalty():
+        st.caption(f":material/info: Repetition penalty {penalty:g}, usual for these models and this prompt.")
     if models is not None:
         for said in models.generation.remarks(Settings(**controls.decided())):
             st.caption(f":material/info: {plain(said)}")

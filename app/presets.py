@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from specdec_core.cases import ORDER, Family, Preset, families
+from specdec_core.cases import ORDER, Audience, Family, Preset, families
 
-__all__ = ["ORDER", "Family", "Preset", "families", "find", "matching"]
+__all__ = ["ORDER", "Audience", "Family", "Preset", "families", "find", "kind", "matching", "offered"]
+
+
+def offered(audience: Audience) -> tuple[Family, ...]:
+    """The families of prompts for such models."""
+    return tuple(family for family in families() if family.audience == audience)
 
 
 def find(preset_id: str | None) -> Preset | None:
     """The preset of that id."""
     return next((item for family in families() for item in family.presets if item.id == preset_id), None)
+
+
+def kind(text: str) -> Family | None:
+    """The family that has this text among its prompts, unchanged."""
+    return next((family for family in families() if any(item.text == text for item in family.presets)), None)
 
 
 def matching(text: str) -> Preset | None:

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from . import links, model_picker, options, presets, services
-from .text import plain
+from specdec_core.errors import ModelError
+
+from . import current, links, model_picker, options, presets, services
+from .text import count, plain
 
 OWN = "own"
 
@@ -41,7 +43,7 @@ def begin(page: str, complaints: list[str]) -> None:
     if wrong := links.stop_problems(params.get_all("stop")):
         unusable.append("stop")
     state.complaints = complaints + wrong
-    families = presets.families()
+    families = offered()
     first = families[0].presets[0].text if families else "Once upon a time"
     asked = presets.find(params.get("preset"))
     if asked is None and "preset" in params:
@@ -61,31 +63,64 @@ def begin(page: str, complaints: list[str]) -> None:
 def prompt_box() -> None:
     """The prompt, and the examples to start from."""
     state = st.session_state
+    current.bar()
     preset = presets.matching(state.prompt)
     if preset is None:
         state.own_prompt = state.prompt
     family_of = {item.id: family for family in presets.families() for item in family.presets}
+    titles = {family.name: family.title for family in offered()}
+    if preset and family_of[preset.id].name not in titles:  # an example for models of the other kind
+        preset = None
+        state.own_prompt = state.prompt
     state.family = family_of[preset.id].name if preset else OWN
-    titles = {family.name: family.title for family in presets.families()}
     if "own_prompt" in state:
         titles[OWN] = "Your own"
-    if presets.families():
+    if offered():
         with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
             _example_picker(titles, family_of.get(preset.id) if preset else None, preset)
     st.text_area(
         "Prompt",
         key="prompt",
         height=112,
-        help="The text the models continue. They add to it, they do not chat.",
+        help=current.words().prompt_help,
     )
     state.last_prompt = state.prompt
     if len(state.prompt) > links.MAX_PROMPT:
         st.warning(too_long(state.prompt), icon=":material/content_cut:")
     elif preset:
         st.caption(f":material/visibility: {plain(preset.look_for)}")
-    elif model_picker.picked() == model_picker.BUNDLED:
+    elif current.name() == model_picker.BUNDLED:
         st.caption(f":material/info: {plain(model_picker.bundled_words())}")
-    _keep_prompt_in_address(preset.id if preset else None)
+    _what_is_read()
+    shown = presets.matching(state.prompt)  # of whatever models: the address names it
+    _keep_prompt_in_address(shown.id if shown else None)
+
+
+def offered() -> tuple[presets.Family, ...]:
+    """The families of prompts for the chosen models."""
+    return presets.offered("chat" if current.wraps() else "text")
+
+
+def _what_is_read() -> None:
+    """The whole text that a chat model reads, its template around the message."""
+    models = model_picker.loaded()
+    if models is None or not models.chat_template or not current.wraps():
+        return
+    state = st.session_state
+    with st.expander("What the model reads", icon=":material/data_object:", key="templated"):
+        if len(state.prompt) > links.MAX_PROMPT:
+            st.caption("The prompt is too long to be shown here.")
+            return
+        try:
+            text = models.chat_text(state.prompt, current.system_line())
+        except ModelError as error:
+            st.caption(plain(str(error)))
+            return
+        st.caption(
+            f"{count(len(models.chat(state.prompt, current.system_line())), 'token')}: your message in the model's own "
+            "chat template. What stands between &lt;| and |&gt; is one special token each."
+        )
+        st.code(text, language=None, wrap_lines=True)
 
 
 def _example_picker(
@@ -126,7 +161,7 @@ def _take_example() -> None:
 
 
 def _keep_prompt_in_address(preset: str | None) -> None:
-    families = presets.families()
+    families = offered()
     default = families[0].presets[0].id if families else None
     wanted = links.address_of_prompt(st.session_state.prompt, preset, default)
     for key in ("prompt", "preset"):

@@ -98,12 +98,16 @@ class Shown:
     prompt: str
     lane: Settings
     origin: str
+    family: str
+    chat: bool
 
 
 @cache
-def example(proposer: str) -> Shown | None:
-    """The recorded example that introduces a proposer, the first of it that ships; None if there is none."""
-    for recipe in recorded.recipes()[0]:
+def example(proposer: str, family: str) -> Shown | None:
+    """The recorded example that introduces a proposer: the first of it that ships for this family of models, else for
+    another. None if there is none."""
+    found = sorted(recorded.recipes()[0], key=lambda recipe: recipe.family != family)  # stable
+    for recipe in found:
         if recipe.lanes()[-1].proposer == proposer and files().keys() >= set(recipe.files):
             header = Trace.from_json(files()[recipe.files[-1]].read_bytes()).header
             labels = [controls.label(lane) for lane in recipe.lanes()]
@@ -116,5 +120,7 @@ def example(proposer: str) -> Shown | None:
                 prompt=header.prompt,
                 lane=Settings(**header.settings),
                 origin=f"{header.machine}, {header.created[:10]}",
+                family=recipe.family,
+                chat=header.chat,
             )
     return None

@@ -32,7 +32,8 @@ class Request:
     lanes: tuple[Settings, ...]
     labels: tuple[str, ...]
     choice: Any = None
-    chat: bool = False
+    chat: bool = False  # wrap the prompt in the chat template, if the models have one
+    system: str = ""
 
 
 @dataclass(slots=True, eq=False)
@@ -48,6 +49,7 @@ class Run:
     place: int = 0
     device: str = ""
     owner: str | None = None  # whose library keeps it; None: nobody's
+    templated: bool = False  # whether the prompt went through the chat template
     unkept: bool = False  # whether the library should keep it and could not
     _stop: threading.Event = field(default_factory=threading.Event)
     _done: threading.Event = field(default_factory=threading.Event)

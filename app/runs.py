@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol, get_args
 
+from specdec_core.chat import Chat
 from specdec_core.errors import SpecdecError
 from specdec_core.events import Event
 from specdec_core.settings import Settings
@@ -189,9 +190,8 @@ class Runs:
 
             run.state = "running"
             request = run.request
-            prompt: Any = request.prompt
-            if request.chat:
-                prompt = models.chat(prompt)
+            run.templated = request.chat and models.chat_template
+            prompt: Any = Chat(request.prompt, request.system) if run.templated else request.prompt
             run._computing = len(request.lanes)
             events = self._race(models, prompt, list(request.lanes), cancelled=lambda: run.stopped, ask=ask)
             for event in events:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import streamlit as st
 
 from . import links
 
 
-def pick(label: str, titles: Mapping[str, str], key: str, words: str) -> str:
+def pick(label: str, titles: Mapping[str, str], key: str, words: str, **more: Any) -> str:
     """A selectbox kept in the address by its options' names; Streamlit's own binding would put the titles there.
 
-    Streamlit forgets a widget while another page is shown: what was picked last is there again afterwards.
+    Streamlit forgets a widget while another page is shown: what was picked last is there again afterwards. `more` goes
+    to the selectbox as it is.
     """
     default = next(iter(titles))
     if key not in st.session_state:
         asked = st.query_params.get(key, st.session_state.get(f"last_{key}", default))
         st.session_state[key] = asked if asked in titles else default
     picked = st.selectbox(
-        label, list(titles), format_func=lambda name: titles.get(name, name), key=key, help=words
+        label, list(titles), format_func=lambda name: titles.get(name, name), key=key, help=words, **more
     )
     st.session_state[f"last_{key}"] = picked
     if picked == default:

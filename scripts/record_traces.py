@@ -1,11 +1,13 @@
-"""Record the examples of assets/traces/index.toml with the bundled models, on a quiet machine.
+"""Record the examples of assets/traces/index.toml, on a quiet machine.
 
-    python scripts/record_traces.py [ID ...]     all examples, or those named
+    python scripts/record_traces.py [ID ...]     all examples, or those named, which may be a family's as well:
+    python scripts/record_traces.py smollm2-135m-instruct
 
 Each is a race against plain decoding like any other. It is run a few times and the race of median speed is kept, so
 that no lucky or unlucky one is shown. Where the index names several prompts, the one that shows the effect most is
 taken; if none shows it, the script says so and ends with an error. The traces say themselves where and when they were
-made. Files that no example names any more are removed.
+made. Files that no example names any more are removed. An example names the family of models that it is recorded with;
+one whose models or trained parts are not there is left as it is, and a sentence says so.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import specdec_core as sd  # noqa: E402
 from app import presets  # noqa: E402
 from app.library.recorded import FOLDER, Recipe, recipes, sent  # noqa: E402
 from app.numbers import parting  # noqa: E402
+from specdec_core import catalogue  # noqa: E402
 
 RACES = 5
 LEAST_TOKENS = 24  # in a lane that is to show an effect
@@ -35,23 +38,38 @@ def main(named: list[str]) -> None:
     found, problems = recipes()
     if problems:
         raise SystemExit("\n".join(problems))
-    if unknown := set(named) - {recipe.id for recipe in found}:
+    families = {recipe.family for recipe in found}
+    if unknown := set(named) - families - {recipe.id for recipe in found}:
         raise SystemExit(f"There is no example {', '.join(sorted(unknown))} in {FOLDER.name}/index.toml.")
-    models = sd.load_models(device="cpu")
     failed = []
-    for recipe in found:
-        if not named or recipe.id in named:
+    for family in sorted(families):
+        wanted = [recipe for recipe in found if recipe.family == family and _is_named(recipe, named)]
+        if not wanted:
+            continue
+        try:
+            models = sd.load_models(family, device="cpu")
+        except sd.ModelError as error:
+            print(f"{family}: left as it is. {error}")
+            continue
+        for recipe in wanted:
+            if why_not := models.why_not(sd.PROPOSERS[recipe.lanes()[-1].proposer]):
+                print(f"{recipe.id}: left as it is. {why_not}")
+                continue
             try:
                 _record(models, recipe)
             except sd.SpecdecError as error:
                 failed.append(f"{recipe.id}: {error}")
-    wanted = {f"{name}.json" for recipe in found for name in recipe.files}
+    kept = {f"{name}.json" for recipe in found for name in recipe.files}
     for path in sorted(FOLDER.glob("*.json")):
-        if path.name not in wanted:
+        if path.name not in kept:
             path.unlink()
             print(f"{path.name}: no example names it, removed")
     if failed:
         raise SystemExit("\n".join(failed))
+
+
+def _is_named(recipe: Recipe, named: list[str]) -> bool:
+    return not named or recipe.id in named or recipe.family in named
 
 
 def _record(models: sd.Models, recipe: Recipe) -> None:
@@ -84,17 +102,19 @@ def _prompts(recipe: Recipe) -> list[str]:
     return texts
 
 
-def _race(models: sd.Models, prompt: str, recipe: Recipe) -> Traces:
+def _race(models: sd.Models, text: str, recipe: Recipe) -> Traces:
     lanes = recipe.lanes()
+    prompt = sd.Chat(text) if recipe.family != catalogue.BUNDLED and models.chat_template else text
     ask = _typist(models, prompt, lanes[0]) if lanes[-1].proposer == "you" else None
     events = sd.race(models, prompt, lanes, ask=ask)
     done = {event.lane: event.trace for event in events if isinstance(event, sd.Finished)}
     return [done[lane] for lane in range(len(lanes))]
 
 
-def _typist(models: sd.Models, prompt: str, plain: sd.Settings) -> Callable[[str], str]:
+def _typist(models: sd.Models, prompt: str | sd.Chat, plain: sd.Settings) -> Callable[[str], str]:
     """Somebody who types three words at a time and knows them, but errs in the last one every third time."""
-    whole = prompt + sd.decode(models, prompt, plain.but(record="off")).text
+    read = prompt if isinstance(prompt, str) else prompt.message
+    whole = read + sd.decode(models, prompt, plain.but(record="off")).text
     answers = 0
 
     def ask(text: str) -> str:

@@ -18,6 +18,7 @@ __version__ = "0.1.0"
 
 # Where each public name lives. Lazy, so that a page which only reads traces never waits for torch.
 _HOMES = {
+    "Chat": "chat",
     "Ended": "events",
     "Finished": "events",
     "ModelError": "errors",
@@ -41,6 +42,7 @@ _HOMES = {
 }
 
 __all__ = [  # noqa: RUF022 (plain alphabetical order)
+    "Chat",
     "Ended",
     "Finished",
     "ModelError",
@@ -64,6 +66,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order)
 ]
 
 if TYPE_CHECKING:
+    from .chat import Chat
     from .errors import ModelError, PromptError, SettingsError, SpecdecError, TraceError
     from .events import Ended, Finished, Started, Step
     from .lanes import race

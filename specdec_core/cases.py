@@ -7,19 +7,23 @@ import logging
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from .chat import Chat
 from .errors import PromptError
 
 log = logging.getLogger(__name__)
 
 FOLDER = Path(__file__).resolve().parent.parent / "assets" / "prompts"
 ORDER = ("story", "code", "copy", "summary", "question", "arithmetic", "poem")
+CHAT_ORDER = ("chat-question", "chat-code", "chat-rewrite", "chat-summary", "chat-list", "chat-story")
+Audience = Literal["text", "chat"]
+"""Whom a family of prompts is for: models that continue a text, or models that answer a message."""
 OWN = "own"  # the family of own prompts that name none
 MAX_CASES = 500
 MAX_BYTES = 2_000_000
@@ -30,11 +34,18 @@ EXAMPLE = '{"prompt": "Once upon a time", "family": "story"}'
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One prompt of a sweep; `family` and `name` together are its own."""
+    """One prompt of a sweep; `family` and `name` together are its own. `chat` wraps it in the model's chat template."""
 
     family: str
     name: str
     prompt: str
+    chat: bool = False
+    system: str = ""
+
+    @property
+    def asked(self) -> str | Chat:
+        """The prompt as the decoder takes it."""
+        return Chat(self.prompt, self.system) if self.chat else self.prompt
 
 
 class _Prompt(BaseModel):
@@ -49,6 +60,8 @@ class _File(BaseModel):
     model_config = ConfigDict(extra="forbid")
     title: str = Field(min_length=1, max_length=40)
     description: str = Field(min_length=1, max_length=400)
+    audience: Audience = "text"
+    repetition_penalty: float | None = Field(None, ge=0.1, le=10.0)  # None: the family of models' own
     prompt: list[_Prompt] = Field(min_length=1, max_length=20)
 
 
@@ -64,17 +77,24 @@ class Preset:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Shipped prompts of one kind of text."""
+    """Shipped prompts of one kind of text, for one kind of model."""
 
     name: str
     title: str
     description: str
     presets: tuple[Preset, ...]
+    audience: Audience = "text"
+    repetition_penalty: float | None = None
 
 
 @cache
-def families(folder: Path = FOLDER) -> tuple[Family, ...]:
-    """All shipped families, in teaching order. A file that breaks the format is left out and named in the log."""
+def families(folder: Path = FOLDER, audience: Audience | None = None) -> tuple[Family, ...]:
+    """All shipped families, in teaching order; with `audience` those for such models.
+
+    A file that breaks the format is left out and named in the log.
+    """
+    if audience is not None:
+        return tuple(family for family in families(folder) if family.audience == audience)
     found = {}
     for path in sorted(folder.glob("*.toml")):
         try:
@@ -90,25 +110,45 @@ def families(folder: Path = FOLDER) -> tuple[Family, ...]:
                 Preset(f"{path.stem}/{_slug(item.name)}", item.name, item.text, item.look_for)
                 for item in content.prompt
             ),
+            audience=content.audience,
+            repetition_penalty=content.repetition_penalty,
         )
-    order = [name for name in ORDER if name in found] + sorted(found.keys() - set(ORDER))
+    known = (*ORDER, *CHAT_ORDER)
+    order = [name for name in known if name in found] + sorted(found.keys() - set(known))
     return tuple(found[name] for name in order)
 
 
-def shipped(names: Sequence[str] | None = None, most: int | None = None) -> list[Case]:
-    """The shipped prompts of the families named (all without names), at most `most` of each.
+def shipped(
+    names: Sequence[str] | None = None, most: int | None = None, audience: Audience = "text"
+) -> list[Case]:
+    """The shipped prompts of the families named (without names: all for that audience), at most `most` of each.
+
+    Prompts for chat models are messages, those for other models are texts to continue, whatever the model.
 
     Raises:
         PromptError: naming the families there are, if one is asked for that does not ship.
     """
     known = {family.name: family for family in families()}
-    wanted = list(known) if names is None else list(dict.fromkeys(names))
+    usual = [name for name, family in known.items() if family.audience == audience]
+    wanted = usual if names is None else list(dict.fromkeys(names))
     for name in wanted:
         if name not in known:
             raise PromptError(
                 f"There is no family of prompts '{name[:MAX_NAME]}'; there are: {', '.join(known)}."
             )
-    return [Case(name, preset.name, preset.text) for name in wanted for preset in known[name].presets[:most]]
+    return [
+        Case(name, preset.name, preset.text, chat=known[name].audience == "chat")
+        for name in wanted
+        for preset in known[name].presets[:most]
+    ]
+
+
+def fitted(cases: Iterable[Case], template: bool, system: str = "") -> list[Case]:
+    """The cases as a model can be asked them: messages become plain texts where it has no chat `template`."""
+    return [
+        replace(case, chat=case.chat and template, system=system if case.chat and template else "")
+        for case in cases
+    ]
 
 
 def from_jsonl(content: bytes | str) -> list[Case]:

@@ -36,7 +36,12 @@ app = typer.Typer(
 NEXT_WORDS = 200  # characters of the text so far that a person is shown
 
 
-Prompt = Annotated[str, typer.Argument(help="The text to continue; '-' reads it from standard input.")]
+Prompt = Annotated[
+    str,
+    typer.Argument(
+        help="The text to continue, or the message to a chat model; '-' reads it from standard input."
+    ),
+]
 JsonFile = Annotated[
     str | None, typer.Option("--json", help="Write the trace to this file; '-' for standard output.")
 ]
@@ -63,13 +68,14 @@ def decode(
     text = _read(prompt)
     quiet = json == "-"
     trace: Trace | None = None
-    for event in stream(models, text, settings, ask=_ask if prompt != "-" else None):
+    asked = shared.asked(models, text)
+    for event in stream(models, asked, settings, ask=_ask if prompt != "-" else None):
         if isinstance(event, Finished):
             trace = event.trace
         elif quiet:
             continue
         elif isinstance(event, Started):
-            out.print(Text(cli_render.shown(text), style="dim"), end="")
+            out.print(Text(cli_render.shown(text), style="dim"), end="\n" if asked != text else "")
         elif isinstance(event, Step):
             out.print(cli_render.verdicts(event), end="")
     assert trace is not None
@@ -137,7 +143,8 @@ def race(
             return words
 
         tasks = [progress.add_task(name, total=shared.max_new_tokens, clock="") for name in lanes]
-        for event in run(models, _read(prompt), list(lanes.values()), ask=ask if prompt != "-" else None):
+        asked = shared.asked(models, _read(prompt))
+        for event in run(models, asked, list(lanes.values()), ask=ask if prompt != "-" else None):
             if isinstance(event, Step):
                 progress.update(tasks[event.lane], completed=event.total, clock=f"{event.clock_s:.2f} s")
             elif isinstance(event, Finished):

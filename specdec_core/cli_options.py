@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from dataclasses import fields as attributes
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from .chat import Chat
 from .cli_render import sentences
 from .draft_length import LENGTH_POLICIES, policy_class
 from .errors import SettingsError
@@ -19,6 +20,9 @@ from .plan import check
 from .proposers import proposer_class
 from .rules import RULES, rule_class
 from .settings import Settings
+
+if TYPE_CHECKING:
+    from .models import Models
 
 
 def names_of(table: Mapping[str, Any]) -> str:
@@ -103,6 +107,16 @@ class Shared:
         int | None, _option(TEXT, help=f"Write no sequence of this many tokens twice; 0 is off. {OPEN}")
     ] = None
     seed: Annotated[int, _option(TEXT, help="Fixes every random number.")] = 0
+    chat: Annotated[
+        bool | None,
+        _option(
+            TEXT,
+            "--chat/--no-chat",
+            help="Send the prompt as a message in the model's chat template, or as bare text. By default the template "
+            "is used where the model has one.",
+        ),
+    ] = None
+    system: Annotated[str, _option(TEXT, help="The system line in place of the chat template's own.")] = ""
     stop: Annotated[
         list[str] | None, _option(TEXT, help="End once this text was written; may be given again.")
     ] = None
@@ -145,6 +159,13 @@ class Shared:
         )
         check(settings)
         return settings
+
+    def asked(self, models: Models, text: str) -> str | Chat:
+        """A prompt as it was asked to be sent: in the chat template, by default where the models have one."""
+        wrap = models.chat_template if self.chat is None else self.chat
+        if self.system and not wrap:
+            raise SettingsError("A system line needs the chat template. Leave --system or --no-chat out.")
+        return Chat(text, self.system) if wrap else text
 
     @property
     def parts(self) -> dict[str, str]:

@@ -46,7 +46,9 @@ def sweep(
     ] = None,
     families: Annotated[
         str | None,
-        typer.Option(help="Shipped prompts, as names joined by commas; all where nothing is named."),
+        typer.Option(
+            help="Shipped prompts, as names joined by commas; where nothing is named, all that are for such models."
+        ),
     ] = None,
     prompts: Annotated[
         str | None,
@@ -78,6 +80,9 @@ def sweep(
         cli._check_writable(file)
     quiet = "-" in (csv, json)
     family = cli._load(shared.model, shared.draft, device=shared.device, dtype=shared.dtype, **shared.parts)
+    if families is None and prompts is None and family.chat_template and shared.chat is not False:
+        cases = sources.shipped(None, per_family, "chat")
+    cases = sources.fitted(cases, family.chat_template and shared.chat is not False, shared.system)
     cli._generation(family, lanes[0], "-" if quiet else None)
     rows, whole = measure(family, cases, lanes, repeats, store, quiet)
     if rows and not quiet:
@@ -140,7 +145,7 @@ def cases_of(families: str | None, file: str | None, per_family: int | None) -> 
         raise PromptError(
             f"The prompts could not be read from '{file}': {error.strerror or 'unknown error'}."
         ) from None
-    return found + sources.from_jsonl(content)
+    return found + [replace(case, chat=True) for case in sources.from_jsonl(content)]
 
 
 def _bytes(file: str) -> bytes:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from .broken import BrokenReader, OneCoin, Side, with_reader
+from .chat import Prompt
 from .exact import Context, Distribution, Law, Siblings, output_law, target_law, total_variation
 from .loop import decode
 from .models import Models
@@ -127,7 +128,7 @@ def measure(exhibit: BrokenRule) -> Measured:
 
 
 def examine(
-    exhibit: BrokenCache, models: Models, prompt: str | Sequence[int], settings: Settings | None = None
+    exhibit: BrokenCache, models: Models, prompt: Prompt, settings: Settings | None = None
 ) -> Examined:
     """Decode with the broken cache and with a right one.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from .chat import Prompt
 from .errors import SettingsError
 from .events import Ended, Event, Step
 from .loop import stream
@@ -16,7 +17,7 @@ MAX_LANES = 8
 
 def race(
     models: Models,
-    prompt: str | Sequence[int],
+    prompt: Prompt,
     lanes: Sequence[Settings],
     *,
     cancelled: Callable[[], bool] = lambda: False,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from .chat import Prompt
 from .describe import RawRound
 from .draft_length import room
 from .events import Ended, Event, Finished, Started, Step
@@ -31,12 +32,12 @@ from .tree import TokenTree
 Cancelled = Callable[[], bool]
 
 
-def decode(models: Models, prompt: str | Sequence[int], settings: Settings | None = None) -> Trace:
+def decode(models: Models, prompt: Prompt, settings: Settings | None = None) -> Trace:
     """Decode to the end and return the record.
 
     Args:
         models: what `load_models` gave.
-        prompt: text, or token ids.
+        prompt: text, a `Chat` message, or token ids.
         settings: defaults to `Settings()`.
 
     Raises:
@@ -50,7 +51,7 @@ def decode(models: Models, prompt: str | Sequence[int], settings: Settings | Non
 
 def stream(
     models: Models,
-    prompt: str | Sequence[int],
+    prompt: Prompt,
     settings: Settings | None = None,
     *,
     lane: int = 0,

@@ -153,14 +153,35 @@ class Models:
         """Whether prompts can be wrapped as a chat turn."""
         return isinstance(self.codec, HubCodec) and bool(self.codec.tokenizer.chat_template)
 
-    def chat(self, prompt: str) -> list[int]:
-        """`prompt` as a user's turn in the model's chat template, as token ids."""
-        if not self.chat_template or not isinstance(self.codec, HubCodec):
-            raise ModelError("This model has no chat template; send the prompt as plain text.")
-        turn = [{"role": "user", "content": prompt}]
-        text = self.codec.tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
+    def chat(self, message: str, system: str = "") -> list[int]:
+        """`message` as a user's turn in the model's chat template, as token ids; see `chat_text`."""
+        text = self.chat_text(message, system)
+        assert isinstance(self.codec, HubCodec)  # chat_text refuses others
         ids: list[int] = self.codec.tokenizer.encode(text, add_special_tokens=False)
         return ids
+
+    def chat_text(self, message: str, system: str = "") -> str:
+        """What the model reads: `message` in its chat template, special tokens written out.
+
+        `system` takes the place of the template's own system line; empty leaves that to the template.
+
+        Raises:
+            ModelError: if there is no template, or it cannot hold these turns.
+        """
+        if not self.chat_template or not isinstance(self.codec, HubCodec):
+            raise ModelError("This model has no chat template; send the prompt as plain text.")
+        turns = [{"role": "system", "content": system}] if system.strip() else []
+        turns.append({"role": "user", "content": message})
+        try:
+            text = self.codec.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+        except (
+            Exception
+        ) as error:  # a template is a program of the model's authors, and may refuse with anything
+            raise ModelError(
+                f"The chat template of '{self.target.info.name}' refuses this conversation "
+                f"({type(error).__name__}). Leave the system line empty, or switch the template off."
+            ) from None
+        return str(text)
 
     def why_not(self, kind: type[Proposer], person: bool = True) -> str | None:
         """Why these models cannot serve a proposer, as a sentence; None if they can. `person`: can one be asked."""

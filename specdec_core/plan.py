@@ -10,6 +10,7 @@ from operator import index
 from typing import Self
 
 from . import draft_length
+from .chat import MAX_SYSTEM, Chat, Prompt
 from .draft_length import FixedLength, policy_class
 from .errors import PromptError, SettingsError
 from .machine import packages
@@ -35,15 +36,14 @@ class Plan:
     settings: Settings
     prompt: str
     prompt_ids: list[int]
+    chat: Chat | None
     target: Reader
     proposer: Proposer
     rule: Rule
     context: Context
 
     @classmethod
-    def make(
-        cls, models: Models, prompt: str | Sequence[int], settings: Settings, ask: Ask | None = None
-    ) -> Self:
+    def make(cls, models: Models, prompt: Prompt, settings: Settings, ask: Ask | None = None) -> Self:
         """Check prompt, settings and models against each other and build the lane's parts.
 
         Raises:
@@ -81,6 +81,7 @@ class Plan:
             settings=settings,
             prompt=text,
             prompt_ids=ids,
+            chat=prompt if isinstance(prompt, Chat) else None,
             target=resources.target,
             proposer=kind(resources, kind.read_options(settings)),
             rule=rule_kind(rule_kind.read_options(settings)),
@@ -125,6 +126,8 @@ class Plan:
                 if need in models.heads
             ],
             decoder_start=self.start,
+            chat=self.chat is not None,
+            system=self.chat.system if self.chat else "",
         )
 
     def names(self, rounds: Iterable[Round], output: Iterable[int]) -> dict[str, str]:
@@ -195,20 +198,28 @@ def _check_window(ids: Sequence[int], more: int, window: int, encoded: bool) -> 
         )
 
 
-def _read_prompt(models: Models, prompt: str | Sequence[int]) -> tuple[str, list[int]]:
-    """Text and token ids of a prompt given as either."""
-    if isinstance(prompt, str):
-        if len(prompt) > MAX_PROMPT_CHARACTERS:
-            raise PromptError(
-                f"The prompt has {len(prompt):,} characters; at most {MAX_PROMPT_CHARACTERS:,} are read. Shorten it."
-            )
-        try:
-            prompt.encode()
-        except UnicodeEncodeError:
-            raise PromptError(
-                "The prompt holds half of a character (a lone surrogate). Paste it again as text."
-            ) from None
-        text, ids = prompt, models.codec.encode(prompt)
+def _check_text(what: str, text: str, most: int) -> None:
+    """Refuse what is too long or no text."""
+    if len(text) > most:
+        raise PromptError(f"The {what} has {len(text):,} characters; at most {most:,} are read. Shorten it.")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise PromptError(
+            f"The {what} holds half of a character (a lone surrogate). Paste it again as text."
+        ) from None
+
+
+def _read_prompt(models: Models, prompt: Prompt) -> tuple[str, list[int]]:
+    """Text and token ids of a prompt given as either; of a chat message its own text and the templated ids."""
+    if isinstance(prompt, str | Chat):
+        text = prompt.message if isinstance(prompt, Chat) else prompt
+        _check_text("prompt", text, MAX_PROMPT_CHARACTERS)
+        if isinstance(prompt, Chat):
+            _check_text("system line", prompt.system, MAX_SYSTEM)
+            ids = models.chat(text, prompt.system)
+        else:
+            ids = models.codec.encode(text)
         wide = next((token for token in ids if token >= models.target.vocabulary), None)
         if wide is not None:
             raise PromptError(
@@ -229,10 +240,13 @@ def _read_prompt(models: Models, prompt: str | Sequence[int]) -> tuple[str, list
                 f"The prompt holds the token id {bad}; the target model knows ids 0 to {width - 1}."
             )
         text = models.codec.decode(ids)
-    if not ids:
-        if models.bos is None:
+    if not ids or (isinstance(prompt, Chat) and not text.strip()):
+        if models.bos is None or isinstance(prompt, Chat):
             raise PromptError(
-                "The prompt is empty and this model has no beginning-of-sequence token to start from. Type a few words."
+                "The message is empty. Type a few words."
+                if isinstance(prompt, Chat)
+                else "The prompt is empty and this model has no beginning-of-sequence token to start from. "
+                "Type a few words."
             )
         ids = [models.bos]
     return text, ids

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .chat import Chat
 from .draft_length import read_options as length_options
 from .generation import OFF
 from .proposers import proposer_class
@@ -145,13 +146,14 @@ def for_vllm(settings: Settings, draft: str | None = None) -> Elsewhere:
 
 
 def transformers_code(settings: Settings, target: str, draft: str | None = None, dtype: str = "float32",
-                      layers: int | None = None) -> str:  # fmt: skip
+                      layers: int | None = None, chat: Chat | None = None) -> str:  # fmt: skip
     """Python that generates with these choices; it needs a `prompt`.
 
     Args:
         target, draft: hub ids or folders; names of the models that ship stand for their folders.
         dtype: the weights' format, such as float32.
         layers: how many the target has.
+        chat: a prompt that was a message in the chat template, whose system line is kept; None for plain text.
     """
     found = for_transformers(settings, layers)
     assisted = settings.proposer == "draft-model"
@@ -180,21 +182,45 @@ def transformers_code(settings: Settings, target: str, draft: str | None = None,
         arguments += ", stopping_criteria=stop"
     lines += [
         "",
-        'inputs = tokenizer(prompt, return_tensors="pt")',
+        *_inputs(chat),
         f"output = model.generate(**inputs, {arguments})",
         'print(tokenizer.decode(output[0, inputs["input_ids"].shape[1] :]))',
     ]
     return "\n".join(lines) + "\n"
 
 
-def vllm_code(settings: Settings, target: str, draft: str | None = None) -> str:
-    """A command that serves the target with these choices, and what a request asks for."""
+def _inputs(chat: Chat | None) -> list[str]:
+    """How a `prompt` becomes what the model reads."""
+    if chat is None:
+        return ['inputs = tokenizer(prompt, return_tensors="pt")']
+    return [
+        f"messages = {_messages(chat)}",
+        "inputs = tokenizer.apply_chat_template(",
+        '    messages, add_generation_prompt=True, return_dict=True, return_tensors="pt"',
+        ")",
+    ]
+
+
+def _messages(chat: Chat) -> str:
+    """The conversation as Python has it, its last message the variable `prompt`."""
+    system = f'{{"role": "system", "content": {chat.system!r}}}, ' if chat.system.strip() else ""
+    return f'[{system}{{"role": "user", "content": prompt}}]'
+
+
+def vllm_code(settings: Settings, target: str, draft: str | None = None, chat: Chat | None = None) -> str:
+    """A command that serves the target with these choices, and what a request asks for; `chat` as above."""
     found = for_vllm(settings, _path(draft) if draft else None)
     lines = [f"# {_about(settings)}", *(f"# Not here: {sentence}" for sentence in found.missing)]
     command = f"vllm serve {shlex.quote(_path(target))}"
     if found.config is not None:
         command += f" \\\n    --speculative-config {shlex.quote(json.dumps(found.config))}"
     lines += [command, "", "# With each request (SamplingParams):", f"# {json.dumps(found.generate)}"]
+    if chat is None:
+        lines.append("# sent to /v1/completions with the prompt as it is")
+    else:
+        lines.append(
+            f"# sent to /v1/chat/completions, which applies the chat template: messages = {_messages(chat)}"
+        )
     return "\n".join(lines) + "\n"
 
 

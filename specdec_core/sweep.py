@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .cases import Case
+from .chat import Prompt
 from .errors import PromptError, SettingsError, SpecdecError
 from .events import Step
 from .settings import Settings
@@ -179,7 +180,7 @@ def _measure(
     rows: list[Measured],
     told: Callable[[Progress], None],
 ) -> Iterator[Measured]:
-    cells = {(case.family, case.name, fingerprint(case.prompt)) for case in cases}
+    cells = {(case.family, case.name, fingerprint(case.asked)) for case in cases}
     rows = [row for row in rows if (row.family, row.name, row.prompt_sha) in cells and row.repeat < repeats]
     yield from rows
     there = {row.turn for row in rows}
@@ -197,8 +198,8 @@ def _measure(
                     return
                 told(Progress(done, total, case, labels[lane], repeat))
                 row = Measured(case.family, case.name, lane, labels[lane], repeat)
-                row.prompt_sha = fingerprint(case.prompt)
-                if not _time(models, case.prompt, lanes[lane], cancelled, row):
+                row.prompt_sha = fingerprint(case.asked)
+                if not _time(models, case.asked, lanes[lane], cancelled, row):
                     return
                 if lane == 0 and row.error is None:
                     plain.setdefault((case.family, case.name), row.text_sha)
@@ -221,7 +222,7 @@ def _warm_up(
             if cancelled():
                 return
             try:
-                events = stream(models, case.prompt, lane, cancelled=cancelled)
+                events = stream(models, case.asked, lane, cancelled=cancelled)
                 for _ in islice((event for event in events if isinstance(event, Step)), WARM_UP):
                     pass
             except PromptError:
@@ -233,7 +234,9 @@ def _warm_up(
             break
 
 
-def _time(models: Models, prompt: str, lane: Settings, cancelled: Callable[[], bool], row: Measured) -> bool:
+def _time(
+    models: Models, prompt: Prompt, lane: Settings, cancelled: Callable[[], bool], row: Measured
+) -> bool:
     """Decode once and fill the row's numbers in; False if that was cancelled."""
     from .events import Finished
     from .loop import stream

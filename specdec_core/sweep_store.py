@@ -81,7 +81,7 @@ def _read(path: Path, lines: list[bytes], header: dict[str, Any], cases: Sequenc
                 f"'{path}' holds a sweep with other {_WORDS.get(name, name)}, and figures of both do not mix. Repeat "
                 "that sweep's command to go on with it, or choose another file."
             )
-    prompts = {(case.family, case.name): fingerprint(case.prompt) for case in cases}
+    prompts = {(case.family, case.name): fingerprint(case.asked) for case in cases}
     rows = []
     for number, line in enumerate(lines[1:], start=2):
         try:

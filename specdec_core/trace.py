@@ -79,6 +79,10 @@ class Header:
     """Trained heads that took part, such as Medusa's."""
     decoder_start: Annotated[list[Token], Field(max_length=64)] = field(default_factory=list)
     """What an encoder–decoder's decoder starts from; its `prompt_ids` are what the encoder read. Else empty."""
+    chat: bool = False
+    """Whether `prompt` is a user's message and `prompt_ids` are what the model's chat template made of it."""
+    system: Annotated[str, Field(max_length=10_000)] = ""
+    """The system line that was given in place of the chat template's own; empty for the template's own."""
 
 
 @dataclass(slots=True)

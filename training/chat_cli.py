@@ -73,3 +73,21 @@ def train(
     typer.echo(
         f"{state['step']} steps, {state['tokens']:,} tokens, {state['seconds'] / 60:.1f} minutes: {accuracy}"
     )
+
+
+@app.command()
+def card(
+    model: Model = TARGET,
+    runs: Runs = RUNS,
+    folder: Annotated[Path, typer.Option(help="Where the card is written.")] = Path("assets/models"),
+    repeats: Annotated[int, typer.Option(min=1, max=20, help="How often each cell is timed.")] = 1,
+) -> None:
+    """Measure the family on its held-out prompts and write its card; leave the machine alone meanwhile."""
+    from training import chat_card
+
+    store = runs / "figures"
+    found = chat_card.measure(model, runs, repeats, store)
+    chat_card.write_card(folder, found)
+    for name in chat_card.SETS:
+        store.with_suffix(f".{name.replace(' ', '-')}.jsonl").unlink(missing_ok=True)
+    typer.echo(f"Card written to {folder / 'smollm2.md'}.")

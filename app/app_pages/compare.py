@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import address, controls, corner, links, model_picker, more, presenter, prompt, services, warming
+from app import (
+    address,
+    controls,
+    corner,
+    current,
+    links,
+    model_picker,
+    more,
+    presenter,
+    prompt,
+    services,
+    warming,
+)
 from app.compare import editor, form, race, result
 from app.glossary import define
 from app.library import tools
@@ -23,7 +35,9 @@ def the_desk() -> Desk:
 
 desk = the_desk()
 presenter.dress("compare")
+current.settle()
 editor.start("compare")
+editor.follow()
 form.take()
 
 head, words = st.columns([5, 1.25], vertical_alignment="center")

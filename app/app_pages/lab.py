@@ -8,6 +8,7 @@ from app import (
     address,
     controls,
     corner,
+    current,
     headline,
     model_picker,
     more,
@@ -38,6 +39,7 @@ def the_desk() -> Desk:
 
 desk = the_desk()
 presenter.dress("lab")
+current.settle()
 prompt.start_from_address(controls.choices())
 
 head, words = st.columns([5, 1.25], vertical_alignment="center")
@@ -93,6 +95,8 @@ if desk.run is not None and st.session_state.get("noted") != desk.run.id:
 with notice:
     if st.session_state.proposer != "none" and not RULES[st.session_state.rule].lossless:
         st.badge(plain(controls.rule_title(st.session_state.rule)), icon=":material/warning:", color="orange")
+    if penalty := controls.usual_penalty():
+        st.caption(f":material/repeat: With a repetition penalty of {penalty:g}; see More settings.")
     if not asked and (why_not := controls.refusal()):
         st.caption(f":material/block: {plain(why_not)}")
 
@@ -124,12 +128,16 @@ if shown is not None:
 if shown is not None and not active and shown.ends and (said := controls.earlier(shown.request)):
     st.caption(f":material/history: {plain(said)}")
 
-example = results.example(st.session_state.proposer) if shown is None and kept is None else None
+example = None
+if shown is None and kept is None:
+    # Of the family that is on its way, too: a recording needs no models, and does not change under its reader's eyes.
+    family = model_picker.usual() if st.session_state.model == model_picker.AUTO else current.name()
+    example = results.example(st.session_state.proposer, family)
 if example is not None:
     if st.session_state.get("example_shown", example.id) != example.id:
         address.drop(CURSOR)
     st.session_state.example_shown = example.id
-    if named is not None or not controls.asks_for(example.prompt, example.lane):
+    if named is not None or not controls.asks_for(example.prompt, example.lane, example.family, example.chat):
         said = controls.recorded(example.prompt, example.lane)
         st.caption(f":material/history: {plain(said)}")
 

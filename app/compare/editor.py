@@ -14,7 +14,7 @@ from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
 
-from .. import controls, links, presets, prompt
+from .. import controls, current, links, presets, prompt
 from ..player import CURSOR
 from ..run import Request
 from ..text import plain
@@ -58,7 +58,7 @@ def start(page: str) -> None:
     if prompt.has_begun(page):
         return
     named = st.query_params.get_all("lane")
-    found, complaints = core.from_address(named)
+    found, complaints = core.from_address(named, usual())
     if not named and state.get("lanes"):  # back from another page
         found = lanes()
     if "run" not in st.query_params:
@@ -80,6 +80,21 @@ def start(page: str) -> None:
     prompt.begin(page, [*wrong, *complaints])
 
 
+def usual() -> tuple[Lane, ...]:
+    """The lanes to begin with for the models that were chosen."""
+    return core.usual(current.guessers())
+
+
+def follow() -> None:
+    """Where the models have changed and the lanes were the usual ones, take those that are usual now."""
+    state = st.session_state
+    before, state.usual_lanes = state.get("usual_lanes"), usual()
+    if before is not None and before != usual() and "lanes" in state and tuple(lanes()) == before:
+        state.lanes, state.editing = {}, None
+        for lane in usual():
+            _add(lane)
+
+
 def lanes() -> list[Lane]:
     """All lanes but the plain one, in their order."""
     return list(st.session_state.lanes.values())
@@ -87,7 +102,7 @@ def lanes() -> list[Lane]:
 
 def keep_in_address() -> None:
     """Write the lanes to the address."""
-    wanted = core.to_address(lanes())
+    wanted = core.to_address(lanes(), usual())
     if st.query_params.get_all("lane") != wanted:
         st.query_params["lane"] = wanted
 
@@ -108,7 +123,8 @@ def request(shared: Settings, missing: Mapping[str, str | None]) -> Request:
         (shared, *(lane.settings(shared) for lane in found)),
         (f"A · {PROPOSERS['none'].title}", *(core.label(lane, at) for at, lane in enumerate(found, start=1))),
         subject,
-        chat=bool(st.session_state.get("chat")),
+        chat=current.wraps(),
+        system=current.system_line(),
     )
 
 
@@ -245,6 +261,6 @@ def _take_preset() -> None:
         _add(lane)
     if chosen.temperature is not None:
         state.temperature = chosen.temperature
-    if found := presets.find(chosen.prompt):
+    if found := presets.find(chosen.chat_prompt if current.wraps() else chosen.prompt):
         state.prompt = found.text
     state.told = chosen.look_for

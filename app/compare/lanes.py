@@ -87,6 +87,11 @@ class Lane:
 DEFAULT = (Lane(), Lane(proposer="prompt-lookup"))
 
 
+def usual(guessers: Sequence[str]) -> tuple[Lane, ...]:
+    """The lanes to begin with where these proposers, the best first, are worth a try."""
+    return tuple(Lane(proposer=name) for name in guessers[:3]) or DEFAULT
+
+
 @dataclass(frozen=True, slots=True)
 class Preset:
     """Lanes that show a known effect."""
@@ -96,6 +101,7 @@ class Preset:
     look_for: str
     lanes: tuple[Lane, ...]
     prompt: str | None = None  # id of the example prompt it is about
+    chat_prompt: str | None = None  # likewise, for models that answer messages
     temperature: float | None = None
 
 
@@ -107,6 +113,7 @@ PRESETS = (
         (Lane(), Lane(proposer="prompt-lookup"), Lane(proposer="branching"), Lane(proposer="lookahead"),
          Lane(proposer="early-exit")),
         "code/class-with-getters",
+        "chat-code/stack",
         0.0,
     ),
     Preset(
@@ -128,6 +135,7 @@ PRESETS = (
         "Lossy rules",
         "What more is accepted has a price: look how far the text leaves the target's.",
         (Lane(), Lane(rule="typical"), Lane(rule="confidence"), Lane(rule="ensemble")),
+        None,
         None,
         0.8,
     ),
@@ -207,10 +215,10 @@ def decode(text: str) -> tuple[Lane, list[str]]:
     return lane, complaints
 
 
-def from_address(texts: Sequence[str]) -> tuple[list[Lane], list[str]]:
-    """All lanes of an address but the plain one, and what is wrong with it; the usual ones if it names none."""
+def from_address(texts: Sequence[str], usual: Sequence[Lane] = DEFAULT) -> tuple[list[Lane], list[str]]:
+    """All lanes of an address but the plain one, and what is wrong with it; the `usual` ones if it names none."""
     if not texts:
-        return list(DEFAULT), []
+        return list(usual), []
     complaints = []
     if len(texts) > MOST - 1:
         complaints.append(f"A comparison has at most {MOST} lanes; the link's further ones are left out.")
@@ -222,10 +230,10 @@ def from_address(texts: Sequence[str]) -> tuple[list[Lane], list[str]]:
     return found, complaints
 
 
-def to_address(lanes: Iterable[Lane]) -> list[str]:
-    """What the address says of the lanes beside the plain one: nothing where they are the usual ones."""
+def to_address(lanes: Iterable[Lane], usual: Sequence[Lane] = DEFAULT) -> list[str]:
+    """What the address says of the lanes beside the plain one: nothing where they are the `usual` ones."""
     lanes = list(lanes)
-    return [] if lanes == list(DEFAULT) else [encode(lane) for lane in lanes]
+    return [] if lanes == list(usual) else [encode(lane) for lane in lanes]
 
 
 def words(lane: Lane) -> list[str]:

@@ -43,8 +43,6 @@ def why_not(request: Request) -> str | None:
     """Why a run cannot be repeated, as a sentence; None if it can."""
     if any("person" in PROPOSERS[lane.proposer].needs for lane in request.lanes):
         return "A lane that asks a person is not repeated: nobody wants to type the same words seven times."
-    if request.chat:
-        return "A run with a chat template is not repeated here."
     return None
 
 
@@ -123,7 +121,8 @@ def advice(run: Run) -> None:
 
 def _order(run: Run) -> Order:
     request = run.request
-    case = Case("comparison", "prompt", request.prompt)
+    system = request.system if run.templated else ""
+    case = Case("comparison", "prompt", request.prompt, chat=run.templated, system=system)
     return Order((case,), request.lanes, request.labels, TURNS, request.choice)
 
 

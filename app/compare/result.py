@@ -158,7 +158,7 @@ def _prompts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> Non
     from . import sweep_view
 
     request = shown.request
-    sweep_view.show(request.lanes, request.labels, request.choice)
+    sweep_view.show(request.lanes, request.labels, request.choice, shown.templated, request.system)
 
 
 def _what_if(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:

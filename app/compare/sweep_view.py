@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -31,13 +32,16 @@ MEASURES = {"speedup": "Speedup", "tokens_per_pass": "Tokens per pass τ", "alph
 FAILURES = 5  # are told one by one
 
 
-def show(lanes: Sequence[Settings], labels: Sequence[str], choice: Choice) -> None:
+def show(
+    lanes: Sequence[Settings], labels: Sequence[str], choice: Choice, chat: bool = False, system: str = ""
+) -> None:
     """The form for a sweep of these lanes, and the sweep that the address names, if there is one.
 
     Args:
         lanes: as raced; lane 0 is plain decoding.
         labels: what they are called.
         choice: the models they ran on.
+        chat, system: whether those read their prompts in a chat template, and with which system line.
     """
     job = sweeps().get(st.query_params.get(ADDRESS))
     st.markdown(
@@ -52,14 +56,17 @@ def show(lanes: Sequence[Settings], labels: Sequence[str], choice: Choice) -> No
     if len(kept) < len(lanes):
         st.caption("The lane that asks a person is left out: nobody types the same words for every prompt.")
     going = job is not None and job.active
-    _form([lanes[at] for at in kept], [labels[at] for at in kept], choice, busy=going)
+    _form([lanes[at] for at in kept], [labels[at] for at in kept], choice, (chat, system), busy=going)
     if job is not None:
         _watch(job)
 
 
-def _form(lanes: list[Settings], labels: list[str], choice: Choice, busy: bool) -> None:
-    """What to sweep, and the button that begins it; `busy` while one goes on."""
-    families = {family.name: family for family in presets.families()}
+def _form(
+    lanes: list[Settings], labels: list[str], choice: Choice, template: tuple[bool, str], busy: bool
+) -> None:
+    """What to sweep, and the button that begins it; `template`: chat and its system line; `busy` while one goes on."""
+    chat, system = template
+    families = {family.name: family for family in presets.offered("chat" if chat else "text")}
     titles = {name: family.title for name, family in families.items()}
     with st.container(border=True, key="sweep_form"):
         named = st.pills(
@@ -97,12 +104,16 @@ def _form(lanes: list[Settings], labels: list[str], choice: Choice, busy: bool) 
                 help=f"One JSON object a line, such as `{sources.EXAMPLE}`. At most {sources.MAX_CASES} prompts.",
             )
         cases = [
-            Case(name, preset.name, preset.text) for name in named for preset in families[name].presets[:most]
+            Case(name, preset.name, preset.text, chat, system)
+            for name in named
+            if name in families  # a link may name kinds for other models
+            for preset in families[name].presets[:most]
         ]
         refusal = None
         if file is not None:
             try:
-                cases += sources.from_jsonl(file.getvalue())
+                own = [replace(case, chat=True) for case in sources.from_jsonl(file.getvalue())]
+                cases += sources.fitted(own, chat, system)
                 _no_double(cases)
             except SpecdecError as error:
                 refusal = str(error)

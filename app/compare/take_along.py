@@ -8,9 +8,10 @@ from typing import Any
 import streamlit as st
 
 from specdec_core import portable
+from specdec_core.chat import Chat
 from specdec_core.ledger import Line
 from specdec_core.sweep_summary import csv_of, to_csv
-from specdec_core.trace import Trace
+from specdec_core.trace import Header, Trace
 
 from .. import services
 from ..run import Run
@@ -59,13 +60,27 @@ def show(
     st.caption(f"transformers {portable.TRANSFORMERS} · checked by tests against the installed version")
     st.code(
         portable.transformers_code(
-            lane, header.target.name, draft, header.dtype, getattr(layers, "num_hidden_layers", None)
+            lane,
+            header.target.name,
+            draft,
+            header.dtype,
+            getattr(layers, "num_hidden_layers", None),
+            chat=_message(header),
         ),
         language="python",
         wrap_lines=True,
     )
     st.caption("vLLM · by its documentation of 2026, not run here")
-    st.code(portable.vllm_code(lane, header.target.name, draft), language="bash", wrap_lines=True)
+    st.code(
+        portable.vllm_code(lane, header.target.name, draft, chat=_message(header)),
+        language="bash",
+        wrap_lines=True,
+    )
+
+
+def _message(header: Header) -> Chat | None:
+    """The run's prompt as a chat message, where it was one."""
+    return Chat(header.prompt, header.system) if header.chat else None
 
 
 def _download(title: str, kind: str, mime: str, run: Run, data: Any) -> None:
@@ -94,5 +109,7 @@ def _about(run: Run, traces: Sequence[Trace]) -> dict[str, Any]:
         "packages": header.packages,
         "target": header.target.name,
         "prompt": run.request.prompt,
+        "chat": header.chat,
+        "system": header.system,
         "settings": [lane.model_dump(mode="json") for lane in run.request.lanes],
     }

@@ -17,6 +17,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from specdec_core import catalogue
+from specdec_core.catalogue import BUNDLED
 from specdec_core.errors import SpecdecError, TraceError, sentence
 from specdec_core.settings import SAMPLING, Settings
 from specdec_core.trace import Stats, Trace
@@ -42,6 +44,7 @@ class Recipe(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str = Name
+    family: str = Field(BUNDLED, max_length=60)  # of models, as the catalogue calls it
     kind: Literal["proposer", "lesson"]
     title: str = Field(min_length=1, max_length=80)
     look_for: str = Field(min_length=1, max_length=300)
@@ -113,7 +116,9 @@ def recipes(folder: Path = FOLDER) -> tuple[list[Recipe], list[str]]:
         except (SpecdecError, ValueError, TypeError) as error:
             problems.append(f"{where}: {error}")
         else:
-            if recipe.id in (other.id for other in found):
+            if catalogue.named(recipe.family) is None:
+                problems.append(f"{where}: family: the catalogue has no models “{recipe.family}”.")
+            elif recipe.id in (other.id for other in found):
                 problems.append(f"{where}: id: there is another example of that name.")
             else:
                 found.append(recipe)
@@ -125,6 +130,9 @@ def load(folder: Path = FOLDER) -> tuple[tuple[Example, ...], list[str]]:
     found, problems = recipes(folder)
     examples = []
     for recipe in found:
+        if not any((folder / f"{name}.json").exists() for name in recipe.files) and recipe.family != BUNDLED:
+            log.info("The example “%s” has not been recorded yet; it is left out.", recipe.id)
+            continue
         try:
             examples.append(_example(recipe, folder))
         except (OSError, TraceError, ValueError) as error:

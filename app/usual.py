@@ -1,0 +1,86 @@
+"""What is usual for a family of models: what it is good for, how its text is drawn, who guesses first.
+
+Nothing here imports streamlit or torch. A page takes these values wherever its visitor chose none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from specdec_core import catalogue
+from specdec_core.cases import Audience
+
+TINY, REAL = "bundled", "smollm2-135m-instruct"
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """What is usual for a family.
+
+    Attributes:
+        short: what it is called where there is little room.
+        good_for: one short line.
+        audience: whether it continues texts or answers messages; such are its prompts.
+        repetition_penalty: where neither the visitor nor the kind of prompt says another; None takes the model's own.
+        guessers: proposers, the best first, each with the folder below assets/models of the part it needs.
+        prompt_help: what becomes of what is typed.
+    """
+
+    short: str
+    good_for: str
+    audience: Audience = "text"
+    repetition_penalty: float | None = None
+    guessers: tuple[tuple[str, str | None], ...] = (("draft-model", None), ("prompt-lookup", None))
+    prompt_help: str = "The text the models continue. They add to it, they do not chat."
+
+
+_CHAT_HELP = (
+    "A message to the model, which answers it. With the chat template switched off, under the settings, the models "
+    "continue the text instead."
+)
+_CHAT = Usual(
+    short="Chat models",
+    good_for="answers messages",
+    audience="chat",
+    prompt_help=_CHAT_HELP,
+)
+_USUAL = {
+    TINY: Usual(
+        short="Tiny",
+        good_for="Toy text, instant; for the course and weak machines. It knows no facts.",
+    ),
+    REAL: Usual(
+        short="SmolLM2 135M",
+        good_for="Answers questions, writes simple code; facts may be wrong.",
+        audience="chat",
+        repetition_penalty=1.1,
+        guessers=(
+            ("eagle", "smollm2-eagle"),
+            ("draft-model", "smollm2-draft"),
+            ("medusa", "smollm2-medusa"),
+            ("prompt-lookup", None),
+            ("lookahead", None),
+        ),
+        prompt_help=_CHAT_HELP,
+    ),
+}
+_CHAT_MODELS = ("qwen3-1.7b", "qwen2.5-1.5b", "smollm2-1.7b", "smollm2-360m")
+_OTHER = Usual(
+    short="Other models",
+    good_for="",
+    prompt_help="The text the models continue, or, for a model with a chat template, the message it answers.",
+)
+
+
+def of(model: str) -> Usual:
+    """What is usual for the models of that name in the model picker."""
+    return _USUAL.get(model) or (_CHAT if model in _CHAT_MODELS else _OTHER)
+
+
+def guessers(
+    model: str,
+    there: Callable[[str], bool] = lambda part: (catalogue.bundled_folder() / part).is_dir(),
+) -> list[str]:
+    """The proposers that such models can run, the best first. `there` says whether a trained part ships."""
+    return [name for name, part in of(model).guessers if part is None or there(part)]

@@ -1,0 +1,23 @@
+"""A prompt that is a message to a chat model: the model's own chat template is put around it before it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+MAX_SYSTEM = 2_000  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A user's message, and perhaps a system line in place of the template's own.
+
+    `decode`, `stream`, `race` and `sweep` take it where they take a text; the record keeps the message as its prompt
+    and the whole templated text as its prompt tokens.
+    """
+
+    message: str
+    system: str = ""
+
+
+Prompt = str | Chat | Sequence[int]

@@ -1,0 +1,160 @@
+"""Which models the page runs: the default once it is there, what is usual for it, the chat template, its prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import policy, presets, services, usual
+from app.models import Choice, Shelf
+from app.runs import Runs
+from specdec_core import race
+from specdec_core.models import assemble
+from tests.app.conftest import OPERATOR, scripted_models
+from tests.core.tiny import build, tokenizer
+
+MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
+REAL = Choice(usual.REAL)
+CHAT_PROMPTS = """title = "Questions"
+description = "Short questions."
+audience = "chat"
+repetition_penalty = 1.2
+[[prompt]]
+name = "The cat"
+text = "Where is the cat?"
+look_for = "Cats sit."
+"""
+
+
+def chat_models() -> Any:
+    """A random model with a chat template."""
+    words = tokenizer()
+    words.chat_template = (
+        "{% for turn in messages %}<{{ turn.role }}> {{ turn.content }}\n{% endfor %}<assistant> "
+    )
+    return assemble(words, build("llama", vocab_size=300, max_position_embeddings=512))
+
+
+@pytest.fixture
+def shelf(fresh: Runs, prompts: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shelf]:
+    """A server whose default family is the chat model, which is not loaded yet."""
+    (prompts / "chat-question.toml").write_text(CHAT_PROMPTS, encoding="utf-8")
+    built = {Choice(): scripted_models(), REAL: chat_models()}
+    shelf = Shelf(lambda choice: built[choice], lambda name, told: None)
+    shelf.get(Choice())
+    runs = Runs(lambda choice, gone: shelf.get(choice, gone), race)
+    monkeypatch.setattr(services, "shelf", lambda: shelf)
+    monkeypatch.setattr(services, "runs", lambda: runs)
+    chosen = {**OPERATOR, "SPECDEC_DEFAULT_MODELS": usual.REAL}
+    monkeypatch.setattr(services, "operator", lambda: policy.read(chosen))
+    yield shelf
+    runs.close()
+
+
+def page(**params: str) -> AppTest:
+    at = AppTest.from_file(MAIN, default_timeout=60)
+    for key, value in params.items():
+        at.query_params[key] = value
+    at.run()
+    assert not at.exception
+    return at
+
+
+def said(at: AppTest) -> str:
+    return "\n".join(element.value for element in [*at.caption, *at.markdown])
+
+
+def finished(at: AppTest) -> Any:
+    """The page's run after Run was pressed."""
+    at.button(key="go").click().run()
+    assert not at.exception and not at.error, at.error
+    run = services.runs().get(at.query_params["run"][-1])
+    assert run is not None and run.wait(60)
+    return run
+
+
+def test_the_tiny_models_run_until_the_default_is_there_and_then_the_next_run_uses_it(shelf: Shelf) -> None:
+    """Catches: a page that waits for the default, or one that keeps the tiny models, or loses what was typed."""
+    at = page(tokens="8")
+    assert "Toy text" in said(at)
+    assert set(at.get("button_group")[0].options) >= {"Stories", "Code"}
+    at.text_area(key="prompt").input("my own words").run()
+    shelf.get(REAL)
+    at.run()
+    assert not at.exception
+    assert at.text_area(key="prompt").value == "my own words"
+    assert "Ready now" in said(at) and "Answers questions" in said(at)
+    assert at.selectbox(key="proposer").value == "prompt-lookup"  # what these models can do
+    run = finished(at)
+    assert run.request.choice == REAL and run.templated
+    header = run.traces[0].header
+    assert header.chat and header.prompt == "my own words"
+    assert "<user> my own words" in "".join(header.prompt_texts)
+
+
+def test_the_page_shows_what_a_chat_model_reads(shelf: Shelf) -> None:
+    """Catches: a template that is applied unseen, and a system line that does not reach the model."""
+    shelf.get(REAL)
+    at = page(tokens="8", system="Be brief.")
+    assert at.text_area(key="prompt").value == "Where is the cat?"
+    read = [block.value for block in at.code]
+    assert "<system> Be brief.\n<user> Where is the cat?\n<assistant> " in read
+    run = finished(at)
+    assert run.traces[0].header.system == "Be brief."
+    assert run.request.lanes[0].repetition_penalty == 1.2  # of this kind of prompt
+    assert "repetition penalty of 1\\.2" in said(at)
+
+
+def test_the_template_and_the_usual_penalty_can_be_switched_off(shelf: Shelf) -> None:
+    """Catches: a link's chat=false or generation=false that changes nothing."""
+    shelf.get(REAL)
+    at = page(tokens="8", chat="false", prompt="the cat sat")
+    run = finished(at)
+    assert not run.templated and not run.traces[0].header.chat
+    assert run.request.lanes[0].repetition_penalty is None
+    at = page(tokens="8", generation="false", prompt="the cat sat")
+    run = finished(at)
+    assert run.templated and run.request.lanes[0].repetition_penalty == 1
+
+
+def test_a_link_can_ask_for_the_tiny_models(shelf: Shelf) -> None:
+    """Catches: a teacher's link to the tiny family that opens with the default one."""
+    shelf.get(REAL)
+    at = page(model="bundled", tokens="8")
+    assert at.text_area(key="prompt").value == "a fox" and "Toy text" in said(at)
+    run = finished(at)
+    assert run.request.choice == Choice() and not run.templated
+    assert at.query_params["model"] == ["bundled"]
+
+
+def test_picking_models_takes_an_untouched_example_along_and_leaves_own_words(shelf: Shelf) -> None:
+    """Catches: a story's beginning sent to a chat model as a message, or somebody's text replaced."""
+    shelf.get(REAL)
+    at = page()
+    at.selectbox(key="model").select("bundled").run()
+    assert at.text_area(key="prompt").value == "a fox"
+    at.selectbox(key="model").select("default").run()
+    assert at.text_area(key="prompt").value == "Where is the cat?"
+    at.text_area(key="prompt").input("mine").run()
+    at.selectbox(key="model").select("bundled").run()
+    assert not at.exception and at.text_area(key="prompt").value == "mine"
+
+
+def test_what_a_link_says_wrongly_about_the_template_is_said(shelf: Shelf) -> None:
+    """Catches: a value that no widget can hold, which would end the page in an error."""
+    at = page(chat="perhaps", system="x" * 600)
+    assert len(at.warning) == 1
+    assert "chat=true or chat=false" in at.warning[0].value.replace("\\", "") and "500" in at.warning[0].value
+
+
+def test_only_what_can_run_is_offered_first() -> None:
+    """Catches: a default proposer whose trained part does not ship, so that the first Run is refused."""
+    assert usual.guessers(usual.REAL, there=lambda part: False)[0] == "prompt-lookup"
+    assert usual.guessers(usual.REAL, there=lambda part: True)[0] == "eagle"
+    assert usual.guessers(usual.TINY)[0] == "draft-model"
+    assert usual.guessers("somebody/else")[0] == "draft-model"
+    assert presets.kind("nobody's text") is None

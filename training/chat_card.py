@@ -1,0 +1,252 @@
+"""What do the proposers win with the chat family? Held-out prompts in the chat template, all in one run, and the card."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import specdec_core as sd
+from specdec_core.cases import Case
+from specdec_core.loops import LOOP, RUN
+from training.card import loop_words, row_of, table
+from training.chat_heads import RANKS
+from training.checkpoints import latest_checkpoint, load_state
+from training.figures import TOKENS, Lane, curve_of, lane, line, rows_of
+
+HERE = Path(__file__).parent
+SETS = {"held out": HERE / "chat_heldout.toml", "fresh eyes": HERE / "chat_fresh.toml"}
+FAILURES = HERE / "chat_failures.md"  # written by a person after reading the output
+PARTS = ("eagle", "medusa", "draft")
+WANTED = (  # what the project asked of the family: kind of prompt, lane, figure, least value
+    ("chat", "eagle", "tokens_per_pass", 2.1),
+    ("code", "eagle", "tokens_per_pass", 2.4),
+    ("edits", "eagle", "tokens_per_pass", 2.6),
+    ("chat", "medusa", "tokens_per_pass", 1.5),
+    ("code", "medusa", "tokens_per_pass", 1.8),
+    ("chat", "draft-model", "tokens_per_pass", 1.7),
+    ("code", "draft-model", "tokens_per_pass", 2.0),
+    ("edits", "prompt-lookup", "tokens_per_pass", 3.5),
+    ("chat", "best", "speedup", 1.5),
+    ("code", "best", "speedup", 1.8),
+    ("edits", "best", "speedup", 3.0),
+)
+
+
+def lanes(models: sd.Models) -> list[Lane]:
+    """The proposers that these models serve, greedy."""
+    every = (
+        lane("draft-model", "draft-model"),
+        lane("branching", "branching"),
+        lane("eagle", "eagle"),
+        lane("eagle, small tree", "eagle", depth=3, top_k=3, nodes=8),
+        lane("medusa", "medusa"),
+        lane("prompt-lookup", "prompt-lookup", gamma=10),
+        lane("lookahead", "lookahead"),
+    )
+    missing = models.available()
+    return [each for each in every if missing[each.settings.proposer] is None]
+
+
+def cases(path: Path) -> list[Case]:
+    """The prompts of a file, by kind, each a message to the model."""
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    return [
+        Case(kind, f"{number}", text, chat=True)
+        for kind, prompts in content.items()
+        for number, text in enumerate(prompts, start=1)
+    ]
+
+
+def measure(
+    model: str, runs: Path, repeats: int = 1, store: Path | None = None, told: Callable[[str], None] = print
+) -> dict[str, Any]:
+    """All figures of the card, as plain values for JSON; `store` keeps the rows as they come."""
+    models = sd.load_models(model)
+    found: dict[str, Any] = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": models.machine,
+        "tokens": TOKENS,
+        "repeats": repeats,
+        "loop": {"run": RUN, "share": LOOP},
+        "parameters": {
+            "target": models.target.info.parameters,
+            "draft": models.draft.info.parameters if models.draft else None,
+            **{
+                name: sum(weight.numel() for weight in part.parameters())
+                for name, part in models.heads.items()
+            },
+        },
+        "training": {part: training_of(runs / part) for part in PARTS if latest_checkpoint(runs / part)},
+        "curve": asdict(curve_of(models, "usual")),
+        "sets": {},
+    }
+    chosen = lanes(models)
+    for name, path in SETS.items():
+        if not path.is_file():
+            continue
+        prompts = cases(path)
+        plain = {
+            (case.family, case.name): sd.decode(
+                models, case.asked, sd.Settings(proposer="none", max_new_tokens=TOKENS)
+            )
+            for case in prompts
+        }
+        part_store = store.with_suffix(f".{name.replace(' ', '-')}.jsonl") if store else None
+        rows = rows_of(models, prompts, chosen, repeats, part_store, told)
+        looping = {key for key, trace in plain.items() if trace.loops().share >= LOOP}
+        found["sets"][name] = {
+            "prompts": [
+                {
+                    "kind": case.family,
+                    "text": case.prompt,
+                    "answer": plain[case.family, case.name].text,
+                    "repeated": round(plain[case.family, case.name].loops().share, 3),
+                }
+                for case in prompts
+            ],
+            "kinds": {
+                kind: {
+                    "all": summary(rows, [c for c in prompts if c.family == kind], chosen),
+                    "no loops": summary(
+                        rows,
+                        [c for c in prompts if c.family == kind and (c.family, c.name) not in looping],
+                        chosen,
+                    ),
+                    "loops": sum(key[0] == kind for key in looping),
+                }
+                for kind in dict.fromkeys(case.family for case in prompts)
+            },
+        }
+    return found
+
+
+def summary(rows: list[Any], prompts: list[Case], chosen: list[Lane]) -> dict[str, Any] | None:
+    """One line per lane over these prompts, means of τ beside the medians; None without a prompt."""
+    names = [(case.family, case.name) for case in prompts]
+    if not names:
+        return None
+    lines = {}
+    for each in chosen:
+        own = [row for row in rows if row.label == each.name and (row.family, row.name) in set(names)]
+        pooled = sum(row.tokens for row in own) / sum(row.target_passes for row in own)
+        lines[each.name] = line(rows, names, each.name) | {"pooled_tokens_per_pass": pooled}
+    return {"lanes": lines, "best": max(lines, key=lambda name: lines[name]["speedup"])}
+
+
+def training_of(run: Path) -> dict[str, Any]:
+    """Counters of a run and its held-out accuracy over the tokens it had seen."""
+    checkpoint = latest_checkpoint(run)
+    assert checkpoint is not None
+    state = load_state(checkpoint)
+    log = [json.loads(row) for row in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    curve = [[row["tokens"], first_guess(row["heldout"]["accuracy"])] for row in log if "heldout" in row]
+    return {key: state[key] for key in ("step", "tokens", "seconds")} | {
+        "parts": state["data"]["parts"],
+        "curve": curve,
+    }
+
+
+def first_guess(accuracy: Any) -> float:
+    """How often a drafter's very first guess is right, of what its evaluation gave."""
+    if isinstance(accuracy, dict):
+        accuracy = accuracy["accuracy"]
+    while isinstance(accuracy, list):
+        accuracy = accuracy[0]
+    return float(accuracy)
+
+
+def render(found: dict[str, Any]) -> str:
+    """The card: `chat_card.md` with every number filled in."""
+    text = (HERE / "chat_card.md").read_text(encoding="utf-8")
+    values = {
+        "measured": found["date"],
+        "machine": found["machine"],
+        "tokens": str(found["tokens"]),
+        "repeats": str(found["repeats"]),
+        "loop": loop_words(found),
+        "sizes": table(
+            ["part", "parameters"],
+            [[name, f"{count:,}"] for name, count in found["parameters"].items() if count],
+        ),
+        "widths": widths(found["curve"]),
+        "training": training_table(found),
+        "figures": "\n\n".join(figure_table(found, name) for name in found["sets"]),
+        "wanted": wanted_table(found),
+        "failures": FAILURES.read_text(encoding="utf-8").strip(),
+        "ranks": str(RANKS),
+    }
+    for name, value in values.items():
+        text = text.replace("{{" + name + "}}", value)
+    return text
+
+
+def widths(curve: dict[str, Any]) -> str:
+    """The time of a target pass by the number of its tokens, and of a draft pass."""
+    said = [f"T({n}) = {1e3 * s:.0f} ms" for n, s in zip(curve["widths"], curve["seconds"], strict=True)]
+    if curve["draft_s"]:
+        said.append(f"a draft pass {1e3 * curve['draft_s']:.1f} ms")
+    return ", ".join(said)
+
+
+def training_table(found: dict[str, Any]) -> str:
+    """Steps, tokens and time of each run, and the curve of its first guess."""
+    rows = []
+    for part, run in found["training"].items():
+        curve = run["curve"]
+        thinned = curve[:: max(1, len(curve) // 6)]
+        if curve and thinned[-1] != curve[-1]:
+            thinned.append(curve[-1])
+        said = ", ".join(f"{tokens / 1e3:,.0f} k: {share:.2f}" for tokens, share in thinned)
+        rows.append([part, f"{run['step']:,}", f"{run['tokens']:,}", f"{run['seconds'] / 60:.0f}", said])
+    return table(["part", "steps", "tokens", "minutes", "first guess right, by tokens seen"], rows)
+
+
+def figure_table(found: dict[str, Any], name: str) -> str:
+    """Tokens per pass → speedup by kind of prompt, all prompts and without loops."""
+    kinds = found["sets"][name]["kinds"]
+    labels = list(next(iter(kinds.values()))["all"]["lanes"])
+    rows = []
+    for kind, groups in kinds.items():
+        for which in ("all", "no loops"):
+            group = groups[which]
+            if group is None or (which == "no loops" and not groups["loops"]):
+                continue
+            lines = group["lanes"]
+            head = f"{kind} ({lines[labels[0]]['prompts']})" + (
+                ", without loops" if which == "no loops" else ""
+            )
+            cells = []
+            for label in labels:
+                mark = "**" if label == group["best"] else ""
+                alpha = lines[label]["alpha"]
+                cells.append(
+                    f"{lines[label]['tokens_per_pass']:.2f} → {mark}{lines[label]['speedup']:.2f}×{mark}"
+                    + (f", α {alpha:.2f}" if alpha is not None else "")
+                )
+            rows.append([head, *cells])
+    loops = ", ".join(f"{kind} {groups['loops']}" for kind, groups in kinds.items())
+    return f"Prompts: {name}. Answers that loop: {loops}.\n\n" + table(["prompts", *labels], rows)
+
+
+def wanted_table(found: dict[str, Any]) -> str:
+    """What was asked beside what was measured, on both sets of prompts."""
+    rows = []
+    for kind, label, figure, least in WANTED:
+        for name, content in found["sets"].items():
+            group = content["kinds"].get(kind, {}).get("all")
+            best = group["best"] if group and label == "best" else label
+            value = group["lanes"].get(best, {}).get(figure) if group else None
+            said = f"{label} ({best})" if label == "best" else label
+            rows.append(row_of(f"{kind}, {said}, {figure.replace('_', ' ')}, {name}", least, value))
+    return table(["figure", "asked", "measured", "met"], rows)
+
+
+def write_card(folder: Path, found: dict[str, Any]) -> None:
+    """Write `smollm2.md` and `smollm2-measurements.json` into the models' folder."""
+    (folder / "smollm2-measurements.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    (folder / "smollm2.md").write_text(render(found), encoding="utf-8")
