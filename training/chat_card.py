@@ -1,4 +1,4 @@
-"""What do the proposers win with the chat family? Held-out prompts in the chat template, all in one run, and the card."""
+"""What do the proposers win with the chat family? Held-out prompts in the chat template, in one run, and the card."""
 
 from __future__ import annotations
 
