@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from . import catalogue
 from .draft_length import read_options as length_options
 from .proposers import proposer_class
 from .rules import rule_class
 from .settings import Settings
 
 TRANSFORMERS = "5.23"
-BUNDLED = "specdec-"  # what the names of the models that ship begin with
 
 
 @dataclass(slots=True)
@@ -290,4 +290,7 @@ def _arguments(values: Mapping[str, Any]) -> str:
 
 
 def _path(name: str) -> str:
-    return f"assets/models/{name}" if name.startswith(BUNDLED) and "/" not in name else name
+    entry = catalogue.named(name)
+    if entry is not None and not entry.bundled:
+        return entry.target
+    return f"assets/models/{name}" if catalogue.shipped(name) is not None else name
