@@ -55,6 +55,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         port = found.getsockname()[1]
     log = tmp_path_factory.mktemp("server") / "log.txt"
     environment = {**os.environ, "PORT": str(port), "HOST": "127.0.0.1", "PYTHONUNBUFFERED": "1"}
+    environment["SPECDEC_DEFAULT_MODELS"] = "tiny"  # one family from the first page to the last
     environment["SPECDEC_LIBRARY"] = str(log.with_name("library.sqlite3"))
     with log.open("wb") as output:  # a file: a pipe that nobody reads would block the server
         process = subprocess.Popen(
