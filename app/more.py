@@ -175,7 +175,6 @@ def dice_settings(models: Any | None) -> None:
         1,
         "No sequence of this many tokens is written twice, the prompt included; 0 sets no such limit.",
     )
-    _generation(models)
     number(
         "number",
         "Seed",
@@ -183,6 +182,7 @@ def dice_settings(models: Any | None) -> None:
         1,
         "Where the random numbers begin. The same seed gives the same run again. " + define("Coin"),
     )
+    _generation(models)  # after the widgets that it reads
 
 
 def _generation(models: Any | None) -> None:
