@@ -7,9 +7,9 @@ from typing import Any
 import streamlit as st
 
 from specdec_core.draft_length import LENGTH_POLICIES
-from specdec_core.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
+from specdec_core.settings import Settings
 
 from . import controls, links, model_picker, options
 from .glossary import define
@@ -175,6 +175,7 @@ def dice_settings(models: Any | None) -> None:
         1,
         "No sequence of this many tokens is written twice, the prompt included; 0 sets no such limit.",
     )
+    _generation(models)
     number(
         "number",
         "Seed",
@@ -182,7 +183,6 @@ def dice_settings(models: Any | None) -> None:
         1,
         "Where the random numbers begin. The same seed gives the same run again. " + define("Coin"),
     )
-    _generation(models)  # after the widgets that it reads
 
 
 def _generation(models: Any | None) -> None:
@@ -200,9 +200,5 @@ def _generation(models: Any | None) -> None:
     if penalty := controls.usual_penalty():
         st.caption(f":material/info: Repetition penalty {penalty:g}, usual for these models and this prompt.")
     if models is not None:
-        try:
-            asked = controls.plain_lane()
-        except SpecdecError:
-            return
-        for said in models.generation.remarks(asked):
+        for said in models.generation.remarks(Settings(**controls.decided())):
             st.caption(f":material/info: {plain(said)}")

@@ -199,6 +199,10 @@ def test_a_refusal_of_the_core_is_shown_and_nothing_is_lost(fresh: Runs) -> None
         {"temperature": "nan"},
         {"temperature": "inf"},
         {"top_p": "-inf"},
+        {"repetition_penalty": "0"},
+        {"min_p": "2"},
+        {"no_repeat_ngram_size": "1.5"},
+        {"generation": "maybe"},
         {"seed": "99999999999999999999"},
         {"tokens": "0"},
         {"proposer": "magic"},
@@ -218,6 +222,46 @@ def test_an_address_that_makes_no_sense_is_a_sentence_and_the_rest_of_it_holds(
     assert at.number_input(key="top_k").value == 5
     assert len(at.text_area(key="prompt").value) <= links.MAX_PROMPT
     press(at, "go")
+
+
+def test_penalties_of_a_link_reach_both_lanes_and_open_ones_stay_open(fresh: Runs) -> None:
+    """Catches: a setting that is drawn and not asked for, a lane without it, a default that switches a model's own
+    penalty off."""
+    at = page(tokens="8", repetition_penalty="1.3", no_repeat_ngram_size="3")
+    press(at, "go")
+    finish(at, fresh)
+    run = fresh.get(param(at, "run"))
+    assert run is not None
+    for trace in run.traces.values():
+        chosen = trace.header.settings
+        assert (chosen["repetition_penalty"], chosen["no_repeat_ngram_size"], chosen["min_p"]) == (
+            1.3,
+            3,
+            None,
+        )
+
+
+def test_what_the_model_asks_for_is_shown_and_can_be_switched_off(
+    fresh: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches: a generation config that is followed in silence, or a switch that changes the words and not the run."""
+    from specdec_core.generation import Generation
+
+    models = services.shelf().get(Choice())
+    monkeypatch.setattr(models, "generation", Generation(asks={"repetition_penalty": 1.4}))
+    at = page(tokens="8")
+    assert "repetition_penalty = 1.4: applied" in words(at).replace("\\", "")
+    at.toggle(key="generation").set_value(False).run()
+    assert "repetition_penalty = 1.4: switched off" in words(at).replace("\\", "")
+    press(at, "go")
+    finish(at, fresh)
+    run = fresh.get(param(at, "run"))
+    assert run is not None
+    assert run.traces[1].header.settings["repetition_penalty"] == 1.0
+
+
+def test_a_link_about_the_generation_config_that_makes_no_sense_is_a_sentence(fresh: Runs) -> None:
+    assert "is true or false" in words(page(generation="maybe"))
 
 
 @pytest.mark.parametrize("run_id", ["nope", "../../x", "<b>", "x" * 3_000])

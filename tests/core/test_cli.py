@@ -17,6 +17,7 @@ import specdec_core as sd
 from specdec_core import catalogue, cli
 from specdec_core.draft_length import LENGTH_POLICIES
 from specdec_core.fields import fields, read
+from specdec_core.generation import OFF, Generation
 from specdec_core.options import OptionSet
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
@@ -127,6 +128,28 @@ def test_decode_takes_options_of_proposer_rule_and_length_policy(run: Any, tmp_p
         64.0,
         3,
     )
+
+
+def test_penalties_are_given_and_what_the_model_asks_for_is_said(run: Any, family: sd.Models) -> None:
+    """Catches: an option that is read and not used, in one lane of a race or in all; a model's wish that is followed in
+    silence, or printed among a trace."""
+    given = ("--repetition-penalty", "1.3", "--no-repeat-ngram-size", "3", "--min-p", "0.1")
+    result = run("race", PROMPT, "-n", "8", *given, "--json", "-")
+    assert result.exit_code == 0, result.output
+    for trace in json.loads(result.stdout):
+        chosen = trace["header"]["settings"]
+        assert [chosen[name] for name in OFF] == [1.3, 3, 0.1]
+    refused = run("decode", PROMPT, "--repetition-penalty", "0")
+    assert refused.exit_code == 2 and "repetition_penalty" in refused.stderr
+    family.generation = Generation(asks={"repetition_penalty": 1.2}, not_done=("suppress_tokens",))
+    try:
+        said = flat(run("decode", PROMPT, "-n", "4").stderr)
+        alone = run("decode", PROMPT, "-n", "4", "--json", "-")
+    finally:
+        family.generation = Generation()
+    assert "asks for repetition_penalty = 1.2: applied." in said and "suppress_tokens" in said
+    assert alone.stderr == ""
+    assert json.loads(alone.stdout)["header"]["settings"]["repetition_penalty"] == 1.2
 
 
 def test_the_text_is_the_same_as_from_python(run: Any, family: sd.Models) -> None:

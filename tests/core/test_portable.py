@@ -123,6 +123,33 @@ def test_sampling_is_carried_over_whole() -> None:
     assert any("random numbers" in sentence for sentence in found.missing)
 
 
+def test_penalties_are_carried_over_and_what_is_left_open_stays_open() -> None:
+    """Left open, both sides follow the model's own config; given, both use it. Catches: an explicit 1 that is dropped,
+    so that a model's config applies there and not here; min-p in a request that vLLM refuses."""
+    assert portable.for_transformers(settings()).generate.keys() == {"max_new_tokens", "do_sample"}
+    greedy = settings(repetition_penalty=1.0, no_repeat_ngram_size=3, min_p=0.1)
+    found = portable.for_transformers(greedy).generate
+    assert (found["repetition_penalty"], found["no_repeat_ngram_size"]) == (1.0, 3)
+    assert "min_p" not in found
+    drawn = portable.for_transformers(greedy.but(temperature=0.7))
+    assert drawn.generate["min_p"] == 0.1
+    vllm = portable.for_vllm(greedy.but(temperature=0.7))
+    assert vllm.generate["repetition_penalty"] == 1.0 and "min_p" not in vllm.generate
+    assert any("min_p = 0.1" in said for said in vllm.missing)
+    assert any("no_repeat_ngram_size = 3" in said for said in vllm.missing)
+    alone = portable.for_vllm(greedy.but(temperature=0.7, proposer="none"))
+    assert alone.generate["min_p"] == 0.1
+
+
+@pytest.mark.parametrize("name", ["draft", "lookup"])
+def test_the_code_writes_the_penalised_text_that_is_written_here(name: str, models: sd.Models) -> None:
+    """Greedy, with transformers' own assisted decoding. Catches: a penalty that the code leaves out or misspells."""
+    chosen = settings(**RUNS[name], repetition_penalty=1.3, no_repeat_ngram_size=4)
+    ours = sd.decode(models, PROMPT, chosen).token_ids
+    assert run(code(chosen)) == ours
+    assert ours != sd.decode(models, PROMPT, settings(**RUNS[name])).token_ids
+
+
 @pytest.mark.parametrize("proposer", ["branching", "medusa", "eagle", "lookahead", "blind", "oracle", "you"])
 def test_what_transformers_cannot_do_is_said_and_not_replaced(proposer: str) -> None:
     text = code(settings(proposer=proposer))
