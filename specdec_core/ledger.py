@@ -16,7 +16,7 @@ from .encdec import EncoderDecoder
 from .errors import SettingsError
 from .judges import size_of
 from .models import Model, Models
-from .packed import _Packed
+from .packed import packed_bytes
 from .proposers import proposer_class
 from .settings import Settings
 from .trace import Round, Trace
@@ -74,9 +74,9 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
         Line("Target's weights", weight_bytes(models.target), "exact", "All lanes share them."),
         Line(
             "Target's packed weights",
-            _packed_bytes(getattr(models.target, "model", None)),
+            packed_bytes(getattr(models.target, "model", None)),
             "modelled",
-            "A second copy, rearranged for the processor; taken to be as large as what it copies.",
+            "Rearranged for the processor, mostly in place of the weights; taken to be as large as those were.",
         ),
         Line("Draft's weights", weight_bytes(draft), "exact", "Of the draft model."),
         *(
@@ -149,15 +149,16 @@ def total(lines: Iterable[Line]) -> int:
 
 
 def weight_bytes(model: Model | None) -> int:
-    """Bytes of a model's weights and buffers, shared ones once; 0 for none and for a scripted one."""
+    """Bytes of a model's weights and buffers, shared ones once, without those that were packed away; 0 for none and for
+    a scripted one."""
     return _module_bytes(getattr(model, "model", None))
 
 
 def _module_bytes(module: Any) -> int:
     if module is None:
         return 0
-    tensors = {id(tensor): int(tensor.nbytes) for tensor in (*module.parameters(), *module.buffers())}
-    return sum(tensors.values())
+    held = (tensor for tensor in (*module.parameters(), *module.buffers()) if tensor.device.type != "meta")
+    return sum({id(tensor): int(tensor.nbytes) for tensor in held}.values())
 
 
 def _encoded_bytes(model: Model | None, source: int) -> int:
@@ -166,14 +167,6 @@ def _encoded_bytes(model: Model | None, source: int) -> int:
         return 0
     hidden = int(model.model.config.d_model) * model.model.dtype.itemsize
     return source * (int(model.kv_bytes) + hidden)
-
-
-def _packed_bytes(module: Any) -> int:
-    """Bytes of the weights that have a packed copy."""
-    layers = module.modules() if module is not None else ()
-    return sum(
-        int(layer.weight.nbytes) for layer in layers if isinstance(vars(layer).get("forward"), _Packed)
-    )
 
 
 def _width(row: Round) -> int:

@@ -3,10 +3,16 @@
 A matrix product with 2 to 64 rows spends most of its time rearranging the weights for the processor, anew in every
 call. oneDNN can keep the rearranged copy. Speculative decoding lives from cheap passes over several tokens, so targets
 on a CPU are loaded with such copies where memory allows. Results differ from the plain product by rounding only.
+
+The copy takes the weight's place: of the weight itself only its shape and number format stay (a tensor on the device
+"meta", which nothing can compute with by mistake), unless another module reads it too, as embeddings read a tied
+output matrix. So a packed model takes hardly more memory than a plain one.
 """
 
 from __future__ import annotations
 
+import ctypes
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -20,9 +26,10 @@ TYPICAL_ROWS = 8  # the number of tokens the packing is chosen for
 
 
 def pack(model: nn.Module) -> int:
-    """Give every float32 `nn.Linear` of `model` a packed copy of its weight; returns how many got one.
+    """Pack the weight of every float32 `nn.Linear` of `model`; returns how many were packed.
 
-    Leaves the model as it is, and returns 0, where torch has no oneDNN or memory is short.
+    Leaves the model as it is, and returns 0, where torch has no oneDNN or memory is short. A packed model computes as
+    before; it can no longer be saved or moved to another device.
     """
     linears = [module for module in model.modules() if type(module) is nn.Linear]
     fit = [
@@ -30,12 +37,46 @@ def pack(model: nn.Module) -> int:
         for module in linears
         if module.weight.dtype == torch.float32 and module.weight.device.type == "cpu"
     ]
-    size = sum(module.weight.nbytes for module in fit)
-    if not fit or not _works() or size > LARGEST_SHARE * available_bytes(torch.device("cpu")):
+    shared = _shared(model)
+    kept = sum(module.weight.nbytes for module in fit if module.weight in shared)
+    largest = max((module.weight.nbytes for module in fit), default=0)
+    if not fit or not _works() or kept + largest > LARGEST_SHARE * available_bytes(torch.device("cpu")):
         return 0
     for module in fit:
         module.forward = _Packed(module)  # type: ignore[method-assign, assignment]
+        if module.weight not in shared:
+            empty = torch.empty_like(module.weight, device="meta")
+            module.weight = nn.Parameter(empty, requires_grad=False)
+    _give_back()
     return len(fit)
+
+
+def packed_bytes(model: nn.Module | None) -> int:
+    """Bytes of the packed weights, taken to be as large as what they were made from; 0 without a model."""
+    if model is None:
+        return 0
+    return sum(
+        int(module.weight.nbytes)
+        for module in model.modules()
+        if type(module) is nn.Linear and isinstance(vars(module).get("forward"), _Packed)
+    )
+
+
+def _shared(model: nn.Module) -> set[nn.Parameter]:
+    """The parameters that more than one module of the model holds."""
+    seen: set[nn.Parameter] = set()
+    shared: set[nn.Parameter] = set()
+    for module in model.modules():
+        own = {weight for weight in module._parameters.values() if weight is not None}
+        shared |= own & seen
+        seen |= own
+    return shared
+
+
+def _give_back() -> None:
+    """Return freed memory to the system: the C library would keep what lies between blocks still in use."""
+    with suppress(OSError, AttributeError):  # glibc only
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 class _Packed:

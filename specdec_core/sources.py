@@ -9,6 +9,7 @@ by their id.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
@@ -46,15 +47,20 @@ def gguf_file(name: str) -> Path | None:
         ModelError: if it is not there, or the hub cannot be reached.
     """
     path = Path(name)
-    try:
-        if name and path.is_dir():
-            return gguf_files.find(path)
-        there = bool(name) and path.is_file()
-    except (OSError, ValueError):  # too long for a path, or not writable as one
-        there = False
-    if there or (name.lower().endswith(gguf_files.SUFFIX) and (path.is_absolute() or len(path.parts) != 3)):
+    if is_there(name, Path.is_dir):
+        return gguf_files.find(path)
+    missing = name.lower().endswith(gguf_files.SUFFIX) and (path.is_absolute() or len(path.parts) != 3)
+    if missing or is_there(name, Path.is_file):
         return path
     return None if path.is_absolute() else hub.fetch_gguf(name)
+
+
+def is_there(name: str, kind: Callable[[Path], bool]) -> bool:
+    """Whether a name is a path of this kind here; False for what cannot be a path."""
+    try:
+        return bool(name) and kind(Path(name))
+    except (OSError, ValueError):  # too long for a path, or not writable as one
+        return False
 
 
 def unconverted(name: str) -> bool:
@@ -64,10 +70,11 @@ def unconverted(name: str) -> bool:
         package = entry.package
         here = package is not None and packaged_file(package) is not None
         return here and package is not None and conversions.find(entry.name, package.sha256) is None
-    path = Path(name)
+    if is_there(name, Path.is_file):
+        return True
     try:
-        return path.is_file() or (path.is_dir() and gguf_files.find(path) is not None)
-    except (OSError, ValueError):
+        return is_there(name, Path.is_dir) and gguf_files.find(Path(name)) is not None
+    except ModelError:  # several files: loading says so
         return False
 
 

@@ -10,7 +10,7 @@ import torch
 
 import specdec_core as sd
 from specdec_core.machine import fitting_threads
-from specdec_core.packed import pack
+from specdec_core.packed import pack, packed_bytes
 from specdec_core.recorder import Recorder
 from specdec_core.rules.speculative_sampling import SpeculativeSampling
 from specdec_core.target import CausalReader
@@ -30,6 +30,22 @@ def test_packed_products_are_the_same_products(architecture: str) -> None:
         ids = torch.arange(size).unsqueeze(0) + 3
         with torch.inference_mode():
             assert largest_difference(plain(ids).logits, packed(ids).logits) <= 1e-5
+
+
+@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN")
+@pytest.mark.parametrize("tied", [True, False])
+def test_packed_weights_are_not_held_twice(tied: bool) -> None:
+    """Catches: a target that takes twice its size, and a tied output matrix taken away from the embedding."""
+    model = build("llama", tie_word_embeddings=tied)
+    sizes = {name: weight.shape for name, weight in model.named_parameters()}
+    before = packed_bytes(model)
+    pack(model)
+    held = {name for name, weight in model.named_parameters() if weight.device.type != "meta"}
+    assert not any("proj" in name for name in held)
+    assert "model.embed_tokens.weight" in held and ("lm_head.weight" in held) is False
+    assert model.get_output_embeddings().weight.is_meta is not tied
+    assert {name: weight.shape for name, weight in model.named_parameters()} == sizes
+    assert before == 0 < packed_bytes(model)
 
 
 def test_what_cannot_be_packed_is_left_as_it_is() -> None:

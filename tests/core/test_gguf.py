@@ -1,0 +1,144 @@
+"""GGUF files: converted to exactly the weights that transformers reads from them, kept, or refused with a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import gguf
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoTokenizer
+from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
+
+import specdec_core as sd
+from specdec_core import conversions, gguf_files, hub
+
+from .gguf_writing import TEMPLATE, write
+
+KINDS = gguf.GGMLQuantizationType
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of this test alone."""
+    monkeypatch.setenv("SPECDEC_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def _refused(name: object) -> str:
+    with pytest.raises(sd.ModelError) as caught:
+        sd.load_models(str(name), device="cpu")
+    sentence = str(caught.value)
+    assert sentence.endswith(".") and "\n" not in sentence and len(sentence) < 400
+    return sentence
+
+
+@pytest.mark.parametrize("kind", [KINDS.Q4_1, KINDS.Q8_0, KINDS.F16], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_weights_are_those_of_transformers_rounded_once(
+    kind: gguf.GGMLQuantizationType, tied: bool, tmp_path: Path
+) -> None:
+    """Bit for bit. Catches: queries and keys left in llama.cpp's order, a transposed matrix, double rounding, an output
+    matrix that is forgotten or kept twice."""
+    path = write(tmp_path / "tiny.gguf", quantised=kind, tied=tied)
+    folder = gguf_files.converted(path)
+    model = hub.load_model(str(folder), torch.device("cpu"), torch.float32)
+    wanted = load_gguf_checkpoint(str(path), return_tensors=True, model_to_load=model)["tensors"]
+    found = load_file(folder / "model.safetensors")
+    assert found.keys() == wanted.keys() and ("lm_head.weight" in found) is not tied
+    for name, weight in wanted.items():
+        assert found[name].dtype == torch.bfloat16
+        assert torch.equal(found[name], weight.to(torch.bfloat16)), name
+
+
+def test_tokenizer_template_and_end_are_those_of_the_file(tmp_path: Path) -> None:
+    """Catches: another tokenizer than transformers would take, a chat template or an end token that is lost."""
+    path = write(tmp_path / "tiny.gguf")
+    models = sd.load_models(path, device="cpu")
+    theirs = AutoTokenizer.from_pretrained(str(tmp_path), gguf_file=path.name)
+    for text in ("the other thing", "Grüße,  12 + 3\n", ""):
+        assert models.codec.encode(text) == theirs.encode(text)
+    assert models.eos == {2} and models.bos == 1
+    assert models.chat("th") == theirs.encode("<s>th", add_special_tokens=False)
+    assert theirs.chat_template == TEMPLATE
+    trace = sd.decode(models, "the", sd.Settings(proposer="prompt-lookup", max_new_tokens=8))
+    assert trace.audit() == [] and str(tmp_path) not in trace.to_json()
+
+
+def test_a_file_or_its_folder_is_converted_once_and_found_by_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches: a second conversion, a copy that is tied to a path, one that is taken for another file's."""
+    made: list[str] = []
+    convert = gguf_files._convert
+    monkeypatch.setattr(
+        gguf_files, "_convert", lambda path, *rest: made.append(path.name) or convert(path, *rest)
+    )
+    first, second = tmp_path / "a", tmp_path / "b"
+    first.mkdir()
+    second.mkdir()
+    path = write(first / "tiny.gguf")
+    sd.load_models(path, device="cpu")
+    path.rename(second / "tiny.gguf")
+    sd.load_models(second, device="cpu")
+    assert made == ["tiny.gguf"] and len(conversions.copies()) == 1
+    write(second / "tiny.gguf", tied=False)
+    sd.load_models(second, device="cpu")
+    assert len(made) == 2 and len(conversions.copies()) == 2
+
+
+def test_what_is_no_whole_gguf_file_is_refused(tmp_path: Path, cache: Path) -> None:
+    """Catches: a traceback, an endless read, a sentence with a path of the server, a cache that keeps the attempt."""
+    whole = write(tmp_path / "whole.gguf").read_bytes()
+    cases = {
+        "empty": (b"", "not a GGUF file"),
+        "text": (b"once upon a time", "not a GGUF file"),
+        "header": (whole[:100], "cut off or damaged"),
+        "counts": (whole[:8] + b"\xff" * 16 + whole[24:], "cut off or damaged"),
+        "weights": (whole[:-2000], "is cut off"),
+    }
+    for name, (content, words) in cases.items():
+        file = tmp_path / f"{name}.gguf"
+        file.write_bytes(content)
+        sentence = _refused(file)
+        assert words in sentence and str(tmp_path) not in sentence
+    assert "cannot be read" in _refused(tmp_path / "missing.gguf")
+    assert not list(cache.glob("*/"))
+
+
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [
+        ({"architecture": "command-r"}, "architecture 'command-r'"),
+        ({"tokenizer": False}, "no tokenizer"),
+        ({"split": 3}, "split into 3"),
+        ({"leave_out": "blk.1.ffn_up.weight"}, "'model.layers.1.mlp.up_proj.weight' is missing"),
+    ],
+)
+def test_models_that_cannot_be_read_are_refused(
+    broken: dict[str, object], words: str, tmp_path: Path, cache: Path
+) -> None:
+    """Catches: random numbers in place of a missing weight, half a model, a copy that stays behind."""
+    sentence = _refused(write(tmp_path / "tiny.gguf", **broken))  # type: ignore[arg-type]
+    assert words in sentence and str(tmp_path) not in sentence
+    assert conversions.copies() == [] and not list(cache.glob(".*.part"))
+
+
+def test_too_large_a_file_and_several_at_once_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches: a limit that nothing checks, a folder's file chosen at random."""
+    write(tmp_path / "one.gguf")
+    write(tmp_path / "two.gguf")
+    assert "holds 2 GGUF files" in _refused(tmp_path)
+    monkeypatch.setattr(gguf_files, "LARGEST_BYTES", 1000)
+    assert "files of up to" in _refused(tmp_path / "one.gguf")
+
+
+def test_the_hub_s_file_is_a_nearly_exact_one() -> None:
+    """Catches: one part of a split model, the smallest quantisation because it comes first in the alphabet."""
+    files = ["README.md", "m-IQ2_M.gguf", "m-Q4_K_M.gguf", "m-Q8_0.gguf", "m-f16-00001-of-00002.gguf"]
+    assert hub.best_gguf(files) == "m-Q8_0.gguf"
+    assert hub.best_gguf(["a.gguf"]) == "a.gguf"
+    assert hub.best_gguf(["x/a.gguf", "a-00001-of-00002.gguf"]) is None
