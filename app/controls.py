@@ -130,20 +130,16 @@ def plain_lane() -> Settings:
 
 
 def decided() -> dict[str, Any]:
-    """The settings that the models may decide, as `_given` finds them."""
-    return {name: _given(name) for name in OFF}
+    """The settings that the models may decide: None leaves one to their generation config, where it is off here.
 
-
-def _given(name: str) -> Any:
-    """A setting that the models may decide: None leaves it to their generation config.
-
-    Where it is off and what is usual is followed, the usual repetition penalty for these models and this kind of prompt
-    comes first.
+    Where what is usual is followed, the usual repetition penalty for these models and this kind of prompt comes first.
     """
-    value = st.session_state.get(name, OFF[name])
-    if value != OFF[name] or not follows_model():
-        return value
-    return current.penalty() if name == "repetition_penalty" else None
+    state = st.session_state
+    chosen = {name: state.get(name, off) for name, off in OFF.items()}
+    if not follows_model():
+        return chosen
+    usual = {"repetition_penalty": current.penalty()}
+    return {name: usual.get(name) if value == OFF[name] else value for name, value in chosen.items()}
 
 
 def follows_model() -> bool:
