@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from specdec_core import draft_vocabulary
+from specdec_core import catalogue, draft_vocabulary
 from specdec_core.heads import EagleHead, MedusaHeads, eagle, medusa
 from specdec_core.hub import load_tokenizer
 from training import answers, chat_heads
@@ -112,7 +112,8 @@ def prefix_of(model: Any, tokenizer: Any) -> tuple[list[int], Tensor]:
 def export(folder: Path, part: Part, module: Any, model: str, state: dict[str, Any], accuracy: Any) -> None:
     """Write a trained drafter as `load_models` takes it, in 16 bits."""
     notes = {"specdec_training": {key: state[key] for key in ("step", "tokens", "seconds")}}
-    name = open_target(model, "cpu").name if part != "draft" else model
+    entry = catalogue.find(model)
+    name = entry.target if entry is not None else Path(model).name
     if isinstance(module, EagleHead):
         module.accuracy = accuracy["accuracy"]
         eagle.write(folder, module, name, notes, DTYPE)

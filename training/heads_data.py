@@ -9,6 +9,7 @@ from torch import Tensor
 
 from specdec_core import catalogue
 from specdec_core.hub import check_present, load_model, load_tokenizer
+from specdec_core.sources import locate
 from training.batches import Batches
 from training.evaluate import heldout_rows
 from training.heads import Frozen
@@ -20,19 +21,17 @@ HELD_OUT_ROWS = 4  # of each source of the prepared data
 
 
 def source_of(model: str) -> str:
-    """The folder or hub id behind a name of the command line."""
-    entry = catalogue.find(model)
-    if entry is None:
-        return model
-    return str(catalogue.bundled_folder() / entry.target) if entry.bundled else entry.target
+    """The folder or hub id behind a name of the command line; what a package brings is converted first."""
+    return locate(model)
 
 
 def open_target(model: str, device: str) -> Frozen:
     """The target in float32, its weights fixed; a clear error if it cannot be loaded safely."""
-    source = source_of(model)
+    source, entry = source_of(model), catalogue.find(model)
     check_present(source)
     loaded = load_model(source, torch.device(device), torch.float32).requires_grad_(False)
-    return Frozen(loaded, Path(source).name if Path(source).is_dir() else source)
+    name = Path(source).name if Path(source).is_dir() else source
+    return Frozen(loaded, entry.target if entry is not None else name)
 
 
 def tokens_of(model: str, text: str) -> Tensor:
