@@ -79,8 +79,8 @@ def _load(choice: Choice) -> Any:
 
     logging.disable_progress_bar()  # the page shows progress; the log stays readable
     models = sd.load_models(choice.target, draft=choice.draft, device=choice.device, dtype=choice.dtype)
-    # The first pass of a process is slow and imports what is left; better here than in a visitor's first run. The bundled
-    # family comes first and is quick: it tries every proposer, others only how they pass over one token and several.
+    # The first pass of a process is slow and imports what is left; better here than in a visitor's first run. The
+    # bundled family is quick and tries every proposer, others only passes over one token and over several.
     quick = choice.target is None
     for name, why in models.available().items():
         asks = "person" in sd.PROPOSERS[name].needs
