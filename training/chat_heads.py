@@ -24,6 +24,7 @@ from training.chat_rows import Answers
 RANKS = 10  # guesses whose accuracy is measured
 REGRESSION = 0.3  # weight of the smooth L1 on states beside the cross-entropy
 SECOND_PASS = 0.7  # weight of the pass on the head's own features, in steps that make one
+MEDUSA_PLACES = 384
 HEAD_DECAY = 0.8  # Medusa's λ: a later head counts less
 FITTED_ON = 128  # conversations on which a fresh EAGLE head's first matrix is fitted
 RIDGE = 1e-3  # of the mean square of its inputs
@@ -197,16 +198,21 @@ def eagle_objective(head: EagleHead, teacher: Teacher, rows: Answers, second_eve
     return losses
 
 
-def medusa_objective(heads: MedusaHeads, teacher: Teacher, rows: Answers) -> Objective:
-    """Numbers of conversations to the heads' cross-entropies float32 (heads,), in nats per token."""
+def medusa_objective(heads: MedusaHeads, teacher: Teacher, rows: Answers, seed: int = 0) -> Objective:
+    """Numbers of conversations to the heads' cross-entropies float32 (heads,), in nats per token.
+
+    At most `MEDUSA_PLACES` places of a batch are looked at, drawn anew each step: neighbours teach nearly the same.
+    """
+    chance = torch.Generator().manual_seed(seed)
 
     def losses(numbers: Tensor) -> Tensor:
         found = rows.fetch(numbers)
         parts = []
         for reach, head in enumerate(heads, start=1):
-            judged = found.judged[:, reach:] & found.judged[:, :-reach]
-            guesses = head(found.states[:, :-reach][judged]) @ teacher.output.T
-            parts.append(F.cross_entropy(guesses, teacher.says(found.states[:, reach:][judged])))
+            places = (found.judged[:, reach:] & found.judged[:, :-reach]).nonzero()
+            drawn = places[torch.randperm(len(places), generator=chance)[:MEDUSA_PLACES]].unbind(1)
+            guesses = head(found.states[:, :-reach][drawn]) @ teacher.output.T
+            parts.append(F.cross_entropy(guesses, teacher.says(found.states[:, reach:][drawn])))
         return torch.stack(parts)
 
     return losses
