@@ -106,7 +106,7 @@ export function laneOf(trace, label) {
   const proposer = String(settings.proposer ?? "none");
   return {
     label: label || proposer,
-    prompt: String(trace?.header?.prompt ?? ""),
+    prompt: String(trace?.header?.prompt ?? "") + (trace?.header?.chat === true ? "\n\n" : ""), // an answer begins a new paragraph
     rounds,
     rest: pieces.slice(total).join(""), // a run recorded without rounds has only its text
     total: Math.max(total, pieces.length),
