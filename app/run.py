@@ -61,6 +61,11 @@ class Run:
     _archive: Archive = field(default_factory=Archive)
 
     @property
+    def before(self) -> str:
+        """What stands before the text that is written: the prompt, apart from an answer to it by an empty line."""
+        return self.request.prompt + ("\n\n" if self.request.chat else "")
+
+    @property
     def finished(self) -> bool:
         """Whether nothing more will be told."""
         return self._done.is_set()

@@ -151,7 +151,7 @@ def stage() -> None:
             shown.id,
             mode="live",
             events=f"/runs/{shown.id}/events",
-            prompt=shown.request.prompt,
+            prompt=shown.before,
             present=present,
             **HERE,
         )

@@ -36,7 +36,7 @@ def stage(shown: Run, active: bool) -> None:
             shown.id,
             mode="live",
             events=f"/runs/{shown.id}/events",
-            prompt=shown.request.prompt,
+            prompt=shown.before,
             present=present,
             **HERE,
         )

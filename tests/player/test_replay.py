@@ -685,3 +685,14 @@ def test_lanes_show_whole_rows_and_colour_only_ink(page: Page, server: Server, w
             for lane in page.locator(".lane").all():
                 seen = lane.evaluate(ROWS)
                 assert seen["cut"] == seen["spaces"] == 0 and seen["end"] and seen["whole"] >= 2, seen
+
+
+def test_an_answer_stands_apart_from_the_message(page: Page) -> None:
+    """Catches: an answer that runs on from the last word of the message it answers."""
+    trace = spec_trace()
+    shown = []
+    for chat in (False, True):
+        trace.header.chat = chat
+        open_player(page, traces=[{"label": "Draft", "trace": json.loads(trace.to_json())}])
+        shown.append(page.locator(".lane .prompt").first.text_content() or "")
+    assert not shown[0].endswith("\n\n") and shown[1] == shown[0] + "\n\n"

@@ -111,7 +111,9 @@ export function laneOf(trace, label) {
   const proposer = String(settings.proposer ?? "none");
   return {
     label: label || proposer,
-    prompt,
+    prompt: trace?.header?.chat === true ? `${prompt}
+
+` : prompt, // an answer begins a new paragraph
     rounds,
     rest: pieces.slice(total).join(""), // a run recorded without rounds has only its text
     total: Math.max(total, pieces.length),
