@@ -15,7 +15,7 @@ PROMPT_FIELDS = ("name", "text", "look_for")
 
 
 def load_prompts(folder: Path) -> dict[str, dict[str, Any]]:
-    """The prompt files by family; a clear error where a file lacks something."""
+    """The prompt files for models that continue a text, by family; a clear error where a file lacks something."""
     files = sorted(folder.glob("*.toml"))
     if not files:
         raise ValueError(f"No prompt files in {folder}: expected one <family>.toml for each family.")
@@ -27,7 +27,8 @@ def load_prompts(folder: Path) -> dict[str, dict[str, Any]]:
             missing += [f"prompt {number}: {field}" for field in PROMPT_FIELDS if not prompt.get(field)]
         if missing:
             raise ValueError(f"{path.name} lacks {', '.join(missing)}: fill it in.")
-        prompts[path.stem] = content
+        if content.get("audience", "text") == "text":
+            prompts[path.stem] = content
     return prompts
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from app import glossary, links, presets
 from app.text import plain
+from specdec_core.cases import CHAT_ORDER
 
 CHOICES = {
     "proposer": {"draft-model": "Draft model", "none": "Plain decoding"},
@@ -102,9 +103,10 @@ def test_a_prompt_file_that_breaks_the_format_is_left_out_and_named(
     assert "broken.toml is left out" in caplog.text
 
 
-def test_the_prompts_that_ship_are_seven_families_without_twins() -> None:
+def test_the_prompts_that_ship_are_the_named_families_without_twins() -> None:
     families = presets.families()
-    assert {family.name for family in families} == set(presets.ORDER)
+    for audience, order in (("text", presets.ORDER), ("chat", CHAT_ORDER)):
+        assert [family.name for family in families if family.audience == audience] == list(order)
     texts = [preset.text for family in families for preset in family.presets]
     assert len(texts) == len(set(texts))
     ids = [preset.id for family in families for preset in family.presets]
