@@ -33,7 +33,9 @@ look_for = "Cats sit."
 def chat_models() -> Any:
     """A random model with a chat template."""
     words = tokenizer()
-    words.chat_template = "{% for turn in messages %}<{{ turn.role }}> {{ turn.content }}\n{% endfor %}<assistant> "
+    words.chat_template = (
+        "{% for turn in messages %}<{{ turn.role }}> {{ turn.content }}\n{% endfor %}<assistant> "
+    )
     return assemble(words, build("llama", vocab_size=300, max_position_embeddings=512))
 
 
@@ -84,7 +86,9 @@ def test_the_tiny_models_run_until_the_default_is_there_and_then_the_next_run_us
     """Catches: a page that waits for the default, or one that keeps the tiny models, or loses what was typed."""
     at = page(tokens="8")
     assert "Toy text" in said(at)
-    assert [group.options for group in at.get("button_group") if group.key == "family"] == [["Stories", "Code"]]
+    assert [group.options for group in at.get("button_group") if group.key == "family"] == [
+        ["Stories", "Code"]
+    ]
     at.text_area(key="prompt").input("my own words").run()
     shelf.get(REAL)
     at.run()

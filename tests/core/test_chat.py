@@ -61,7 +61,9 @@ def test_the_record_says_it_and_older_ones_still_open(models: Models) -> None:
         (sd.Chat("the cat " * 400), "tokens"),
     ],
 )
-def test_what_cannot_be_a_message_is_refused_in_a_sentence(models: Models, prompt: sd.Chat, words: str) -> None:
+def test_what_cannot_be_a_message_is_refused_in_a_sentence(
+    models: Models, prompt: sd.Chat, words: str
+) -> None:
     """Catches: limits that hold for plain prompts and not for templated ones."""
     with pytest.raises(sd.PromptError, match=words):
         sd.decode(models, prompt, PLAIN)
