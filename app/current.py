@@ -79,7 +79,7 @@ def bar() -> None:
     state = st.session_state
     if state.get("go"):  # the run that begins now uses them
         state[_NEWS] = None
-    left, right = st.columns([2, 3], gap="small", vertical_alignment="center")
+    left, right = st.columns([4, 5], gap="small", vertical_alignment="center")
     with left:
         pick(
             "Models",

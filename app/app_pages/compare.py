@@ -80,6 +80,8 @@ with st.container(border=True, key="desk"):
                 help="Race all lanes on this prompt.",
             )
             stop_slot = st.container()
+        if penalty := controls.usual_penalty():
+            st.caption(f":material/repeat: With a repetition penalty of {penalty:g}; see the settings.")
 
 shared = controls.plain_lane()
 with st.container(key=presenter.box("lanes")):

@@ -11,6 +11,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -49,13 +50,18 @@ class Server:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """`python -m app` on a free port, with the models warm."""
+    """`python -m app` on a free port, with the tiny models warm, which are its default."""
+    with serving(tmp_path_factory.mktemp("server") / "log.txt", SPECDEC_DEFAULT_MODELS="tiny") as found:
+        yield found
+
+
+@contextmanager
+def serving(log: Path, **more: str) -> Iterator[Server]:
+    """`python -m app` on a free port, once its bundled models are warm; `more` goes into its environment."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
-    log = tmp_path_factory.mktemp("server") / "log.txt"
-    environment = {**os.environ, "PORT": str(port), "HOST": "127.0.0.1", "PYTHONUNBUFFERED": "1"}
-    environment["SPECDEC_DEFAULT_MODELS"] = "tiny"  # one family from the first page to the last
+    environment = {**os.environ, **more, "PORT": str(port), "HOST": "127.0.0.1", "PYTHONUNBUFFERED": "1"}
     environment["SPECDEC_LIBRARY"] = str(log.with_name("library.sqlite3"))
     with log.open("wb") as output:  # a file: a pipe that nobody reads would block the server
         process = subprocess.Popen(

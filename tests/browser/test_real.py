@@ -1,0 +1,60 @@
+"""The chat model as the server's default: it takes over by itself, answers a message, and shows what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from .conftest import Server, Sight, serving, until
+
+LOAD_S = 300
+WRITE_S = 120
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server whose default is the chat model, which set-up brings."""
+    log = tmp_path_factory.mktemp("real") / "log.txt"
+    with serving(log, SPECDEC_DEFAULT_MODELS="smollm2-135m-instruct") as found:
+        yield found
+
+
+def opened(real: Server, browser: Browser, complaints: Sight, address: str = "/") -> Page:
+    page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
+    page.set_default_timeout(30_000)
+    complaints.watch(page)
+    page.goto(real.url + address)
+    page.get_by_role("button", name="Run").wait_for()
+    return page
+
+
+def test_words_that_are_being_typed_survive_the_models_becoming_ready(
+    real: Server, browser: Browser, complaints: Sight
+) -> None:
+    """Catches: a page that is drawn anew when the default becomes ready and loses what nobody has sent yet."""
+    page = opened(real, browser, complaints)
+    box = page.get_by_label("Prompt", exact=True)
+    box.fill("Name a colour that")  # not sent: the box still has the focus
+    until(lambda: real.health()["default"] == "ready", LOAD_S, lambda: real.log()[-2000:])
+    expect(page.get_by_text("Answers questions")).to_be_visible(timeout=30_000)
+    expect(box).to_have_value("Name a colour that")
+    page.context.close()
+
+
+def test_a_message_is_answered_and_the_page_shows_what_is_read(
+    real: Server, browser: Browser, complaints: Sight
+) -> None:
+    """Catches: a default run that goes to the tiny models, or bare, without the chat template."""
+    until(lambda: real.health()["default"] == "ready", LOAD_S, lambda: real.log()[-2000:])
+    page = opened(real, browser, complaints, "/?preset=chat-code/palindrome&tokens=24")
+    page.get_by_text("What the model reads").click()
+    read = page.locator(".st-key-templated code")
+    expect(read).to_contain_text("<|im_start|>user")
+    expect(read).to_contain_text("checks whether a word is a palindrome")
+    page.get_by_role("button", name="Run").click()
+    until(lambda: real.health()["runs"]["done"] >= 1 and real.busy() == 0, WRITE_S)
+    expect(page.locator(".leads .committed")).to_contain_text("def", timeout=30_000)
+    assert (page.locator(".lane .prompt").first.text_content() or "").endswith("\n\n")
+    page.context.close()
