@@ -14,8 +14,7 @@ from specdec_core.cases import CHAT_ORDER
 CHOICES = {
     "proposer": {"draft-model": "Draft model", "none": "Plain decoding"},
     "model": {"bundled": "Bundled pair"},
-}from specdec_core.cases import CHAT_ORDER
-
+}
 
 
 def test_a_clean_address_has_no_problems() -> None:
