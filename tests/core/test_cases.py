@@ -17,7 +17,8 @@ PROMPTS = Path(__file__).resolve().parents[2] / "assets" / "prompts"
 
 def test_the_shipped_prompts_are_the_files() -> None:
     """Catches: a family or a prompt that is lost or changed on the way from its file."""
-    found = {(case.family, case.name): case.prompt for case in cases.shipped()}
+    everything = [*cases.shipped(), *cases.shipped(audience="chat")]
+    found = {(case.family, case.name): case.prompt for case in everything}
     files = {
         (path.stem, item["name"]): item["text"]
         for path in PROMPTS.glob("*.toml")

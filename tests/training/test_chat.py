@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Iterator
 from itertools import islice
@@ -43,7 +44,7 @@ def _one_thread() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def words() -> Any:
     """The tiny tokenizer with a chat template."""
-    made = tokenizer()
+    made = copy.deepcopy(tokenizer())
     made.chat_template = TEMPLATE
     return made
 
