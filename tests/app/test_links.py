@@ -9,12 +9,12 @@ import pytest
 
 from app import glossary, links, presets
 from app.text import plain
+from specdec_core.cases import CHAT_ORDER
 
 CHOICES = {
     "proposer": {"draft-model": "Draft model", "none": "Plain decoding"},
     "model": {"bundled": "Bundled pair"},
-}from specdec_core.cases import CHAT_ORDER
-
+}
 
 
 def test_a_clean_address_has_no_problems() -> None:
