@@ -23,7 +23,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def opened(real: Server, browser: Browser, complaints: Sight, address: str = "/") -> Page:
     page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
-    page.set_default_timeout(30_000)
+    page.set_default_timeout(LOAD_S * 1000)  # two cores may be loading weights meanwhile
     complaints.watch(page)
     page.goto(real.url + address)
     page.get_by_role("button", name="Run").wait_for()
