@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,10 @@ def shelf(fresh: Runs, prompts: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     monkeypatch.setattr(services, "runs", lambda: runs)
     chosen = {**OPERATOR, "SPECDEC_DEFAULT_MODELS": usual.REAL}
     monkeypatch.setattr(services, "operator", lambda: policy.read(chosen))
+    untrained = partial(
+        usual.guessers, there=lambda part: False
+    )  # the model here has no heads, whatever ships
+    monkeypatch.setattr(usual, "guessers", untrained)
     yield shelf
     runs.close()
 
