@@ -66,7 +66,7 @@ _ENTRIES = (
         larger_draft="specdec-draft-large", medusa="specdec-medusa", eagle="specdec-eagle", aliases=("tiny",),
     ),
     Entry(
-        CHAT, "SmolLM2 135M Instruct", "HuggingFaceTB/SmolLM2-135M-Instruct", "smollm2-draft", 134.5, 0,
+        CHAT, "SmolLM2 135M Instruct", "HuggingFaceTB/SmolLM2-135M-Instruct", "smollm2-draft", 134.5, 16.5,
         "A small chat model that runs on a laptop's CPU, with a draft and heads trained for it here where they ship.",
         medusa="smollm2-medusa", eagle="smollm2-eagle",
         package=Package(

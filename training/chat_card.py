@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,20 +52,36 @@ def lanes(models: sd.Models) -> list[Lane]:
     return [each for each in every if missing[each.settings.proposer] is None]
 
 
-def cases(path: Path) -> list[Case]:
-    """The prompts of a file, by kind, each a message to the model."""
+def cases(path: Path, most: int | None = None) -> list[Case]:
+    """The prompts of a file, by kind, the first `most` of each; each is a message to the model."""
     content = tomllib.loads(path.read_text(encoding="utf-8"))
     return [
         Case(kind, f"{number}", text, chat=True)
         for kind, prompts in content.items()
-        for number, text in enumerate(prompts, start=1)
+        for number, text in enumerate(prompts[:most], start=1)
     ]
 
 
 def measure(
-    model: str, runs: Path, repeats: int = 1, store: Path | None = None, told: Callable[[str], None] = print
+    model: str,
+    runs: Path,
+    repeats: int = 1,
+    store: Path | None = None,
+    most: int | None = None,
+    only: Sequence[str] = (),
+    told: Callable[[str], None] = print,
 ) -> dict[str, Any]:
-    """All figures of the card, as plain values for JSON; `store` keeps the rows as they come."""
+    """All figures of the card, as plain values for JSON.
+
+    Args:
+        model: a name of the catalogue, a folder or a hub id, with what was trained for it.
+        runs: where the training runs lie.
+        repeats: how often each cell is timed.
+        store: keeps the rows as they come, so that a run that was cut short goes on.
+        most: prompts of each kind, from the beginning of each file; None takes all.
+        only: lanes to measure, by name; none named means all.
+        told: hears of every prompt.
+    """
     models = sd.load_models(model)
     found: dict[str, Any] = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -85,27 +101,21 @@ def measure(
         "curve": asdict(curve_of(models, "usual")),
         "sets": {},
     }
-    chosen = lanes(models)
+    chosen = [each for each in lanes(models) if not only or each.name in only]
     for name, path in SETS.items():
         if not path.is_file():
             continue
-        prompts = cases(path)
-        plain = {
-            (case.family, case.name): sd.decode(
-                models, case.asked, sd.Settings(proposer="none", max_new_tokens=TOKENS)
-            )
-            for case in prompts
-        }
+        prompts = cases(path, most)
         part_store = store.with_suffix(f".{name.replace(' ', '-')}.jsonl") if store else None
         rows = rows_of(models, prompts, chosen, repeats, part_store, told)
-        looping = {key for key, trace in plain.items() if trace.loops().share >= LOOP}
+        repeated = {(row.family, row.name): row.repeated or 0.0 for row in rows if row.lane == 0}
+        looping = {key for key, share in repeated.items() if share >= LOOP}
         found["sets"][name] = {
             "prompts": [
                 {
                     "kind": case.family,
                     "text": case.prompt,
-                    "answer": plain[case.family, case.name].text,
-                    "repeated": round(plain[case.family, case.name].loops().share, 3),
+                    "repeated": round(repeated[case.family, case.name], 3),
                 }
                 for case in prompts
             ],

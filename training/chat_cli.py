@@ -81,12 +81,14 @@ def card(
     runs: Runs = RUNS,
     folder: Annotated[Path, typer.Option(help="Where the card is written.")] = Path("assets/models"),
     repeats: Annotated[int, typer.Option(min=1, max=20, help="How often each cell is timed.")] = 1,
+    most: Annotated[int | None, typer.Option(min=1, help="Prompts of each kind; default: all.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="A lane to measure; may be given again.")] = None,
 ) -> None:
     """Measure the family on its held-out prompts and write its card; leave the machine alone meanwhile."""
     from training import chat_card
 
     store = runs / "figures"
-    found = chat_card.measure(model, runs, repeats, store)
+    found = chat_card.measure(model, runs, repeats, store, most, only or ())
     chat_card.write_card(folder, found)
     for name in chat_card.SETS:
         store.with_suffix(f".{name.replace(' ', '-')}.jsonl").unlink(missing_ok=True)
