@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ look_for = "Cats sit."
 
 def chat_models() -> Any:
     """A random model with a chat template."""
-    words = tokenizer()
+    words = deepcopy(tokenizer())  # that one is shared
     words.chat_template = (
         "{% for turn in messages %}<{{ turn.role }}> {{ turn.content }}\n{% endfor %}<assistant> "
     )

@@ -17,7 +17,11 @@ PROMPTS = Path(__file__).resolve().parents[2] / "assets" / "prompts"
 
 def test_the_shipped_prompts_are_the_files() -> None:
     """Catches: a family or a prompt that is lost or changed on the way from its file."""
-    found = {(case.family, case.name): case.prompt for case in cases.shipped()}
+    found = {
+        (case.family, case.name): case.prompt
+        for kind in ("text", "chat")
+        for case in cases.shipped(audience=kind)
+    }
     files = {
         (path.stem, item["name"]): item["text"]
         for path in PROMPTS.glob("*.toml")

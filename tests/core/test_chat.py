@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 
 import pytest
 
@@ -24,7 +25,7 @@ PLAIN = sd.Settings(proposer="none", max_new_tokens=12)
 @pytest.fixture(scope="module")
 def models() -> Models:
     """A random Llama whose tokenizer has a chat template."""
-    words = tokenizer()
+    words = deepcopy(tokenizer())  # that one is shared
     words.chat_template = TEMPLATE
     return assemble(words, build("llama", vocab_size=300))
 
@@ -86,7 +87,7 @@ def test_a_model_without_a_template_says_so() -> None:
 
 def test_a_template_that_refuses_gives_a_sentence() -> None:
     """Catches: a traceback of the template's own, such as for one that takes no system line."""
-    words = tokenizer()
+    words = deepcopy(tokenizer())  # that one is shared
     words.chat_template = "{{ raise_exception('no system line') }}"
     with pytest.raises(sd.ModelError, match="refuses this conversation"):
         assemble(words, build("llama", vocab_size=300)).chat_text("a", "b")
