@@ -78,6 +78,7 @@ def _convert(name: str, report: Callable[[float | None, str], None]) -> None:
         code = process.wait()
     finally:
         process.kill()
+        process.communicate()
         _running.discard(process)
     if refusal is not None:
         raise ModelError(str(refusal))

@@ -79,9 +79,12 @@ def _load(choice: Choice) -> Any:
 
     logging.disable_progress_bar()  # the page shows progress; the log stays readable
     models = sd.load_models(choice.target, draft=choice.draft, device=choice.device, dtype=choice.dtype)
-    # The first pass of a process is slow and imports what is left; better here than in a visitor's first run.
+    # The first pass of a process is slow and imports what is left; better here than in a visitor's first run. The
+    # bundled family is quick and tries every proposer, others only passes over one token and over several.
+    quick = choice.target is None
     for name, why in models.available().items():
-        if why is None and "person" not in sd.PROPOSERS[name].needs:
+        asks = "person" in sd.PROPOSERS[name].needs
+        if why is None and not asks and (quick or name in ("none", "prompt-lookup")):
             with suppress(SpecdecError):
                 sd.decode(models, "Once upon a time", Settings(proposer=name, max_new_tokens=4))
     return models

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from . import catalogue
 from .chat import Chat
 from .draft_length import read_options as length_options
 from .generation import OFF
@@ -21,7 +22,6 @@ from .rules import rule_class
 from .settings import Settings
 
 TRANSFORMERS = "5.23"
-BUNDLED = "specdec-"  # what the names of the models that ship begin with
 
 
 @dataclass(slots=True)
@@ -334,4 +334,7 @@ def _arguments(values: Mapping[str, Any]) -> str:
 
 
 def _path(name: str) -> str:
-    return f"assets/models/{name}" if name.startswith(BUNDLED) and "/" not in name else name
+    entry = catalogue.named(name)
+    if entry is not None and not entry.bundled:
+        return entry.target
+    return f"assets/models/{name}" if catalogue.shipped(name) is not None else name

@@ -12,6 +12,8 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+    from specdec_core.models import Models
+
 # Set before anything imports the hub client: a test that reaches for the network must fail, not wait.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
@@ -27,6 +29,21 @@ def device(request: pytest.FixtureRequest) -> str:
         if not torch.cuda.is_available():
             pytest.skip("this machine has no CUDA device")
     return name
+
+
+@pytest.fixture(scope="session")
+def chat_models() -> Models:
+    """SmolLM2 135M Instruct, converted by the first test that wants it. Where it cannot be had tests are skipped, and
+    fail in CI."""
+    import specdec_core as sd
+    from specdec_core import catalogue
+
+    try:
+        return sd.load_models(catalogue.CHAT, device="cpu", dtype="float32")
+    except sd.ModelError as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import gguf
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoTokenizer
+from transformers import AutoConfig, AutoTokenizer
 from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
 import specdec_core as sd
@@ -50,6 +50,17 @@ def test_the_weights_are_those_of_transformers_rounded_once(
     for name, weight in wanted.items():
         assert found[name].dtype == torch.bfloat16
         assert torch.equal(found[name], weight.to(torch.bfloat16)), name
+
+
+@pytest.mark.parametrize("architecture", gguf_files.QUICK)
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_configuration_is_that_of_transformers(architecture: str, tied: bool, tmp_path: Path) -> None:
+    """Ours is read another way. Catches: a size, a base of the rotary angles or a token id left at its default."""
+    path = write(tmp_path / "tiny.gguf", architecture=architecture, tied=tied)
+    theirs = AutoConfig.from_pretrained(str(tmp_path), gguf_file=path.name).to_dict()
+    ours = gguf_files._config(path).to_dict()
+    differing = {key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key)}
+    assert differing <= {"_name_or_path", "dtype", "architectures"}, differing
 
 
 def test_tokenizer_template_and_end_are_those_of_the_file(tmp_path: Path) -> None:

@@ -1,0 +1,194 @@
+"""The server's default family beside the bundled one: loaded second, usable when it is there, missed without harm."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from app import conversion, model_picker, policy, services
+from app.models import Choice, Shelf, family, permitted
+from app.runs import Runs
+from specdec_core import catalogue, sources
+from specdec_core.errors import ModelError
+
+from .conftest import scripted_models
+from .test_page import page, words
+
+CHAT = Choice(catalogue.CHAT)
+
+
+def until(fact: Callable[[], bool], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not fact():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("said", "family"),
+    [("", catalogue.CHAT), ("tiny", "bundled"), ("bundled", "bundled"), (" gpt2 ", "gpt2")],
+)
+def test_the_operator_names_the_default_family(said: str, family: str) -> None:
+    assert policy.read({"SPECDEC_DEFAULT_MODELS": said, "SPECDEC_LIBRARY": ""}).family == family
+
+
+@pytest.mark.parametrize("said", ["smollm", "openai-community/gpt2", "/etc"])
+def test_a_default_family_that_is_not_in_the_catalogue_is_named(said: str) -> None:
+    """Catches: a typing error that leaves the server without models, a path that is read from the disk."""
+    with pytest.raises(
+        ValueError, match="SPECDEC_DEFAULT_MODELS has to be one of tiny, smollm2-135m-instruct"
+    ):
+        policy.read({"SPECDEC_DEFAULT_MODELS": said, "SPECDEC_LIBRARY": ""})
+
+
+def test_the_default_family_is_allowed_where_only_bundled_models_are() -> None:
+    """And no other. Catches: a public server whose own default is refused, or one that then takes any draft."""
+    strict = policy.Policy(models="bundled", family=catalogue.CHAT)
+    assert permitted(CHAT, strict, ()) == CHAT
+    for refused in (Choice("gpt2"), Choice(catalogue.CHAT, "someone/else"), Choice("smollm2-360m")):
+        with pytest.raises(ModelError, match="bundled models only"):
+            permitted(refused, strict, ())
+
+
+def test_a_name_of_the_catalogue_is_never_a_folder(tmp_path: Path) -> None:
+    """Catches: a folder below the models' root that takes an entry's place."""
+    (tmp_path / "gpt2").mkdir()
+    listed = policy.Policy(models="any", models_root=tmp_path.resolve())
+    assert permitted(Choice("gpt2"), listed, ()) == Choice("gpt2")
+    assert family("bundled") == Choice() and family("gpt2") == Choice("gpt2")
+
+
+def test_the_bundled_family_is_loaded_first_and_both_stay() -> None:
+    """Catches: a visitor who waits for the larger family, and one who loads it anew after others were chosen."""
+    order: list[Choice] = []
+    shelf = Shelf(
+        lambda choice: order.append(choice) or object(), lambda name, told: None, stay=(Choice(), CHAT)
+    )
+    shelf.warm()
+    until(lambda: shelf.status(CHAT).state == "ready")
+    assert order == [Choice(), CHAT]
+    for other in ("a/b", "c/d", "e/f"):
+        shelf.get(Choice(other))
+    assert shelf.ready(Choice()) is not None and shelf.ready(CHAT) is not None
+    assert shelf.ready(Choice("c/d")) is None and shelf.ready(Choice("e/f")) is not None
+
+
+def test_a_conversion_s_progress_is_shown_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """Catches: half a minute without a word, and a hundred lines of log."""
+    seen = []
+
+    def prepare(choice: Choice, report: Callable[[float | None, str], None]) -> None:
+        for step in range(101):
+            report(step / 100, "Converting weights")
+            seen.append(shelf.status(choice))
+
+    shelf = Shelf(lambda choice: object(), lambda name, told: None, prepare=prepare)
+    with caplog.at_level("INFO", logger="app.models"):
+        shelf.get(CHAT)
+    assert (seen[42].state, seen[42].text, seen[42].fraction) == ("loading", "Converting weights", 0.42)
+    assert sum("preparing" in record.message for record in caplog.records) == 11
+
+
+@pytest.fixture
+def two(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> tuple[Shelf, threading.Event]:
+    """A server whose default family waits for the event, and then loads; a `refuse` attribute makes it fail."""
+    gate = threading.Event()
+
+    def load(choice: Choice) -> object:
+        if choice == CHAT:
+            assert gate.wait(30)
+            if getattr(gate, "refuse", False):
+                raise ModelError("'smollm2-135m-instruct' is not on this machine.")
+        return scripted_models()
+
+    shelf = Shelf(load, lambda name, told: None, stay=(Choice(), CHAT))
+    monkeypatch.setattr(services, "shelf", lambda: shelf)
+    monkeypatch.setattr(services, "operator", lambda: policy.Policy(models="bundled", family=catalogue.CHAT))
+    shelf.warm()
+    until(lambda: shelf.ready(Choice()) is not None)
+    return shelf, gate
+
+
+def test_until_the_default_is_there_the_bundled_family_runs_and_the_page_says_so(
+    two: tuple[Shelf, threading.Event],
+) -> None:
+    """Catches: Run that waits for the larger family, a page that stays with the small one."""
+    shelf, gate = two
+    at = page()
+    assert at.selectbox(key="model").options[:2] == ["Default: SmolLM2 135M Instruct", "Bundled pair"]
+    assert at.selectbox(key="model").value == model_picker.AUTO
+    assert "SmolLM2 135M Instruct is being prepared" in words(at).replace("\\", "")
+    assert "The bundled models are tiny" in words(page(prompt="Who wrote Faust?"))
+    gate.set()
+    until(lambda: shelf.ready(CHAT) is not None)
+    at = page(prompt="Who wrote Faust?")
+    assert "is being prepared" not in words(at) and "The bundled models are tiny" not in words(at)
+
+
+def test_a_default_that_cannot_be_had_is_one_sentence_and_the_bundled_family_runs(
+    two: tuple[Shelf, threading.Event],
+) -> None:
+    """Catches: an error in place of the page, a visitor who is not told why the models are tiny."""
+    shelf, gate = two
+    gate.refuse = True  # type: ignore[attr-defined]
+    gate.set()
+    until(lambda: shelf.status(CHAT).state == "failed")
+    at = page(prompt="Who wrote Faust?")
+    said = words(at).replace("\\", "")
+    assert "SmolLM2 135M Instruct is not available, so the bundled models run" in said
+    assert "is not on this machine" in said and "The bundled models are tiny" in said
+    assert not at.exception
+
+
+def test_a_link_chooses_either_family(two: tuple[Shelf, threading.Event]) -> None:
+    """Catches: a teacher's link that brings another model than the one it was made with."""
+    shelf, gate = two
+    gate.set()
+    until(lambda: shelf.ready(CHAT) is not None)
+    assert "The bundled models are tiny" in words(page(prompt="Who wrote Faust?", model="bundled"))
+    at = page(prompt="Who wrote Faust?", model=catalogue.CHAT)
+    assert at.selectbox(key="model").value == catalogue.CHAT and "are tiny" not in words(at)
+    assert "which does not exist here" in words(page(model="gpt2"))
+
+
+def _child(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    """Let the conversion's process run this code in place of the command line."""
+    start = subprocess.Popen
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda command, **options: start([sys.executable, "-c", code], **options)
+    )
+    monkeypatch.setattr(sources, "unconverted", lambda name: True)
+
+
+def test_a_conversion_s_process_reports_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches: progress that arrives at the end, a library's own words taken for progress."""
+    line = json.dumps({"fraction": 0.5, "words": "Converting weights"})
+    _child(monkeypatch, f"print({line!r}); print('[a library] hello'); print('3'); print('null')")
+    told: list[tuple[float | None, str]] = []
+    conversion.prepare(CHAT, lambda fraction, words: told.append((fraction, words)))
+    assert told[1:] == [(0.5, "Converting weights")]
+    conversion.prepare(Choice(), lambda fraction, words: pytest.fail("the bundled family needs none"))
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ('print(\'{"error": "The disk is full."}\'); raise SystemExit(1)', "The disk is full."),
+        ("import os; os._exit(9)", "ended too early"),
+    ],
+)
+def test_a_conversion_s_process_that_fails_is_a_sentence(
+    code: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches: a killed process that leaves the page waiting, a refusal that is lost on the way."""
+    _child(monkeypatch, code)
+    with pytest.raises(ModelError, match=words):
+        conversion.prepare(CHAT, lambda fraction, words: None)
+    assert not conversion._running
