@@ -174,9 +174,7 @@ class Models:
         turns.append({"role": "user", "content": message})
         try:
             text = self.codec.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
-        except (
-            Exception
-        ) as error:  # a template is a program of the model's authors, and may refuse with anything
+        except Exception as error:  # the template is a program of the model's authors: it may raise anything
             raise ModelError(
                 f"The chat template of '{self.target.info.name}' refuses this conversation "
                 f"({type(error).__name__}). Leave the system line empty, or switch the template off."
