@@ -283,3 +283,50 @@ def test_instructions_are_many_and_follow_the_seed(tmp_path: Path) -> None:
     assert {found.kind for found in first} == set(KINDS)
     assert len({found.text for found in first}) > 200
     assert not any("{" in found.text and "}" in found.text for found in first)
+
+
+def test_the_card_of_the_chat_family_is_what_its_measurements_say() -> None:
+    """Catches: a number edited by hand, a card older than its measurements or its text."""
+    import json
+
+    from training.chat_card import render
+
+    models = Path(__file__).resolve().parents[2] / "assets" / "models"
+    measured = json.loads((models / "smollm2-measurements.json").read_text(encoding="utf-8"))
+    assert (models / "smollm2.md").read_text(encoding="utf-8") == render(measured)
+
+
+@pytest.mark.slow
+def test_the_card_measures_every_lane(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, model: Any, words: Any, tmp_path: Path
+) -> None:
+    """A whole card of a tiny target with fresh drafters, from prompts to tables. Catches: a lane or a kind left out."""
+    from training import chat_card
+    from training.chat_card import cases, measure, render
+
+    target = tmp_path / "target"
+    model.save_pretrained(target)
+    words.save_pretrained(target)
+    rows = _rows(folder, model, words)
+    parts = {}
+    for part in ("eagle", "medusa", "draft"):
+        teacher = Teacher.of(model, rows.vocabulary(200, [1]))
+        module = chat._new(part, model, teacher, rows, fresh=True)[0]  # type: ignore[arg-type]
+        state = {"step": 0, "tokens": 0, "seconds": 0.0, "vocabulary": teacher.vocabulary.tolist()}
+        accuracy: Any = {"eagle": {"accuracy": [0.5]}, "medusa": [[0.5, 0.1]] * 4, "draft": 0.5}[part]
+        chat.export(tmp_path / part, part, module, str(target), state, accuracy)  # type: ignore[arg-type]
+        parts[part] = tmp_path / part
+    prompts = tmp_path / "prompts.toml"
+    prompts.write_text('chat = ["the cat", "a dog"]\nedits = ["the mat"]\n', encoding="utf-8")
+    loaded = sd.load_models(target, **parts)
+    monkeypatch.setattr(chat_card.sd, "load_models", lambda name: loaded)
+    monkeypatch.setattr(chat_card, "SETS", {"held out": prompts})
+    assert [case.prompt for case in cases(prompts, 1)] == ["the cat", "the mat"]
+    found = measure("tiny", tmp_path / "runs", told=lambda said: None)
+    text = render(found)
+    assert "{{" not in text and "{{figures" not in text
+    for label in ("draft-model", "eagle", "medusa", "prompt-lookup"):
+        line = found["sets"]["held out"]["kinds"]["chat"]["all"]["lanes"][label]
+        assert line["prompts"] == 2 and line["tokens_per_pass"] >= 1.0
+        assert f"| {label} |" in text or f" {label} |" in text
+    assert "| chat (2) |" in text and "| edits (1) |" in text
