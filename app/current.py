@@ -100,7 +100,8 @@ def _line() -> str:
         if status is not None and status.state == "failed":
             return f":material/error: {plain(model_picker.preparing_words() or '')}"
         if status is not None:  # how far it has come stands beside the title
-            return f":material/hourglass_top: Until it is ready the tiny models run. {good_for}"
+            title = plain(model_picker.usual_title())
+            return f":material/hourglass_top: {title} is being prepared; the tiny models run until then. {good_for}"
         if st.session_state.get(_NEWS) == name():
             return f":material/check_circle: **Ready now: your next run uses it.** {good_for}"
     return good_for

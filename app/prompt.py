@@ -118,7 +118,7 @@ def _what_is_read() -> None:
             return
         st.caption(
             f"{count(len(models.chat(state.prompt, current.system_line())), 'token')}: your message in the model's own "
-            "chat template. What stands between &lt;| and |&gt; is one special token each."
+            "chat template. Each &lt;|…|&gt; is one special token."
         )
         st.code(text, language=None, wrap_lines=True)
 
