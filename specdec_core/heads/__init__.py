@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
+from ..packed import pack
 from . import eagle, medusa
 from .eagle import EagleHead
 from .medusa import MedusaHeads
@@ -35,6 +36,8 @@ def load_heads(
         head.output(
             target.get_output_embeddings()
         )  # a draft vocabulary's rows are copied while they can be read
+    if "eagle" in heads:
+        pack(heads["eagle"])  # it reads several tokens a pass; a Medusa head reads one
     return dict(heads)
 
 
