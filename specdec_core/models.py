@@ -312,7 +312,8 @@ def assemble(
     Raises:
         ModelError: if a model's tree pass does not equal its path-by-path passes.
     """
-    drafts = ((names[1], draft), (names[2] if len(names) > 2 else "larger draft", larger_draft))
+    names = (*names, *("target", "draft", "larger draft")[len(names) :])
+    drafts = ((names[1], draft), (names[2], larger_draft))
     for name, small_model in drafts:
         if small_model is None or small_model.config.is_encoder_decoder == target.config.is_encoder_decoder:
             continue
