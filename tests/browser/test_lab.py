@@ -71,7 +71,7 @@ def test_escape_stops_a_run_and_what_was_decoded_stays(open_page: Open, server: 
     page = open_page(LONG)
     begin(page, server)
     page.keyboard.press("Escape")
-    until(lambda: server.busy() == 0, 20)
+    until(lambda: server.busy() == 0, 5)
     expect(page.get_by_text("Target passes saved")).to_be_visible()
     expect(page.get_by_role("button", name="Stop")).to_be_disabled()
     assert page.locator(".lane").nth(1).locator(".tok").count() > 0
