@@ -90,6 +90,32 @@ def widen(logits: Tensor, ids: Tensor | None, vocabulary: int) -> Tensor:
     return wide
 
 
+class Guessing(nn.Module):
+    """What heads that share the target's output matrix have in common: they may guess all of its tokens, or some.
+
+    A head calls `restrict` once, when it is made; the draft vocabulary is then part of its state dict.
+    """
+
+    def restrict(self, ids: Tensor | None) -> None:
+        """Let it guess the target's tokens `ids`, int64 (k,); None is all of them."""
+        self.register_buffer(KEY, None if ids is None else offsets(ids))
+        self._outputs: list[
+            tuple[nn.Module, nn.Module]
+        ] = []  # the last target's output, and what is used of it
+
+    @property
+    def vocabulary(self) -> Tensor | None:
+        """The target's tokens it may guess, int64 (k,); None is all of them."""
+        stored: Tensor | None = getattr(self, KEY)
+        return None if stored is None else stored + torch.arange(len(stored), device=stored.device)
+
+    def output(self, target: nn.Module) -> nn.Module:
+        """From states (…, d) to logits (…, k) of the tokens it may guess; `target` is the target's output matrix."""
+        if not self._outputs or self._outputs[0][0] is not target:
+            self._outputs[:] = [(target, output_for(target, self.vocabulary))]
+        return self._outputs[0][1]
+
+
 def fingerprint(tokenizer: PreTrainedTokenizerBase) -> str:
     """What tells tokenizers apart: a digest of every token with its id."""
     return sha256(json.dumps(sorted(tokenizer.get_vocab().items())).encode()).hexdigest()[:32]

@@ -23,6 +23,7 @@ from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRMS
 
 from .. import draft_vocabulary
 from ..cache import KVMemory
+from ..draft_vocabulary import Guessing
 from ..errors import ModelError
 from . import layout
 
@@ -40,7 +41,7 @@ SIZES = (  # what of a Llama's configuration says how the layer computes
 )  # fmt: skip
 
 
-class EagleHead(nn.Module):
+class EagleHead(Guessing):
     """The head; its state dict is the published one.
 
     Args:
@@ -76,12 +77,7 @@ class EagleHead(nn.Module):
         self.norms = norms
         self.layers = nn.ModuleList([layer])
         self.accuracy = accuracy
-        self.register_buffer(
-            draft_vocabulary.KEY, None if vocabulary is None else draft_vocabulary.offsets(vocabulary)
-        )
-        self._outputs: list[
-            tuple[nn.Module, nn.Module]
-        ] = []  # the last target's output, and what is used of it
+        self.restrict(vocabulary)
         self._rotary = (
             LlamaRotaryEmbedding(config),
         )  # in a tuple: its float32 angles must not follow `to(dtype)`
@@ -90,18 +86,6 @@ class EagleHead(nn.Module):
     def own_embedding(self) -> bool:
         """Whether the head brings input embeddings."""
         return hasattr(self, "embed_tokens")
-
-    @property
-    def vocabulary(self) -> Tensor | None:
-        """The target's tokens it may guess, int64 (k,); None is all of them."""
-        offsets: Tensor | None = getattr(self, draft_vocabulary.KEY)
-        return None if offsets is None else offsets + torch.arange(len(offsets), device=offsets.device)
-
-    def output(self, target: nn.Module) -> nn.Module:
-        """From features (…, d) to logits (…, k) of the tokens it may guess; `target` is the target's output matrix."""
-        if not self._outputs or self._outputs[0][0] is not target:
-            self._outputs[:] = [(target, draft_vocabulary.output_for(target, self.vocabulary))]
-        return self._outputs[0][1]
 
     def forward(
         self,

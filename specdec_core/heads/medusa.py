@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import draft_vocabulary
+from ..draft_vocabulary import Guessing
 from ..errors import ModelError
 from . import layout
 
@@ -41,7 +42,7 @@ class ResBlock(nn.Module):
         return states + nn.functional.silu(self.linear(states))
 
 
-class MedusaHeads(nn.ModuleList):
+class MedusaHeads(nn.ModuleList, Guessing):
     """All heads of a target; its state dict is the published one.
 
     Args:
@@ -73,24 +74,7 @@ class MedusaHeads(nn.ModuleList):
         self.blocks = blocks
         self.shared = vocabulary is None
         self.accuracy = accuracy
-        self.register_buffer(
-            draft_vocabulary.KEY, None if guesses is None else draft_vocabulary.offsets(guesses)
-        )
-        self._outputs: list[
-            tuple[nn.Module, nn.Module]
-        ] = []  # the last target's output, and what is used of it
-
-    @property
-    def vocabulary(self) -> Tensor | None:
-        """The target's tokens they may guess, int64 (k,); None is all of them."""
-        offsets: Tensor | None = getattr(self, draft_vocabulary.KEY)
-        return None if offsets is None else offsets + torch.arange(len(offsets), device=offsets.device)
-
-    def output(self, target: nn.Module) -> nn.Module:
-        """From states (…, d) to logits (…, k) of the tokens they may guess; `target` is the target's output matrix."""
-        if not self._outputs or self._outputs[0][0] is not target:
-            self._outputs[:] = [(target, draft_vocabulary.output_for(target, self.vocabulary))]
-        return self._outputs[0][1]
+        self.restrict(guesses)
 
     def forward(self, states: Tensor, output: nn.Module, heads: int | None = None) -> Tensor:
         """Logits of the first `heads` heads (all by default): states (…, d) → (heads, …, k) in the states' dtype.
