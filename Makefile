@@ -25,7 +25,7 @@ run: $(venv)/.app model  ## start the web app on PORT (8501)
 
 test: $(venv)/.dev model browser  ## run all tests; ARGS="-k tree" chooses some
 	@echo "Running the tests."
-	@$(python) -m pytest $(ARGS)
+	@scripts/test.sh $(python) $(ARGS)
 
 lint: $(venv)/.dev  ## ruff's rules and format, mypy on the core
 	@echo "Checking rules, format and types."

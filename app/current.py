@@ -72,6 +72,8 @@ def settle() -> None:
     first, now = usual.guessers(before), guessers()
     if state.get("proposer", first[0]) == first[0]:
         state.proposer = state.last_proposer = now[0]
+    if "prompt" in state and state.prompt == state.get("opened_with"):  # the page's choice, not the visitor's
+        _take_fitting_example()
 
 
 def bar() -> None:
@@ -111,6 +113,11 @@ def _chose() -> None:
     """The visitor picked models: an untouched example prompt gives way to one for such models."""
     settle()
     st.session_state[_NEWS] = None
+    _take_fitting_example()
+
+
+def _take_fitting_example() -> None:
+    """In place of an example for models of the other kind, the first one for those chosen."""
     shown = presets.matching(st.session_state.get("prompt", ""))
     families = presets.offered("chat" if wraps() else "text")
     if shown and families and all(shown not in family.presets for family in families):

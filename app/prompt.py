@@ -54,6 +54,7 @@ def begin(page: str, complaints: list[str]) -> None:
     state.prompt = (
         given[: links.MAX_PROMPT] if given else asked.text if asked else state.get("last_prompt", first)
     )
+    state.opened_with = None if given or asked or "last_prompt" in state else first
     if unusable:  # some widgets fail on what they cannot hold, so the page begins again without it
         for key in unusable:
             del st.query_params[key]

@@ -280,7 +280,8 @@ def _point(token: int) -> Candidates:
 def _candidates(probs: Tensor) -> list[Candidates]:
     """The leading `TOP` of each row of (N, V), zeros left out, and the mass of the rest."""
     top = probs.topk(min(TOP, probs.shape[-1]), dim=-1)
-    tails = (probs.sum(-1) - top.values.sum(-1)).clamp(0.0, 1.0).tolist()
+    # From one, not from the row's sum: over many tokens a float32 sum errs in the sixth digit.
+    tails = (1.0 - top.values.double().sum(-1)).clamp(0.0, 1.0).tolist()
     heads = []
     for ids, values, tail in zip(top.indices.tolist(), top.values.tolist(), tails, strict=True):
         count = sum(value > 0.0 for value in values)

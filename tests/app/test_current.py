@@ -109,6 +109,16 @@ def test_the_tiny_models_run_until_the_default_is_there_and_then_the_next_run_us
     assert "<user> my own words" in "".join(header.prompt_texts)
 
 
+def test_the_example_that_the_page_opened_with_gives_way_and_one_that_was_chosen_stays(shelf: Shelf) -> None:
+    """Catches: a story's beginning left over for the chat model, and an example taken from who asked for it."""
+    early, asking = page(tokens="8"), page(tokens="8", preset="story/the-fox")
+    assert early.text_area(key="prompt").value == asking.text_area(key="prompt").value == "a fox"
+    shelf.get(REAL)
+    assert early.run().text_area(key="prompt").value == "Where is the cat?"
+    assert asking.run().text_area(key="prompt").value == "a fox"
+    assert not early.exception and not asking.exception
+
+
 def test_the_page_shows_what_a_chat_model_reads(shelf: Shelf) -> None:
     """Catches: a template that is applied unseen, and a system line that does not reach the model."""
     shelf.get(REAL)
