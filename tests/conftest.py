@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 # Set before anything imports the hub client: a test that reaches for the network must fail, not wait.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
-# Models of tests gain little by a second thread, and lose much where it waits for a core that a browser or another worker
-# has. Set before anything imports torch; the servers that tests start inherit it.
+# Models of tests gain little by a second thread, and lose much where it waits for a core that a browser or another
+# worker has. Set before anything imports torch; the servers that tests start inherit it.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
