@@ -165,7 +165,8 @@ def test_opening_a_lower_card_brings_the_page_and_the_keyboard_to_the_run(
     page.wait_for_url(re.compile("round=0"), wait_until="commit")
     card.scroll_into_view_if_needed()
     at = page.evaluate(scrolled)
-    page.get_by_text("Compare", exact=True).nth(16).click()
+    row = page.locator("[class*=st-key-row-]").filter(has=card)
+    row.get_by_text("Compare", exact=True).click()
     expect(page.get_by_role("button", name="Compare 1 run")).to_be_in_viewport(timeout=SLOW)
     page.wait_for_timeout(1_000)
     assert abs(page.evaluate(scrolled) - at) < 400
