@@ -59,7 +59,11 @@ def essentials(missing: Mapping[str, str | None]) -> None:
         for name, kind in proposers().items()
     }
     name = pick(
-        "Who guesses (proposer)", titles, "proposer", define("Proposer", "Draft model", "Target model")
+        "Who guesses (proposer)",
+        titles,
+        "proposer",
+        define("Proposer", "Draft model", "Target model"),
+        named=any(key.startswith("o.") for key in st.query_params),  # whose options they are
     )
     if missing.get(name):
         st.caption(f":material/block: {plain(missing[name] or '')}")

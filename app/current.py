@@ -6,6 +6,9 @@ ready while somebody is on the page, the next run uses it; what was typed and ch
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import streamlit as st
 
 from . import model_picker, presets, usual
@@ -44,6 +47,11 @@ def system_line() -> str:
 def guessers() -> list[str]:
     """The proposers worth starting with, the best first."""
     return usual.guessers(name())
+
+
+def options(proposer: str) -> Mapping[str, Any]:
+    """The options that are usual for a proposer with the chosen models, where they are not its defaults."""
+    return usual.options(name(), proposer)
 
 
 def penalty() -> float | None:

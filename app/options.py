@@ -14,7 +14,7 @@ from specdec_core.fields import OptionField, fields
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 
-from . import links
+from . import current, links
 from .text import plain
 
 # Prefix of the options in an address → the setting that names their owner, its default, and the owners.
@@ -30,6 +30,8 @@ def start_from_address(params: Mapping[str, str]) -> list[str]:
     """Take the options from a link into the session's state; a sentence for each that cannot be used."""
     owners = {}
     for prefix, (setting, default, table) in TABLES.items():
+        if prefix == "o":
+            default = next(iter(current.guessers()), default)
         kind = table[params.get(setting, default) if params.get(setting) in table else default]
         owners[prefix] = links.Owner(kind.name, kind.title, fields(kind.Options))
     found, complaints = links.options(params, owners)
@@ -45,11 +47,11 @@ def draw(prefix: str, kind: Any, lane: str = "") -> None:
 
     The address keeps them, unless they are a `lane`'s, which has its own place there.
     """
-    known = fields(kind.Options)
+    known, preferred = fields(kind.Options), usual(prefix, kind)
     for field in known.values():
         key = _key(prefix, kind.name, field.name, lane)
         if key not in st.session_state:
-            st.session_state[key] = _shown(field, field.default)
+            st.session_state[key] = _shown(field, preferred.get(field.name, field.default))
         _widget(field, key)
     if not lane:
         _keep_in_address(prefix, kind, known)
@@ -69,10 +71,10 @@ def chosen(prefix: str, kind: Any, lane: str = "") -> dict[str, Any]:
     Raises:
         SettingsError: one sentence about a text that is no value.
     """
-    values = {}
+    values, preferred = {}, usual(prefix, kind)
     for field in fields(kind.Options).values():
         key = _key(prefix, kind.name, field.name, lane)
-        shown = st.session_state.get(key, _shown(field, field.default))
+        shown = st.session_state.get(key, _shown(field, preferred.get(field.name, field.default)))
         if shown is None or shown == "":
             continue
         try:
@@ -84,6 +86,11 @@ def chosen(prefix: str, kind: Any, lane: str = "") -> dict[str, Any]:
         if value != field.default:
             values[field.name] = value
     return values
+
+
+def usual(prefix: str, kind: Any) -> Mapping[str, Any]:
+    """What the chosen models use instead of a proposer's defaults."""
+    return current.options(kind.name) if prefix == "o" else {}
 
 
 def _key(prefix: str, owner: str, name: str, lane: str = "") -> str:
@@ -146,10 +153,10 @@ def _worded(value: Any) -> str:
 
 
 def _keep_in_address(prefix: str, kind: Any, known: Mapping[str, OptionField]) -> None:
-    wanted = {}
+    wanted, preferred = {}, usual(prefix, kind)
     for field in known.values():
         shown = st.session_state[_key(prefix, kind.name, field.name)]
-        if shown is not None and shown != _shown(field, field.default):
+        if shown is not None and shown != _shown(field, preferred.get(field.name, field.default)):
             text = shown if field.kind == "list" else field.write(shown)
             if len(text) <= links.MAX_PROMPT_IN_LINK:
                 wanted[f"{prefix}.{field.name}"] = text

@@ -5,13 +5,29 @@ Nothing here imports streamlit or torch. A page takes these values wherever its 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from specdec_core import catalogue
 from specdec_core.cases import Audience
 
 TINY, REAL = "bundled", "smollm2-135m-instruct"
+
+
+@dataclass(frozen=True, slots=True)
+class Guesser:
+    """A proposer worth trying with a family.
+
+    Attributes:
+        proposer: its name.
+        part: the folder below assets/models of the trained part that it needs, if any.
+        options: its options where the family does better with others than the proposer's defaults.
+    """
+
+    proposer: str
+    part: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +39,7 @@ class Usual:
         good_for: one short line.
         audience: whether it continues texts or answers messages; such are its prompts.
         repetition_penalty: where neither the visitor nor the kind of prompt says another; None takes the model's own.
-        guessers: proposers, the best first, each with the folder below assets/models of the part it needs.
+        guessers: proposers, the best first.
         prompt_help: what becomes of what is typed.
     """
 
@@ -31,7 +47,7 @@ class Usual:
     good_for: str
     audience: Audience = "text"
     repetition_penalty: float | None = None
-    guessers: tuple[tuple[str, str | None], ...] = (("draft-model", None), ("prompt-lookup", None))
+    guessers: tuple[Guesser, ...] = (Guesser("draft-model"), Guesser("prompt-lookup"))
     prompt_help: str = "The text the models continue. They add to it, they do not chat."
 
 
@@ -56,11 +72,11 @@ _USUAL = {
         audience="chat",
         repetition_penalty=1.1,
         guessers=(
-            ("eagle", "smollm2-eagle"),
-            ("draft-model", "smollm2-draft"),
-            ("medusa", "smollm2-medusa"),
-            ("prompt-lookup", None),
-            ("lookahead", None),
+            Guesser("eagle", "smollm2-eagle", {"depth": 3, "top_k": 3, "nodes": 8}),
+            Guesser("draft-model", "smollm2-draft"),
+            Guesser("medusa", "smollm2-medusa"),
+            Guesser("prompt-lookup"),
+            Guesser("lookahead"),
         ),
         prompt_help=_CHAT_HELP,
     ),
@@ -83,4 +99,9 @@ def guessers(
     there: Callable[[str], bool] = lambda part: (catalogue.bundled_folder() / part).is_dir(),
 ) -> list[str]:
     """The proposers that such models can run, the best first. `there` says whether a trained part ships."""
-    return [name for name, part in of(model).guessers if part is None or there(part)]
+    return [each.proposer for each in of(model).guessers if each.part is None or there(each.part)]
+
+
+def options(model: str, proposer: str) -> Mapping[str, Any]:
+    """The options with which such models use a proposer; those left out have the proposer's defaults."""
+    return next((each.options for each in of(model).guessers if each.proposer == proposer), {})

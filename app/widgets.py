@@ -10,11 +10,13 @@ import streamlit as st
 from . import links
 
 
-def pick(label: str, titles: Mapping[str, str], key: str, words: str, **more: Any) -> str:
+def pick(
+    label: str, titles: Mapping[str, str], key: str, words: str, *, named: bool = False, **more: Any
+) -> str:
     """A selectbox kept in the address by its options' names; Streamlit's own binding would put the titles there.
 
-    Streamlit forgets a widget while another page is shown: what was picked last is there again afterwards. `more` goes
-    to the selectbox as it is.
+    Streamlit forgets a widget while another page is shown: what was picked last is there again afterwards. The first
+    option is left out of the address, unless it is to be `named`. `more` goes to the selectbox as it is.
     """
     default = next(iter(titles))
     if key not in st.session_state:
@@ -24,7 +26,7 @@ def pick(label: str, titles: Mapping[str, str], key: str, words: str, **more: An
         label, list(titles), format_func=lambda name: titles.get(name, name), key=key, help=words, **more
     )
     st.session_state[f"last_{key}"] = picked
-    if picked == default:
+    if picked == default and not named:
         st.query_params.pop(key, None)
     elif st.query_params.get(key) != picked:
         st.query_params[key] = picked

@@ -82,7 +82,7 @@ def start(page: str) -> None:
 
 def usual() -> tuple[Lane, ...]:
     """The lanes to begin with for the models that were chosen."""
-    return core.usual(current.guessers())
+    return core.usual({name: current.options(name) for name in current.guessers()})
 
 
 def follow() -> None:

@@ -122,7 +122,7 @@ def _proposers(missing: Mapping[str, str | None]) -> dict[str, str]:
 
 def _options(name: str, prefix: str, kind: Any, lane: Lane) -> None:
     owner, values = lane.of(prefix)
-    options.put(prefix, kind, values if owner is kind else {}, name)
+    options.put(prefix, kind, values if owner is kind else options.usual(prefix, kind), name)
     options.draw(prefix, kind, name)
 
 
@@ -147,7 +147,7 @@ def _read(name: str, lane: Lane) -> Lane:
     for prefix, place in (("o", "options"), ("r", "rule_options"), ("l", "length_options")):
         owner, values = found.of(prefix)
         if owner is not lane.of(prefix)[0]:
-            values = {}
+            values = options.usual(prefix, owner)
         options.put(prefix, owner, values, name)
         try:
             found = replace(found, **{place: options.chosen(prefix, owner, name)})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -87,9 +88,12 @@ class Lane:
 DEFAULT = (Lane(), Lane(proposer="prompt-lookup"))
 
 
-def usual(guessers: Sequence[str]) -> tuple[Lane, ...]:
-    """The lanes to begin with where these proposers, the best first, are worth a try."""
-    return tuple(Lane(proposer=name) for name in guessers[:3]) or DEFAULT
+def usual(guessers: Mapping[str, Mapping[str, Any]]) -> tuple[Lane, ...]:
+    """The lanes to begin with where these proposers, the best first, are worth a try with these options."""
+    return (
+        tuple(Lane(proposer=name, options=options) for name, options in islice(guessers.items(), 3))
+        or DEFAULT
+    )
 
 
 @dataclass(frozen=True, slots=True)

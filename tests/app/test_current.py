@@ -12,6 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import policy, presets, services, usual
+from app.compare import lanes as core
 from app.models import Choice, Shelf
 from app.runs import Runs
 from specdec_core import race
@@ -165,6 +166,31 @@ def test_picking_models_takes_an_untouched_example_along_and_leaves_own_words(sh
     at.text_area(key="prompt").input("mine").run()
     at.selectbox(key="model").select("bundled").run()
     assert not at.exception and at.text_area(key="prompt").value == "mine"
+
+
+def test_a_proposer_begins_with_the_options_that_suit_the_models(shelf: Shelf) -> None:
+    """Catches: the tiny family's tree for a target whose passes cost more, and a link that cannot name the default."""
+    shelf.get(REAL)
+    small = usual.options(usual.REAL, "eagle")["nodes"]
+    at = page(proposer="eagle")
+    nodes = at.number_input(key="o.eagle.nodes")
+    assert nodes.value == small != 16 and param(at, "o.nodes") is None
+    nodes.set_value(16).run()
+    assert not at.exception and param(at, "o.nodes") == "16"
+    again = page(**{"proposer": "eagle", "o.nodes": "16"})
+    assert again.number_input(key="o.eagle.nodes").value == 16 and not again.warning
+    assert page(model="bundled", proposer="eagle").number_input(key="o.eagle.nodes").value == 16
+    lanes = core.usual({"eagle": usual.options(usual.REAL, "eagle"), "medusa": {}})
+    assert lanes[0].options["nodes"] == small and core.from_address([], lanes) == (list(lanes), [])
+
+
+def test_a_link_with_the_options_of_the_usual_proposer_names_it(shelf: Shelf) -> None:
+    """Catches: options in the address that the next visitor's page takes for another proposer's."""
+    shelf.get(REAL)
+    at = page(**{"o.max_ngram": "2"})
+    assert not at.warning and at.selectbox(key="proposer").value == "prompt-lookup"
+    at.run()
+    assert param(at, "proposer") == "prompt-lookup" and param(at, "o.max_ngram") == "2"
 
 
 def test_what_a_link_says_wrongly_about_the_template_is_said(shelf: Shelf) -> None:
