@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import torch
+
 import specdec_core as sd
 from specdec_core.cases import Case
 from specdec_core.loops import LOOP, RUN
@@ -130,8 +132,57 @@ def measure(
                 }
                 for kind in dict.fromkeys(case.family for case in prompts)
             },
+            "equality": equality(models, prompts, chosen, rows),
         }
     return found
+
+
+def equality(
+    models: sd.Models, prompts: Sequence[Case], chosen: Sequence[Lane], rows: Sequence[Any]
+) -> dict[str, Any]:
+    """Whether plain greedy text is that of transformers' `generate`, and every lane's that of plain decoding.
+
+    Texts that part are listed with the margin (logits, float32) between the target's two best tokens where they do.
+    """
+    settings = chosen[0].settings.but(proposer="none", options={}, record="tokens")
+    same = {(row.family, row.name, row.label): row.same_text for row in rows if row.repeat == 0}
+    forks = []
+    compared = 0
+    for case in prompts:
+        ids = models.chat(case.prompt)
+        plain = sd.decode(models, ids, settings).token_ids
+        texts = {"generate": _generated(models, ids, settings.max_new_tokens)}
+        for each in chosen:
+            compared += 1
+            if not same[case.family, case.name, each.name]:
+                texts[each.name] = sd.decode(models, ids, each.settings.but(record="tokens")).token_ids
+        for name, text in texts.items():
+            if text != plain:
+                at, margin = _fork(models, ids, plain, text)
+                forks.append(
+                    {"prompt": case.family + " " + case.name, "lane": name, "at": at, "margin": margin}
+                )
+    return {"generate": len(prompts), "lanes": compared, "forks": forks}
+
+
+@torch.inference_mode()
+def _generated(models: sd.Models, ids: list[int], most: int) -> list[int]:
+    prompt = torch.tensor([ids])
+    pad = min(models.eos, default=0)
+    out = models.target.model.generate(
+        prompt, attention_mask=torch.ones_like(prompt), do_sample=False, max_new_tokens=most, pad_token_id=pad,
+        eos_token_id=sorted(models.eos) or None,
+    )  # fmt: skip
+    return [int(token) for token in out[0, len(ids) :]]
+
+
+@torch.inference_mode()
+def _fork(models: sd.Models, ids: list[int], one: list[int], other: list[int]) -> tuple[int, float]:
+    """Where two texts part, and how far the target's best two tokens are apart there."""
+    pairs = enumerate(zip(one, other, strict=False))
+    at = next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+    first, second = models.target.model(torch.tensor([ids + one[:at]])).logits[0, -1].topk(2).values.tolist()
+    return at, first - second
 
 
 def summary(rows: list[Any], prompts: list[Case], chosen: list[Lane]) -> dict[str, Any] | None:
@@ -189,6 +240,9 @@ def render(found: dict[str, Any]) -> str:
         "training": training_table(found),
         "figures": "\n\n".join(figure_table(found, name) for name in found["sets"]),
         "wanted": wanted_table(found) if found["sets"] else "",
+        "equality": "\n".join(
+            equality_words(name, found["sets"][name]["equality"]) for name in found["sets"]
+        ),
         "failures": FAILURES.read_text(encoding="utf-8").strip(),
         "ranks": str(RANKS),
     }
@@ -243,6 +297,22 @@ def figure_table(found: dict[str, Any], name: str) -> str:
             rows.append([head, *cells])
     loops = ", ".join(f"{kind} {groups['loops']}" for kind, groups in kinds.items())
     return f"Prompts: {name}. Answers that loop: {loops}.\n\n" + table(["prompts", *labels], rows)
+
+
+def equality_words(name: str, measured: dict[str, Any]) -> str:
+    """How many greedy texts were equal, and every fork."""
+    forks = measured["forks"]
+    prompts, lanes = measured["generate"], measured["lanes"]
+    theirs = sum(fork["lane"] == "generate" for fork in forks)
+    ours = len(forks) - theirs
+    said = (
+        f"- {name}: plain decoding equals `generate` on {prompts - theirs} of {prompts} prompts, and a lane equals "
+        f"plain decoding in {lanes - ours} of {lanes} texts."
+    )
+    listed = [
+        f"{fork['prompt']}, {fork['lane']}: token {fork['at']}, margin {fork['margin']:.1e}" for fork in forks
+    ]
+    return f"{said} Forks: {'; '.join(listed)}." if listed else said
 
 
 def wanted_table(found: dict[str, Any]) -> str:

@@ -330,3 +330,7 @@ def test_the_card_measures_every_lane(
         assert line["prompts"] == 2 and line["tokens_per_pass"] >= 1.0
         assert f"| {label} |" in text or f" {label} |" in text
     assert "| chat (2) |" in text and "| edits (1) |" in text
+    same = found["sets"]["held out"]["equality"]
+    assert (same["generate"], same["lanes"]) == (3, 3 * len(chat_card.lanes(loaded)))
+    assert all(fork["margin"] < 1e-4 for fork in same["forks"])
+    assert f"of {same['lanes']} texts" in text
