@@ -236,9 +236,11 @@ def test_arrows_that_nobody_needs_step_and_no_other_key_leaves_its_place(page: P
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("ArrowRight")
     expect(where).to_have_text(at)
+    page.evaluate("document.body.insertAdjacentHTML('afterbegin', '<div style=\"height: 3000px\"></div>')")
     page.evaluate(
-        "scrollTo(0, 0); document.body.insertAdjacentHTML('afterbegin', '<div style=\"height: 3000px\"></div>')"
-    )
+        "scrollTo({top: 0, behavior: 'instant'})"
+    )  # last: a browser keeps what was in sight where it is
+    page.wait_for_function("scrollY === 0")
     page.keyboard.press("ArrowLeft")
     expect(where).to_have_text(at)  # out of sight
     page.evaluate("player.destroy()")
