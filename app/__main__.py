@@ -12,11 +12,13 @@ from pathlib import Path
 import streamlit as st
 from starlette.middleware import Middleware
 
-from app import conversion, services
 from app.course import ahead
-from app.headers import KnownHosts, OwnPages, SecurityHeaders
-from app.library.owner import OwnerCookie
-from app.routes import routes
+from app.decoding import conversion
+from app.ui.visitor import OwnerCookie
+from app.web.headers import KnownHosts, OwnPages, SecurityHeaders
+from app.web.routes import routes
+
+from . import services
 
 
 @asynccontextmanager

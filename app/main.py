@@ -6,9 +6,11 @@ from pathlib import Path
 
 import streamlit as st
 
-from app import address, opening, services
-from app.library.store import Unavailable
+from app.records.store import Unavailable
 from app.text import plain
+from app.ui import address, opening
+
+from . import services
 
 # In the dark theme the accent is light, so that it can be read as text; Streamlit would still write on it in white,
 # and the shortcut paler still. A fragment that draws nothing (fragment.py) leaves a box, which is to take no room.

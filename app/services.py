@@ -9,16 +9,17 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from app.decoding import conversion
+from app.decoding.models import Choice, Shelf, family
+from app.decoding.run import Run
+from app.decoding.runs import Runs
+from app.records.store import Library
+from app.ui import visitor as owner
+from specdec_core.engine.events import Event
 from specdec_core.errors import SpecdecError
-from specdec_core.events import Event
 from specdec_core.settings import Settings
 
-from . import conversion, policy
-from .library import owner
-from .library.store import Library
-from .models import Choice, Shelf, family
-from .run import Run
-from .runs import Runs
+from . import config as policy
 
 _importing = threading.Lock()
 _imported = threading.Event()
@@ -60,7 +61,7 @@ def bring_core() -> None:
     that import the same packages with circular imports may see half of a module.
     """
     with _importing:
-        import_module("specdec_core.plan")
+        import_module("specdec_core.engine.plan")
         _imported.set()
 
 
@@ -91,13 +92,13 @@ def _load(choice: Choice) -> Any:
 
 
 def _fetch(name: str, told: Callable[[int, int], None]) -> None:
-    from specdec_core import sources
+    from specdec_core.models import sources
 
     sources.fetch(name, told)
 
 
 def _save(run: Run) -> None:
-    from .library import keeping
+    from app.records import keeping
 
     keeping.keep(run, library())
 

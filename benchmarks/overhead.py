@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any
 
 import specdec_core as sd
-from specdec_core.models import HubModel
+from specdec_core.models.bundle import HubModel
 from specdec_core.proposers import PROPOSERS, Context, Drafts, Proposal, Proposer
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree

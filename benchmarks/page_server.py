@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 
 from app.__main__ import main
-from app.run import Run
-from specdec_core.events import Event, Step
+from app.decoding.run import Run
+from specdec_core.engine.events import Event, Step
 
 
 def note_commits(file: Path) -> None:

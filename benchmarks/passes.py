@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 
 import specdec_core as sd
-from specdec_core import hardware
+from specdec_core.runtime import width_curve as hardware
 
 from .subjects import Prompt, Subjects
 

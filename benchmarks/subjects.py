@@ -20,11 +20,11 @@ from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM, Pr
 from transformers.utils import logging
 
 import specdec_core as sd
-from specdec_core import catalogue
-from specdec_core.machine import describe, fitting_threads, threads
-from specdec_core.models import HubModel
-from specdec_core.packed import pack
-from specdec_core.sources import resolve
+from specdec_core.models import catalogue
+from specdec_core.models.bundle import HubModel
+from specdec_core.models.sources import resolve
+from specdec_core.runtime.cpu_linear import pack
+from specdec_core.runtime.machine import describe, fitting_threads, threads
 from specdec_core.testing import Letters
 
 PROMPTS = Path(__file__).resolve().parent.parent / "assets" / "prompts"

@@ -21,10 +21,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import specdec_core as sd  # noqa: E402
-from app import presets  # noqa: E402
-from app.library.recorded import FOLDER, Recipe, recipes, sent  # noqa: E402
-from app.numbers import parting  # noqa: E402
-from specdec_core import catalogue  # noqa: E402
+from app.choosing import presets  # noqa: E402
+from app.metrics.numbers import parting  # noqa: E402
+from app.records.examples import FOLDER, Recipe, recipes, sent  # noqa: E402
+from specdec_core.models import catalogue  # noqa: E402
 
 RACES = 5
 LEAST_TOKENS = 24  # in a lane that is to show an effect

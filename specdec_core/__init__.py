@@ -19,26 +19,26 @@ __version__ = "0.1.0"
 # Where each public name lives. Lazy, so that a page which only reads traces never waits for torch.
 _HOMES = {
     "Chat": "chat",
-    "Ended": "events",
-    "Finished": "events",
+    "Ended": "engine.events",
+    "Finished": "engine.events",
     "ModelError": "errors",
-    "Models": "models",
+    "Models": "models.bundle",
     "PROPOSERS": "proposers",
     "PromptError": "errors",
     "RULES": "rules",
     "Settings": "settings",
     "SettingsError": "errors",
     "SpecdecError": "errors",
-    "Started": "events",
-    "Step": "events",
+    "Started": "engine.events",
+    "Step": "engine.events",
     "TokenTree": "tree",
-    "Trace": "trace",
+    "Trace": "record.trace",
     "TraceError": "errors",
-    "assemble": "models",
-    "decode": "loop",
-    "load_models": "models",
-    "race": "lanes",
-    "stream": "loop",
+    "assemble": "models.bundle",
+    "decode": "engine.decode",
+    "load_models": "models.bundle",
+    "race": "engine.race",
+    "stream": "engine.decode",
 }
 
 __all__ = [  # noqa: RUF022 (plain alphabetical order)
@@ -66,26 +66,48 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order)
 ]
 
 if TYPE_CHECKING:
-    from .chat import Chat
-    from .errors import ModelError, PromptError, SettingsError, SpecdecError, TraceError
-    from .events import Ended, Finished, Started, Step
-    from .lanes import race
-    from .loop import decode, stream
-    from .models import Models, assemble, load_models
-    from .proposers import PROPOSERS
-    from .rules import RULES
-    from .settings import Settings
-    from .trace import Trace
-    from .tree import TokenTree
+    from specdec_core.chat import Chat
+    from specdec_core.engine.decode import decode, stream
+    from specdec_core.engine.events import Ended, Finished, Started, Step
+    from specdec_core.engine.race import race
+    from specdec_core.errors import ModelError, PromptError, SettingsError, SpecdecError, TraceError
+    from specdec_core.models.bundle import Models, assemble, load_models
+    from specdec_core.proposers import PROPOSERS
+    from specdec_core.record.trace import Trace
+    from specdec_core.rules import RULES
+    from specdec_core.settings import Settings
+    from specdec_core.tree import TokenTree
+
+
+# Modules that are part of the public face under a short name: sd.theory, sd.gallery, …
+_MODULES = {
+    "advice": "analysis.advice",
+    "cases": "sweep.cases",
+    "catalogue": "models.catalogue",
+    "counterfactual": "analysis.counterfactual",
+    "diagnosis": "analysis.diagnosis",
+    "events": "engine.events",
+    "gallery": "lessons.gallery",
+    "ledger": "analysis.memory",
+    "portable": "sweep.portable",
+    "profiles": "machines.profiles",
+    "show": "record.show",
+    "trace": "record.trace",
+    "whatif": "analysis.whatif",
+}
 
 
 def __getattr__(name: str) -> Any:
+    value: Any
     if name in _HOMES:
         value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
     else:
+        path = f"{__name__}.{_MODULES.get(name, name)}"
         try:
-            value = import_module(f".{name}", __name__)  # sd.theory, sd.catalogue, sd.testing
-        except ModuleNotFoundError:
+            value = import_module(path)
+        except ModuleNotFoundError as error:
+            if error.name != path:  # something that this module needs is missing
+                raise
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
     globals()[name] = value
     return value

@@ -8,7 +8,7 @@ signal.signal(
     signal.SIGINT, lambda *_: os._exit(130)
 )  # half an import cannot be unwound: Ctrl+C just ends it
 
-from .cli import app  # noqa: E402
+from specdec_core.cli.commands import app  # noqa: E402
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 try:

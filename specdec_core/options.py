@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from .errors import SettingsError, sentence
+from specdec_core.errors import SettingsError, sentence
 
 
 class OptionSet(BaseModel):

@@ -14,8 +14,8 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from .settings import Settings
-from .tree import TokenTree
+from specdec_core.settings import Settings
+from specdec_core.tree import TokenTree
 
 
 @dataclass(frozen=True, slots=True)

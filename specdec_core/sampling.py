@@ -12,7 +12,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from .settings import Settings
+from specdec_core.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from .errors import SettingsError, sentence
+from specdec_core.errors import SettingsError, sentence
 
 MAX_NEW_TOKENS = 4096
 MAX_DRAFT_LENGTH = 64

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 import torch
 from torch import Tensor
 
-from .errors import ModelError
-from .models import Models
-from .target import Listener, Reader
-from .trace import ModelInfo
-from .tree import TokenTree
+from specdec_core.errors import ModelError
+from specdec_core.models.bundle import Models
+from specdec_core.record.trace import ModelInfo
+from specdec_core.runtime.reader import Listener, Reader
+from specdec_core.tree import TokenTree
 
 Law = Callable[[tuple[int, ...]], Sequence[float]]  # the tokens so far → the next token's probabilities
 

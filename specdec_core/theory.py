@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 
-from .errors import SettingsError
+from specdec_core.errors import SettingsError
 
 MOST = 64  # the longest draft that is looked at where one is to be found
 

@@ -12,7 +12,7 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-    from specdec_core.models import Models
+    from specdec_core.models.bundle import Models
 
 # Set before anything imports the hub client: a test that reaches for the network must fail, not wait.
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -39,7 +39,7 @@ def chat_models() -> Models:
     """SmolLM2 135M Instruct, converted by the first test that wants it. Where it cannot be had tests are skipped, and
     fail in CI."""
     import specdec_core as sd
-    from specdec_core import catalogue
+    from specdec_core.models import catalogue
 
     try:
         return sd.load_models(catalogue.CHAT, device="cpu", dtype="float32")

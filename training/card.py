@@ -162,7 +162,7 @@ def row_of(words: str, bound: float, value: float | None, most: bool = False) ->
 
 def loop_words(figures: dict[str, Any]) -> str:
     """Which continuations are no loops, by the definition with which the figures were measured."""
-    if "loop" not in figures:  # measured before there was `specdec_core.loops`
+    if "loop" not in figures:  # measured before there was `specdec_core.record.repeats`
         return "repeats less than 20% of its 8-grams"
     run, share = figures["loop"]["run"], figures["loop"]["share"]
     said = "and more often than the prompt"

@@ -11,9 +11,9 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from specdec_core import catalogue, draft_vocabulary
-from specdec_core.heads import EagleHead, MedusaHeads, eagle, medusa
-from specdec_core.hub import load_tokenizer
+from specdec_core.models import catalogue, draft_vocabulary
+from specdec_core.models.heads import EagleHead, MedusaHeads, eagle, medusa
+from specdec_core.models.hub import load_tokenizer
 from training import answers, chat_heads
 from training.chat_heads import Objective, Teacher
 from training.chat_rows import Answers

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 import specdec_core as sd
-from specdec_core.cases import Case
-from specdec_core.loops import LOOP, RUN
+from specdec_core.record.repeats import LOOP, RUN
+from specdec_core.sweep.cases import Case
 from training.card import loop_words, row_of, table
 from training.chat_heads import RANKS
 from training.checkpoints import latest_checkpoint, load_state

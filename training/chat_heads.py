@@ -1,7 +1,7 @@
 """How are heads and a draft trained for a chat target? On its own answers, whose states are at hand (`answers.py`).
 
 The target itself is never run here: a stored state times the output matrix gives its distribution. All three guess over
-one draft vocabulary (`specdec_core.draft_vocabulary`), and all start from parts of the target, which takes them many
+one draft vocabulary (`models.draft_vocabulary`), and all start from parts of the target, which takes them many
 times less text to learn from: the EAGLE head and the draft from whole layers of it, the Medusa heads from the identity.
 """
 
@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
-from specdec_core.heads import EagleHead, MedusaHeads
-from specdec_core.heads.eagle import rope_theta
+from specdec_core.models.heads import EagleHead, MedusaHeads
+from specdec_core.models.heads.eagle import rope_theta
 from training.chat_rows import Answers
 
 RANKS = 10  # guesses whose accuracy is measured

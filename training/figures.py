@@ -11,10 +11,11 @@ from statistics import median
 from typing import Any
 
 import specdec_core as sd
-from specdec_core import hardware, theory
-from specdec_core.cases import Case
-from specdec_core.loops import LOOP, RUN
-from specdec_core.sweep import LEAST_TOKENS, Measured, sweep, wilson
+from specdec_core import theory
+from specdec_core.record.repeats import LOOP, RUN
+from specdec_core.runtime import width_curve as hardware
+from specdec_core.sweep.cases import Case
+from specdec_core.sweep.run import LEAST_TOKENS, Measured, sweep, wilson
 from training.reading import load_prompts
 
 TOKENS = 128

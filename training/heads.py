@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import LlamaConfig, PreTrainedModel
 
-from specdec_core.heads import EagleHead, MedusaHeads, eagle, medusa
+from specdec_core.models.heads import EagleHead, MedusaHeads, eagle, medusa
 from training.card import table
 from training.checkpoints import latest_checkpoint, load_state
 from training.loop import Plan, Source, steps

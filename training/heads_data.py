@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from specdec_core import catalogue
-from specdec_core.hub import check_present, load_model, load_tokenizer
-from specdec_core.sources import locate
+from specdec_core.models import catalogue
+from specdec_core.models.hub import check_present, load_model, load_tokenizer
+from specdec_core.models.sources import locate
 from training.batches import Batches
 from training.evaluate import heldout_rows
 from training.heads import Frozen

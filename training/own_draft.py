@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 from torch import Tensor
 
-from specdec_core.hub import load_tokenizer
+from specdec_core.models.hub import load_tokenizer
 from training.checkpoints import load_weights, require_checkpoint
 from training.evaluate import family_losses
 from training.export import llama_config, write_json

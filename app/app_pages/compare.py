@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import (
-    address,
-    controls,
-    corner,
-    current,
-    links,
-    model_picker,
-    more,
-    presenter,
-    prompt,
-    services,
-    warming,
-)
+from app import services
+from app.choosing import controls, current, model_picker, more, prompt, warming
 from app.compare import editor, form, race, result
-from app.glossary import define
-from app.library import tools
-from app.runs import Busy, Desk
+from app.decoding.runs import Busy, Desk
+from app.lanes import links
+from app.running import corner
+from app.running import held as tools
+from app.running.waiting import waiting
 from app.text import plain
-from app.waiting import waiting
-from app.widgets import number
+from app.ui import address, presenter
+from app.ui.glossary import define
+from app.ui.widgets import number
 from specdec_core.errors import SpecdecError
 
 

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import (
-    address,
-    controls,
-    corner,
-    current,
-    headline,
-    model_picker,
-    more,
-    opening,
-    presenter,
-    prompt,
-    results,
-    services,
-    warming,
-)
-from app.fragment import fragment
-from app.library import entries, owner, tools
-from app.models import Choice
+from app import services
+from app.choosing import controls, current, model_picker, more, prompt, warming
+from app.decoding.models import Choice
+from app.decoding.runs import Busy, Desk
 from app.player import CURSOR
-from app.runs import Busy, Desk
-from app.stage import HERE, draw
+from app.records import access as entries
+from app.running import corner, headline, results
+from app.running import held as tools
+from app.running.stage import HERE, draw
+from app.running.waiting import waiting
 from app.text import plain
-from app.waiting import waiting
+from app.ui import address, opening, presenter
+from app.ui import visitor as owner
+from app.ui.fragment import fragment
 from specdec_core.errors import SpecdecError
 from specdec_core.rules import RULES
 

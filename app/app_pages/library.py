@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import address, corner, presenter, reveal, services, widgets
-from app.fragment import fragment
-from app.library import entries, listing, owner, recorded, rows, tools
-from app.library.recorded import Example
+from app import services
+from app.library import rows
 from app.player import CURSOR
-from app.stage import draw
+from app.records import access as entries
+from app.records import examples as recorded
+from app.records import listing
+from app.records.examples import Example
+from app.running import corner
+from app.running import held as tools
+from app.running.stage import draw
 from app.text import count, plain
+from app.ui import address, presenter, reveal, widgets
+from app.ui import visitor as owner
+from app.ui.fragment import fragment
 
 PER_PAGE = 20
 SHOWN = listing.MOST_SHOWN

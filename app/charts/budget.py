@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from specdec_core.trace import Trace
+from specdec_core.record.trace import Trace
 
 from .chart import Chart
 from .palette import OTHER, PHASES, fill

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from html import escape
 
-from specdec_core.sweep_summary import wilson
-from specdec_core.trace import Trace
+from specdec_core.record.trace import Trace
+from specdec_core.sweep.totals import wilson
 
 from .chart import Chart
 from .palette import look

@@ -7,10 +7,10 @@ from html import escape
 
 import plotly.graph_objects as go
 
-from specdec_core.trace import Trace
+from app.metrics.numbers import parting
+from app.text import count
+from specdec_core.record.trace import Trace
 
-from ..numbers import parting
-from ..text import count
 from .chart import Chart
 from .palette import SOURCES
 from .panels import broken, empty

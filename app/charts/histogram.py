@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from html import escape
 
-from specdec_core.trace import Trace
+from app.text import count
+from specdec_core.record.trace import Trace
 
-from ..text import count
 from .chart import Chart
 from .palette import fill, look
 from .panels import empty, panels, place

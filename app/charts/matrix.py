@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import plotly.graph_objects as go
 
-from specdec_core.sweep_summary import beyond, mark
+from app.text import count
+from specdec_core.sweep.totals import beyond, mark
 
-from ..text import count
 from .chart import Chart
 from .palette import MORE, SLOWER_FASTER
 from .panels import broken, empty
@@ -32,7 +32,7 @@ def comparison_matrix(table: pd.DataFrame, measure: Measure, provenance: str) ->
     """One cell per family and lane of a sweep's `summary`; plain decoding is what the others are measured against.
 
     Args:
-        table: what `specdec_core.sweep.summary` gave, of finished or unfinished sweeps.
+        table: what `specdec_core.sweep.run.summary` gave, of finished or unfinished sweeps.
     """
     lines = {(line["family"], line["lane"]): line for line in table.to_dict("records")}
     families = list(dict.fromkeys(family for family, _ in lines))

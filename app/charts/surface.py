@@ -15,11 +15,11 @@ from statistics import fmean
 
 import plotly.graph_objects as go
 
+from app.metrics import numbers
 from specdec_core import theory
+from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
-from specdec_core.trace import Trace
 
-from .. import numbers
 from .chart import Chart
 from .palette import SLOWER_FASTER, look
 from .panels import broken, empty, panels, place

@@ -8,9 +8,9 @@ from itertools import accumulate
 
 import plotly.graph_objects as go
 
-from specdec_core.trace import Trace
+from app.text import count
+from specdec_core.record.trace import Trace
 
-from ..text import count
 from .chart import Chart
 from .palette import look
 

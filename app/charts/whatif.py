@@ -11,8 +11,8 @@ from math import log10
 
 import plotly.graph_objects as go
 
-from specdec_core.costs import Costs
-from specdec_core.whatif import WhatIf
+from specdec_core.analysis.whatif import WhatIf
+from specdec_core.machines.costs import Costs
 
 from .chart import Chart
 from .palette import look

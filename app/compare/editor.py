@@ -9,19 +9,20 @@ from collections.abc import Mapping
 
 import streamlit as st
 
+from app.choosing import controls, current, presets, prompt
+from app.decoding.run import Request
+from app.lanes import lane as core
+from app.lanes import links
+from app.lanes.lane import LETTERS, Lane
+from app.player import CURSOR
+from app.text import plain
+from app.ui.chip import heading
 from specdec_core.errors import SettingsError, SpecdecError
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
 
-from .. import controls, current, links, presets, prompt
-from ..player import CURSOR
-from ..run import Request
-from ..text import plain
 from . import form, whatif
-from . import lanes as core
-from .chip import heading
-from .lanes import LETTERS, Lane
 
 # Keys that the tabs look after.
 FURTHER = (

@@ -8,17 +8,17 @@ from typing import Any
 
 import streamlit as st
 
-from specdec_core.draft_length import LENGTH_POLICIES
+from app.choosing import controls, options
+from app.lanes import lane as core
+from app.lanes import links
+from app.lanes.lane import LETTERS, Lane
+from app.text import plain
+from app.ui.chip import heading
+from app.ui.glossary import define
 from specdec_core.errors import SettingsError
+from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
-
-from .. import controls, links, options
-from ..glossary import define
-from ..text import plain
-from . import lanes as core
-from .chip import heading
-from .lanes import LETTERS, Lane
 
 
 def draw(missing: Mapping[str, str | None]) -> None:

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from specdec_core.trace import Trace
-
-from .. import address, presenter, reveal
-from ..fragment import fragment
-from ..player import CURSOR
-from ..run import Run
-from ..stage import HERE, draw
-from ..text import count, plain
-from .differences import Spot, differences
-from .lanes import LETTERS
+from app.decoding.run import Run
+from app.lanes.lane import LETTERS
+from app.metrics.differences import Spot, differences
+from app.player import CURSOR
+from app.running.stage import HERE, draw
+from app.text import count, plain
+from app.ui import address, presenter, reveal
+from app.ui.fragment import fragment
+from specdec_core.record.trace import Trace
 
 MOST_SPOTS = 40
 MARKS = {"accepted": "✓", "rejected": "✗", "not guessed": "·"}

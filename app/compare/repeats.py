@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import streamlit as st
 
-from specdec_core.advice import LEAST_CASES, Advice, advise
-from specdec_core.cases import Case
+from app.decoding.run import Request, Run
+from app.decoding.runs import Busy
+from app.text import count, plain
+from app.ui import address
+from app.ui.fragment import fragment
+from specdec_core.analysis.advice import LEAST_CASES, Advice, advise
 from specdec_core.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
-from specdec_core.sweep import Measured
+from specdec_core.sweep.cases import Case
+from specdec_core.sweep.run import Measured
 
-from .. import address
-from ..fragment import fragment
-from ..run import Request, Run
-from ..runs import Busy
-from ..sweeps import Job, Order, sweeps
-from ..text import count, plain
+from .sweeps import Job, Order, sweeps
 
 TURNS = 7  # six is the least that can tell two lanes apart
 ADDRESS = "repeats"

@@ -7,19 +7,21 @@ from statistics import geometric_mean
 
 import streamlit as st
 
-from specdec_core import ledger
-from specdec_core.diagnosis import why
+from app import services
+from app.decoding.run import Run
+from app.lanes.lane import LETTERS
+from app.running import results
+from app.running.headline import MEASURED
+from app.text import plain
+from app.ui import presenter, tables
+from specdec_core.analysis import memory as ledger
+from specdec_core.analysis.diagnosis import why
+from specdec_core.analysis.memory import Line
 from specdec_core.errors import SpecdecError
-from specdec_core.ledger import Line
 from specdec_core.proposers import PROPOSERS
-from specdec_core.trace import Trace
+from specdec_core.record.trace import Trace
 
-from .. import presenter, results, services, tables
-from ..headline import MEASURED
-from ..run import Run
-from ..text import plain
 from . import race, repeats, take_along
-from .lanes import LETTERS
 from .table import html, megabytes, speedups, table
 
 
@@ -133,8 +135,8 @@ def _table(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
 
 
 def _charts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
-    from .. import charts  # plotly takes a while to import and is needed here only
-    from ..charts.draw import draw
+    from app import charts
+    from app.charts.draw import draw
 
     labels = [shown.request.labels[number] for number in numbers]
     draws = (

@@ -8,22 +8,24 @@ from typing import Any
 
 import streamlit as st
 
-from specdec_core import cases as sources
-from specdec_core.cases import Case
+from app.choosing import presets
+from app.decoding.models import Choice
+from app.decoding.runs import Busy
+from app.lanes import links
+from app.text import count, plain
+from app.ui import address, tables
+from app.ui import visitor as owner
+from app.ui.fragment import fragment
 from specdec_core.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS, Proposer
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
-from specdec_core.sweep import Measured, summary
-from specdec_core.sweep_summary import csv_of, failures, looping, to_csv, to_json
+from specdec_core.sweep import cases as sources
+from specdec_core.sweep.cases import Case
+from specdec_core.sweep.run import Measured, summary
+from specdec_core.sweep.totals import csv_of, failures, looping, to_csv, to_json
 
-from .. import address, links, presets, tables
-from ..fragment import fragment
-from ..library import owner
-from ..models import Choice
-from ..runs import Busy
-from ..sweeps import MAX_CELLS, OVER, Job, Order, sweeps
-from ..text import count, plain
+from .sweeps import MAX_CELLS, OVER, Job, Order, sweeps
 from .table import NOTHING
 
 ADDRESS = "sweep"
@@ -247,9 +249,9 @@ def _buttons(job: Job, mine: bool) -> None:
 
 def matrix(rows: Sequence[Measured], about: dict[str, object], provenance: str) -> None:
     """The matrix of families and lanes, one measure at a time, and the same as a table."""
-    from ..charts import comparison_matrix  # plotly takes a while to import and is needed here only
-    from ..charts.draw import draw
-    from ..charts.matrix import noisy
+    from app.charts import comparison_matrix
+    from app.charts.draw import draw
+    from app.charts.matrix import noisy
 
     table = summary(rows)
     titles = {family.name: family.title for family in presets.families()}

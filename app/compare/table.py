@@ -13,19 +13,18 @@ from html import escape
 from statistics import geometric_mean
 from typing import TYPE_CHECKING, Any
 
-from specdec_core.ledger import Line, total
-from specdec_core.loops import LOOP, RUN, Loops, percent
+from app.metrics.distance import distance
+from app.metrics.numbers import LEAST_TOKENS, measured_speedup, parting
+from app.text import count
+from app.ui.chip import chip
+from specdec_core.analysis.memory import Line, total
 from specdec_core.proposers import PROPOSERS
+from specdec_core.record.repeats import LOOP, RUN, Loops, percent
+from specdec_core.record.trace import Trace
 from specdec_core.rules import lossy
 from specdec_core.settings import Settings
-from specdec_core.sweep import Measured, wilson
-from specdec_core.sweep_summary import beyond
-from specdec_core.trace import Trace
-
-from ..numbers import LEAST_TOKENS, measured_speedup, parting
-from ..text import count
-from .chip import chip
-from .distance import distance
+from specdec_core.sweep.run import Measured, wilson
+from specdec_core.sweep.totals import beyond
 
 if TYPE_CHECKING:
     import pandas as pd

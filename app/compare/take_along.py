@@ -7,15 +7,15 @@ from typing import Any
 
 import streamlit as st
 
-from specdec_core import portable
+from app import services
+from app.decoding.run import Run
+from app.text import plain
+from specdec_core.analysis.memory import Line
 from specdec_core.chat import Chat
-from specdec_core.ledger import Line
-from specdec_core.sweep_summary import csv_of, to_csv
-from specdec_core.trace import Header, Trace
+from specdec_core.record.trace import Header, Trace
+from specdec_core.sweep import portable
+from specdec_core.sweep.totals import csv_of, to_csv
 
-from .. import services
-from ..run import Run
-from ..text import plain
 from . import repeats
 from .table import frame, table, to_json
 

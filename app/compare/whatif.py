@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from specdec_core.costs import Costs
+from specdec_core.analysis.whatif import WhatIf, on_clock
 from specdec_core.errors import SettingsError
-from specdec_core.profiles import Modelled, Profile, Recorded, shipped
-from specdec_core.shapes import SHAPES, shape
-from specdec_core.trace import Trace
-from specdec_core.whatif import WhatIf, on_clock
+from specdec_core.machines.costs import Costs
+from specdec_core.machines.model_sizes import SHAPES, shape
+from specdec_core.machines.profiles import Modelled, Profile, Recorded, shipped
+from specdec_core.record.trace import Trace
 
 KEYS = ("wp", "wb", "wc", "wt", "wd")  # what this view keeps in the address
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)

@@ -6,18 +6,19 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from specdec_core.costs import Costs
+from app.metrics import numbers
+from app.text import plain
+from app.ui import tables
+from app.ui.fragment import fragment
+from app.ui.glossary import define
+from app.ui.widgets import pick
+from specdec_core.analysis.whatif import WhatIf
 from specdec_core.errors import SettingsError
-from specdec_core.loops import sentences
-from specdec_core.profiles import Profile
-from specdec_core.trace import Trace
-from specdec_core.whatif import WhatIf
+from specdec_core.machines.costs import Costs
+from specdec_core.machines.profiles import Profile
+from specdec_core.record.repeats import sentences
+from specdec_core.record.trace import Trace
 
-from .. import numbers, tables
-from ..fragment import fragment
-from ..glossary import define
-from ..text import plain
-from ..widgets import pick
 from . import whatif as core
 
 
@@ -90,8 +91,8 @@ def _charts(
     profile: Profile,
     first: Trace,
 ) -> None:
-    from ..charts import whatif  # plotly takes a while to import and is needed here only
-    from ..charts.draw import draw
+    from app.charts import whatif
+    from app.charts.draw import draw
 
     here = f"{first.header.machine}, {first.header.created[:10]}"
     with st.grid(2, min_column_width=380, gap="medium"):

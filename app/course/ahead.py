@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 
-from .. import services
+from app import services
 
 log = logging.getLogger(__name__)
 

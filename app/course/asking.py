@@ -6,11 +6,11 @@ import logging
 import time
 from dataclasses import dataclass
 
+from app import services
+from app.decoding.line import Left
+from app.decoding.models import Choice
 from specdec_core.errors import SpecdecError
 
-from .. import services
-from ..line import Left
-from ..models import Choice
 from .facts.ease import Judged
 
 log = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ def ask(text: str) -> Read | str:
     models = services.shelf().ready(Choice())
     if models is None:
         return "loading"
-    from specdec_core.surprises import surprises  # here and not above: it brings torch
+    from specdec_core.analysis.surprise import surprises  # here and not above: it brings torch
 
     until = time.monotonic() + PATIENCE_S
     try:

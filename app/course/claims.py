@@ -16,10 +16,10 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from specdec_core import profiles
+from app.records import examples as recorded
 from specdec_core.errors import sentence
+from specdec_core.machines import profiles
 
-from ..library import recorded
 from . import pictures, reading
 from .lesson import Expression, Name, Picture, Problem, Section, Strict
 from .source import Draft, Mistake, compute, known, section, told

@@ -7,9 +7,10 @@ from html import escape
 
 import plotly.graph_objects as go
 
-from ..charts.chart import Chart
-from ..charts.palette import fill, look
-from ..charts.panels import broken
+from app.charts.chart import Chart
+from app.charts.palette import fill, look
+from app.charts.panels import broken
+
 from .claims import Drawn, Figure
 from .lesson import Item
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import streamlit as st
 
-from ..charts.draw import draw as draw_chart
-from ..library import recorded
-from ..text import plain
+from app.charts.draw import draw as draw_chart
+from app.records import examples as recorded
+from app.text import plain
+
 from . import claims, measured, pictures, progress
 from .claims import VERDICTS, Claim
 from .claims_chart import chart

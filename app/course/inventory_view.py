@@ -13,9 +13,10 @@ from typing import get_args
 
 import streamlit as st
 
-from .. import address
-from ..player import CURSOR
-from ..text import plain
+from app.player import CURSOR
+from app.text import plain
+from app.ui import address
+
 from . import inventory, overview, pictures, progress, reading
 from .inventory import QUESTIONS, Inventory, Question, When
 from .pictures import Place

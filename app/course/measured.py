@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from specdec_core.errors import sentence
-from specdec_core.profiles import Profile, Recorded
+from specdec_core.machines.profiles import Profile, Recorded
 
 from .words import Words
 

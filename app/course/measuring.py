@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
+from app import services
+from app.decoding.models import Choice
 from specdec_core.errors import SpecdecError
 
-from .. import services
-from ..models import Choice
-
 if TYPE_CHECKING:
-    from specdec_core.hardware import WidthCurve
+    from specdec_core.runtime.width_curve import WidthCurve
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +51,7 @@ class Measuring:
     def _work(self) -> None:
         try:
             models = services.shelf().get(Choice())
-            from specdec_core.hardware import width_curve  # here and not above: it brings torch
+            from specdec_core.runtime.width_curve import width_curve  # here and not above: it brings torch
 
             with services.runs().line(str(models.device)).turn(lambda: False, self._queued):
                 self.state = "measuring"

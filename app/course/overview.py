@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from .. import address
-from ..player import CURSOR
-from ..text import plain
+from app.player import CURSOR
+from app.text import plain
+from app.ui import address
+
 from . import progress, reading, teaching
 from .words import Words
 

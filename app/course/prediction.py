@@ -9,8 +9,9 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from .. import presenter
-from ..text import plain
+from app.text import plain
+from app.ui import presenter
+
 from . import progress
 from .lesson import Lesson, Section
 from .words import Words

@@ -6,9 +6,9 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from .. import presenter
-from ..charts import draw as on_page
-from ..charts.chart import Chart
+from app.charts import draw as on_page
+from app.charts.chart import Chart
+from app.ui import presenter
 
 FONTS = frozenset({"font", "textfont", "tickfont", "labelfont"})
 LARGER = presenter.LARGE_REM / 16

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from specdec_core.trace import Trace
+from specdec_core.record.trace import Trace
 
 from .facts.recorded import trace
 

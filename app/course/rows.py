@@ -38,7 +38,7 @@ def rows(law: Law, guess: Guess, positions: int = 5) -> tuple[tuple[tuple[int, .
         ValueError: if there is no such law or guess.
     """
     from specdec_core import testing
-    from specdec_core.jacobi import jacobi
+    from specdec_core.lessons.jacobi import jacobi
 
     if law not in get_args(Law) or guess not in get_args(Guess) or not 1 <= positions <= 12:
         raise ValueError(

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import streamlit as st
 
-from .. import address
-from ..text import plain
+from app.text import plain
+from app.ui import address
+
 from . import pictures, prediction, reading
 from .lesson import Lesson
 from .overview import Listed, open_lesson

@@ -11,9 +11,10 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from .. import address
-from ..player import CURSOR
-from ..text import plain
+from app.player import CURSOR
+from app.text import plain
+from app.ui import address
+
 from . import pictures, prediction, progress, reading, teaching
 from .lesson import STEPS, Item, Lesson, Picture, Section
 from .pictures import Place

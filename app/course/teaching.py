@@ -9,8 +9,9 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from .. import presenter
-from ..fragment import fragment
+from app.ui import presenter
+from app.ui.fragment import fragment
+
 from . import reading
 from .lesson import STEPS
 from .words import Words

@@ -17,12 +17,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from app.lanes import of_trace as lane
 from specdec_core.errors import SettingsError
-from specdec_core.generation import OFF
+from specdec_core.models.generation import OFF
+from specdec_core.record.trace import Header, Trace
 from specdec_core.settings import SAMPLING, Settings
-from specdec_core.trace import Header, Trace
 
-from . import lane
 from .linker import link
 
 PLAYER = Path(__file__).resolve().parent.parent / "player" / "static"
@@ -63,7 +63,7 @@ def make(
     Raises:
         SpecdecError: one sentence, if there are no lanes, too many, or lanes of different prompts.
     """
-    from specdec_core.lanes import MAX_LANES  # here, like the tables below: it brings torch
+    from specdec_core.engine.race import MAX_LANES  # here, like the tables below: it brings torch
 
     if not 1 <= len(traces) <= MAX_LANES:
         raise SettingsError(f"A page shows 1 to {MAX_LANES} traces as lanes, got {len(traces)}.")
@@ -171,9 +171,8 @@ def _settings(
     traces: Sequence[Trace], names: list[str], cursor: dict[str, int] | None, raced: bool | None
 ) -> dict[str, Any]:
     """What the player is told beside the traces; the keys are those of its `Data`."""
+    from app.metrics.numbers import LEAST_TOKENS
     from specdec_core.rules import RULES
-
-    from ..numbers import LEAST_TOKENS
 
     compared = not differing(traces)
     beside = _told(raced, len(traces)) if compared else ""

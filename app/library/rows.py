@@ -8,16 +8,15 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 
+from app.records import access as entries
+from app.records.examples import Example
+from app.records.listing import Entry, side_by_side
+from app.records.store import Saved
+from app.records.summary import Summary
+from app.text import count, plain
+from app.ui import tables
 from specdec_core.proposers import PROPOSERS
 from specdec_core.settings import Settings
-
-from .. import tables
-from ..text import count, plain
-from . import entries
-from .listing import Entry, side_by_side
-from .recorded import Example
-from .store import Saved
-from .summary import Summary
 
 ENDS = {"length": "length reached", "eos": "the model ended it", "stop": "stop text", "cancelled": "stopped"}
 STYLE = """<style>

@@ -121,7 +121,7 @@ def player(
         The component's state: `cursor` (what `CURSOR` names, and "of", after the viewer moved) and `done` (the
         run's id in the one script run after a live run has ended, otherwise None).
     """
-    from ..numbers import LEAST_TOKENS  # imports the core, which is not here yet when the server starts
+    from app.metrics.numbers import LEAST_TOKENS
 
     where = cursor or {}
     return _component(

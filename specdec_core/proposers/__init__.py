@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from ..errors import SettingsError
-from .base import Aside, Context, Drafts, Outcome, Proposal, Proposer, Resources
+from specdec_core.errors import SettingsError
+
+from .contract import Aside, Context, Drafts, Outcome, Proposal, Proposer, Resources
 
 _TABLE = (  # file.class, in the order in which they are offered
     "none.NoProposer",

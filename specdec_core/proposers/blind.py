@@ -8,9 +8,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from ..sampling import draw
-from ..tree import TokenTree
-from .base import Context, Proposal, Proposer
+from specdec_core.sampling import draw
+from specdec_core.tree import TokenTree
+
+from .contract import Context, Proposal, Proposer
 
 
 class Blind(Proposer):

@@ -13,14 +13,15 @@ from typing import Any, Literal
 import torch
 from pydantic import Field
 
-from ..draft_length import room
-from ..errors import SettingsError
-from ..settings import Settings
-from ..target import Reader
-from ..tree import ROOT, TokenTree
-from .ahead import Ahead
-from .base import Context, Drafts, Outcome, Proposal, Proposer, Resources
+from specdec_core.errors import SettingsError
+from specdec_core.lengths import room
+from specdec_core.runtime.reader import Reader
+from specdec_core.settings import Settings
+from specdec_core.tree import ROOT, TokenTree
+
+from .contract import Context, Drafts, Outcome, Proposal, Proposer, Resources
 from .draft_model import WHICH, readable
+from .drafting_ahead import Ahead
 from .growth import Growth, Rows, TreeBet
 
 MOST = 1_024  # tokens a round may draft; keeps traces readable

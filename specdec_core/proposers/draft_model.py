@@ -9,12 +9,13 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from ..draft_length import longest
-from ..sampling import draw
-from ..target import Reader
-from ..tree import TokenTree
-from .ahead import Ahead
-from .base import Aside, Context, Note, Outcome, Proposal, Proposer, Resources
+from specdec_core.lengths import longest
+from specdec_core.runtime.reader import Reader
+from specdec_core.sampling import draw
+from specdec_core.tree import TokenTree
+
+from .contract import Aside, Context, Note, Outcome, Proposal, Proposer, Resources
+from .drafting_ahead import Ahead
 
 WHICH = "Where two drafts are loaded, the usual one or the larger one: it guesses better and takes longer."
 

@@ -14,14 +14,15 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from ..cache import KVMemory
-from ..draft_vocabulary import widen
-from ..heads import EagleHead
-from ..penalties import Past
-from ..settings import Settings
-from ..target import PREFILL_CHUNK
-from ..tree import ROOT, TokenTree
-from .base import Aside, Context, Drafts, Outcome, Proposal, Proposer, Resources
+from specdec_core.models.draft_vocabulary import widen
+from specdec_core.models.heads import EagleHead
+from specdec_core.penalties import Past
+from specdec_core.runtime.kv import KVMemory
+from specdec_core.runtime.reader import PREFILL_CHUNK
+from specdec_core.settings import Settings
+from specdec_core.tree import ROOT, TokenTree
+
+from .contract import Aside, Context, Drafts, Outcome, Proposal, Proposer, Resources
 
 
 @dataclass(slots=True)

@@ -15,10 +15,11 @@ from pydantic import Field
 from torch import nn
 from transformers import PreTrainedModel
 
-from ..errors import SettingsError
-from ..target import CausalReader
-from ..tree import TokenTree
-from .base import Context, Proposal, Proposer, Resources
+from specdec_core.errors import SettingsError
+from specdec_core.runtime.reader import CausalReader
+from specdec_core.tree import TokenTree
+
+from .contract import Context, Proposal, Proposer, Resources
 from .draft_model import Chain
 
 

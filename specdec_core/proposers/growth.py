@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from ..sampling import draw
-from ..target import Reader
-from ..trace import Verdict
-from ..tree import ROOT, TokenTree
-from .base import Aside, Context, Outcome
+from specdec_core.record.trace import Verdict
+from specdec_core.runtime.reader import Reader
+from specdec_core.sampling import draw
+from specdec_core.tree import ROOT, TokenTree
+
+from .contract import Aside, Context, Outcome
 from .draft_model import fit
 
 if TYPE_CHECKING:

@@ -20,10 +20,11 @@ from typing import Any, Literal
 from pydantic import Field
 from torch import Tensor
 
-from ..penalties import paths_of
-from ..settings import Settings
-from ..tree import ROOT, TokenTree
-from .base import Context, Drafts, Note, Outcome, Proposal, Proposer, Resources
+from specdec_core.penalties import paths_of
+from specdec_core.settings import Settings
+from specdec_core.tree import ROOT, TokenTree
+
+from .contract import Context, Drafts, Note, Outcome, Proposal, Proposer, Resources
 
 Gram = tuple[int, ...]
 UNKNOWN = -1

@@ -13,15 +13,16 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from .. import medusa_tree
-from ..draft_vocabulary import widen
-from ..errors import SettingsError
-from ..heads import MedusaHeads
-from ..medusa_tree import Choice
-from ..penalties import Past
-from ..settings import Settings
-from ..tree import ROOT, TokenTree
-from .base import Aside, Context, Drafts, Outcome, Proposal, Proposer, Resources
+from specdec_core.errors import SettingsError
+from specdec_core.models.draft_vocabulary import widen
+from specdec_core.models.heads import MedusaHeads
+from specdec_core.penalties import Past
+from specdec_core.settings import Settings
+from specdec_core.tree import ROOT, TokenTree
+
+from . import medusa_tree
+from .contract import Aside, Context, Drafts, Outcome, Proposal, Proposer, Resources
+from .medusa_tree import Choice
 
 LARGEST = 256  # nodes of a tree
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ..settings import Settings
-from ..tree import TokenTree
-from .base import Context, Drafts, Proposal, Proposer
+from specdec_core.settings import Settings
+from specdec_core.tree import TokenTree
+
+from .contract import Context, Drafts, Proposal, Proposer
 
 
 class NoProposer(Proposer):

@@ -9,9 +9,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from ..sampling import draw
-from ..tree import TokenTree
-from .base import Context, Outcome, Proposal, Proposer, Resources
+from specdec_core.sampling import draw
+from specdec_core.tree import TokenTree
+
+from .contract import Context, Outcome, Proposal, Proposer, Resources
 
 
 class Oracle(Proposer):

@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from ..tree import TokenTree
-from .base import Context, Note, Outcome, Proposal, Proposer, Resources
+from specdec_core.tree import TokenTree
+
+from .contract import Context, Note, Outcome, Proposal, Proposer, Resources
 
 
 class PromptLookup(Proposer):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from itertools import takewhile
 
-from ..settings import Settings
-from ..texts import Codec
-from ..tree import TokenTree
-from .base import Context, Note, Proposal, Proposer
+from specdec_core.models.tokenizer import Codec
+from specdec_core.settings import Settings
+from specdec_core.tree import TokenTree
+
+from .contract import Context, Note, Proposal, Proposer
 
 MOST_TOKENS = 64
 MOST_CHARACTERS = 2_000  # read of one answer; 64 tokens are rarely longer

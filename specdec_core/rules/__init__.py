@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from ..errors import SettingsError
-from ..trace import Trace
+from specdec_core.errors import SettingsError
+from specdec_core.record.trace import Trace
+
 from .base import Judgement, Rule
 
 _TABLE = (  # file.class, in the order in which they are offered: lossless ones first

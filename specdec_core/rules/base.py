@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor
 
-from ..options import OptionSet, read
-from ..settings import Settings
-from ..trace import Judging, Source, Verdict
-from ..tree import TokenTree
+from specdec_core.options import OptionSet, read
+from specdec_core.record.trace import Judging, Source, Verdict
+from specdec_core.settings import Settings
+from specdec_core.tree import TokenTree
 
 if TYPE_CHECKING:
-    from ..proposers.base import Drafts
+    from specdec_core.proposers.contract import Drafts
 
 
 @dataclass(slots=True)

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from ..trace import Verdict
-from ..tree import TokenTree
+from specdec_core.record.trace import Verdict
+from specdec_core.tree import TokenTree
+
 from .base import Judgement, Rule
 from .recursive_rejection import at_nodes
 
 if TYPE_CHECKING:
-    from ..proposers.base import Drafts
+    from specdec_core.proposers.contract import Drafts
 
 
 class Block(Rule):

@@ -8,8 +8,9 @@ from typing import Literal
 from pydantic import Field
 from torch import Tensor
 
-from ..trace import Verdict
-from ..tree import TokenTree
+from specdec_core.record.trace import Verdict
+from specdec_core.tree import TokenTree
+
 from .base import Judgement, Rule
 from .recursive_rejection import at_nodes
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from ..errors import SettingsError
-from ..settings import Settings
-from ..tree import TokenTree
+from specdec_core.errors import SettingsError
+from specdec_core.settings import Settings
+from specdec_core.tree import TokenTree
+
 from .base import Judgement, Rule
 from .recursive_rejection import walk
 

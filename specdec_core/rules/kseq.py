@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from ..trace import Verdict
-from ..tree import TokenTree
+from specdec_core.record.trace import Verdict
+from specdec_core.tree import TokenTree
+
 from .base import Judgement, Rule
 
 if TYPE_CHECKING:
-    from ..proposers.base import Drafts
+    from specdec_core.proposers.contract import Drafts
 
 PRECISION = 1e-9  # of ρ; above the smallest, ρ costs acceptance but never exactness
 

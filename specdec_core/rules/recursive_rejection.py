@@ -13,9 +13,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ..sampling import residual
-from ..trace import Verdict
-from ..tree import ROOT, TokenTree
+from specdec_core.record.trace import Verdict
+from specdec_core.sampling import residual
+from specdec_core.tree import ROOT, TokenTree
+
 from .base import Judgement
 
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from ..tree import TokenTree
+from specdec_core.tree import TokenTree
+
 from .base import Judgement, Rule
 from .recursive_rejection import walk
 

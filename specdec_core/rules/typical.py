@@ -9,8 +9,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from ..trace import Verdict
-from ..tree import ROOT, TokenTree
+from specdec_core.record.trace import Verdict
+from specdec_core.tree import ROOT, TokenTree
+
 from .base import Judgement, Rule
 from .recursive_rejection import at_nodes
 

@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from app import model_picker, policy, presets, services
-from app.library.store import Library
-from app.library.summary import Summary, summarize
-from app.models import Choice, Shelf
-from app.runs import Runs
-from specdec_core.events import Finished
+from app import config as policy
+from app import services
+from app.choosing import model_picker, presets
+from app.decoding.models import Choice, Shelf
+from app.decoding.runs import Runs
+from app.records.store import Library
+from app.records.summary import Summary, summarize
+from specdec_core.engine.events import Finished
+from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
-from specdec_core.trace import Trace
 
 OPERATOR = {"SPECDEC_LIBRARY": "", "SPECDEC_DEFAULT_MODELS": "tiny"}
 PROMPTS = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from app.library.store import Library
-from app.library.summary import Summary
+from app.records.store import Library
+from app.records.summary import Summary
 
 ANNA, BEN = "anna" * 8, "ben0" * 8
 

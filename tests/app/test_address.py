@@ -7,13 +7,13 @@ from types import SimpleNamespace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import address
+from app.ui import address
 
 
 def page() -> None:
     import streamlit as st
 
-    from app import address
+    from app.ui import address
 
     def go(value: str | None) -> None:
         address.put("at", value)

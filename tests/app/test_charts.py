@@ -12,17 +12,19 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from app import charts, numbers
+from app import charts
 from app.charts import budget, depth, surface
 from app.charts.chart import Chart
 from app.charts.draw import inked
 from app.charts.palette import LANES, MORE, SLOWER_FASTER, SOURCES, look
 from app.charts.panels import broken
-from specdec_core import sweep, theory
-from specdec_core.cases import Case
-from specdec_core.events import Finished
+from app.metrics import numbers
+from specdec_core import theory
+from specdec_core.engine.events import Finished
+from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
-from specdec_core.trace import Trace
+from specdec_core.sweep import run as sweep
+from specdec_core.sweep.cases import Case
 
 from .conftest import scripted_models
 

@@ -16,24 +16,26 @@ from hypothesis import given
 from hypothesis import strategies as some
 from streamlit.testing.v1 import AppTest
 
-from app import links, presenter, presets
-from app.compare import lanes as core
-from app.compare.differences import differences
-from app.compare.distance import distance
-from app.compare.lanes import Lane, decode, encode, from_address, to_address
+from app.choosing import presets
 from app.compare.table import frame, html, table, to_json
-from app.runs import Runs
+from app.decoding.runs import Runs
+from app.lanes import lane as core
+from app.lanes import links
+from app.lanes.lane import Lane, decode, encode, from_address, to_address
+from app.metrics.differences import differences
+from app.metrics.distance import distance
+from app.ui import presenter
 from specdec_core import race
-from specdec_core.draft_length import LENGTH_POLICIES
-from specdec_core.events import Finished
-from specdec_core.fields import OptionField, fields
-from specdec_core.ledger import ledger
-from specdec_core.plan import check
+from specdec_core.analysis.memory import ledger
+from specdec_core.engine.events import Finished
+from specdec_core.engine.plan import check
+from specdec_core.lengths import LENGTH_POLICIES
+from specdec_core.option_fields import OptionField, fields
 from specdec_core.proposers import PROPOSERS
+from specdec_core.record.trace import Trace
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
-from specdec_core.sweep_summary import csv_of
-from specdec_core.trace import Trace
+from specdec_core.sweep.totals import csv_of
 
 from .conftest import scripted_models
 from .test_page import MAIN, finish, param, press, words
@@ -458,7 +460,7 @@ def test_the_table_on_the_page_shows_the_run_s_figures(fresh: Runs) -> None:
 
 
 def test_repeats_bring_a_spread_and_advice(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
-    from app import sweeps
+    from app.compare import sweeps
 
     sweeps.sweeps.cache_clear()
     at = raced_page(opened(tokens="24", tab="Table"), fresh)
@@ -508,7 +510,7 @@ def test_a_lane_without_rounds_is_not_called_too_short(fresh: Runs, monkeypatch:
     """Catches: “too little was decoded” over 40 tokens of which only the record is missing."""
     from dataclasses import replace
 
-    from app.run import Run
+    from app.decoding.run import Run
 
     at = raced_page(opened(tokens="40"), fresh)
     run = fresh.get(param(at, "run"))

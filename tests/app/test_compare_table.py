@@ -8,11 +8,11 @@ from statistics import geometric_mean
 import pytest
 
 from app.compare.table import frame, speedups, table
-from app.numbers import measured_speedup
-from specdec_core.advice import advise
+from app.metrics.numbers import measured_speedup
+from specdec_core.analysis.advice import advise
+from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
-from specdec_core.sweep import Measured
-from specdec_core.trace import Trace
+from specdec_core.sweep.run import Measured
 
 from .test_compare import LANES, raced
 

@@ -19,8 +19,8 @@ from app.course.lesson import STEPS, Lesson
 from app.course.pictures import conveyor, race, ribbon, width_curve
 from app.course.pictures import first_word as first_word_picture
 from app.course.words import Words
-from app.models import Shelf
-from app.runs import Runs
+from app.decoding.models import Shelf
+from app.decoding.runs import Runs
 
 from .course_page import page, predict, press, sent
 

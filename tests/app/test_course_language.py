@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.course import reading
 from app.course.lesson import STEPS
-from app.library import recorded
+from app.records import examples as recorded
 from app.text import plain
 
 from . import pseudo

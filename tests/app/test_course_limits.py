@@ -13,8 +13,7 @@ from urllib.parse import parse_qsl
 import numpy as np
 import pytest
 
-from app import links, presets
-from app.compare import lanes
+from app.choosing import presets
 from app.course import measured, progress, projector, reading
 from app.course.facts import designs as made
 from app.course.facts import failing, functions, lengths
@@ -31,12 +30,14 @@ from app.course.pictures import (
     workshop,
 )
 from app.course.words import Words
-from app.library import recorded
-from specdec_core import whatif
+from app.lanes import lane as lanes
+from app.lanes import links
+from app.records import examples as recorded
+from specdec_core.analysis import whatif
+from specdec_core.machines.model_sizes import shape
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
-from specdec_core.shapes import shape
 
 from .course_page import page, predict, press, sent
 

@@ -14,7 +14,7 @@ from app.course.facts import functions, proposers
 from app.course.facts.recorded import trace
 from app.course.pictures import heads, lookup, plane, window
 from app.course.words import Words
-from specdec_core.medusa_tree import arranged
+from specdec_core.proposers.medusa_tree import arranged
 
 LESSONS = ("blind", "lookup", "lookahead", "draft-model", "early-exit", "medusa", "eagle")
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,7 +12,7 @@ from app.course.facts import rules
 from app.course.lesson import Lesson
 from app.course.pictures import dial
 from app.course.words import Words
-from specdec_core.trace import Trace
+from specdec_core.record.trace import Trace
 
 from .course_page import page, predict, press, sent
 

@@ -14,7 +14,7 @@ from app.course.facts import recorded, trees
 from app.course.lesson import Lesson
 from app.course.pictures import tree_builder
 from app.course.words import Words
-from app.library import recorded as examples
+from app.records import examples
 
 from .course_page import page, predict, press, sent
 

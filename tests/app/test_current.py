@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import policy, presets, services, usual
-from app.compare import lanes as core
-from app.models import Choice, Shelf
-from app.runs import Runs
+from app import config as policy
+from app import services
+from app.choosing import presets, usual
+from app.decoding.models import Choice, Shelf
+from app.decoding.runs import Runs
+from app.lanes import lane as core
 from specdec_core import race
-from specdec_core.models import assemble
+from specdec_core.models.bundle import assemble
 from tests.app.conftest import OPERATOR, scripted_models
 from tests.core.tiny import build, tokenizer
 

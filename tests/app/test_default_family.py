@@ -12,11 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from app import conversion, model_picker, policy, services
-from app.models import Choice, Shelf, family, permitted
-from app.runs import Runs
-from specdec_core import catalogue, sources
+from app import config as policy
+from app import services
+from app.choosing import model_picker
+from app.decoding import conversion
+from app.decoding.models import Choice, Shelf, family, permitted
+from app.decoding.runs import Runs
 from specdec_core.errors import ModelError
+from specdec_core.models import catalogue, sources
 
 from .conftest import scripted_models
 from .test_page import page, words
@@ -90,7 +93,7 @@ def test_a_conversion_s_progress_is_shown_and_logged(caplog: pytest.LogCaptureFi
             seen.append(shelf.status(choice))
 
     shelf = Shelf(lambda choice: object(), lambda name, told: None, prepare=prepare)
-    with caplog.at_level("INFO", logger="app.models"):
+    with caplog.at_level("INFO", logger="app.decoding.models"):
         shelf.get(CHAT)
     assert (seen[42].state, seen[42].text, seen[42].fraction) == ("loading", "Converting weights", 0.42)
     assert sum("preparing" in record.message for record in caplog.records) == 11

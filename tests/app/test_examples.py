@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from app import presets, routes
-from app.library import recorded
+from app.choosing import presets
+from app.records import examples as recorded
+from app.web import routes
 from specdec_core.proposers import PROPOSERS
-from specdec_core.trace import Trace
+from specdec_core.record.trace import Trace
 
 
 def test_every_proposer_has_an_example_and_everything_in_the_index_is_sound() -> None:

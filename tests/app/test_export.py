@@ -22,14 +22,15 @@ from streamlit.testing.v1 import AppTest
 from typer.testing import CliRunner
 
 import specdec_core as sd
-from app import links, presenter
+from app.decoding.runs import Runs
 from app.export import page
 from app.export.linker import LinkError, link, ordered, read
-from app.runs import Runs
-from specdec_core import show as showing
-from specdec_core.cli import app
-from specdec_core.fields import fields
-from specdec_core.trace import Trace
+from app.lanes import links
+from app.ui import presenter
+from specdec_core.cli.commands import app
+from specdec_core.option_fields import fields
+from specdec_core.record import show as showing
+from specdec_core.record.trace import Trace
 from tests.player.samples import plain_trace, spec_trace
 
 MAIN = Path(page.__file__).parents[1] / "main.py"

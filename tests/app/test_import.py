@@ -13,11 +13,13 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import services
-from app.library import importing, owner, tools
-from app.library.store import Full, Library, Limits
-from app.runs import Runs
+from app.decoding.runs import Runs
+from app.records import importing
+from app.records.store import Full, Library, Limits
+from app.running import held as tools
+from app.ui import visitor as owner
 from specdec_core.errors import TraceError
-from specdec_core.trace import Trace
+from specdec_core.record.trace import Trace
 
 from .tables import tables
 

@@ -19,17 +19,25 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
-from app import links, presenter, routes, services, stage
-from app.library import entries, keeping, listing, owner, recorded, rows
-from app.library.listing import Entry
-from app.library.store import Library, Saved
-from app.library.summary import Summary, summarize
-from app.models import Choice, Shelf
-from app.run import Request
-from app.runs import Runs
+from app import services
+from app.decoding.models import Choice, Shelf
+from app.decoding.run import Request
+from app.decoding.runs import Runs
+from app.lanes import links
+from app.library import rows
+from app.records import access as entries
+from app.records import examples as recorded
+from app.records import keeping, listing
+from app.records.listing import Entry
+from app.records.store import Library, Saved
+from app.records.summary import Summary, summarize
+from app.running import stage
+from app.ui import presenter
+from app.ui import visitor as owner
+from app.web import routes
 from specdec_core import race
+from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
-from specdec_core.trace import Trace
 
 from .conftest import scripted_models
 from .kept import ANNA, BEN, add

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, create_engine, inspect
 
-from app import policy
-from app.library import schema
-from app.library.schema import LibraryError
-from app.library.store import Full, Library, Limits
-from app.library.summary import Summary, summarize
-from specdec_core.trace import Trace
+from app import config as policy
+from app.records import schema
+from app.records.schema import LibraryError
+from app.records.store import Full, Library, Limits
+from app.records.summary import Summary, summarize
+from specdec_core.record.trace import Trace
 
 from .kept import ANNA, BEN, add
 

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from app import glossary, links, presets
+from app.choosing import presets
+from app.lanes import links
 from app.text import plain
-from specdec_core.cases import CHAT_ORDER
+from app.ui import glossary
+from specdec_core.sweep.cases import CHAT_ORDER
 
 CHOICES = {
     "proposer": {"draft-model": "Draft model", "none": "Plain decoding"},

@@ -17,16 +17,20 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from streamlit.testing.v1 import AppTest
 
-from app import charts, links, policy, routes, services
-from app.headers import KnownHosts, OwnPages
-from app.library import entries, tools
-from app.library.store import Library, Unavailable
-from app.library.summary import Summary
-from app.runs import Runs
+from app import charts, services
+from app import config as policy
+from app.decoding.runs import Runs
+from app.lanes import links
+from app.records import access as entries
+from app.records.store import Library, Unavailable
+from app.records.summary import Summary
+from app.running import held as tools
 from app.text import plain
-from specdec_core.sweep import Measured, summary
-from specdec_core.sweep_summary import csv_of
-from specdec_core.trace import Trace
+from app.web import routes
+from app.web.headers import KnownHosts, OwnPages
+from specdec_core.record.trace import Trace
+from specdec_core.sweep.run import Measured, summary
+from specdec_core.sweep.totals import csv_of
 
 from .kept import ANNA, add
 from .test_compare import opened

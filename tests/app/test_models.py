@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.models import Choice, Shelf, permitted
-from app.policy import Policy, read
+from app.config import Policy, read
+from app.decoding.models import Choice, Shelf, permitted
 from specdec_core.errors import ModelError
 
 CATALOGUE = {"openai-community/gpt2", "distilbert/distilgpt2"}

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from app import charts, numbers
+from app import charts
+from app.metrics import numbers
 from specdec_core import theory
+from specdec_core.record.trace import Stats, Trace
 from specdec_core.settings import Settings
-from specdec_core.trace import Stats, Trace
 
 
 def stats(**values: float | int | None) -> Stats:

@@ -7,18 +7,20 @@ from typing import Any, Literal
 import pytest
 from pydantic import Field
 
-from app import controls, links, numbers, options
-from app.runs import Runs
-from specdec_core import plan
-from specdec_core.draft_length import LENGTH_POLICIES
-from specdec_core.fields import fields
+from app.choosing import controls, options
+from app.decoding.runs import Runs
+from app.lanes import links
+from app.metrics import numbers
+from specdec_core.engine import plan
+from specdec_core.lengths import LENGTH_POLICIES
+from specdec_core.option_fields import fields
 from specdec_core.options import OptionSet
 from specdec_core.proposers import PROPOSERS
 from specdec_core.proposers.prompt_lookup import PromptLookup
+from specdec_core.record.trace import Trace
 from specdec_core.rules import RULES, lossy
 from specdec_core.rules.speculative_sampling import SpeculativeSampling
 from specdec_core.settings import Settings
-from specdec_core.trace import Trace
 
 from .test_page import finish, page, param, press, words
 

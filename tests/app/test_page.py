@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import links, services, stage
-from app.models import Choice, Shelf
-from app.policy import Policy
-from app.run import Request, Run
-from app.runs import Desk, Runs
+from app import services
+from app.config import Policy
+from app.decoding.models import Choice, Shelf
+from app.decoding.run import Request, Run
+from app.decoding.runs import Desk, Runs
+from app.lanes import links
+from app.running import stage
 from specdec_core import race
 from specdec_core.proposers import PROPOSERS
 
@@ -269,7 +271,7 @@ def test_what_the_model_asks_for_is_shown_and_can_be_switched_off(
     fresh: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Catches: a generation config that is followed in silence, or a switch that changes the words and not the run."""
-    from specdec_core.generation import Generation
+    from specdec_core.models.generation import Generation
 
     models = services.shelf().get(Choice())
     monkeypatch.setattr(models, "generation", Generation(asks={"repetition_penalty": 1.4}))

@@ -12,12 +12,12 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.testclient import TestClient
 
-from app import routes
-from app.headers import SecurityHeaders
-from app.run import Request, Run
-from app.runs import Runs
+from app.decoding.run import Request, Run
+from app.decoding.runs import Runs
+from app.web import routes
+from app.web.headers import SecurityHeaders
+from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
-from specdec_core.trace import Trace
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def run(fresh: Runs) -> Run:
 
 
 def _bundled() -> object:
-    from app.models import Choice
+    from app.decoding.models import Choice
 
     return Choice()
 

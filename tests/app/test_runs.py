@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from app.archive import Archive
-from app.run import Request, Run
-from app.runs import Busy, Desk, Runs
+from app.decoding.archive import Archive
+from app.decoding.run import Request, Run
+from app.decoding.runs import Busy, Desk, Runs
+from specdec_core.engine.events import Ended, Event, Finished, Started, Step
 from specdec_core.errors import PromptError
-from specdec_core.events import Ended, Event, Finished, Started, Step
+from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
-from specdec_core.trace import Trace
 
 WAIT = 20.0
 
@@ -387,7 +387,7 @@ def test_while_a_run_waits_for_its_visitor_others_compute_and_it_goes_on_before_
 
 
 def test_a_visitor_who_says_nothing_ends_the_run_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    from app import run as module
+    from app.decoding import run as module
 
     monkeypatch.setattr(module, "ANSWER_S", 0.05)
     run = make(Talk()).start(request())

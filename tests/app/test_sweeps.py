@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import sweeps
-from app.line import Line
-from app.runs import Busy, Runs
-from app.sweeps import Job, Order, Sweeps
-from specdec_core.cases import Case
+from app.compare import sweeps
+from app.compare.sweeps import Job, Order, Sweeps
+from app.decoding.line import Line
+from app.decoding.runs import Busy, Runs
 from specdec_core.errors import ModelError, SpecdecError
 from specdec_core.settings import Settings
-from specdec_core.sweep import Measured
+from specdec_core.sweep.cases import Case
+from specdec_core.sweep.run import Measured
 
 from .conftest import scripted_models
 from .tables import tables
@@ -184,7 +184,7 @@ def test_errors_are_sentences() -> None:
 
 def script() -> None:
     from app.compare import sweep_view
-    from app.models import Choice
+    from app.decoding.models import Choice
     from specdec_core.settings import Settings
 
     plain = Settings(proposer="none", max_new_tokens=20)
@@ -337,7 +337,7 @@ def test_own_prompts_come_in_as_a_file_and_bad_ones_are_named(page: AppTest, job
 def test_a_lane_that_asks_a_person_is_left_out(jobs: Sweeps) -> None:
     def other() -> None:
         from app.compare import sweep_view
-        from app.models import Choice
+        from app.decoding.models import Choice
         from specdec_core.settings import Settings
 
         lanes = [Settings(proposer="none"), Settings(proposer="you")]

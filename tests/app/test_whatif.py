@@ -13,11 +13,11 @@ from streamlit.testing.v1 import AppTest
 
 from app.charts import whatif as charts
 from app.compare import whatif
+from specdec_core.analysis.whatif import replay
 from specdec_core.errors import SettingsError
-from specdec_core.profiles import Modelled, Profile, Recorded, read, shipped
-from specdec_core.shapes import SHAPES
-from specdec_core.trace import Trace
-from specdec_core.whatif import replay
+from specdec_core.machines.model_sizes import SHAPES
+from specdec_core.machines.profiles import Modelled, Profile, Recorded, read, shipped
+from specdec_core.record.trace import Trace
 
 from .tables import tables
 

@@ -10,7 +10,7 @@ import time
 import streamlit as st
 from streamlit.runtime import get_instance
 
-from app.fragment import fragment
+from app.ui.fragment import fragment
 
 HELD_S = 1.0
 

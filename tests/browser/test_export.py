@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from app.export import linker, page
-from app.presenter import LARGE_REM
-from specdec_core.trace import Trace
+from app.ui.presenter import LARGE_REM
+from specdec_core.record.trace import Trace
 from tests.player.samples import plain_trace, spec_trace
 
 Open = Callable[..., Page]

@@ -52,7 +52,7 @@ def _answers(address: str) -> bool:
 def test_what_stands_behind_a_fragment_stays(browser: Browser, starved: str, bare: bool) -> None:
     """Catches: the headline numbers of a finished run overwritten by the player above them on a busy machine.
 
-    The bare one shows that the mishap is produced here at all; when it passes whole, app/fragment.py can go.
+    The bare one shows that the mishap is produced here at all; when it passes whole, app/ui/fragment.py can go.
     """
     context = browser.new_context()
     page = context.new_page()

@@ -10,7 +10,7 @@ import torch
 from scipy.stats import chi2
 
 import specdec_core as sd
-from specdec_core.models import HubModel
+from specdec_core.models.bundle import HubModel
 from specdec_core.rules import Judgement
 from specdec_core.rules.speculative_sampling import SpeculativeSampling
 from specdec_core.sampling import Warp

@@ -8,9 +8,9 @@ import random
 import pytest
 from scipy import stats
 
-from specdec_core import advice
+from specdec_core.analysis import advice
 from specdec_core.errors import SettingsError
-from specdec_core.sweep import Measured
+from specdec_core.sweep.run import Measured
 
 LABELS = ["Plain", "Draft", "Lookup"]
 

@@ -10,11 +10,11 @@ import pytest
 import torch
 
 import specdec_core as sd
-from specdec_core import draft_length
-from specdec_core.draft_length import FixedLength
-from specdec_core.exact import Distribution, total_variation
-from specdec_core.models import HubModel
-from specdec_core.plan import Plan
+from specdec_core import lengths as draft_length
+from specdec_core.engine.plan import Plan
+from specdec_core.exact.distribution import Distribution, total_variation
+from specdec_core.lengths import FixedLength
+from specdec_core.models.bundle import HubModel
 from specdec_core.proposers import Context, Proposal, growth
 from specdec_core.proposers.branching import Branching
 from specdec_core.rules import Judgement, Rule

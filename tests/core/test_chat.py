@@ -8,11 +8,11 @@ import json
 import pytest
 
 import specdec_core as sd
-from specdec_core import cases, portable
-from specdec_core.cases import Case
 from specdec_core.chat import MAX_SYSTEM
-from specdec_core.models import Models, assemble
-from specdec_core.sweep import sweep
+from specdec_core.models.bundle import Models, assemble
+from specdec_core.sweep import cases, portable
+from specdec_core.sweep.cases import Case
+from specdec_core.sweep.run import sweep
 from tests.core.tiny import build, tokenizer
 
 TEMPLATE = (

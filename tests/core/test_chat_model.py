@@ -7,7 +7,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 import specdec_core as sd
-from specdec_core import catalogue, conversions, sources
+from specdec_core.models import catalogue, conversions, sources
 
 from .tiny import generate, module
 

@@ -14,10 +14,11 @@ from pydantic import Field
 from typer.testing import CliRunner, Result
 
 import specdec_core as sd
-from specdec_core import catalogue, cli, conversions
-from specdec_core.draft_length import LENGTH_POLICIES
-from specdec_core.fields import fields, read
-from specdec_core.generation import OFF, Generation
+from specdec_core.cli import commands as cli
+from specdec_core.lengths import LENGTH_POLICIES
+from specdec_core.models import catalogue, conversions
+from specdec_core.models.generation import OFF, Generation
+from specdec_core.option_fields import fields, read
 from specdec_core.options import OptionSet
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES

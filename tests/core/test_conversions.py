@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import specdec_core as sd
-from specdec_core import catalogue, conversions, sources
-from specdec_core.conversions import Origin, Report
+from specdec_core.models import catalogue, conversions, sources
+from specdec_core.models.conversions import Origin, Report
 
 ORIGIN = Origin("weights.gguf", 10, "ab" * 32)
 

@@ -14,15 +14,15 @@ import torch
 from torch import Tensor
 
 import specdec_core as sd
-from specdec_core.counterfactual import judge_again, why_not
-from specdec_core.models import HubModel
+from specdec_core.analysis.counterfactual import judge_again, why_not
+from specdec_core.models.bundle import HubModel
 from specdec_core.proposers import Context, Proposal
-from specdec_core.proposers.base import Aside
+from specdec_core.proposers.contract import Aside
 from specdec_core.randomness import Stream, uniforms
+from specdec_core.record.trace import Round
 from specdec_core.rules import RULES, Judgement
 from specdec_core.sampling import Warp, draw
 from specdec_core.testing import scripted
-from specdec_core.trace import Round
 from specdec_core.tree import TokenTree
 
 from .laws import mixture, wavering

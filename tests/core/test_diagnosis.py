@@ -11,7 +11,7 @@ import pytest
 
 import specdec_core as sd
 from specdec_core import testing
-from specdec_core.diagnosis import why
+from specdec_core.analysis.diagnosis import why
 
 MS = 0.001
 

@@ -11,13 +11,13 @@ import pytest
 from transformers.generation.candidate_generator import AssistedCandidateGenerator
 
 import specdec_core as sd
-from specdec_core import hardware
-from specdec_core.cost_aware import CostAware
-from specdec_core.draft_length import LENGTH_POLICIES, longest, policy_class, read_options, room
-from specdec_core.fields import fields, read
-from specdec_core.models import HubModel
+from specdec_core.lengths import LENGTH_POLICIES, longest, policy_class, read_options, room
+from specdec_core.lengths.cost_aware import CostAware
+from specdec_core.models.bundle import HubModel
+from specdec_core.option_fields import fields, read
 from specdec_core.proposers import Context, Outcome, Proposal
 from specdec_core.proposers.draft_model import DraftModel
+from specdec_core.runtime import width_curve as hardware
 from specdec_core.sampling import Warp
 from specdec_core.testing import scripted
 from specdec_core.tree import TokenTree
@@ -343,7 +343,7 @@ def test_cost_aware_measures_only_what_it_is_not_told(monkeypatch: pytest.Monkey
     models = scripted(wavering(3, 1), wavering(3, 2))
 
     def made(proposer: str = "draft-model", **options: Any) -> CostAware:
-        from specdec_core.plan import Plan
+        from specdec_core.engine.plan import Plan
 
         settings = sd.Settings(proposer=proposer, length_policy="cost-aware", length_options=options)
         policy = Plan.make(models, [0], settings).context.policy

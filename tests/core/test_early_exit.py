@@ -10,16 +10,16 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 import specdec_core as sd
-from specdec_core import draft_length
-from specdec_core.cache import KVLayer
-from specdec_core.draft_length import FixedLength
-from specdec_core.events import Step
-from specdec_core.models import HubModel
-from specdec_core.plan import Plan
+from specdec_core import lengths as draft_length
+from specdec_core.engine.events import Step
+from specdec_core.engine.plan import Plan
+from specdec_core.lengths import FixedLength
+from specdec_core.models.bundle import HubModel
 from specdec_core.proposers import Context
 from specdec_core.proposers.early_exit import EarlyExit, first_layers
+from specdec_core.runtime.kv import KVLayer
+from specdec_core.runtime.reader import CausalReader
 from specdec_core.sampling import Warp
-from specdec_core.target import CausalReader
 from specdec_core.testing import Letters, scripted
 
 from .laws import chance_of, exact_law, model_law, sample, wavering

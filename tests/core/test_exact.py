@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from specdec_core.exact import (
+from specdec_core.exact.distribution import (
     Siblings,
     distance,
     expected_accepted,

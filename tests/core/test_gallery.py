@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import specdec_core as sd
-from specdec_core.broken import BrokenReader, PathByPath, Side, SoftmaxGreedy, with_reader
-from specdec_core.exact import output_law
-from specdec_core.gallery import GALLERY, BrokenCache, BrokenRule, examine, measure
+from specdec_core.exact.distribution import output_law
+from specdec_core.lessons.broken import BrokenReader, PathByPath, Side, SoftmaxGreedy, with_reader
+from specdec_core.lessons.gallery import GALLERY, BrokenCache, BrokenRule, examine, measure
 from specdec_core.sampling import Warp
 from specdec_core.testing import scripted
 from specdec_core.tree import TokenTree

@@ -12,7 +12,8 @@ from transformers import AutoConfig, AutoTokenizer
 from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
 import specdec_core as sd
-from specdec_core import conversions, gguf_files, hub
+from specdec_core.models import conversions, hub
+from specdec_core.models import gguf as gguf_files
 
 from .gguf_writing import TEMPLATE, write
 

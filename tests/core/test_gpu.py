@@ -12,11 +12,11 @@ import pytest
 import torch
 
 import specdec_core as sd
-from specdec_core.encdec import EncoderDecoder
-from specdec_core.graphs import GraphedReader, Graphs, works
-from specdec_core.models import HubModel
+from specdec_core.models.bundle import HubModel
+from specdec_core.runtime.cuda_graphs import GraphedReader, Graphs, works
+from specdec_core.runtime.reader import CausalReader
+from specdec_core.runtime.t5 import EncoderDecoder
 from specdec_core.sampling import Warp
-from specdec_core.target import CausalReader
 from specdec_core.testing import Letters
 
 from .laws import chance_of, exact_law, model_law, sample

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 import specdec_core as sd
-from specdec_core.graphs import ROWS, WIDTHS, Graphs, works
-from specdec_core.models import HubModel
-from specdec_core.target import CausalReader
+from specdec_core.models.bundle import HubModel
+from specdec_core.runtime.cuda_graphs import ROWS, WIDTHS, Graphs, works
+from specdec_core.runtime.reader import CausalReader
 from specdec_core.tree import TokenTree
 
 from .offers import fitting_rule, offered

@@ -14,10 +14,10 @@ import pytest
 import torch
 
 import specdec_core as sd
-from specdec_core import hardware
-from specdec_core.hardware import WidthCurve, known_curve, width_curve
-from specdec_core.models import HubModel
-from specdec_core.target import Reader
+from specdec_core.models.bundle import HubModel
+from specdec_core.runtime import width_curve as hardware
+from specdec_core.runtime.reader import Reader
+from specdec_core.runtime.width_curve import WidthCurve, known_curve, width_curve
 from specdec_core.testing import ScriptedModel, ScriptedReader, scripted
 from specdec_core.tree import TokenTree
 

@@ -12,8 +12,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import specdec_core as sd
-from specdec_core import catalogue
-from specdec_core.heads import eagle, medusa
+from specdec_core.models import catalogue
+from specdec_core.models.heads import eagle, medusa
 from specdec_core.testing import scripted
 
 from .laws import wavering

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import specdec_core as sd
+from specdec_core.record.trace import MAX_JSON_BYTES
 from specdec_core.testing import scripted
-from specdec_core.trace import MAX_JSON_BYTES
 
 from .laws import wavering
 

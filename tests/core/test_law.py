@@ -11,7 +11,7 @@ from __future__ import annotations
 import pytest
 
 import specdec_core as sd
-from specdec_core.models import HubModel
+from specdec_core.models.bundle import HubModel
 from specdec_core.sampling import Warp
 from specdec_core.testing import Letters, scripted
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import specdec_core as sd
-from specdec_core.models import HubModel
+from specdec_core.models.bundle import HubModel
 from specdec_core.sampling import Warp
 from specdec_core.testing import scripted
 

@@ -10,9 +10,9 @@ from torch import Tensor
 
 import specdec_core as sd
 from specdec_core import testing
-from specdec_core.cache import KVLayer, KVMemory
-from specdec_core.encdec import EncoderDecoderReader
-from specdec_core.ledger import Line, ledger, total
+from specdec_core.analysis.memory import Line, ledger, total
+from specdec_core.runtime.kv import KVLayer, KVMemory
+from specdec_core.runtime.t5 import EncoderDecoderReader
 
 from .tiny_t5 import pair_t5
 
@@ -111,7 +111,7 @@ def test_logits_and_waste_are_those_of_the_passes(
     """The target's own logits tensors and KV lengths, pass by pass. Catches: riders or the root forgotten, pruned
     nodes counted though they were never sent."""
     from specdec_core.proposers.lookahead import Lookahead
-    from specdec_core.target import CausalReader
+    from specdec_core.runtime.reader import CausalReader
 
     largest, written, kept, target = [0], [0], [0], models.target.model
     read, keep, propose = CausalReader.read, CausalReader.keep, Lookahead.propose

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 import specdec_core as sd
-from specdec_core.machine import fitting_threads
-from specdec_core.packed import pack, packed_bytes
-from specdec_core.recorder import Recorder
+from specdec_core.engine.recorder import Recorder
 from specdec_core.rules.speculative_sampling import SpeculativeSampling
-from specdec_core.target import CausalReader
+from specdec_core.runtime.cpu_linear import pack, packed_bytes
+from specdec_core.runtime.machine import fitting_threads
+from specdec_core.runtime.reader import CausalReader
 
 from .tiny import ARCHITECTURES, PROMPTS, build, pair
 from .trees import largest_difference

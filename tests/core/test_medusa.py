@@ -13,9 +13,10 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 import specdec_core as sd
-from specdec_core import draft_length, medusa_tree
-from specdec_core.heads import medusa as layout
-from specdec_core.models import HubModel
+from specdec_core import lengths as draft_length
+from specdec_core.models.bundle import HubModel
+from specdec_core.models.heads import medusa as layout
+from specdec_core.proposers import medusa_tree
 from specdec_core.sampling import Warp
 
 from .laws import chance_of, exact_law, model_law, sample

@@ -18,7 +18,7 @@ from transformers import (
 )
 
 import specdec_core as sd
-from specdec_core.hub import check_architecture
+from specdec_core.models.hub import check_architecture
 
 from .tiny import ARCHITECTURES, build, generate, like, tokenizer
 

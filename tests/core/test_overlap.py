@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import specdec_core as sd
-from specdec_core import draft_length
-from specdec_core.draft_length import FixedLength
-from specdec_core.models import HubModel
+from specdec_core import lengths as draft_length
+from specdec_core.lengths import FixedLength
+from specdec_core.models.bundle import HubModel
 from specdec_core.proposers import Context
-from specdec_core.proposers.ahead import Ahead
+from specdec_core.proposers.drafting_ahead import Ahead
 from specdec_core.sampling import Warp
 from specdec_core.testing import ScriptedReader, scripted
 

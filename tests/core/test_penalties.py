@@ -15,9 +15,9 @@ from torch import Tensor
 from transformers import GenerationConfig, PreTrainedModel
 
 import specdec_core as sd
-from specdec_core import loop
-from specdec_core.exact import distance
-from specdec_core.models import HubModel
+from specdec_core.engine import decode as loop
+from specdec_core.exact.distribution import distance
+from specdec_core.models.bundle import HubModel
 from specdec_core.penalties import Past, Penalties, paths_of
 from specdec_core.rules.speculative_sampling import SpeculativeSampling
 from specdec_core.sampling import Warp

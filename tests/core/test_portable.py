@@ -19,7 +19,7 @@ from transformers.generation.candidate_generator import (
 )
 
 import specdec_core as sd
-from specdec_core import portable
+from specdec_core.sweep import portable
 
 PROMPT = "def add(a, b):\n    return a + b\n\ndef sub(a, b):\n"
 LENGTH = 24

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 import specdec_core as sd
-from specdec_core.models import HubModel
+from specdec_core.models.bundle import HubModel
+from specdec_core.models.tokenizer import HubCodec
 from specdec_core.testing import Letters, scripted
-from specdec_core.texts import HubCodec
 
 from .laws import wavering
 from .tiny import build, pair, tokenizer

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 import specdec_core as sd
-from specdec_core.draft_length import LENGTH_POLICIES
-from specdec_core.plan import check
+from specdec_core.engine.plan import check
+from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.testing import scripted
 
 from .laws import mixture, wavering

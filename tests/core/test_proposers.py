@@ -7,7 +7,7 @@ import random
 import pytest
 
 import specdec_core as sd
-from specdec_core.models import HubModel
+from specdec_core.models.bundle import HubModel
 from specdec_core.testing import scripted
 
 from .laws import wavering

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import specdec_core as sd
-from specdec_core.models import HubModel
+from specdec_core.models.bundle import HubModel
 from specdec_core.proposers.lookahead import Pool, branch, trie
 from specdec_core.sampling import Warp
 from specdec_core.testing import Law, Letters, scripted

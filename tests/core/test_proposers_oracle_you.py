@@ -8,11 +8,11 @@ from collections.abc import Iterable
 import pytest
 
 import specdec_core as sd
-from specdec_core.models import HubModel
+from specdec_core.models.bundle import HubModel
+from specdec_core.models.tokenizer import Codec, HubCodec
 from specdec_core.proposers.you import continuation
 from specdec_core.sampling import Warp
 from specdec_core.testing import scripted
-from specdec_core.texts import Codec, HubCodec
 
 from .laws import chance_of, exact_law, model_law, sample, wavering
 from .tiny import PROMPTS, build, generate, module, pair, tokenizer

@@ -8,8 +8,8 @@ from scipy.stats import kstest
 
 import specdec_core as sd
 from specdec_core.randomness import Stream, uniforms
+from specdec_core.record.trace import Round
 from specdec_core.testing import scripted
-from specdec_core.trace import Round
 
 from .laws import mixture, wavering
 

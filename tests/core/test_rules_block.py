@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 import specdec_core as sd
-from specdec_core.exact import Siblings, distance, expected_accepted
+from specdec_core.exact.distribution import Siblings, distance, expected_accepted
 from specdec_core.rules import Judgement
 from specdec_core.rules.block import Block
 from specdec_core.rules.speculative_sampling import SpeculativeSampling

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 import specdec_core as sd
-from specdec_core.exact import distance, expected_accepted
+from specdec_core.exact.distribution import distance, expected_accepted
 from specdec_core.rules.kseq import KSeq
 from specdec_core.rules.speculative_sampling import SpeculativeSampling
 from specdec_core.sampling import Warp

@@ -11,7 +11,7 @@ from torch import Tensor
 
 import specdec_core as sd
 from specdec_core.errors import SettingsError
-from specdec_core.exact import Law, Siblings, distance, expected_accepted
+from specdec_core.exact.distribution import Law, Siblings, distance, expected_accepted
 from specdec_core.rules import RULES, Rule
 from specdec_core.rules.confidence import Confidence
 from specdec_core.rules.ensemble import Ensemble

@@ -7,8 +7,8 @@ import math
 import pytest
 
 from specdec_core import theory
+from specdec_core.analysis.surprise import surprises
 from specdec_core.errors import PromptError, SettingsError
-from specdec_core.surprises import surprises
 from specdec_core.testing import scripted
 
 

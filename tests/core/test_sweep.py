@@ -15,10 +15,11 @@ from scipy.stats import norm
 from typer.testing import CliRunner
 
 import specdec_core as sd
-from specdec_core import cli, sweep
-from specdec_core.cases import Case
-from specdec_core.sweep import Measured, Progress
-from specdec_core.sweep_summary import failures, looping, to_csv, to_json
+from specdec_core.cli import commands as cli
+from specdec_core.sweep import run as sweep
+from specdec_core.sweep.cases import Case
+from specdec_core.sweep.run import Measured, Progress
+from specdec_core.sweep.totals import failures, looping, to_csv, to_json
 from specdec_core.testing import scripted
 
 CASES = [Case("tales", "one", "abc"), Case("tales", "two", "cab"), Case("code", "one", "bbb")]
@@ -399,7 +400,7 @@ def test_the_command_measures_keeps_and_goes_on(run: Any, tmp_path: Path) -> Non
 def test_ctrl_c_keeps_what_was_measured_and_says_how_to_go_on(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from specdec_core import cli_sweep
+    from specdec_core.cli import sweep as cli_sweep
 
     def interrupted(*given: Any, **more: Any) -> Iterator[Measured]:
         rows = sweep.sweep(*given, **more)

@@ -15,13 +15,13 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import BartConfig, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast, UMT5Config
 
 import specdec_core as sd
-from specdec_core.draft_length import LENGTH_POLICIES
-from specdec_core.encdec import EncoderDecoder
-from specdec_core.hub import check_architecture
+from specdec_core.lengths import LENGTH_POLICIES
+from specdec_core.models.hub import check_architecture
+from specdec_core.models.tokenizer import HubCodec, Pieces
+from specdec_core.runtime.reader import Reader
+from specdec_core.runtime.t5 import EncoderDecoder
 from specdec_core.sampling import Warp
-from specdec_core.target import Reader
 from specdec_core.testing import Law, Letters
-from specdec_core.texts import HubCodec, Pieces
 from specdec_core.tree import TokenTree
 
 from .laws import chance_of, exact_law, sample

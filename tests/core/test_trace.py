@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import specdec_core as sd
-from specdec_core.models import HubModel
+from specdec_core.models.bundle import HubModel
+from specdec_core.record.trace import Round
 from specdec_core.testing import Letters, scripted
-from specdec_core.trace import Round
 
 from .laws import mixture, wavering
 from .tiny import PROMPTS, build, like, pair

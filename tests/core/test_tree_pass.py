@@ -7,8 +7,8 @@ import random
 import pytest
 import torch
 
-from specdec_core.models import HubModel
-from specdec_core.target import CausalReader, Reader
+from specdec_core.models.bundle import HubModel
+from specdec_core.runtime.reader import CausalReader, Reader
 from specdec_core.tree import TokenTree
 
 from .tiny import ARCHITECTURES, VOCABULARY, module, pair

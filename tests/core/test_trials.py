@@ -8,10 +8,10 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from specdec_core.broken import ResamplesFromTarget, SoftmaxedResidual
-from specdec_core.exact import output_law, target_law
+from specdec_core.exact.distribution import output_law, target_law
+from specdec_core.exact.trials import plain_texts, round_texts, shares
+from specdec_core.lessons.broken import ResamplesFromTarget, SoftmaxedResidual
 from specdec_core.rules import RULES, Rule
-from specdec_core.trials import plain_texts, round_texts, shares
 
 TRIALS = 20_000
 SURE = 5.0  # standard deviations

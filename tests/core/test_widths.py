@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 import specdec_core as sd
-from specdec_core.models import HubModel
+from specdec_core.models.bundle import HubModel
 from specdec_core.sampling import Warp
 from specdec_core.testing import Law, Letters, ScriptedModel
 

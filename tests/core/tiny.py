@@ -23,7 +23,7 @@ from transformers import (
     StableLmConfig,
 )
 
-from specdec_core.models import HubModel, Models
+from specdec_core.models.bundle import HubModel, Models
 from specdec_core.testing import Letters
 
 VOCABULARY = 97

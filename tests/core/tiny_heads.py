@@ -10,8 +10,8 @@ from torch import Tensor
 from transformers import LlamaConfig
 
 import specdec_core as sd
-from specdec_core.heads import EagleHead, MedusaHeads
-from specdec_core.models import HubModel
+from specdec_core.models.bundle import HubModel
+from specdec_core.models.heads import EagleHead, MedusaHeads
 from specdec_core.testing import Letters
 
 from .tiny import build, module

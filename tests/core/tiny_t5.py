@@ -7,8 +7,8 @@ from functools import cache
 import torch
 from transformers import AutoModelForSeq2SeqLM, MT5Config, PreTrainedModel, T5Config
 
-from specdec_core.encdec import EncoderDecoder
-from specdec_core.models import Models
+from specdec_core.models.bundle import Models
+from specdec_core.runtime.t5 import EncoderDecoder
 from specdec_core.testing import Letters
 
 from .tiny import VOCABULARY

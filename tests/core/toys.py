@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from specdec_core.exact import Context, Law
+from specdec_core.exact.distribution import Context, Law
 from specdec_core.tree import ROOT
 
 Shape = tuple[int, ...]

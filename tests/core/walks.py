@@ -6,7 +6,7 @@ import random
 
 import torch
 
-from specdec_core.target import Reader
+from specdec_core.runtime.reader import Reader
 from specdec_core.tree import TokenTree
 
 from .trees import largest_difference, random_tree

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from specdec_core.stats import Tally
-from specdec_core.trace import (
+from specdec_core.record.stats import Tally
+from specdec_core.record.trace import (
     Candidates,
     Committed,
     Header,

@@ -11,9 +11,9 @@ import pytest
 from playwright.sync_api import Page
 from starlette.testclient import TestClient
 
-from app import routes
 from app.course import words
 from app.player import STATIC, player_folder
+from app.web import routes
 from tests.app import pseudo
 from tests.player.conftest import Server, open_player
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from specdec_core.trace import Trace
+from specdec_core.record.trace import Trace
 from tests.player.conftest import Server, data, open_player
 from tests.player.samples import WORDS, plain_trace, spec_trace
 from tests.player.test_replay import COMMITTED

@@ -12,9 +12,9 @@ import torch
 from playwright.sync_api import Page, expect
 
 import specdec_core as sd
-from specdec_core.models import Models
-from specdec_core.target import CausalReader
-from specdec_core.trace import Trace
+from specdec_core.models.bundle import Models
+from specdec_core.record.trace import Trace
+from specdec_core.runtime.reader import CausalReader
 from tests.player.conftest import Server, open_player
 from tests.player.samples import spec_trace
 

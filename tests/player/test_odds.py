@@ -12,10 +12,10 @@ import pytest
 from playwright.sync_api import Page
 
 import specdec_core as sd
-from specdec_core.exact import expected_accepted
+from specdec_core.exact.distribution import expected_accepted
+from specdec_core.record.trace import Candidates, Position, Round
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
-from specdec_core.trace import Candidates, Position, Round
 
 from .samples import Plan, spec_trace
 from .views import ALL, phases, recorded, stage, stand

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from app import presenter
+from app.ui import presenter
 from tests.player.conftest import Server, data, open_player
 from tests.player.samples import plain_trace, spec_trace
 

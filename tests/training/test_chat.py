@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from safetensors.torch import load_file
 
 import specdec_core as sd
-from specdec_core.cache import KVMemory
+from specdec_core.runtime.kv import KVMemory
 from tests.core.tiny import build, tokenizer
 from training import answers, chat, chat_heads
 from training.answers import check, template, write

@@ -12,8 +12,8 @@ import torch
 from typer.testing import CliRunner
 
 import specdec_core as sd
-from specdec_core.heads import eagle, medusa
-from specdec_core.models import HubModel
+from specdec_core.models.bundle import HubModel
+from specdec_core.models.heads import eagle, medusa
 from specdec_core.testing import Letters
 from tests.core.tiny import build, tokenizer
 from training.checkpoints import load_weights, require_checkpoint

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache, lru_cache
 
-from specdec_core import profiles, theory
+from specdec_core import theory
 from specdec_core.errors import SettingsError
+from specdec_core.machines import profiles
 from specdec_core.theory import acceptance_needed
 
 from .recorded import trace
@@ -45,10 +46,10 @@ def rule_round_tokens(rule: str, p: Sequence[float], q: Sequence[float], gamma: 
 
 @lru_cache(maxsize=64)
 def _enumerated(rule: str, p: tuple[float, ...], q: tuple[float, ...], gamma: int) -> tuple[float, float]:
-    from ...services import bring_core
+    from app.services import bring_core
 
     bring_core()  # torch, by one thread alone
-    from specdec_core import exact
+    from specdec_core.exact import distribution as exact
     from specdec_core.rules import rule_class
 
     judge, chain = rule_class(rule)(), range(-1, gamma - 1)

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from specdec_core.enumeration import rounds
-from specdec_core.exact import total_variation
-from specdec_core.gallery import GALLERY, BrokenRule
-from specdec_core.rounding import most_likely
+from specdec_core.exact.distribution import total_variation
+from specdec_core.exact.enumeration import rounds
+from specdec_core.exact.trials import round_texts
+from specdec_core.lessons.gallery import GALLERY, BrokenRule
+from specdec_core.lessons.rounding import most_likely
 from specdec_core.rules import RULES
 from specdec_core.rules.base import Rule
-from specdec_core.trials import round_texts
 
 __all__ = ["kept_share", "off_target", "uniform", "written"]
 

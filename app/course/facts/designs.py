@@ -10,11 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from specdec_core import profiles, theory, whatif
-from specdec_core.costs import Costs
-from specdec_core.profiles import Recorded
+from app.course.measured import Cell, figures
+from specdec_core import theory
+from specdec_core.analysis import whatif
+from specdec_core.machines import profiles
+from specdec_core.machines.costs import Costs
+from specdec_core.machines.profiles import Recorded
 
-from ..measured import Cell, figures
 from .recorded import trace
 
 __all__ = ["design_speed", "design_work", "fastest_kind"]

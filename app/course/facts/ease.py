@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from statistics import fmean
 
+from specdec_core.record.trace import Trace
 from specdec_core.theory import surprise
-from specdec_core.trace import Trace
 
 from .recorded import trace
 

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-from specdec_core import profiles, theory, whatif
+from app.course.measured import figures
+from specdec_core import theory
+from specdec_core.analysis import whatif
 from specdec_core.errors import SettingsError
-from specdec_core.profiles import Profile
+from specdec_core.machines import profiles
+from specdec_core.machines.profiles import Profile
 from specdec_core.sampling import at_temperature
-from specdec_core.sweep_summary import mark
+from specdec_core.sweep.totals import mark
 
-from ..measured import figures
 from .recorded import trace
 
 __all__ = [

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from specdec_core.profiles import Profile, shipped
-from specdec_core.roofline import Modelled
-from specdec_core.shapes import shape
+from specdec_core.machines.model_sizes import shape
+from specdec_core.machines.profiles import Profile, shipped
+from specdec_core.machines.roofline import Modelled
 from specdec_core.theory import memory_bound_rate
 
 __all__ = ["computing_ms", "knee", "memory_bound_rate", "moving_ms", "pass_ms", "pass_ratio", "weights_gb"]

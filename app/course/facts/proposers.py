@@ -11,9 +11,9 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 
+from app.course.measured import FILE, Group, Known, Line, card
 from specdec_core import theory
 
-from ..measured import FILE, Group, Known, Line, card
 from .recorded import trace
 
 __all__ = [
@@ -193,7 +193,7 @@ def blind_rate(guess: str, example: str) -> float:
             tries on the text.
         example: whose text is written.
     """
-    from ..replay import again
+    from app.course.replay import again
 
     if guess == "uniform":
         return 1.0 / vocabulary(example)
@@ -207,7 +207,7 @@ def blind_rate(guess: str, example: str) -> float:
 
 def jacobi_passes(law: str, guess: str, positions: int = 5) -> int:
     """Passes until all positions are certain; `law` and `guess` as in `app.course.rows`."""
-    from ..rows import rows
+    from app.course.rows import rows
 
     return len(rows(law, guess, positions)) - 1
 
@@ -217,7 +217,7 @@ def window_sees(level: int, column: int, columns: int = 5, levels: int = 2) -> i
 
     Level and column count from 0; level 0 of column 0 is the root.
     """
-    from ..rows import seen
+    from app.course.rows import seen
 
     return sum(sum(row) for row in seen(level, column, columns, levels))
 

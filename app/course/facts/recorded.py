@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from specdec_core.trace import Trace
-
-from ...library import recorded
-from ...numbers import measured_speedup
+from app.metrics.numbers import measured_speedup
+from app.records import examples as recorded
+from specdec_core.record.trace import Trace
 
 __all__ = [
     "acceptance_rate",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from specdec_core.counterfactual import Counterfactual, judge_again
-from specdec_core.early_stop import Stopped, stopped
+from specdec_core.analysis.counterfactual import Counterfactual, judge_again
+from specdec_core.exact.early_stop import Stopped, stopped
 from specdec_core.rules import rule_class
 from specdec_core.settings import Settings
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from specdec_core import Settings, Trace, decode
-from specdec_core.exact import Distribution, output_law, target_law, total_variation
-from specdec_core.rounding import FORMATS, most_likely, running_sums
+from specdec_core.exact.distribution import Distribution, output_law, target_law, total_variation
+from specdec_core.exact.trials import plain_texts, round_texts, shares
+from specdec_core.lessons.rounding import FORMATS, most_likely, running_sums
 from specdec_core.rules import RULES
 from specdec_core.testing import scripted
-from specdec_core.trials import plain_texts, round_texts, shares
 
 __all__ = ["differing_words", "flips", "law_distance"]
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from specdec_core import catalogue, medusa_tree
+from specdec_core.analysis.other_tree import Replanted, replant
 from specdec_core.errors import SpecdecError
-from specdec_core.heads.medusa import read_accuracy
-from specdec_core.medusa_tree import Choice
-from specdec_core.replant import Replanted, replant
+from specdec_core.models import catalogue
+from specdec_core.models.heads.medusa import read_accuracy
+from specdec_core.proposers import medusa_tree
+from specdec_core.proposers.medusa_tree import Choice
 
 from .recorded import trace
 

@@ -12,8 +12,8 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
-from ..lesson import Lesson, Picture
-from ..words import Words
+from app.course.lesson import Lesson, Picture
+from app.course.words import Words
 
 
 @dataclass(frozen=True, slots=True)

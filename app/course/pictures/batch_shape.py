@@ -9,10 +9,10 @@ from pathlib import Path
 import streamlit as st
 from pydantic import Field
 
-from specdec_core.rounding import alone_and_among
+from app.course.lesson import Strict
+from app.course.words import Words
+from specdec_core.lessons.rounding import alone_and_among
 
-from ..lesson import Strict
-from ..words import Words
 from . import Place
 
 

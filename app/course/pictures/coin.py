@@ -12,11 +12,12 @@ from pathlib import Path
 import streamlit as st
 from pydantic import Field, model_validator
 
-from ...fragment import fragment
-from ..facts import coin
-from ..facts.coin import Masses
-from ..lesson import Strict
-from ..words import Words
+from app.course.facts import coin
+from app.course.facts.coin import Masses
+from app.course.lesson import Strict
+from app.course.words import Words
+from app.ui.fragment import fragment
+
 from . import Place
 
 LETTERS = "ABCDEF"

@@ -9,12 +9,12 @@ from pathlib import Path
 import streamlit as st
 from pydantic import Field, model_validator
 
-from specdec_core.shapes import shape
+from app.course.facts.machines import modelled
+from app.course.lesson import Strict
+from app.course.words import Words
+from app.ui.fragment import fragment
+from specdec_core.machines.model_sizes import shape
 
-from ...fragment import fragment
-from ..facts.machines import modelled
-from ..lesson import Strict
-from ..words import Words
 from . import Place
 
 CRATES = 9
@@ -23,7 +23,7 @@ BATCH, CONTEXT = 1, 0
 
 
 class With(Strict):
-    """`machine`: a modelled profile of assets/profiles; `size`: a size of `specdec_core.shapes`; `positions`: for each
+    """`machine`: a modelled profile of assets/profiles; `size`: a size of `machines.model_sizes`; `positions`: for each
     belt how many positions its pass has. With `choices`, there is one belt and the learner picks from them."""
 
     machine: str

@@ -8,16 +8,17 @@ import plotly.graph_objects as go
 import streamlit as st
 from pydantic import Field, field_validator
 
-from ...charts.chart import Chart
-from ...charts.palette import look
-from ...fragment import fragment
-from ...library import recorded
-from .. import measured
-from ..facts.failing import crowd, machines
-from ..facts.recorded import trace
-from ..lesson import Strict
-from ..projector import draw as draw_chart
-from ..words import Words
+from app.charts.chart import Chart
+from app.charts.palette import look
+from app.course import measured
+from app.course.facts.failing import crowd, machines
+from app.course.facts.recorded import trace
+from app.course.lesson import Strict
+from app.course.projector import draw as draw_chart
+from app.course.words import Words
+from app.records import examples as recorded
+from app.ui.fragment import fragment
+
 from . import Place
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)

@@ -11,18 +11,18 @@ import plotly.graph_objects as go
 import streamlit as st
 from pydantic import Field, field_validator, model_validator
 
-from specdec_core.early_stop import Stopped
+from app.charts.chart import Chart
+from app.charts.draw import draw as draw_chart
+from app.charts.palette import LANES
+from app.course.facts import rules
+from app.course.facts.rules import EXACT
+from app.course.lesson import Strict
+from app.course.words import Words
+from app.records import examples as recorded
+from app.ui.fragment import fragment
 from specdec_core.errors import SpecdecError
+from specdec_core.exact.early_stop import Stopped
 
-from ...charts.chart import Chart
-from ...charts.draw import draw as draw_chart
-from ...charts.palette import LANES
-from ...fragment import fragment
-from ...library import recorded
-from ..facts import rules
-from ..facts.rules import EXACT
-from ..lesson import Strict
-from ..words import Words
 from . import Place
 
 Options = tuple[tuple[str, float], ...]

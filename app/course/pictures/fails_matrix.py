@@ -7,13 +7,13 @@ from pathlib import Path
 
 import streamlit as st
 
-from specdec_core.sweep_summary import mark
+from app.course import measured
+from app.course.lesson import Strict
+from app.course.measured import Cell
+from app.course.words import Words
+from app.ui.fragment import fragment
+from specdec_core.sweep.totals import mark
 
-from ...fragment import fragment
-from .. import measured
-from ..lesson import Strict
-from ..measured import Cell
-from ..words import Words
 from . import Place
 
 SHOWN = ("speedup", "worst", "tau", "alpha")

@@ -10,13 +10,14 @@ from pathlib import Path
 import streamlit as st
 from pydantic import Field, model_validator
 
-from ...fragment import fragment
-from ...library import recorded
-from ..facts.first_word import answer
-from ..facts.machines import modelled
-from ..facts.recorded import trace
-from ..lesson import Strict
-from ..words import Words
+from app.course.facts.first_word import answer
+from app.course.facts.machines import modelled
+from app.course.facts.recorded import trace
+from app.course.lesson import Strict
+from app.course.words import Words
+from app.records import examples as recorded
+from app.ui.fragment import fragment
+
 from . import Place
 
 

@@ -14,13 +14,13 @@ from pathlib import Path
 import streamlit as st
 from pydantic import Field, field_validator
 
-from specdec_core.trace import Round, Trace
+from app.course.facts.recorded import trace
+from app.course.lesson import Strict
+from app.course.words import Words
+from app.records import examples as recorded
+from app.ui.fragment import fragment
+from specdec_core.record.trace import Round, Trace
 
-from ...fragment import fragment
-from ...library import recorded
-from ..facts.recorded import trace
-from ..lesson import Strict
-from ..words import Words
 from . import Place
 
 DEEPEST = 3

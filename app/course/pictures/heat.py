@@ -9,15 +9,15 @@ import plotly.graph_objects as go
 import streamlit as st
 from pydantic import Field, model_validator
 
+from app.charts.chart import Chart
+from app.charts.palette import fill
+from app.course.facts.failing import favourite_acceptance, rolled_acceptance
+from app.course.lesson import Strict
+from app.course.projector import draw as draw_chart
+from app.course.words import Words
+from app.ui.fragment import fragment
 from specdec_core.sampling import at_temperature
 
-from ...charts.chart import Chart
-from ...charts.palette import fill
-from ...fragment import fragment
-from ..facts.failing import favourite_acceptance, rolled_acceptance
-from ..lesson import Strict
-from ..projector import draw as draw_chart
-from ..words import Words
 from . import Place
 
 TARGET, DRAFT, BOTH, HERE = "#2f7fc4", "#d0742f", "#2f8f76", "#9a7d0a"

@@ -8,9 +8,10 @@ from pathlib import Path
 import streamlit as st
 from pydantic import Field, field_validator
 
-from ..facts import coin
-from ..lesson import Strict
-from ..words import Words
+from app.course.facts import coin
+from app.course.lesson import Strict
+from app.course.words import Words
+
 from . import Place
 
 ROUNDS = 100

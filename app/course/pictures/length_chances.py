@@ -7,13 +7,13 @@ from itertools import pairwise
 import plotly.graph_objects as go
 from pydantic import Field
 
+from app.charts.chart import Chart
+from app.charts.palette import fill
+from app.course.lesson import Strict
+from app.course.projector import draw as draw_chart
+from app.course.words import Words
 from specdec_core import theory
 
-from ...charts.chart import Chart
-from ...charts.palette import fill
-from ..lesson import Strict
-from ..projector import draw as draw_chart
-from ..words import Words
 from . import Place
 
 PALE = {"#d0742f": "#f8e0d2", "#9aa2af": "#e6e8ec"}  # dark text is read on it in either theme

@@ -11,20 +11,20 @@ import plotly.graph_objects as go
 import streamlit as st
 from pydantic import Field
 
+from app.charts.chart import Chart
+from app.charts.palette import SLOWER_FASTER
+from app.course import measured
+from app.course.facts.designs import CHAINS, GAMMA
+from app.course.facts.lengths import LONGEST, best_length_sloped, speedup_sloped
+from app.course.facts.recorded import trace
+from app.course.lesson import Strict
+from app.course.projector import draw as draw_chart
+from app.course.words import Words
+from app.metrics import numbers
+from app.records import examples as recorded
+from app.ui.fragment import fragment
 from specdec_core.settings import Settings
 
-from ... import numbers
-from ...charts.chart import Chart
-from ...charts.palette import SLOWER_FASTER
-from ...fragment import fragment
-from ...library import recorded
-from .. import measured
-from ..facts.designs import CHAINS, GAMMA
-from ..facts.lengths import LONGEST, best_length_sloped, speedup_sloped
-from ..facts.recorded import trace
-from ..lesson import Strict
-from ..projector import draw as draw_chart
-from ..words import Words
 from . import Place
 
 RATES = [at / 40 for at in range(41)]

@@ -16,15 +16,15 @@ import plotly.graph_objects as go
 import streamlit as st
 from pydantic import Field, field_validator
 
-from specdec_core.trace import Trace
+from app.charts.chart import Chart
+from app.charts.palette import PHASES
+from app.course import replay
+from app.course.lesson import Strict
+from app.course.projector import draw as draw_chart
+from app.course.words import Words
+from app.ui.fragment import fragment
+from specdec_core.record.trace import Trace
 
-from ...charts.chart import Chart
-from ...charts.palette import PHASES
-from ...fragment import fragment
-from .. import replay
-from ..lesson import Strict
-from ..projector import draw as draw_chart
-from ..words import Words
 from . import Place
 
 MOST = 900  # characters of either text

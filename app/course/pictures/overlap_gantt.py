@@ -12,14 +12,14 @@ import plotly.graph_objects as go
 import streamlit as st
 from pydantic import Field
 
+from app.charts.chart import Chart
+from app.charts.palette import PHASES, fill
+from app.course.lesson import Strict
+from app.course.projector import draw as draw_chart
+from app.course.words import Words
+from app.ui.fragment import fragment
 from specdec_core import theory
 
-from ...charts.chart import Chart
-from ...charts.palette import PHASES, fill
-from ...fragment import fragment
-from ..lesson import Strict
-from ..projector import draw as draw_chart
-from ..words import Words
 from . import Place
 
 Mode = Literal["serial", "overlap"]

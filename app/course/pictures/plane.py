@@ -17,16 +17,16 @@ import plotly.graph_objects as go
 import streamlit as st
 from pydantic import Field, field_validator
 
+from app.charts.chart import Chart
+from app.charts.palette import SLOWER_FASTER, look
+from app.course import measured
+from app.course.facts import proposers
+from app.course.lesson import Strict
+from app.course.projector import draw as draw_chart
+from app.course.words import Words
+from app.ui.fragment import fragment
 from specdec_core import theory
 
-from ...charts.chart import Chart
-from ...charts.palette import SLOWER_FASTER, look
-from ...fragment import fragment
-from .. import measured
-from ..facts import proposers
-from ..lesson import Strict
-from ..projector import draw as draw_chart
-from ..words import Words
 from . import Place
 
 STEPS = 40

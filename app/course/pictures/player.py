@@ -7,12 +7,13 @@ from typing import Any
 import streamlit as st
 from pydantic import Field, field_validator
 
-from ... import address, presenter
-from ...fragment import fragment
-from ...library import recorded
-from ...player import CURSOR
-from ...stage import draw as draw_player
-from ..lesson import Strict
+from app.course.lesson import Strict
+from app.player import CURSOR
+from app.records import examples as recorded
+from app.running.stage import draw as draw_player
+from app.ui import address, presenter
+from app.ui.fragment import fragment
+
 from . import Place
 
 

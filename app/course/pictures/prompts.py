@@ -8,9 +8,10 @@ from pathlib import Path
 import streamlit as st
 from pydantic import Field, field_validator
 
-from ...library import recorded
-from ..facts.recorded import trace
-from ..lesson import Strict
+from app.course.facts.recorded import trace
+from app.course.lesson import Strict
+from app.records import examples as recorded
+
 from . import Place
 
 LINES = 5  # of a prompt's end

@@ -10,14 +10,14 @@ from pathlib import Path
 import streamlit as st
 from pydantic import Field, field_validator
 
-from specdec_core.trace import Trace
+from app.course.facts.recorded import trace
+from app.course.lesson import Strict
+from app.course.words import Words
+from app.metrics.numbers import measured_speedup
+from app.records import examples as recorded
+from app.ui.fragment import fragment
+from specdec_core.record.trace import Trace
 
-from ...fragment import fragment
-from ...library import recorded
-from ...numbers import measured_speedup
-from ..facts.recorded import trace
-from ..lesson import Strict
-from ..words import Words
 from . import Place
 
 SHOWN_S = 4.8  # how long the slower lane takes on screen

@@ -14,14 +14,15 @@ from string import ascii_uppercase
 import streamlit as st
 from pydantic import Field, field_validator
 
-from ...fragment import fragment
-from ...library import recorded
-from ...text import plain
-from .. import asking
-from ..facts.ease import WITHIN, Judged, boxes, ribbon
-from ..facts.recorded import trace
-from ..lesson import Strict
-from ..words import Words
+from app.course import asking
+from app.course.facts.ease import WITHIN, Judged, boxes, ribbon
+from app.course.facts.recorded import trace
+from app.course.lesson import Strict
+from app.course.words import Words
+from app.records import examples as recorded
+from app.text import plain
+from app.ui.fragment import fragment
+
 from . import Place
 
 HIGHEST = 5.0  # bits that a whole bar stands for

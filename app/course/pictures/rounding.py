@@ -8,12 +8,12 @@ from pathlib import Path
 import streamlit as st
 from pydantic import Field, field_validator
 
-from specdec_core.rounding import FORMATS
+from app.course.facts import same_law
+from app.course.lesson import Strict
+from app.course.words import Words
+from app.ui.fragment import fragment
+from specdec_core.lessons.rounding import FORMATS
 
-from ...fragment import fragment
-from ..facts import same_law
-from ..lesson import Strict
-from ..words import Words
 from . import Place
 
 STEPS = 31

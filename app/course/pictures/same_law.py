@@ -8,14 +8,14 @@ from pathlib import Path
 import streamlit as st
 from pydantic import Field, model_validator
 
+from app.course.facts import same_law
+from app.course.facts.same_law import Language
+from app.course.lesson import Strict
+from app.course.words import Words
+from app.ui.fragment import fragment
 from specdec_core import Trace
-from specdec_core.exact import Distribution, total_variation
+from specdec_core.exact.distribution import Distribution, total_variation
 
-from ...fragment import fragment
-from ..facts import same_law
-from ..facts.same_law import Language
-from ..lesson import Strict
-from ..words import Words
 from . import Place
 
 COUNTS = (1, 100, 10_000)

@@ -13,11 +13,12 @@ from pathlib import Path
 import streamlit as st
 from pydantic import Field, model_validator
 
-from ...fragment import fragment
-from ..facts import greedy_round
-from ..facts.greedy_round import Round
-from ..lesson import Strict
-from ..words import Words
+from app.course.facts import greedy_round
+from app.course.facts.greedy_round import Round
+from app.course.lesson import Strict
+from app.course.words import Words
+from app.ui.fragment import fragment
+
 from . import Place
 
 MARKS = {"accepted": "✓", "rejected": "✗", "unreached": "·", "corrected": "↻", "bonus": "★", "waiting": ""}

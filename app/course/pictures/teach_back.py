@@ -7,9 +7,10 @@ from functools import partial
 import streamlit as st
 from pydantic import Field
 
-from ...fragment import fragment
-from .. import progress
-from ..lesson import Strict
+from app.course import progress
+from app.course.lesson import Strict
+from app.ui.fragment import fragment
+
 from . import Place
 
 MOST = 1_200  # characters

@@ -10,18 +10,18 @@ from urllib.parse import urlencode
 import streamlit as st
 from pydantic import Field, field_validator
 
-from specdec_core import medusa_tree
+from app.course.facts import trees
+from app.course.facts.recorded import trace
+from app.course.lesson import Strict
+from app.course.words import Words
+from app.records import examples as recorded
+from app.text import plain
+from app.ui.fragment import fragment
 from specdec_core.errors import SettingsError
-from specdec_core.medusa_tree import Choice
+from specdec_core.proposers import medusa_tree
+from specdec_core.proposers.medusa_tree import Choice
 from specdec_core.tree import TokenTree
 
-from ...fragment import fragment
-from ...library import recorded
-from ...text import plain
-from ..facts import trees
-from ..facts.recorded import trace
-from ..lesson import Strict
-from ..words import Words
 from . import Place
 
 Accuracy = Sequence[Sequence[float]]

@@ -8,10 +8,11 @@ from pathlib import Path
 import streamlit as st
 from pydantic import Field, model_validator
 
-from ...fragment import fragment
-from ..facts import coin
-from ..lesson import Strict
-from ..words import Words
+from app.course.facts import coin
+from app.course.lesson import Strict
+from app.course.words import Words
+from app.ui.fragment import fragment
+
 from . import Place
 from .coin import bars
 

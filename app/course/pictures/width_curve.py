@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING
 import streamlit as st
 from pydantic import Field, field_validator
 
-from ...fragment import fragment
-from ...text import plain
-from .. import measuring
-from ..facts.machines import profile
-from ..lesson import Strict
-from ..measured import origin
-from ..words import Words
+from app.course import measuring
+from app.course.facts.machines import profile
+from app.course.lesson import Strict
+from app.course.measured import origin
+from app.course.words import Words
+from app.text import plain
+from app.ui.fragment import fragment
+
 from . import Place
 
 if TYPE_CHECKING:
-    from ...charts import Chart
+    from app.charts import Chart
 
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 WAIT_S = 0.5
@@ -66,7 +67,7 @@ def draw(given: With, at: Place) -> None:
 
     @fragment
     def show() -> None:
-        from ...charts.draw import draw as draw_chart  # plotly takes a while to import
+        from app.charts.draw import draw as draw_chart
 
         marked = st.select_slider(at.words("width-curve.tokens"), WIDTHS, given.start, key=at.key("tokens"))
         lines = recorded(given, at.words)
@@ -148,8 +149,8 @@ def chart(lines: list[Line], tokens: int, words: Words) -> Chart:
     """The curves between the two wrong beliefs: one pass whatever the width, and as many passes as tokens."""
     import plotly.graph_objects as go
 
-    from ...charts import Chart
-    from ...charts.palette import look
+    from app.charts import Chart
+    from app.charts.palette import look
 
     figure = go.Figure()
     beliefs = {"all": [float(width) for width in WIDTHS], "one": [1.0 for _ in WIDTHS]}

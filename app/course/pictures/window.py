@@ -13,10 +13,11 @@ from typing import Literal
 import streamlit as st
 from pydantic import Field
 
-from ...fragment import fragment
-from .. import rows
-from ..lesson import Strict
-from ..words import Words
+from app.course import rows
+from app.course.lesson import Strict
+from app.course.words import Words
+from app.ui.fragment import fragment
+
 from . import Place
 
 

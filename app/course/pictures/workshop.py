@@ -9,16 +9,28 @@ import plotly.graph_objects as go
 import streamlit as st
 from pydantic import Field, field_validator
 
-from ... import presets
-from ...charts.chart import Chart
-from ...charts.palette import look
-from ...compare.lanes import Lane, encode
-from ...fragment import fragment
-from .. import measured
-from ..facts.designs import CHAINS, GAMMA, LOOKUP, LOOKUP_LENGTH, MOST, WIDE, Design, design, designs, within
-from ..lesson import Strict
-from ..projector import draw as draw_chart
-from ..words import Words
+from app.charts.chart import Chart
+from app.charts.palette import look
+from app.choosing import presets
+from app.course import measured
+from app.course.facts.designs import (
+    CHAINS,
+    GAMMA,
+    LOOKUP,
+    LOOKUP_LENGTH,
+    MOST,
+    WIDE,
+    Design,
+    design,
+    designs,
+    within,
+)
+from app.course.lesson import Strict
+from app.course.projector import draw as draw_chart
+from app.course.words import Words
+from app.lanes.lane import Lane, encode
+from app.ui.fragment import fragment
+
 from . import Place
 
 HERE = "#a0629a"

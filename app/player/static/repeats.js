@@ -1,11 +1,11 @@
 /**
- * Which tokens of a text repeat, word for word, what the text said before: the definition of `specdec_core/loops.py`.
+ * Which tokens of a text repeat, word for word, what the text said before: the definition of `specdec_core/record/repeats.py`.
  *
  * What repeats depends on the text so far alone. So every token is looked at once, as it arrives, and what is marked at
  * any earlier place of the cursor is known, too.
  */
 
-const RUN = 16; // tokens, as in specdec_core/loops.py
+const RUN = 16; // tokens, as in specdec_core/record/repeats.py
 
 /**
  * @typedef {{add: (id: unknown, text: string) => void, marked: (at: number, length: number) => boolean, count: (length: number) => number,

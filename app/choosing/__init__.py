@@ -1,0 +1,1 @@
+"""What a visitor chooses before a run: models, prompt, proposer, rule and sampling."""

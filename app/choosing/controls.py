@@ -1,0 +1,304 @@
+"""The lab's controls: the three choices that matter most, and the request that all controls add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from app.decoding import models
+from app.decoding.models import Choice
+from app.decoding.run import Request
+from app.lanes import links
+from app.text import plain
+from app.ui.glossary import define
+from app.ui.widgets import number, pick
+from specdec_core.engine import plan
+from specdec_core.errors import ModelError, PromptError, SpecdecError
+from specdec_core.lengths import LENGTH_POLICIES
+from specdec_core.models.generation import OFF
+from specdec_core.proposers import PROPOSERS
+from specdec_core.rules import RULES
+from specdec_core.settings import Settings
+
+from . import current, model_picker, options
+from .prompt import too_long
+
+USUAL = Settings()
+PROMPT_WORDS = 60  # characters of a prompt that name it
+
+
+def choices() -> dict[str, dict[str, str]]:
+    """The settings whose values come from a list, with what each is called; the first is the default."""
+    return {
+        "proposer": {name: kind.title for name, kind in proposers().items()},
+        "rule": {name: rule.title for name, rule in RULES.items()},
+        "length": {name: policy.title for name, policy in LENGTH_POLICIES.items()},
+        "model": model_picker.titles(),
+        "device": {name: name for name in links.DEVICES},
+        "dtype": {name: name for name in links.DTYPES},
+    }
+
+
+def proposers() -> dict[str, Any]:
+    """The proposers as they are offered: the core's order, but the usual one first and plain decoding alone last."""
+    first = next(iter(current.guessers()), USUAL.proposer)
+    order = sorted(PROPOSERS, key=lambda name: (name != first, name == "none"))
+    return {name: PROPOSERS[name] for name in order}
+
+
+def rule_title(name: str) -> str:
+    """A rule's title; that it is lossy stands before everything else."""
+    rule = RULES[name]
+    return rule.title if rule.lossless else f"lossy: {rule.title}"
+
+
+def essentials(missing: Mapping[str, str | None]) -> None:
+    """The three choices that matter most. `missing` has a reason for each proposer these models cannot do."""
+    titles = {
+        name: f"{kind.title} (not with these models)" if missing.get(name) else kind.title
+        for name, kind in proposers().items()
+    }
+    name = pick(
+        "Who guesses (proposer)",
+        titles,
+        "proposer",
+        define("Proposer", "Draft model", "Target model"),
+        named=any(key.startswith("o.") for key in st.query_params),  # whose options they are
+    )
+    if missing.get(name):
+        st.caption(f":material/block: {plain(missing[name] or '')}")
+    else:
+        st.caption(plain(PROPOSERS[name].summary))
+    left, right = st.columns(2, gap="medium")
+    with left:
+        kind = PROPOSERS[name]
+        tree = "tree" in (drafts(kind) or "")
+        heeded = "length" in kind.heeds and name != "none" and not tree
+        number(
+            "slider",
+            "Guesses per round, γ",
+            links.GAMMA,
+            1,
+            define("Draft length γ", "Round")
+            + (
+                "\n\nThis proposer guesses a tree, whose size is set under More settings."
+                if tree
+                else "\n\nThis choice has no number of guesses to set."
+                if not heeded
+                else "\n\nMore guesses save more target passes while they are right, and waste drafting when they are "
+                "wrong."
+            ),
+            disabled=not heeded,
+        )
+    with right:
+        number(
+            "slider",
+            "Temperature",
+            links.TEMPERATURE,
+            0.05,
+            define("Greedy")
+            + "\n\nAbove 0 the next token is drawn at random: the higher, the bolder, and the harder to guess.",
+        )
+
+
+def drafts(kind: Any) -> str | None:
+    """What kind of proposals a proposer makes with its options as chosen; None where they cannot be read."""
+    try:
+        return str(
+            kind.drafts(
+                Settings(
+                    proposer=kind.name,
+                    temperature=st.session_state.get("temperature", 0.0),
+                    options=options.chosen("o", kind),
+                )
+            )
+        )
+    except SpecdecError:
+        return None
+
+
+def plain_lane() -> Settings:
+    """Plain decoding of what the controls ask for: the baseline of every run."""
+    state = st.session_state
+    return Settings(
+        proposer="none",
+        draft_length=state.get("gamma", USUAL.draft_length),
+        max_new_tokens=state.tokens,
+        temperature=state.temperature,
+        top_k=state.top_k,
+        top_p=state.top_p,
+        **decided(),
+        seed=state.seed,
+        stop=tuple(text.replace(r"\n", "\n").replace(r"\t", "\t") for text in state.stop),
+    )
+
+
+def decided() -> dict[str, Any]:
+    """The settings that the models may decide: None leaves one to their generation config, where it is off here.
+
+    Where what is usual is followed, the usual repetition penalty for these models and this kind of prompt comes first.
+    """
+    state = st.session_state
+    chosen = {name: state.get(name, off) for name, off in OFF.items()}
+    if not follows_model():
+        return chosen
+    usual = {"repetition_penalty": current.penalty()}
+    return {name: usual.get(name) if value == OFF[name] else value for name, value in chosen.items()}
+
+
+def follows_model() -> bool:
+    """Whether what is switched off here is as is usual for the models, their generation config included."""
+    return bool(st.session_state.get("generation", True))
+
+
+def usual_penalty() -> float | None:
+    """The repetition penalty that is in force because it is usual, nobody having set one; None without any."""
+    if not follows_model() or st.session_state.get("repetition_penalty", 1) != 1:
+        return None
+    found = current.penalty()
+    return None if found == 1 else found
+
+
+def chosen_lane() -> Settings:
+    """The lane that races the baseline, checked as far as that goes without models.
+
+    Raises:
+        SettingsError: one sentence about the first thing that does not fit.
+    """
+    state = st.session_state
+    kind, rule, policy = PROPOSERS[state.proposer], RULES[state.rule], LENGTH_POLICIES[state.length]
+    settings = plain_lane().but(
+        proposer=kind.name,
+        options=options.chosen("o", kind),
+        rule=rule.name,
+        rule_options=options.chosen("r", rule),
+        length_policy=policy.name,
+        length_options=options.chosen("l", policy),
+        overlap=bool(state.overlap) and kind.can_overlap,
+        memory_budget_mb=state.memory,
+    )
+    plan.check(settings)
+    return settings
+
+
+def refusal() -> str | None:
+    """Why the choices do not go together, as one sentence; None if they do as far as can be told before a run."""
+    if st.session_state.proposer == "none":
+        return None
+    try:
+        chosen_lane()
+    except SpecdecError as error:
+        return str(error)
+    return None
+
+
+def remark() -> str | None:
+    """What is worth saying about choices that go together; None if there is nothing."""
+    try:
+        return plan.remark(chosen_lane())
+    except SpecdecError:
+        return None
+
+
+def label(lane: Settings) -> str:
+    """What a lane is called."""
+    kind = PROPOSERS[lane.proposer]
+    words = [kind.title]
+    if kind.drafts(lane) == "chain" and "length" in kind.heeds:
+        fixed = lane.length_policy == USUAL.length_policy
+        words.append(f"γ = {lane.draft_length}" if fixed else f"γ up to {lane.draft_length}")
+    if not RULES[lane.rule].lossless:
+        words.append("lossy")
+    if lane.overlap and kind.can_overlap:
+        words.append("overlap")
+    return ", ".join(words)
+
+
+def earlier(shown: Request) -> str | None:
+    """The line above a result that belongs to other settings than those chosen now; None if it belongs to these."""
+    try:
+        if request() == shown:
+            return None
+    except SpecdecError:
+        pass
+    return f"Result of the last run: {shown.labels[-1]}, on “{start(shown.prompt)}”. Press Run for the settings above."
+
+
+def recorded(prompt: str, lane: Settings) -> str:
+    """The line above a recorded example that is not what was asked for."""
+    return (
+        f"Recorded example: {label(lane)}, at temperature {lane.temperature:g}, on “{start(prompt)}”. "
+        "Press Run for the settings above."
+    )
+
+
+def asks_for(prompt: str, lane: Settings, family: str, chat: bool) -> bool:
+    """Whether Run would ask for this lane on this prompt of these models, be it longer or shorter."""
+    state = st.session_state
+    try:
+        asked = subject(), plain_lane() if state.proposer == "none" else chosen_lane()
+    except SpecdecError:
+        return False
+    alike = asked[1].but(
+        draft_length=lane.draft_length, max_new_tokens=lane.max_new_tokens, record=lane.record
+    )
+    return (
+        asked[0] == models.family(family)
+        and current.wraps() == chat
+        and not current.system_line()
+        and state.prompt == prompt
+        and _applied(alike) == _applied(lane)
+        and label(asked[1]) == label(lane)  # γ is compared where it means something
+    )
+
+
+def _applied(lane: Settings) -> Settings:
+    """The lane with what is off written out; a record has its settings as they were applied."""
+    return lane.but(**{name: value for name, value in OFF.items() if getattr(lane, name) is None})
+
+
+def start(prompt: str) -> str:
+    """The beginning of a prompt, on one line."""
+    words = " ".join(prompt.split())
+    return words if len(words) <= PROMPT_WORDS else words[:PROMPT_WORDS].rstrip() + "…"
+
+
+def request() -> Request:
+    """What Run asks for.
+
+    Raises:
+        SpecdecError: one sentence about the first thing that does not fit.
+    """
+    state = st.session_state
+    allowed = subject()
+    lanes, labels = [plain_lane()], [PROPOSERS["none"].title]
+    if state.proposer != "none":
+        lanes.append(chosen_lane())
+        labels.append(label(lanes[1]))
+    return Request(
+        state.prompt,
+        tuple(lanes),
+        tuple(labels),
+        allowed,
+        chat=current.wraps(),
+        system=current.system_line(),
+    )
+
+
+def subject() -> Choice:
+    """The models that a run of the prompt would use, both checked.
+
+    Raises:
+        SpecdecError: one sentence about the first thing that does not fit.
+    """
+    state = st.session_state
+    if not state.prompt.strip():
+        raise PromptError("The prompt is empty. Type some text to continue, or pick an example.")
+    if len(state.prompt) > links.MAX_PROMPT:
+        raise PromptError(too_long(state.prompt))
+    wanted = model_picker.choice()
+    if wanted.target == "":
+        raise ModelError("Name the target model first: a hub id such as openai-community/gpt2.")
+    return model_picker.allowed(wanted)

@@ -1,0 +1,133 @@
+"""The models that the page runs: the control for them, in the page's address, and what is usual for them.
+
+Who chose none runs the server's default family once it is there, and the tiny one until then. When the default becomes
+ready while somebody is on the page, the next run uses it; what was typed and chosen stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from app.text import plain
+from app.ui.glossary import define
+from app.ui.widgets import pick
+
+from . import model_picker, presets, usual
+from .usual import Usual
+
+_SETTLED, _NEWS = "model_settled", "model_news"
+
+
+def name() -> str:
+    """The models that the next run uses, as the model picker calls them."""
+    return model_picker.picked()
+
+
+def words() -> Usual:
+    """What is usual for the chosen models."""
+    return usual.of(name())
+
+
+def wraps() -> bool:
+    """Whether the prompt is sent as a message in the models' chat template, as far as can be told before a run."""
+    asked = st.session_state.get("chat", st.query_params.get("chat") != "false")
+    models = model_picker.loaded()
+    if models is not None:
+        return bool(asked and models.chat_template)
+    return bool(asked and (words().audience == "chat" or name() == model_picker.OTHER))
+
+
+def system_line() -> str:
+    """The system line that was asked for; empty for the template's own."""
+    return str(st.session_state.get("system", st.query_params.get("system", ""))).strip()
+
+
+def guessers() -> list[str]:
+    """The proposers worth starting with, the best first."""
+    return usual.guessers(name())
+
+
+def options(proposer: str) -> Mapping[str, Any]:
+    """The options that are usual for a proposer with the chosen models, where they are not its defaults."""
+    return usual.options(name(), proposer)
+
+
+def penalty() -> float | None:
+    """The usual repetition penalty for the prompt on the page: its kind's, else the models'; None: as they say."""
+    kind = presets.kind(st.session_state.get("prompt", ""))
+    if not wraps():
+        return None
+    if kind is not None and kind.repetition_penalty is not None:
+        return kind.repetition_penalty
+    return words().repetition_penalty
+
+
+def settle() -> None:
+    """Take up what is usual for the models in force, where they have changed and the visitor chose nothing else.
+
+    Called before the page's widgets are drawn.
+    """
+    state, options = st.session_state, model_picker.model_options()
+    if "model" not in state:  # as `widgets.pick` does, which comes too late for what depends on it
+        asked = st.query_params.get("model", state.get("last_model"))
+        state.model = asked if asked in options else options[0]
+    before, state[_SETTLED] = state.get(_SETTLED), name()
+    if before is None or before == name():
+        return
+    state[_NEWS] = name() if state.model == model_picker.AUTO else None
+    first, now = usual.guessers(before), guessers()
+    if state.get("proposer", first[0]) == first[0]:
+        state.proposer = state.last_proposer = now[0]
+    if "prompt" in state and state.prompt == state.get("opened_with"):  # the page's choice, not the visitor's
+        _take_fitting_example()
+
+
+def bar() -> None:
+    """The control for the models, and one line about what they are good for."""
+    state = st.session_state
+    if state.get("go"):  # the run that begins now uses them
+        state[_NEWS] = None
+    left, right = st.columns([4, 5], gap="small", vertical_alignment="center")
+    with left:
+        pick(
+            "Models",
+            model_picker.titles(),
+            "model",
+            "The target that writes, and what guesses for it. " + define("Target model"),
+            label_visibility="collapsed",
+            on_change=_chose,
+        )
+    right.caption(_line())
+
+
+def _line() -> str:
+    """What runs, what that is good for, and whether something better is on its way."""
+    good_for = plain(words().good_for or model_picker.note(name()))
+    if st.session_state.model == model_picker.AUTO:
+        status = model_picker.preparing()
+        if status is not None and status.state == "failed":
+            return f":material/error: {plain(model_picker.preparing_words() or '')}"
+        if status is not None:  # how far it has come stands beside the title
+            title = plain(model_picker.usual_title())
+            return f":material/hourglass_top: {title} is being prepared; the tiny models run until then. {good_for}"
+        if st.session_state.get(_NEWS) == name():
+            return f":material/check_circle: **Ready now: your next run uses it.** {good_for}"
+    return good_for
+
+
+def _chose() -> None:
+    """The visitor picked models: an untouched example prompt gives way to one for such models."""
+    settle()
+    st.session_state[_NEWS] = None
+    _take_fitting_example()
+
+
+def _take_fitting_example() -> None:
+    """In place of an example for models of the other kind, the first one for those chosen."""
+    shown = presets.matching(st.session_state.get("prompt", ""))
+    families = presets.offered("chat" if wraps() else "text")
+    if shown and families and all(shown not in family.presets for family in families):
+        st.session_state.prompt = families[0].presets[0].text

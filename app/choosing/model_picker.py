@@ -1,0 +1,195 @@
+"""The model picker: which models a run uses, in the page's address like every other choice.
+
+Who chooses nothing gets the server's default family (`AUTO`): the operator's choice once it is loaded, and until then,
+or where it cannot be had, the bundled one. `default()` names the one of the two that holds at the moment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import streamlit as st
+
+from app import services
+from app.decoding.models import Choice, Status, family, permitted
+from app.lanes import links
+from app.text import plain
+from specdec_core.errors import ModelError
+
+OTHER = "other"
+BUNDLED = "bundled"
+AUTO = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogued:
+    """What the model picker needs to know about an entry of the core's catalogue."""
+
+    title: str
+    target: str
+    draft: str | None
+    note: str
+
+
+@st.cache_data(show_spinner=False)
+def catalogue() -> dict[str, Catalogued]:
+    """The catalogue's entries that are not bundled, by name."""
+    from specdec_core.models import catalogue as core
+
+    return {
+        entry.name: Catalogued(
+            title=f"{entry.title} · {entry.download_bytes / 1e9:.1f} GB",
+            target=entry.target,
+            draft=entry.draft,
+            note=entry.note,
+        )
+        for entry in core.entries()
+        if not entry.bundled
+    }
+
+
+@st.cache_data(show_spinner=False)
+def bundled_words() -> str:
+    """What may be expected of the bundled pair."""
+    from specdec_core.models import catalogue as core
+
+    pair = core.entries()[0]
+    return (
+        f"The bundled models are tiny: {pair.parameters:g} million and {pair.draft_parameters:g} million parameters, "
+        "trained on children's stories, simple Python, short exercises and verse. They know no facts, so what they "
+        "write about the world is made up."
+    )
+
+
+def usual() -> str:
+    """The name of the family that the operator wants visitors to get: the bundled one's, or an entry's."""
+    return services.operator().family
+
+
+def usual_title() -> str:
+    """What that family is called."""
+    return "Bundled pair" if usual() == BUNDLED else catalogue()[usual()].title.partition(" · ")[0]
+
+
+def default() -> str:
+    """The name of the family that a visitor gets who chooses nothing: the operator's once it is loaded, else the
+    bundled one's."""
+    name = usual()
+    return name if services.shelf().ready(family(name)) is not None else BUNDLED
+
+
+def preparing() -> Status | None:
+    """How far the operator's family has come, while it is not there yet or where it cannot be had; else None."""
+    status = services.shelf().status(family(usual()))
+    return None if usual() == BUNDLED or status.state == "ready" else status
+
+
+def preparing_words() -> str | None:
+    """The same as one sentence for the page, as plain text; None if there is nothing to say."""
+    status = preparing()
+    if status is None or status.state == "absent":
+        return None
+    if status.state == "failed":
+        return f"{usual_title()} is not available, so the bundled models run. {status.text}"
+    share = "" if status.fraction is None else f", {status.fraction:.0%}"
+    return f"{usual_title()} is being prepared ({status.text}{share}). The bundled models run until then."
+
+
+def model_options() -> tuple[str, ...]:
+    """The models this server lets its visitors choose."""
+    allowed = services.operator().models
+    names = [AUTO, BUNDLED, usual()] if usual() != BUNDLED else [BUNDLED]
+    if allowed in ("catalogue", "any"):
+        names += catalogue()
+    return (*dict.fromkeys(names), *((OTHER,) if allowed == "any" else ()))
+
+
+def titles() -> dict[str, str]:
+    """What the models this server offers are called; the first is what a visitor gets who chooses nothing."""
+    own = {AUTO: f"Default: {usual_title()}", BUNDLED: "Bundled pair", OTHER: "Another model…"}
+    own |= {usual(): usual_title()}
+    return {name: own.get(name) or catalogue()[name].title for name in model_options()}
+
+
+def picked() -> str:
+    """The name of the chosen models: an entry's, `BUNDLED` or `OTHER`; never `AUTO`, but what that means now."""
+    asked = st.session_state.get("model", st.query_params.get("model"))
+    named = asked if asked in model_options() else model_options()[0]
+    return default() if named == AUTO else named
+
+
+def note(name: str) -> str:
+    """What the catalogue says of a family in one sentence; empty for what is not in it."""
+    entry = catalogue().get(name)
+    return entry.note if entry else ""
+
+
+def draw() -> None:
+    """Target and draft, device and number format, of the models that were picked."""
+    entries, options = catalogue(), model_options()
+    named = st.session_state.get("model", options[0])
+    if named == BUNDLED and len(options) == 1:
+        st.caption("This server runs its bundled models only.")
+    elif picked() in entries:
+        st.caption(plain(entries[picked()].note))
+    elif named == OTHER:
+        root = services.operator().models_root is not None
+        words = "A model of the Hugging Face hub, as owner/name" + (
+            ", or a folder below the models folder." if root else "."
+        )
+        st.text_input(
+            "Target", key="target", bind="query-params", placeholder="openai-community/gpt2", help=words
+        )
+        st.text_input(
+            "Draft",
+            key="draft",
+            bind="query-params",
+            placeholder="distilbert/distilgpt2",
+            help="A smaller model with the same tokenizer. Leave it empty to do without one. " + words,
+        )
+    device, dtype = st.columns(2)
+    device.selectbox(
+        "Device",
+        links.DEVICES,
+        key="device",
+        bind="query-params",
+        help="Where the models run; auto takes the fastest there is.",
+    )
+    dtype.selectbox(
+        "Number format",
+        links.DTYPES,
+        key="dtype",
+        bind="query-params",
+        help="How the weights are stored. float32 is slow on a GPU; 16-bit formats can turn near ties around.",
+    )
+
+
+def choice() -> Choice:
+    """The models the controls name; it may be one this server refuses."""
+    state = st.session_state
+    name = picked()
+    device, dtype = state.get("device", "auto"), state.get("dtype", "auto")
+    if name == OTHER:
+        return Choice(
+            (state.get("target") or "").strip(), (state.get("draft") or "").strip() or None, device, dtype
+        )
+    return replace(family(name), device=device, dtype=dtype)
+
+
+def loaded() -> Any | None:
+    """The chosen models, if they are loaded."""
+    try:
+        return services.shelf().ready(allowed(choice()))
+    except ModelError:
+        return None
+
+
+def allowed(wanted: Choice) -> Choice:
+    """The choice as this server runs it.
+
+    Raises:
+        ModelError: if it does not.
+    """
+    parts = {name for entry in catalogue().values() for name in (entry.target, entry.draft) if name}
+    return permitted(wanted, services.operator(), parts | catalogue().keys())

@@ -1,0 +1,205 @@
+"""More settings: how it guesses, how it is judged, how far it guesses; then models, text and dice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from app.lanes import links
+from app.text import plain
+from app.ui.glossary import define
+from app.ui.widgets import number, pick
+from specdec_core.lengths import LENGTH_POLICIES
+from specdec_core.proposers import PROPOSERS
+from specdec_core.rules import RULES
+from specdec_core.settings import Settings
+
+from . import controls, model_picker, options
+
+STOPS = (r"\n\n", r"\n")
+
+
+def draw(models: Any | None) -> None:
+    """Everything beside the essentials. `models` are the chosen models once they are loaded."""
+    guesses, judges, lengths = st.columns(3, gap="medium")
+    kind = PROPOSERS[st.session_state.proposer]
+    with guesses:
+        _guessing(kind)
+    with judges:
+        _judging(kind)
+    with lengths:
+        remark = _lengths(kind)
+    st.divider()
+    model, text, dice = st.columns(3, gap="medium")
+    with model:
+        model_picker.draw()
+    with text:
+        number("number", "New tokens", links.TOKENS, 1, "How many tokens each lane writes at most.")
+        text_settings(models)
+    with dice:
+        dice_settings(models)
+    if said := controls.remark():
+        remark.caption(f":material/info: {plain(said)}")
+
+
+def _guessing(kind: Any) -> None:
+    st.markdown(f"**{plain(kind.title)}**")
+    options.draw("o", kind)
+    if not kind.Options.model_fields:
+        st.caption("This proposer has no settings of its own.")
+
+
+def _judging(kind: Any) -> None:
+    titles = {
+        name: controls.rule_title(name) + (" (not with this proposer)" if _unsuited(rule, kind) else "")
+        for name, rule in RULES.items()
+    }
+    rule = RULES[
+        pick("Acceptance rule", titles, "rule", define("Acceptance rule", "Lossless", "Lossy", "Rejected"))
+    ]
+    if not rule.lossless:
+        st.markdown(
+            ":orange-badge[:material/warning: lossy] The text no longer follows the target model's own law."
+        )
+    st.caption(plain(rule.summary))
+    options.draw("r", rule)
+
+
+def _unsuited(rule: Any, kind: Any) -> bool:
+    """Whether the rule cannot judge what the proposer drafts; False where that cannot be told."""
+    drafts = controls.drafts(kind)
+    return drafts is not None and rule.unsuited(drafts) is not None
+
+
+def _lengths(kind: Any) -> Any:
+    """Returns the place for a remark, which needs all settings."""
+    titles = {name: policy.title for name, policy in LENGTH_POLICIES.items()}
+    policy = LENGTH_POLICIES[
+        pick("How far it guesses", titles, "length", define("Length policy", "Draft length γ"))
+    ]
+    st.caption(plain(policy.summary))
+    options.draw("l", policy)
+    remark = st.container()
+    words = (
+        "Begin to guess the next round while the target still checks this one; a wrong start is thrown away."
+    )
+    st.toggle(
+        "Guess while the target checks",
+        key="overlap",
+        bind="query-params",
+        disabled=not kind.can_overlap,
+        help=words if kind.can_overlap else f"{words}\n\n{plain(kind.title)} cannot do this.",
+    )
+    number(
+        "number",
+        "Memory for a round, MB (0: no limit)",
+        links.MEMORY,
+        1,
+        "Wide trees need memory for keys, values and probabilities. Guesses beyond this are left out; 0 sets no limit.",
+    )
+    return remark
+
+
+def text_settings(models: Any | None) -> None:
+    """Where the text stops, and the chat template. `models` are the chosen models once they are loaded."""
+    st.multiselect(
+        "Stop at",
+        STOPS,
+        key="stop",
+        bind="query-params",
+        accept_new_options=True,
+        max_selections=8,
+        placeholder="Nothing",
+        help=r"Decoding ends after any of these texts; type your own. `\n` is a line break, `\n\n` an empty line.",
+    )
+    # Before its models are loaded a link may already ask for the template; without one the prompt goes as it is.
+    if models.chat_template if models else model_picker.choice().target is not None:
+        wrap = st.toggle(
+            "Use the chat template",
+            value=True,
+            key="chat",
+            bind="query-params",
+            persist_state="session",
+            help="This model was trained on conversations; the template wraps the prompt as a user's message. Without "
+            "it the model continues the text.",
+        )
+        st.text_input(
+            "System line",
+            key="system",
+            bind="query-params",
+            persist_state="session",
+            max_chars=links.MAX_SYSTEM,
+            placeholder="the template's own",
+            disabled=not wrap,
+            help="Who the model is told to be, before your message. Empty leaves that to the template.",
+        )
+
+
+def dice_settings(models: Any | None) -> None:
+    """How tokens are drawn. `models` are the chosen models once they are loaded."""
+    number(
+        "number",
+        "Top-k (0: all)",
+        links.TOP_K,
+        1,
+        "Draw among the k likeliest tokens only; 0 means all. Works above temperature 0.",
+    )
+    number(
+        "slider",
+        "Top-p (1: all)",
+        links.TOP_P,
+        0.05,
+        "Draw among the likeliest tokens that make up this probability; 1 means all. Works above temperature 0.",
+    )
+    number(
+        "slider",
+        "Min-p (0: all)",
+        links.MIN_P,
+        0.01,
+        "Draw among the tokens that are at least this likely, as a share of the likeliest one; 0 means all. "
+        "Works above temperature 0.",
+    )
+    number(
+        "slider",
+        "Repetition penalty (1: none)",
+        links.PENALTY,
+        0.05,
+        "Above 1, tokens that are in the prompt or in the text so far become less likely. Works at every temperature, "
+        "and the text is then no longer the target's own but what it writes under this penalty; plain decoding has the "
+        "same one.",
+    )
+    number(
+        "number",
+        "Sequences written once, in tokens (0: none)",
+        links.NGRAM,
+        1,
+        "No sequence of this many tokens is written twice, the prompt included; 0 sets no such limit.",
+    )
+    _generation(models)
+    number(
+        "number",
+        "Seed",
+        links.SEED,
+        1,
+        "Where the random numbers begin. The same seed gives the same run again. " + define("Coin"),
+    )
+
+
+def _generation(models: Any | None) -> None:
+    """Whether the model's generation config is followed, and what that comes to with the models that are loaded."""
+    st.toggle(
+        "Follow what is usual for the model",
+        value=True,
+        key="generation",
+        bind="query-params",
+        help="A small model repeats itself at temperature 0, so a light repetition penalty is usual for it here, where "
+        "the prompt asks for no code and no copy. A model's authors can ask for a repetition penalty, min-p or no "
+        "repeated sequences in its generation_config.json. With this on, both are used where the settings above are "
+        "off; with this off, only the settings above count.",
+    )
+    if penalty := controls.usual_penalty():
+        st.caption(f":material/info: Repetition penalty {penalty:g}, usual for these models and this prompt.")
+    if models is not None:
+        for said in models.generation.remarks(Settings(**controls.decided())):
+            st.caption(f":material/info: {plain(said)}")

@@ -1,0 +1,182 @@
+"""The prompt: the examples to start from, the box, and its place in the page's address."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from app import services
+from app.lanes import links
+from app.text import count, plain
+from specdec_core.errors import ModelError
+
+from . import current, model_picker, options, presets
+
+OWN = "own"
+
+
+def start_from_address(choices: Mapping[str, Mapping[str, str]]) -> None:
+    """On the lab's first run in a session: take the prompt from the address and remember what it says wrongly.
+
+    `choices` are the options of the settings that come from a list, with their titles.
+    """
+    if has_begun("lab"):
+        return
+    params = st.query_params.to_dict()
+    if "run" not in params:
+        st.session_state.pop("noted", None)  # back from another page: the last run is shown again
+    begin("lab", [*links.problems(params, choices), *options.start_from_address(params)])
+
+
+def has_begun(page: str) -> bool:
+    """Whether the session's state is that of this page already."""
+    return st.session_state.get("state_of") == page and "prompt" in st.session_state
+
+
+def begin(page: str, complaints: list[str]) -> None:
+    """Take the prompt from the address; `complaints` are what is wrong with the rest of it.
+
+    Without a prompt in the address the last one stays, be it from another page.
+    """
+    state, params = st.session_state, st.query_params
+    state.state_of = page
+    unusable = links.unusable(params.to_dict())
+    if wrong := links.stop_problems(params.get_all("stop")):
+        unusable.append("stop")
+    state.complaints = complaints + wrong
+    families = offered()
+    first = families[0].presets[0].text if families else "Once upon a time"
+    asked = presets.find(params.get("preset"))
+    if asked is None and "preset" in params:
+        state.complaints.append("The link names an example prompt that does not exist here.")
+    given = params.get("prompt")
+    if not given and asked is None and (run := services.runs().get(params.get("run"))):
+        given = run.request.prompt  # one too long for the address is not lost by loading the page again
+    state.prompt = (
+        given[: links.MAX_PROMPT] if given else asked.text if asked else state.get("last_prompt", first)
+    )
+    state.opened_with = None if given or asked or "last_prompt" in state else first
+    if unusable:  # some widgets fail on what they cannot hold, so the page begins again without it
+        for key in unusable:
+            del st.query_params[key]
+        st.rerun()
+
+
+def prompt_box() -> None:
+    """The prompt, and the examples to start from."""
+    state = st.session_state
+    current.bar()
+    preset = presets.matching(state.prompt)
+    if preset is None:
+        state.own_prompt = state.prompt
+    family_of = {item.id: family for family in presets.families() for item in family.presets}
+    titles = {family.name: family.title for family in offered()}
+    if preset and family_of[preset.id].name not in titles:  # an example for models of the other kind
+        preset = None
+        state.own_prompt = state.prompt
+    state.family = family_of[preset.id].name if preset else OWN
+    if "own_prompt" in state:
+        titles[OWN] = "Your own"
+    if offered():
+        with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+            _example_picker(titles, family_of.get(preset.id) if preset else None, preset)
+    st.text_area(
+        "Prompt",
+        key="prompt",
+        height=112,
+        help=current.words().prompt_help,
+    )
+    state.last_prompt = state.prompt
+    if len(state.prompt) > links.MAX_PROMPT:
+        st.warning(too_long(state.prompt), icon=":material/content_cut:")
+    elif preset:
+        st.caption(f":material/visibility: {plain(preset.look_for)}")
+    elif current.name() == model_picker.BUNDLED:
+        st.caption(f":material/info: {plain(model_picker.bundled_words())}")
+    _what_is_read()
+    shown = presets.matching(state.prompt)  # of whatever models: the address names it
+    _keep_prompt_in_address(shown.id if shown else None)
+
+
+def offered() -> tuple[presets.Family, ...]:
+    """The families of prompts for the chosen models."""
+    return presets.offered("chat" if current.wraps() else "text")
+
+
+def _what_is_read() -> None:
+    """The whole text that a chat model reads, its template around the message."""
+    models = model_picker.loaded()
+    if models is None or not models.chat_template or not current.wraps():
+        return
+    state = st.session_state
+    with st.expander("What the model reads", icon=":material/data_object:", key="templated"):
+        if len(state.prompt) > links.MAX_PROMPT:
+            st.caption("The prompt is too long to be shown here.")
+            return
+        try:
+            text = models.chat_text(state.prompt, current.system_line())
+        except ModelError as error:
+            st.caption(plain(str(error)))
+            return
+        st.caption(
+            f"{count(len(models.chat(state.prompt, current.system_line())), 'token')}: your message in the model's own "
+            "chat template. Each &lt;|…|&gt; is one special token."
+        )
+        st.code(text, language=None, wrap_lines=True)
+
+
+def _example_picker(
+    titles: dict[str, str], family: presets.Family | None, preset: presets.Preset | None
+) -> None:
+    st.pills(
+        "Start from an example",
+        list(titles),
+        format_func=titles.__getitem__,
+        key="family",
+        required=True,
+        wrap=True,
+        on_change=_take_family,
+        help="Kinds of text differ in how well they can be guessed: code and copies are easy, poems are hard.",
+    )
+    if family and preset and len(family.presets) > 1:
+        options = {item.id: item.name for item in family.presets}
+        st.menu_button(
+            "More",
+            list(options),
+            format_func=options.__getitem__,
+            key="example",
+            on_click=_take_example,
+            type="tertiary",
+            help=f"Other prompts of this kind. Shown is “{plain(preset.name)}”.",
+        )
+
+
+def _take_family() -> None:
+    name = st.session_state.family
+    family = next((item for item in presets.families() if item.name == name), None)
+    st.session_state.prompt = family.presets[0].text if family else st.session_state.get("own_prompt", "")
+
+
+def _take_example() -> None:
+    if preset := presets.find(st.session_state.example):
+        st.session_state.prompt = preset.text
+
+
+def _keep_prompt_in_address(preset: str | None) -> None:
+    families = offered()
+    default = families[0].presets[0].id if families else None
+    wanted = links.address_of_prompt(st.session_state.prompt, preset, default)
+    for key in ("prompt", "preset"):
+        if key in wanted and st.query_params.get(key) != wanted[key]:
+            st.query_params[key] = wanted[key]
+        elif key not in wanted and key in st.query_params:
+            del st.query_params[key]
+
+
+def too_long(prompt: str) -> str:
+    """The sentence for a prompt that is not taken."""
+    return (
+        f"The prompt has {len(prompt):,} characters; at most {links.MAX_PROMPT:,} are taken. "
+        "Shorten it; nothing of it is lost until you do."
+    )

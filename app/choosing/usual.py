@@ -1,0 +1,107 @@
+"""What is usual for a family of models: what it is good for, how its text is drawn, who guesses first.
+
+Nothing here imports streamlit or torch. A page takes these values wherever its visitor chose none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from specdec_core.models import catalogue
+from specdec_core.sweep.cases import Audience
+
+TINY, REAL = "bundled", "smollm2-135m-instruct"
+
+
+@dataclass(frozen=True, slots=True)
+class Guesser:
+    """A proposer worth trying with a family.
+
+    Attributes:
+        proposer: its name.
+        part: the folder below assets/models of the trained part that it needs, if any.
+        options: its options where the family does better with others than the proposer's defaults.
+    """
+
+    proposer: str
+    part: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """What is usual for a family.
+
+    Attributes:
+        short: what it is called where there is little room.
+        good_for: one short line.
+        audience: whether it continues texts or answers messages; such are its prompts.
+        repetition_penalty: where neither the visitor nor the kind of prompt says another; None takes the model's own.
+        guessers: proposers, the best first.
+        prompt_help: what becomes of what is typed.
+    """
+
+    short: str
+    good_for: str
+    audience: Audience = "text"
+    repetition_penalty: float | None = None
+    guessers: tuple[Guesser, ...] = (Guesser("draft-model"), Guesser("prompt-lookup"))
+    prompt_help: str = "The text the models continue. They add to it, they do not chat."
+
+
+_CHAT_HELP = (
+    "A message to the model, which answers it. With the chat template switched off, under the settings, the models "
+    "continue the text instead."
+)
+_CHAT = Usual(
+    short="Chat models",
+    good_for="answers messages",
+    audience="chat",
+    prompt_help=_CHAT_HELP,
+)
+_USUAL = {
+    TINY: Usual(
+        short="Tiny",
+        good_for="Toy text, instant; for the course and weak machines. It knows no facts.",
+    ),
+    REAL: Usual(
+        short="SmolLM2 135M",
+        good_for="Answers questions, writes simple code; facts may be wrong.",
+        audience="chat",
+        repetition_penalty=1.05,  # the most answers on topic in a blind reading: assets/models/smollm2.md
+        guessers=(
+            Guesser("eagle", "smollm2-eagle", {"depth": 3, "top_k": 3, "nodes": 8}),
+            Guesser("draft-model", "smollm2-draft"),
+            Guesser("medusa", "smollm2-medusa"),
+            Guesser("prompt-lookup"),
+            Guesser("lookahead"),
+        ),
+        prompt_help=_CHAT_HELP,
+    ),
+}
+_CHAT_MODELS = ("qwen3-1.7b", "qwen2.5-1.5b", "smollm2-1.7b", "smollm2-360m")
+_OTHER = Usual(
+    short="Other models",
+    good_for="",
+    prompt_help="The text the models continue, or, for a model with a chat template, the message it answers.",
+)
+
+
+def of(model: str) -> Usual:
+    """What is usual for the models of that name in the model picker."""
+    return _USUAL.get(model) or (_CHAT if model in _CHAT_MODELS else _OTHER)
+
+
+def guessers(
+    model: str,
+    there: Callable[[str], bool] = lambda part: (catalogue.bundled_folder() / part).is_dir(),
+) -> list[str]:
+    """The proposers that such models can run, the best first. `there` says whether a trained part ships."""
+    return [each.proposer for each in of(model).guessers if each.part is None or there(each.part)]
+
+
+def options(model: str, proposer: str) -> Mapping[str, Any]:
+    """The options with which such models use a proposer; those left out have the proposer's defaults."""
+    return next((each.options for each in of(model).guessers if each.proposer == proposer), {})

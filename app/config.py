@@ -1,0 +1,131 @@
+"""What the operator allows and where things are kept, read once from the environment."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Literal, cast, get_args
+
+from specdec_core.models import catalogue
+
+log = logging.getLogger(__name__)
+
+Allowed = Literal["bundled", "catalogue", "any"]
+HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?|\[[0-9a-f:.]+\]")
+LIBRARY = Path(__file__).resolve().parent.parent / "var" / "library.sqlite3"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Where the server listens, which models its visitors may load, and where their runs are kept.
+
+    `family` is the name of the catalogue's entry that visitors get who choose nothing.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8501
+    models: Allowed = "any"
+    models_root: Path | None = None
+    hosts: tuple[str, ...] = ()
+    library: Path | None = None  # None: in memory, until the server stops
+    family: str = catalogue.BUNDLED
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach the server."""
+        return _is_loopback(self.host)
+
+
+def read(environment: Mapping[str, str] = os.environ) -> Policy:
+    """The policy the environment asks for.
+
+    Raises:
+        ValueError: one sentence naming the variable that makes no sense.
+    """
+    host = environment.get("HOST", "").strip().strip("[]").lower() or "127.0.0.1"
+    try:
+        socket.getaddrinfo(host, None, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError):
+        raise ValueError(
+            f"HOST has to be an address or a name of this machine, such as 127.0.0.1 or 0.0.0.0, got {host!r}."
+        ) from None
+    port = environment.get("PORT", "").strip() or "8501"
+    if not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ValueError(f"PORT has to be a number from 1 to 65535, got {port!r}.")
+    # A server that others can reach does not download what they name, unless its operator says so.
+    models = environment.get("SPECDEC_ALLOW_MODELS", "").strip() or (
+        "any" if _is_loopback(host) else "bundled"
+    )
+    if models not in get_args(Allowed):
+        raise ValueError(
+            f"SPECDEC_ALLOW_MODELS has to be one of {', '.join(get_args(Allowed))}, got {models!r}."
+        )
+    root = environment.get("SPECDEC_MODELS_ROOT", "").strip()
+    if root and not Path(root).is_dir():
+        raise ValueError(f"SPECDEC_MODELS_ROOT has to be a folder, got {root!r}.")
+    named = tuple(
+        part.strip().lower()
+        for part in environment.get("SPECDEC_ALLOWED_HOSTS", "").split(",")
+        if part.strip()
+    )
+    for name in named:
+        if not HOST_NAME.fullmatch(name):
+            raise ValueError(
+                "SPECDEC_ALLOWED_HOSTS has to name hosts as lab.example or [::1], without a port and without *, "
+                f"got {name!r}."
+            )
+    return Policy(
+        host=host,
+        port=int(port),
+        models=cast(Allowed, models),
+        models_root=Path(root).resolve() if root else None,
+        # On loopback, other names in the Host header mean DNS rebinding (or a proxy that should be named).
+        hosts=named or (("localhost", "127.0.0.1", "[::1]") if _is_loopback(host) else ()),
+        library=_library(environment.get("SPECDEC_LIBRARY")),
+        family=_family(environment.get("SPECDEC_DEFAULT_MODELS", "").strip()),
+    )
+
+
+def _family(named: str) -> str:
+    """The default family's name in the catalogue."""
+    entry = catalogue.named(named or catalogue.CHAT)
+    if entry is None:
+        known = ", ".join(entry.aliases[0] if entry.aliases else entry.name for entry in catalogue.entries())
+        raise ValueError(f"SPECDEC_DEFAULT_MODELS has to be one of {known}, got {named[:80]!r}.")
+    return entry.name
+
+
+def _library(named: str | None) -> Path | None:
+    """The library's file: as named, none where the name is empty; unnamed, our own where that can be written."""
+    if named is None:
+        folder = next(parent for parent in LIBRARY.parents if parent.exists())
+        if os.access(folder, os.W_OK):
+            return LIBRARY
+        log.warning(
+            "The library is kept in memory, since %s cannot be written; SPECDEC_LIBRARY names another file.",
+            LIBRARY,
+        )
+        return None
+    path = Path(named.strip())
+    try:
+        folder = bool(named.strip()) and path.is_dir()
+    except OSError as error:
+        raise ValueError(f"SPECDEC_LIBRARY has to be a file's path: {error.strerror}.") from None
+    if folder:
+        raise ValueError(f"SPECDEC_LIBRARY has to be a file, and {named.strip()!r} is a folder.")
+    return path.resolve() if named.strip() else None
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

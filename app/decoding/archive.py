@@ -1,0 +1,74 @@
+"""The finished traces that are kept: packed, because a trace of 1,000 tokens is 20 MB of objects and 1 MB packed."""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections import OrderedDict
+
+from specdec_core.record.trace import Trace
+
+
+class Archive:
+    """Traces by name; the last few used are kept as objects as well."""
+
+    def __init__(self, unpacked: int = 6) -> None:
+        self._unpacked = unpacked
+        self._fresh: dict[str, Trace] = {}
+        self._packed: dict[str, bytes] = {}
+        self._objects: OrderedDict[str, Trace] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def put(self, name: str, trace: Trace) -> None:
+        """Keep a trace as it is; `pack` it when there is time."""
+        with self._lock:
+            self._fresh[name] = trace
+
+    def pack(self, name: str) -> None:
+        """Keep the packed form of a trace in place of its objects."""
+        with self._lock:
+            trace = self._fresh.get(name)
+        if trace is None:
+            return
+        packed = zlib.compress(trace.to_json().encode(), level=1)
+        with self._lock:
+            if self._fresh.pop(name, None) is not None:
+                self._packed[name] = packed
+                self._remember(name, trace)
+
+    def json(self, name: str) -> bytes | None:
+        """The trace as JSON."""
+        with self._lock:
+            packed, fresh = self._packed.get(name), self._fresh.get(name)
+        if fresh is not None:
+            return fresh.to_json().encode()
+        return zlib.decompress(packed) if packed is not None else None
+
+    def trace(self, name: str) -> Trace | None:
+        """The trace itself."""
+        with self._lock:
+            if name in self._fresh:
+                return self._fresh[name]
+            if name in self._objects:
+                self._objects.move_to_end(name)
+                return self._objects[name]
+        data = self.json(name)
+        if data is None:
+            return None
+        trace = Trace.from_json(data)
+        with self._lock:
+            self._remember(name, trace)
+        return trace
+
+    def drop(self, name: str) -> None:
+        """Forget a trace."""
+        with self._lock:
+            self._fresh.pop(name, None)
+            self._packed.pop(name, None)
+            self._objects.pop(name, None)
+
+    def _remember(self, name: str, trace: Trace) -> None:
+        self._objects[name] = trace
+        self._objects.move_to_end(name)
+        while len(self._objects) > self._unpacked:
+            self._objects.popitem(last=False)

@@ -1,0 +1,245 @@
+"""The shelf of loaded models: the bundled family first, then the server's default, others on demand."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import re
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from app.config import Policy
+from specdec_core.errors import ModelError, SpecdecError
+from specdec_core.models import catalogue as core_catalogue
+
+log = logging.getLogger(__name__)
+
+HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,95}(/[A-Za-z0-9][A-Za-z0-9_.-]{0,95})?")
+
+State = Literal["absent", "loading", "ready", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which models a run uses: the bundled family without a target, else a name of the catalogue or a model's."""
+
+    target: str | None = None
+    draft: str | None = None
+    device: str = "auto"
+    dtype: str = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How far a choice has come towards being usable; `text` is fit to be shown."""
+
+    state: State = "absent"
+    text: str = ""
+    fraction: float | None = None
+    seconds: float = 0.0
+
+
+def permitted(choice: Choice, policy: Policy, catalogue: Collection[str]) -> Choice:
+    """The choice with its folders resolved.
+
+    Raises:
+        ModelError: if the operator does not allow it, or a name is neither a hub id nor a folder below the root.
+    """
+    if choice.target is None or (choice.target == policy.family and choice.draft is None):
+        return choice
+    if policy.models == "bundled":
+        raise ModelError("This server runs its bundled models only; start your own copy to use others.")
+    names = {name for name in (choice.target, choice.draft) if name}
+    if policy.models == "catalogue" and not names <= set(catalogue):
+        raise ModelError(
+            "This server runs the models of its catalogue only; start your own copy to use others."
+        )
+    return replace(
+        choice,
+        target=_resolved(choice.target, policy),
+        draft=_resolved(choice.draft, policy) if choice.draft else None,
+    )
+
+
+def family(name: str) -> Choice:
+    """The choice of an entry of the catalogue, with the partners that the entry names."""
+    return Choice() if name == core_catalogue.BUNDLED else Choice(name)
+
+
+def _resolved(name: str, policy: Policy) -> str:
+    if core_catalogue.named(name) is not None:
+        return name
+    root = policy.models_root
+    if root is not None:
+        try:
+            folder = (root / name).resolve()  # follows links, so that a link cannot lead out of the root
+            if folder != root and folder.is_relative_to(root) and folder.is_dir():
+                return str(folder)
+        except (OSError, ValueError):  # too long for a path, or not writable as one
+            pass
+    # A name that is also a path here would be read from the disk by the loader, past the root.
+    if HUB_ID.fullmatch(name) and ".." not in name and not Path(name).exists():
+        return name
+    where = "the operator's models folder" if root else "this machine"
+    raise ModelError(
+        f"“{name[:80]}” is not a model's name. Give a hub id such as openai-community/gpt2"
+        + (f", or a folder below {where}." if root else "; this server has no models folder set.")
+    )
+
+
+class Shelf:
+    """Loads models one at a time and keeps the most recently used families.
+
+    Args:
+        load: brings the models of a choice.
+        fetch: downloads what a name needs, telling the bytes so far and in all.
+        prepare: converts what a choice needs, telling how far it has come (0 to 1, or None) and what it does.
+        keep: how many families there are at once beside those that stay, the bundled one counted.
+        stay: families that are loaded at the start, in this order, and never let go.
+    """
+
+    def __init__(
+        self,
+        load: Callable[[Choice], Any],
+        fetch: Callable[[str, Callable[[int, int], None]], None],
+        *,
+        prepare: Callable[[Choice, Callable[[float | None, str], None]], None] = lambda choice, report: None,
+        keep: int = 2,
+        stay: Sequence[Choice] = (Choice(),),
+    ) -> None:
+        self._load, self._fetch, self._prepare = load, fetch, prepare
+        self._keep, self._stay = keep, tuple(stay)
+        self._families: OrderedDict[Choice, Any] = OrderedDict()
+        self._status: dict[Choice, Status] = {}
+        self._guard = threading.Lock()
+        self._loading = threading.Lock()  # one load at a time
+
+    def warm(self) -> None:
+        """Begin to load the families that stay, the bundled one first, on a thread of its own."""
+        for choice in self._stay:
+            words = (
+                "The bundled models are warming up"
+                if choice == Choice()
+                else "Waiting for the bundled models"
+            )
+            self._set(choice, Status("loading", words))
+        threading.Thread(target=self._warm, name="warm-up", daemon=True).start()
+
+    def _warm(self) -> None:
+        for choice in self._stay:
+            try:
+                self.get(choice)
+            except SpecdecError as error:
+                log.warning("%s could not be loaded: %s", _called(choice), error)
+            except Exception:
+                log.exception("%s could not be loaded", _called(choice))
+            # What torch and transformers have made lives as long as the process: no collection needs to walk it again.
+            gc.collect()
+            gc.freeze()
+
+    def status(self, choice: Choice) -> Status:
+        """How far the choice has come."""
+        with self._guard:
+            return self._status.get(choice, Status())
+
+    def ready(self, choice: Choice) -> Any | None:
+        """The models, if they are loaded."""
+        with self._guard:
+            return self._families.get(choice)
+
+    def get(self, choice: Choice, gone: Callable[[], bool] = lambda: False) -> Any:
+        """The models, loaded if need be. If `gone` says so before the load begins, it does not begin.
+
+        Raises:
+            ModelError: one sentence, if they cannot be had.
+        """
+        while not self._loading.acquire(timeout=0.1):
+            if models := self._take(choice):
+                return models
+            if gone():
+                raise ModelError("The run was stopped before its models were loaded.")
+        try:
+            return self._take(choice) or self._bring(choice)
+        finally:
+            self._loading.release()
+
+    def _take(self, choice: Choice) -> Any | None:
+        with self._guard:
+            models = self._families.get(choice)
+            if models is not None:
+                self._families.move_to_end(choice)
+            return models
+
+    def _bring(self, choice: Choice) -> Any:
+        started = time.perf_counter()
+        self._set(choice, Status("loading", "Loading the models"))
+        try:
+            self._prepare(choice, self._reporter(choice))
+            for name in (choice.target, choice.draft):
+                if name and not Path(name).is_absolute():
+                    self._download(choice, name)
+            self._set(choice, Status("loading", "Loading the models"))
+            models = self._load(choice)
+        except Exception as error:
+            told = (
+                str(error)
+                if isinstance(error, SpecdecError)
+                else "The models could not be loaded; the log has the details."
+            )
+            self._set(choice, Status("failed", told))
+            if isinstance(error, SpecdecError):
+                raise
+            log.exception("loading %s failed", choice)
+            raise ModelError(told) from error
+        seconds = time.perf_counter() - started
+        with self._guard:
+            self._families[choice] = models
+            others = [key for key in self._families if key not in self._stay]
+            for old in others[: max(0, len(others) - (self._keep - 1))]:
+                del self._families[old]
+                self._status.pop(old, None)
+        self._set(choice, Status("ready", "ready", 1.0, seconds))
+        log.info("loaded %s in %.1f s", _called(choice), seconds)
+        return models
+
+    def _reporter(self, choice: Choice) -> Callable[[float | None, str], None]:
+        """Puts a conversion's progress on the page, and into the log in steps of a tenth."""
+        logged = -1
+
+        def report(fraction: float | None, words: str) -> None:
+            nonlocal logged
+            self._set(choice, Status("loading", words, fraction))
+            if fraction is None or int(10 * fraction) > logged:
+                logged = logged if fraction is None else int(10 * fraction)
+                share = "" if fraction is None else f"{fraction:.0%} "
+                log.info("preparing %s: %s%s", _called(choice), share, words)
+
+        return report
+
+    def _download(self, choice: Choice, name: str) -> None:
+        def told(done: int, total: int) -> None:
+            share = f"{done / 1e6:,.0f} of {total / 1e6:,.0f} MB"
+            self._set(
+                choice, Status("loading", f"Downloading {name}: {share}", done / total if total else None)
+            )
+
+        try:
+            self._fetch(name, told)
+        except ModelError as error:  # without network a copy on this machine may still do; loading will tell
+            log.info("%s", error)
+
+    def _set(self, choice: Choice, status: Status) -> None:
+        with self._guard:
+            self._status[choice] = status
+            failed = [key for key, value in self._status.items() if value.state == "failed"]
+            for old in failed[:-20]:
+                del self._status[old]
+
+
+def _called(choice: Choice) -> str:
+    return choice.target or "the bundled models"

@@ -1,0 +1,282 @@
+"""The page's state in its address: what a link may say, and a sentence for everything it says wrongly.
+
+Streamlit keeps widgets and address in step by itself and drops what does not fit without a word; this says the word.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from specdec_core.option_fields import OptionField
+from specdec_core.settings import MAX_STOP_STRINGS
+
+MAX_PROMPT = 20_000
+MAX_STOP_LENGTH = 64
+MAX_PROMPT_IN_LINK = 2_000
+MAX_SYSTEM = 500  # characters of a system line
+DEVICES = ("auto", "cpu", "cuda", "mps")
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A numeric setting: its address key, what it is called, its range and its default."""
+
+    key: str
+    title: str
+    low: float
+    high: float
+    default: float
+    whole: bool = True
+
+    def problem(self, text: str) -> str | None:
+        """What is wrong with `text` as a value, if anything."""
+        kind = "a whole number" if self.whole else "a number"
+        wanted = f"{self.title} has to be {kind} from {_figure(self.low)} to {_figure(self.high)}"
+        try:
+            value = float(text)
+        except ValueError:
+            return f"{wanted}; the link says “{_short(text)}”, so {self.default:g} is used."
+        fits = (
+            math.isfinite(value)
+            and self.low <= value <= self.high
+            and not (self.whole and value != int(value))
+            and not (self is TEMPERATURE and 0 < value < 0.01)
+        )
+        return None if fits else f"{wanted}; the link says {_short(text)}, so {self.default:g} is used."
+
+
+GAMMA = Number("gamma", "The draft length γ", 1, 16, 4)
+TEMPERATURE = Number("temperature", "The temperature", 0, 2, 0, whole=False)
+TOP_K = Number("top_k", "Top-k", 0, 1000, 0)
+TOP_P = Number("top_p", "Top-p", 0.05, 1, 1, whole=False)
+MIN_P = Number("min_p", "Min-p", 0, 1, 0, whole=False)
+PENALTY = Number("repetition_penalty", "The repetition penalty", 0.5, 2, 1, whole=False)
+NGRAM = Number("no_repeat_ngram_size", "The length of sequences written once", 0, 20, 0)
+SEED = Number("seed", "The seed", 0, 2**31 - 1, 0)
+TOKENS = Number("tokens", "The length", 1, 1024, 128)
+MEMORY = Number("memory", "The memory budget", 0, 1_000_000, 0, whole=False)
+NUMBERS = (GAMMA, TEMPERATURE, TOP_K, TOP_P, MIN_P, PENALTY, NGRAM, SEED, TOKENS, MEMORY)
+SWEEP_MOST = Number("sweep_most", "How many prompts of each kind", 1, 20, 3)
+SWEEP_REPEATS = Number("sweep_repeats", "How many repeats", 1, 10, 3)
+SWEEP = (SWEEP_MOST, SWEEP_REPEATS)
+PREFIXES = ("o", "r", "l")  # options of the proposer, the rule and the length policy: o.max_ngram=3
+
+
+def problems(
+    params: Mapping[str, str],
+    choices: Mapping[str, Mapping[str, str]],
+    numbers: Sequence[Number] = NUMBERS,
+    further: Collection[str] = PREFIXES,
+    page: str = "lab",
+) -> list[str]:
+    """A sentence for every value of a link that cannot be used.
+
+    Args:
+        choices: the options of the named settings with their titles, the default first.
+        numbers: the numeric settings that the page knows.
+        further: keys that others look after, or what stands before the dot in them.
+        page: whose parts the link can hide.
+    """
+    found = []
+    for number in numbers:
+        if number.key in params and (problem := number.problem(params[number.key])):
+            found.append(problem)
+    for key, options in choices.items():
+        if key in params and params[key] not in options:
+            used = next(iter(options.values()))
+            found.append(
+                f"The link asks for the {key} “{_short(params[key])}”, which does not exist here; “{used}” is used."
+            )
+    if params.get("chat", "true") not in ("true", "false"):
+        found.append(
+            f"The chat template is switched by chat=true or chat=false; the link says “{_short(params['chat'])}”."
+        )
+    if len(params.get("system", "")) > MAX_SYSTEM:
+        found.append(f"The link's system line is longer than {MAX_SYSTEM} characters and is left out.")
+    if params.get("generation", "true") not in ("true", "false"):
+        found.append(
+            "Whether the model's generation config is followed is true or false; the link says "
+            f"“{_short(params['generation'])}”, so true is used."
+        )
+    if len(params.get("prompt", "")) > MAX_PROMPT:
+        found.append(f"The link's prompt is longer than {MAX_PROMPT:,} characters and was cut there.")
+    known = {number.key for number in numbers} | set(choices) | OTHERS
+    strange = [key for key in params if key not in known and key.partition(".")[0] not in further]
+    if strange:
+        named = ", ".join(f"“{_short(key)}”" for key in strange[:3])
+        found.append(f"The link has settings this page does not know ({named}); they are left out.")
+    return found + hiding_problems(params, page)
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose options a prefix stands for: a name, a title, and the options by name."""
+
+    name: str
+    title: str
+    fields: Mapping[str, OptionField]
+
+
+def options(params: Mapping[str, str], owners: Mapping[str, Owner]) -> tuple[dict[str, Any], list[str]]:
+    """The options that a link names, by their address keys, and a sentence for each that cannot be used.
+
+    `owners` says for each prefix whose options it stands for in this link.
+    """
+    found, complaints = {}, []
+    for key, text in params.items():
+        prefix, _, name = key.partition(".")
+        if prefix not in owners or not name:
+            continue
+        owner = owners[prefix]
+        field = owner.fields.get(name)
+        if field is None:
+            known = ", ".join(owner.fields) or "none"
+            complaints.append(
+                f"{owner.title} has no option “{_short(name)}”; it is left out (there are: {known})."
+            )
+            continue
+        try:
+            found[key] = field.read(text)
+        except ValueError:
+            used = "it is left out" if field.default is None else f"{field.write(field.default)} is used"
+            complaints.append(
+                f"{field.title} ({owner.title}) has to be {field.wanted}; the link says “{_short(text)}”, so {used}."
+            )
+    return found, complaints
+
+
+def unusable(params: Mapping[str, str]) -> list[str]:
+    """The numeric settings of a link whose values no widget can take."""
+    found = [
+        number.key
+        for number in (*NUMBERS, *SWEEP)
+        if number.key in params and number.problem(params[number.key])
+    ]
+    return found + [
+        key
+        for key, unfit in (
+            ("chat", params.get("chat", "true") not in ("true", "false")),
+            ("system", len(params.get("system", "")) > MAX_SYSTEM),
+        )
+        if unfit
+    ]
+
+
+def stop_problems(stops: list[str]) -> list[str]:
+    """A sentence if a link's stop texts are too many or too long; they are then left out."""
+    if len(stops) <= MAX_STOP_STRINGS and all(len(text) <= MAX_STOP_LENGTH for text in stops):
+        return []
+    return [
+        f"A link can name up to {MAX_STOP_STRINGS} stop texts of up to {MAX_STOP_LENGTH} characters; "
+        "this one goes beyond that, so none is used."
+    ]
+
+
+OTHERS = {
+    "prompt",
+    "preset",
+    "run",
+    "round",
+    "step",
+    "node",
+    "lead",
+    "view",
+    "stop",
+    "chat",
+    "system",
+    "target",
+    "draft",
+    "overlap",
+    "generation",
+    "hide",
+    "present",
+}
+
+PARTS = {  # of each page, which a link can hide: ?hide=settings,charts
+    "lab": {
+        "title": "Title and glossary",
+        "prompt": "Prompt",
+        "choices": "Who guesses, γ, temperature",
+        "run": "Run and Stop",
+        "settings": "More settings",
+        "numbers": "Numbers",
+        "charts": "Charts",
+        "download": "Downloads",
+        "link": "Teacher's link",
+    },
+    "compare": {
+        "title": "Title and glossary",
+        "prompt": "Prompt",
+        "choices": "Temperature, length",
+        "settings": "Models, text and dice",
+        "run": "Run and Stop",
+        "lanes": "Lanes",
+        "why": "Why and where",
+        "table": "Table",
+        "charts": "Charts",
+        "sweep": "Many prompts",
+        "whatif": "What if",
+        "download": "Take along",
+        "link": "Teacher's link",
+    },
+    "library": {
+        "title": "Title and glossary",
+        "search": "Search and order",
+        "own": "Your runs",
+        "examples": "Recorded examples",
+        "tools": "Share, rename, delete",
+        "download": "Download",
+        "numbers": "Table",
+        "link": "Teacher's link",
+    },
+}
+ALL_PARTS = frozenset(part for parts in PARTS.values() for part in parts)
+
+
+def hidden(params: Mapping[str, str]) -> set[str]:
+    """The parts that a link hides, of whichever page."""
+    return _hide_list(params) & ALL_PARTS
+
+
+def hiding_problems(params: Mapping[str, str], page: str) -> list[str]:
+    """A sentence for each name that a link wants hidden and no part of the page has, and for a `present` that is not
+    1."""
+    found = []
+    if strange := sorted(_hide_list(params) - PARTS[page].keys()):
+        named = ", ".join(f"“{_short(name)}”" for name in strange[:3])
+        found.append(
+            f"The link hides {named}, which this page does not have; it can hide {', '.join(PARTS[page])}."
+        )
+    if params.get("present", "1") != "1":
+        found.append(f"The presentation begins with present=1; the link says “{_short(params['present'])}”.")
+    return found
+
+
+def _hide_list(params: Mapping[str, str]) -> set[str]:
+    return set(filter(None, params.get("hide", "").replace(" ", "").split(",")))
+
+
+def address_of_prompt(prompt: str, preset: str | None, default: str | None) -> dict[str, str]:
+    """What the address says about the prompt: nothing for the first preset, a preset's name, or a short text."""
+    if preset is not None:
+        return {} if preset == default else {"preset": preset}
+    return {"prompt": prompt} if 0 < len(prompt) <= MAX_PROMPT_IN_LINK else {}
+
+
+def whole(text: str | None) -> int | None:
+    """A small whole number from an address, or None. −1 is the node that the target wrote itself."""
+    digits = (text or "").removeprefix("-")
+    return int(text or "") if digits.isascii() and digits.isdecimal() and len(digits) < 7 else None
+
+
+def _figure(value: float) -> str:
+    """A bound in words: no exponent, which a visitor would have to decode."""
+    return f"{value:,.0f}" if value >= 10_000 else f"{value:g}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else text[:37] + "…"

@@ -1,0 +1,89 @@
+"""What a record's lane was set to, in words: its name, and the settings that were in force."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from specdec_core.errors import SpecdecError
+from specdec_core.record.trace import Header
+from specdec_core.settings import Settings
+
+# What plain decoding does not heed: it proposes nothing, so nothing is judged.
+SPECULATIVE = ("rule", "rule_options", "length_policy", "length_options", "overlap", "memory_budget_mb")
+
+
+def label(settings: Settings) -> str:
+    """What a lane is called where only its settings are known: as in a comparison, without its letter.
+
+    Raises:
+        SettingsError: one sentence, if there is no such lane.
+    """
+    from specdec_core.engine.plan import check  # here, like the tables below: it brings torch
+    from specdec_core.proposers import PROPOSERS
+
+    from .lane import Lane, words
+
+    check(settings)
+    title = PROPOSERS[settings.proposer].title
+    if settings.proposer == "none":
+        return title
+    lane = Lane(
+        proposer=settings.proposer,
+        gamma=settings.draft_length,
+        rule=settings.rule,
+        length=settings.length_policy,
+        overlap=settings.overlap,
+        memory=settings.memory_budget_mb,
+        options=settings.options,
+        rule_options=settings.rule_options,
+        length_options=settings.length_options,
+    )
+    return ", ".join([title, *words(lane)])
+
+
+def named(header: Header) -> str | None:
+    """What a record's lane is called; None where its settings mean nothing to this program."""
+    settings = _read(header)
+    return None if settings is None else label(settings)
+
+
+def in_force(header: Header) -> dict[str, Any]:
+    """The settings that a record's lane heeded: options with their values, and nothing that does not apply to it.
+
+    As recorded where they mean nothing to this program.
+    """
+    from specdec_core.lengths import longest, read_options
+    from specdec_core.proposers import PROPOSERS
+    from specdec_core.rules import RULES
+
+    settings = _read(header)
+    if settings is None:
+        return header.settings
+    kind, rule = PROPOSERS[settings.proposer], RULES[settings.rule]
+    values = settings.model_dump(mode="json")
+    values["options"] = kind.read_options(settings).model_dump(mode="json")
+    values["rule_options"] = rule.read_options(settings).model_dump(mode="json")
+    values["length_options"] = read_options(settings).model_dump(mode="json")
+    if kind.drafts(settings) != "chain" or "length" not in kind.heeds:
+        del values["draft_length"]
+    elif settings.length_policy != "fixed":
+        grows = longest(settings) > settings.draft_length
+        values["draft_length"] = (
+            f"{settings.draft_length} at first" if grows else f"up to {settings.draft_length}"
+        )
+    if settings.proposer == "none":
+        for name in SPECULATIVE:
+            del values[name]
+    return values
+
+
+def _read(header: Header) -> Settings | None:
+    """The settings of a record; None for those of another version of the core, and for hostile ones."""
+    from specdec_core.engine.plan import check
+
+    try:
+        settings = Settings(**header.settings)
+        check(settings)
+    except (SpecdecError, TypeError):
+        return None
+    return settings

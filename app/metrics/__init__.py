@@ -1,0 +1,1 @@
+"""Figures of a finished run: headline numbers, distances and differences between texts."""

@@ -1,0 +1,118 @@
+"""How far a lane's text is from the target's: proved to be none, or counted from the record, or not known.
+
+Nothing here imports streamlit. No number is made up: where the record does not say, that is what is said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.text import count
+from specdec_core.analysis import counterfactual
+from specdec_core.errors import SpecdecError
+from specdec_core.record.trace import Trace
+from specdec_core.rules import lossy
+
+from .numbers import parting
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """What is known of a lane's text.
+
+    Attributes:
+        lossless: whether the rule is proved to keep the target's law.
+        share: of the committed tokens those that are known to be not the target's: at temperature 0 all of them, above
+            it those that were kept where a lossless rule would have refused; None where it is not counted, or none
+            can be.
+        short: for a cell of the table; `told` says the same and how it was counted, as a sentence.
+        source: "exact", "measured" or "" where nothing is claimed.
+        refused: above temperature 0, of the rejected guesses those that a lossless rule would have kept; None where
+            this is not counted, or nothing was rejected.
+    """
+
+    lossless: bool
+    share: float | None
+    short: str
+    told: str
+    source: str
+    refused: float | None = None
+
+
+def distance(plain: Trace, lane: Trace) -> Distance:
+    """Compare a lane's text with what its target would have written."""
+    if not lossy(lane):
+        return _lossless(plain, lane)
+    if not lane.token_ids:
+        return Distance(False, None, "lossy", "The lane wrote nothing.", "")
+    greedy = not lane.header.settings.get("temperature")
+    return _first_choices(lane) if greedy else _other_verdicts(lane)
+
+
+def _lossless(plain: Trace, lane: Trace) -> Distance:
+    at = parting(plain, lane)
+    if lane.header.settings.get("temperature"):
+        told = "The rule keeps the target's law, not its words: above temperature 0 the texts may differ."
+        return Distance(True, None, "lossless", told, "exact")
+    shared = min(len(plain.token_ids), len(lane.token_ids))
+    if not shared:
+        return Distance(
+            True, None, "lossless", "At least one lane wrote nothing, so no text was compared.", "exact"
+        )
+    if at is None:
+        stopped = " The run was stopped." if "cancelled" in (plain.end, lane.end) else ""
+        if len(plain.token_ids) == len(lane.token_ids):
+            told = f"All {count(shared, 'token')} are lane A's.{stopped}"
+            return Distance(True, 0.0, "lossless, same text", told, "exact")
+        short = f"lossless, same as far as both went ({count(shared, 'token')})"
+        told = f"The first {count(shared, 'token')} are lane A's; behind them only one of the two wrote.{stopped}"
+        uncompared = len(lane.token_ids) > shared
+        return Distance(True, None if uncompared else 0.0, short, told, "exact")
+    told = (
+        f"At temperature 0 the text should be lane A's, and it is another from token {at + 1} on: two tokens were tied "
+        "to within rounding, or the rule is broken."
+    )
+    return Distance(True, None, f"parts at token {at + 1}", told, "measured")
+
+
+def _first_choices(lane: Trace) -> Distance:
+    """At temperature 0: the committed tokens that are not the target's likeliest, penalties included."""
+    positions = [position for row in lane.rounds for position in row.positions]
+    if len(positions) != len(lane.token_ids):
+        told = "The record holds no probabilities, so what the rule let pass cannot be counted."
+        return Distance(False, None, "lossy, not counted", told, "")
+    other = sum(position.token != position.p.id[0] for position in positions)
+    share = other / len(positions)
+    told = (
+        f"{other} of {count(len(positions), 'token')} are not what the target itself would have written next after the "
+        "same text."
+    )
+    return Distance(False, share, f"lossy: {share:.1%} not the target's own", told, "measured")
+
+
+def _other_verdicts(lane: Trace) -> Distance:
+    """Above temperature 0: guesses whose verdict speculative sampling, with the same coins, would have turned round."""
+    try:
+        again = counterfactual.judge_again(lane, "speculative-sampling")
+    except SpecdecError as error:
+        return Distance(False, None, "lossy, not counted", f"Not counted: {error}", "")
+    verdicts = [
+        (verdict, node in judged.path)
+        for row, judged in zip(lane.rounds, again.rounds, strict=True)
+        for node, verdict in enumerate(row.nodes.verdict)
+    ]
+    accepted = [keeps for verdict, keeps in verdicts if verdict == "accepted"]
+    rejected = [keeps for verdict, keeps in verdicts if verdict == "rejected"]
+    kept, refused = accepted.count(False), rejected.count(True)
+    short = (
+        f"lossy: kept wrongly {kept} of {count(len(accepted), 'guess')}, "
+        f"refused wrongly {refused} of {len(rejected)}"
+    )
+    told = (
+        "With the same guesses and coins a lossless rule (speculative sampling) would not have kept "
+        f"{kept} of the {count(len(accepted), 'guess')} that were kept, and would have kept {refused} of the "
+        f"{len(rejected)} that were refused. Both change the law of the text; so may what is drawn behind a refusal, "
+        "which is not in these counts."
+    )
+    share = kept / len(lane.token_ids)
+    return Distance(False, share, short, told, "measured", refused / len(rejected) if rejected else None)

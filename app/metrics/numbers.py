@@ -1,0 +1,126 @@
+"""The headline numbers of a run: pure functions from the lanes' statistics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.text import count
+from specdec_core import theory
+from specdec_core.proposers import PROPOSERS
+from specdec_core.record.trace import Stats, Trace
+from specdec_core.rules import RULES, lossy
+from specdec_core.settings import Settings
+from specdec_core.sweep.totals import LEAST_TOKENS
+
+TOKEN_BY_TOKEN = (
+    "speculative-sampling",
+    "token-matching",
+    "exact-match",
+)  # a chance of its own for each token
+
+
+@dataclass(frozen=True, slots=True)
+class Modelled:
+    """Leviathan's Theorem 3.8 with this run's α and c."""
+
+    speedup: float
+    alpha: float
+    gamma: int
+    cost: float
+    proposed_per_round: float
+
+
+def measured_speedup(plain: Stats, other: Stats) -> float | None:
+    """Time per token of the plain lane over that of the other lane; None unless both have decoded enough."""
+    if min(plain.tokens, other.tokens) < LEAST_TOKENS:
+        return None
+    if not plain.tokens_per_second or not other.tokens_per_second:
+        return None
+    return other.tokens_per_second / plain.tokens_per_second
+
+
+def unmodelled(lane: Settings) -> str | None:
+    """Why the formula says nothing about a lane, in a few words; None where it does."""
+    kind = PROPOSERS[lane.proposer]
+    if kind.drafts(lane) != "chain":
+        return "the formula knows chains only"
+    if kind.unpaid:
+        return "drafting is not on the clock"
+    if lane.rule not in TOKEN_BY_TOKEN:
+        return "the rule judges by another measure"
+    if lane.length_policy != "fixed":
+        return "γ differs from round to round"
+    if lane.memory_budget_mb > 0:
+        return "the memory budget may shorten the drafts"
+    return "drafting overlaps the check" if lane.overlap else None
+
+
+def modelled_speedup(plain: Stats, other: Stats, gamma: int) -> Modelled | None:
+    """The formula's prediction; None where α is undefined or nothing was timed.
+
+    c is the time of one draft pass over that of one plain target pass. A proposer that runs no model is charged per
+    proposed token.
+    """
+    drafted = other.draft_passes or other.proposed
+    if other.target_passes and other.proposed / other.target_passes < 0.8 * gamma:
+        return None  # γ tokens were rarely drafted, as by a lookup that finds nothing
+    if other.acceptance_rate is None or not drafted or not plain.target_passes or plain.verify_s <= 0:
+        return None
+    cost = (other.draft_s / drafted) / (plain.verify_s / plain.target_passes)
+    return Modelled(
+        speedup=theory.speedup(other.acceptance_rate, gamma, cost),
+        alpha=other.acceptance_rate,
+        gamma=gamma,
+        cost=cost,
+        proposed_per_round=other.proposed / other.target_passes,
+    )
+
+
+def passes_saved(other: Stats) -> int:
+    """How many target passes the lane did without: plain decoding needs one for each of its tokens."""
+    return other.tokens - other.target_passes
+
+
+def parting(first: Trace, second: Trace) -> int | None:
+    """The first position at which the two outputs differ; None if one is the beginning of the other."""
+    pairs = zip(first.token_ids, second.token_ids, strict=False)
+    return next((at for at, (a, b) in enumerate(pairs) if a != b), None)
+
+
+def verdict_on_texts(plain: Trace, other: Trace) -> tuple[bool | None, str]:
+    """Whether the texts agree, and the sentence that says so; None where they are not expected to agree."""
+    temperature = other.header.settings.get("temperature", 0.0)
+    at = parting(plain, other)
+    compares = measured_speedup(plain.stats, other.stats) is not None
+    shared = min(len(plain.token_ids), len(other.token_ids))
+    if not shared:
+        return None, "At least one lane wrote nothing, so there are no texts to compare."
+    if lossy(other):
+        title = RULES[other.header.settings["rule"]].title
+        outcome = (
+            f"Here the lanes part at token {at + 1}"
+            + (", so the speedup compares two different texts." if compares else ".")
+            if at is not None
+            else "Here the lanes happened to write the same, which it does not promise."
+        )
+        return None, f"Lossy: {title} lets tokens pass that change the target's law. {outcome}"
+    if temperature and temperature > 0:
+        outcome = (
+            f"they part at token {at + 1}"
+            + (" and the speedup compares two different texts" if compares else "")
+            if at is not None
+            else "here they happened to write the same"
+        )
+        return None, (
+            f"At temperature {temperature:g} the lanes draw tokens at random: {outcome}. "
+            "A lossless rule keeps the target's distribution, not its words."
+        )
+    if at is not None:
+        return False, (
+            f"The lanes wrote different texts from token {at + 1} on, though at temperature 0 a lossless rule must not "
+            "change the text: either the rule is not lossless or two tokens were tied to within rounding."
+        )
+    if len(plain.token_ids) != len(other.token_ids):
+        return True, f"Both lanes wrote the same text as far as both went ({count(shared, 'token')})."
+    same = "token" if shared == 1 else f"{shared} tokens"
+    return True, f"Both lanes wrote the same {same}: speculation changed the time, not the text."

@@ -1,0 +1,1 @@
+"""The library of runs: what is kept, for whom, and the recorded examples."""

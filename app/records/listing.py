@@ -1,0 +1,142 @@
+"""Finding runs: what a search, a filter and an order leave of a list, and what an address may say about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.lanes import links
+from specdec_core.proposers import PROPOSERS
+from specdec_core.rules import RULES
+
+from .summary import Summary
+
+ANY = "any"
+ORDERS = {
+    "newest": "Newest first",
+    "oldest": "Oldest first",
+    "tokens-per-pass": "Most tokens per pass",
+    "speedup": "Highest measured speedup",
+    "name": "By name",
+}
+ADDRESS = (
+    "run",
+    "picked",
+    "q",
+    "who",
+    "sort",
+    "sheet",
+    "hide",
+    "present",
+)  # the page's keys in the address, beside the cursor's
+MOST_SHOWN = 6  # lanes side by side
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A run as the page knows it, kept or shipped: `key` is what the address calls it."""
+
+    key: str
+    title: str
+    prompt: str
+    created: float
+    lanes: tuple[Summary, ...]
+    source: Any = None  # the Saved or Example it stands for
+
+    @property
+    def guessing(self) -> tuple[Summary, ...]:
+        """The lanes that say something about a proposer: all but the baseline, or the baseline where it is alone."""
+        return tuple(lane for lane in self.lanes if not lane.plain) or self.lanes
+
+
+def proposer_titles() -> dict[str, str]:
+    """The filter's choices."""
+    return {ANY: "Any proposer", **{name: kind.title for name, kind in PROPOSERS.items()}}
+
+
+def find(entries: Iterable[Entry], words: str, proposer: str, order: str) -> list[Entry]:
+    """The entries that have all `words` somewhere in them and this proposer in a lane, in this order."""
+    wanted = words.casefold().split()
+    found = [
+        entry
+        for entry in entries
+        if proposer in (ANY, *(lane.proposer for lane in entry.guessing))
+        and all(word in text for text in [_text(entry)] for word in wanted)
+    ]
+    keys: dict[str, Callable[[Entry], Any]] = {
+        "newest": lambda entry: -entry.created,
+        "oldest": lambda entry: entry.created,
+        "tokens-per-pass": lambda entry: -best(entry, "tokens_per_pass"),
+        "speedup": lambda entry: -best(entry, "speedup"),
+        "name": lambda entry: entry.title.casefold(),
+    }
+    return sorted(found, key=keys[order])
+
+
+def best(entry: Entry, figure: str) -> float:
+    """The highest value of a figure in an entry's lanes; 0 where no lane has one.
+
+    Drafting that is on no clock, as the oracle's, makes a bound and not a measured speedup.
+    """
+    lanes = [lane for lane in entry.guessing if figure != "speedup" or not _unpaid(lane)]
+    return max((getattr(lane, figure) or 0.0 for lane in lanes), default=0.0)
+
+
+def _unpaid(lane: Summary) -> bool:
+    kind = PROPOSERS.get(lane.proposer)
+    return kind is not None and kind.unpaid
+
+
+def _text(entry: Entry) -> str:
+    parts = [entry.title, entry.prompt]
+    for lane in entry.lanes:
+        kind, rule = PROPOSERS.get(lane.proposer), RULES.get(lane.rule)
+        parts += [lane.label, lane.proposer, lane.rule, lane.target, lane.draft or ""]
+        parts += [kind.title if kind else "", rule.title if rule else ""]
+    return "\n".join(parts).casefold()
+
+
+def together(entries: Sequence[Entry]) -> str | None:
+    """Why these cannot stand side by side, in a sentence; None if they can."""
+    if len({entry.prompt for entry in entries}) > 1:
+        first, other = entries[0], next(entry for entry in entries if entry.prompt != entries[0].prompt)
+        return (
+            f"“{first.title}” and “{other.title}” continue different prompts, so their tokens do not stand for the "
+            "same places. Pick runs of one prompt."
+        )
+    alone = next((entry for entry in entries if entry.guessing[0].plain), None)
+    if alone and len(entries) > 1:
+        return (
+            f"“{alone.title}” is plain decoding alone, and its clock says nothing about another run's. Pick "
+            "runs with a proposer, or race both in the Lab."
+        )
+    lanes = len(side_by_side(entries))
+    if lanes > MOST_SHOWN:
+        return f"Together these have {lanes} lanes; up to {MOST_SHOWN} fit side by side. Pick fewer runs."
+    return None
+
+
+def side_by_side(entries: Sequence[Entry]) -> list[tuple[Entry, int]]:
+    """The lanes to draw, as entry and number: all of one run; of several, those that guess.
+
+    A baseline stands for its own run only. Beside the lanes of another it would make a speedup that nobody measured.
+    """
+    lanes = [(entry, number) for entry in entries for number in range(len(entry.lanes))]
+    return [(entry, number) for entry, number in lanes if len(entries) == 1 or not entry.lanes[number].plain]
+
+
+def problems(params: Mapping[str, str], cursor: Iterable[str]) -> list[str]:
+    """A sentence for every value of a link to this page that means nothing here, the runs themselves apart."""
+    found = []
+    for key, called, options in (("who", "the proposer", proposer_titles()), ("sort", "the order", ORDERS)):
+        if key in params and params[key] not in options:
+            used = next(iter(options.values()))
+            found.append(
+                f"The link asks for {called} “{params[key][:40]}”, which does not exist here; “{used}” is used."
+            )
+    strange = [key for key in params if key not in (*ADDRESS, *cursor)]
+    if strange:
+        named = ", ".join(f"“{key[:40]}”" for key in strange[:3])
+        found.append(f"The link has settings this page does not know ({named}); they are left out.")
+    return found + links.hiding_problems(params, "library")

@@ -1,0 +1,73 @@
+"""A trace in a line: what a list of runs shows of each lane, computed once from its record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+
+from specdec_core.record.trace import Trace
+
+MAX_LABEL = 200  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One lane: who guessed, how it went, and the first thing its audit found, if anything.
+
+    `speedup` is the time per token of the plain lane of the same run over this one's; None where there is none.
+    """
+
+    label: str
+    proposer: str
+    rule: str
+    lossy: bool
+    target: str
+    draft: str | None
+    tokens: int
+    passes: int
+    acceptance: float | None
+    tokens_per_pass: float | None
+    tokens_per_second: float | None
+    speedup: float | None
+    end: str
+    problem: str | None
+
+    @property
+    def plain(self) -> bool:
+        """Whether this lane is plain decoding, the baseline."""
+        return self.proposer == "none"
+
+
+COLUMNS = tuple(field.name for field in fields(Summary))
+
+
+def summarize(traces: Sequence[Trace], labels: Sequence[str]) -> Iterator[Summary]:
+    """A summary of each lane of one run; the lanes were raced together, so the plain one is the others' baseline."""
+    from app.metrics.numbers import measured_speedup
+    from specdec_core.rules import lossy  # here and not above: both bring torch
+
+    plain = next((trace for trace in traces if _setting(trace, "proposer") == "none"), None)
+    for trace, label in zip(traces, labels, strict=True):
+        stats, header = trace.stats, trace.header
+        baseline = plain if plain is not trace else None
+        yield Summary(
+            label=label[:MAX_LABEL],
+            proposer=_setting(trace, "proposer"),
+            rule=_setting(trace, "rule"),
+            lossy=lossy(trace),
+            target=header.target.name,
+            draft=header.draft.name if header.draft else None,
+            tokens=stats.tokens,
+            passes=stats.target_passes,
+            acceptance=stats.acceptance_rate,
+            tokens_per_pass=stats.tokens_per_pass,
+            tokens_per_second=stats.tokens_per_second,
+            speedup=measured_speedup(baseline.stats, stats) if baseline else None,
+            end=trace.end,
+            problem=next(iter(trace.audit()), None),
+        )
+
+
+def _setting(trace: Trace, name: str) -> str:
+    value = trace.header.settings.get(name)
+    return value[:64] if isinstance(value, str) else "unknown"

@@ -1,0 +1,1 @@
+"""A run on a page: waiting, the player, the headline numbers, charts and downloads."""

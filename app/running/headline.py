@@ -1,0 +1,165 @@
+"""The headline numbers on the page: each with its definition and where it comes from."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.decoding.run import Run
+from app.metrics import numbers
+from app.text import count, plain
+from app.ui.glossary import define
+from specdec_core.proposers import PROPOSERS
+from specdec_core.record.repeats import percent
+from specdec_core.rules import lossy as lossy_rule
+
+MEASURED = "measured · this machine, this run"
+FORMULA = (
+    "Theorem 3.8 of Leviathan et al. (2023): (1 − α^(γ+1)) / ((1 − α)(γc + 1)). "
+    "It assumes that every guess is accepted with the same probability α, whatever came before, that each round drafts "
+    "exactly γ tokens, and that a target pass over γ + 1 tokens costs as much as one over a single token. "
+    "Where the measurement differs, one of these does not hold."
+)
+
+
+def show(run: Run) -> None:
+    """The numbers of a finished run, and whether the lanes wrote the same text."""
+    traces = run.traces
+    if 0 not in traces:
+        return
+    first = traces[0]
+    if 1 not in traces:
+        speed = first.stats.tokens_per_second
+        _metrics(
+            [
+                (
+                    "Tokens per second",
+                    f"{speed:.0f}" if speed else "—",
+                    "Committed tokens by decoding time; prefill excluded.",
+                    MEASURED,
+                ),
+                ("Tokens", f"{first.stats.tokens}", "How many tokens were committed.", _end(first.end)),
+            ]
+        )
+        st.caption("Plain decoding alone: choose a proposer to race against it.")
+        if what := first.loops().what:
+            st.caption(f":material/repeat: {plain(what[0].upper() + what[1:])}.")
+        return
+    other = traces[1]
+    stats, base = other.stats, first.stats
+    lane = run.request.lanes[1]
+    unmodelled = numbers.unmodelled(lane)
+    modelled = None if unmodelled else numbers.modelled_speedup(base, stats, lane.draft_length)
+    speedup = numbers.measured_speedup(base, stats)
+    judged = stats.accepted + stats.rejected
+    branched = stats.acceptance_rate is None and stats.acceptance_by_depth
+    tree = (
+        " · ".join(f"{100 * rate:.0f}" for rate in stats.acceptance_by_depth[:3]) + " %" if branched else None
+    )
+    lossy = lossy_rule(other)
+    loops = other.loops()
+    repeats = f" · {percent(loops.share)} of the text repeats" if loops.spans else ""
+    part = (lossy or lane.temperature > 0) and numbers.parting(first, other) is not None
+    _metrics(
+        [
+            (
+                "Measured speedup",
+                _times(speedup),
+                define("Measured speedup")
+                + f"\n\nHere {_speed(stats.tokens_per_second)} against {_speed(base.tokens_per_second)}. "
+                "Recording is not timed." + ("\n\nThe two lanes wrote different texts." if part else ""),
+                f"none: fewer than {numbers.LEAST_TOKENS} tokens in a lane"
+                if speedup is None
+                else "a bound: drafting is not counted"
+                if PROPOSERS[lane.proposer].unpaid
+                else "measured · lossy rule"
+                if lossy
+                else "measured · texts differ"
+                if part
+                else MEASURED,
+                repeats if speedup is not None else "",
+            ),
+            (
+                "Modelled speedup",
+                _times(modelled.speedup if modelled else None),
+                define("Modelled speedup")
+                + f"\n\n{FORMULA}"
+                + (
+                    f"\n\nHere α = {modelled.alpha:.3f}, γ = {modelled.gamma}, c = {modelled.cost:.3f}; "
+                    f"{modelled.proposed_per_round:.1f} tokens were proposed per round."
+                    if modelled
+                    else f"\n\nHere it does not apply: {unmodelled or 'rounds drafted fewer than γ tokens, or none'}."
+                ),
+                "modelled · Theorem 3.8 (Leviathan et al. 2023)"
+                if modelled
+                else f"none: {unmodelled or 'fewer than γ tokens per round'}",
+                repeats if modelled else "",
+            ),
+            (
+                "Acceptance rate α",
+                _share(stats.acceptance_rate) if tree is None else tree,
+                define("Acceptance rate α", "Unreached")
+                + (
+                    ""
+                    if tree is None
+                    else "\n\nHere the proposals were trees, whose failed siblings would mix many questions into one. "
+                    "Shown is, for the first levels, how often something was accepted where something was judged."
+                ),
+                f"measured · {stats.accepted} of {judged} judged"
+                if tree is None
+                else "measured · by depth, from the first",
+                repeats if judged else "",
+            ),
+            (
+                "Tokens per pass τ",
+                f"{stats.tokens_per_pass:.2f}" if stats.tokens_per_pass else "—",
+                define("Tokens per target pass τ"),
+                f"measured · {count(stats.tokens, 'token')}, {count(stats.target_passes, 'pass')}",
+                repeats,
+            ),
+            (
+                "Target passes saved",
+                f"{numbers.passes_saved(stats)} of {stats.tokens}",
+                "Plain decoding needs one target pass for every token; this is how many of them the lane did without. "
+                + define("Target pass"),
+                "measured · vs one per token",
+                repeats,
+            ),
+        ]
+    )
+    same, sentence = numbers.verdict_on_texts(first, other)
+    icon = {True: ":material/check_circle:", False: ":material/warning:", None: ":material/casino:"}[same]
+    if lossy:
+        icon = ":material/warning:"
+    st.markdown(f"{icon} {plain(sentence)}")
+    if loops.spans:
+        st.markdown(f":material/repeat: {plain(loops.sentence)}", help=define("Repeated text"))
+
+
+def _metrics(rows: list[tuple[str, ...]]) -> None:
+    """Label, value, help and source of each; what follows the source joins it."""
+    with st.grid(len(rows), min_column_width=185, gap="small"):
+        for label, value, words, *source in rows:
+            with st.container(border=True, height="stretch", gap="xsmall"):
+                st.metric(label, value, help=words)
+                st.caption("".join(source))
+
+
+def _times(value: float | None) -> str:
+    return f"{value:.2f}×" if value is not None else "—"
+
+
+def _share(value: float | None) -> str:
+    return f"{value:.0%}" if value is not None else "—"
+
+
+def _speed(value: float | None) -> str:
+    return f"{value:.0f} tokens/s" if value else "nothing"
+
+
+def _end(reason: str) -> str:
+    return {
+        "length": "length reached",
+        "eos": "the model ended the text",
+        "stop": "stop text reached",
+        "cancelled": "stopped",
+    }[reason]

@@ -1,0 +1,211 @@
+"""What an owner can do with a run: share it, name it, delete it; and bring one in from a file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from app import services
+from app.decoding.run import Run
+from app.export import button
+from app.player import CURSOR
+from app.records import access as entries
+from app.records import importing
+from app.records.listing import Entry, side_by_side
+from app.records.store import MAX_NAME, Full, Library, Saved, Unavailable
+from app.text import count, plain
+from app.ui import address
+from app.ui import visitor as owner
+from specdec_core.errors import TraceError
+from specdec_core.record.trace import Trace
+
+MOST_FILES = 8
+
+
+def link_to(key: str, cursor: Iterable[str]) -> str:
+    """The address that brings back this run and the place where the viewer stands in it."""
+    here = {name: st.query_params[name] for name in cursor if name in st.query_params}
+    base = (st.context.url or "/library").split("?")[0]
+    return f"{base}?{urlencode({'run': key, **here})}"
+
+
+def draw(entry: Entry, library: Library, cursor: Iterable[str]) -> None:
+    """Sharing, naming and deleting of the visitor's own run."""
+    saved = entry.source
+    assert isinstance(saved, Saved)
+    whose = owner.of_session()
+    with st.popover("Share", icon=":material/link:"):
+        _share(saved, library, whose, cursor)
+    with st.popover("Rename", icon=":material/edit:"), st.form("rename", border=False):
+        name = st.text_input(
+            "Name",
+            value=saved.name or "",
+            max_chars=MAX_NAME,
+            help="A named run is never removed to make room.",
+        )
+        if st.form_submit_button("Save name", type="primary"):
+            library.rename(whose, saved.id, name)
+            st.rerun()
+    with st.popover("Delete", icon=":material/delete:"):
+        traces = count(len(entry.lanes), "trace")
+        st.markdown(
+            f"This deletes the run and its {traces} for good"
+            + (", and its shared link will open nothing." if saved.link else ".")
+        )
+        if st.button("Delete for good", type="primary", key="delete"):
+            library.delete(whose, saved.id)
+            services.runs().forget(saved.id)  # the lab would show it until the server lets go of it
+            close(cursor)
+            st.rerun()
+
+
+def _share(saved: Saved, library: Library, whose: str, cursor: Iterable[str]) -> None:
+    if saved.link is None:
+        st.markdown("Whoever has the link can read this run and step through it. Nobody can change it.")
+        if st.button("Make a link", type="primary", key="share"):
+            library.share(whose, saved.id)
+            st.rerun()
+        return
+    st.markdown("This link opens the run where you stand now, for reading, in any browser:")
+    st.code(link_to(saved.link, cursor), language=None, wrap_lines=True)
+    if st.button("Revoke the link", key="revoke", help="The link will open nothing; a new one can be made."):
+        library.revoke(whose, saved.id)
+        st.rerun()
+
+
+def downloads(shown: Sequence[Entry], whose: str, library: Library) -> None:
+    """The runs as pages that play anywhere, and each lane's record as a file."""
+    with st.popover("Download", icon=":material/download:"):
+        for entry in shown:
+
+            def page(entry: Entry = entry) -> str:
+                return _page(entry, whose, library)
+
+            title = "Player (HTML)" if len(shown) == 1 else f"{plain(entry.title)}: player (HTML)"
+            button.draw(title, page, _file(entry), f"html-{entry.key}")
+        for entry, number in side_by_side(shown):
+
+            def json(entry: Entry = entry, number: int = number) -> bytes:
+                return entries.data(entry, number, whose, library)
+
+            st.download_button(
+                f"{plain(entry.lanes[number].label)}: trace (JSON)",
+                data=json,
+                file_name=f"{_file(entry)}-{number}.json",
+                mime="application/json",
+                on_click="ignore",
+                icon=":material/data_object:",
+                key=f"json-{entry.key}-{number}",
+            )
+
+
+def _page(entry: Entry, whose: str, library: Library) -> str:
+    from app.export.page import make
+
+    data = [entries.data(entry, number, whose, library) for number in range(len(entry.lanes))]
+    if entries.GONE in data:
+        return entries.GONE.decode()
+    traces = [Trace.from_json(lane) for lane in data]
+    # An imported lane's file tells nothing of what ran beside it.
+    raced = None if entries.imported(entry) else True
+    return make(traces, [lane.label for lane in entry.lanes], title=entry.title, raced=raced)
+
+
+def _file(entry: Entry) -> str:
+    """What a download of this run is called: its name, where it has one in Latin letters, else its key."""
+    named = entry.source.name if isinstance(entry.source, Saved) else None
+    return "specdec-" + (re.sub(r"[^A-Za-z0-9]+", "-", named or "").strip("-") or entry.key.replace(".", "-"))
+
+
+def close(cursor: Iterable[str]) -> None:
+    """Leave what is open in the player."""
+    address.drop(("run", *cursor))
+
+
+def held(key: str | None) -> Run | None:
+    """The run that an address names, by its id or by its shared link, as long as the server holds it."""
+    if found := services.runs().get(key):
+        return found
+    shared = services.library().shared(key) if key else None
+    return services.runs().get(shared.id) if shared else None
+
+
+def let_go(otherwise: str) -> None:
+    """What stands where a run was that the server no longer holds: the way to it in the library, or that it is gone.
+
+    Args:
+        otherwise: what can be done about one that is gone.
+    """
+    key = st.query_params.get("run", "")
+    if entries.open_one(key, owner.of_session(), services.library()) is None:
+        st.info(
+            f"The run of this link is no longer kept on this server. {otherwise}", icon=":material/history:"
+        )
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.info(
+            "This page no longer holds the run of this link, but the library does.", icon=":material/history:"
+        )
+        here = {name: st.query_params[name] for name in CURSOR if name in st.query_params}
+        st.page_link(
+            "app_pages/library.py",
+            label="Open it in the library",
+            icon=":material/inventory_2:",
+            query_params={"run": key, **here},
+        )
+
+
+def import_box(library: Library) -> None:
+    """Take traces from files, one run each: what their lanes had to do with each other is not known."""
+    state = st.session_state
+    turn = state.setdefault("import_turn", 0)
+    # A new key closes the box when files have come: it would cover what is said about them.
+    with st.popover("Import", icon=":material/upload_file:", key=f"import-{turn}"):
+        st.markdown(
+            "A trace that this program or `python -m specdec_core decode --json` has written. It is checked, and "
+            "kept as recorded elsewhere: none of its figures counts as measured here."
+        )
+        files = st.file_uploader(
+            f"Trace files (JSON, up to {importing.MAX_MB} MB each)",
+            type=["json"],
+            accept_multiple_files=True,
+            max_upload_size=importing.MAX_MB,
+            key=f"files-{turn}",
+        )
+        if files:
+            state.imported = [_take(file.name, file.getvalue(), library) for file in files[:MOST_FILES]]
+            if len(files) > MOST_FILES:
+                state.imported.append(
+                    (False, f"Up to {MOST_FILES} files are taken at once; the others were left.")
+                )
+            state.import_turn = turn + 1  # an empty box again: the files are let go of
+            st.rerun()
+
+
+def import_results() -> None:
+    """What became of the files that came last, until the next click."""
+    for sound, words in st.session_state.pop("imported", ()):
+        if sound:
+            st.success(words, icon=":material/check_circle:")
+        else:
+            st.warning(words, icon=":material/warning:")
+
+
+def _take(name: str, data: bytes, library: Library) -> tuple[bool, str]:
+    shown = plain(name[:80])
+    try:
+        _, summary = importing.take(owner.of_session(), name, data, library)
+    except (TraceError, Full, Unavailable) as error:
+        return False, f"{shown} was not imported. {plain(str(error))}"
+    if summary.problem:
+        return False, (
+            f"{shown} was imported, but its record contradicts itself, so do not trust its figures: "
+            f"{plain(summary.problem)}"
+        )
+    return (
+        True,
+        f"{shown} was imported: {plain(summary.label)}, {count(summary.tokens, 'token')}. It is in the list.",
+    )

@@ -1,0 +1,146 @@
+"""The teacher's link: this page as it stands, without the parts that would distract, or as a presentation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from urllib.parse import urlencode, urlsplit, urlunsplit
+
+import streamlit as st
+
+from app import services
+from app.lanes import links
+from app.records import access as entries
+from app.records.store import Unavailable
+from app.ui import presenter
+from app.ui import visitor as owner
+from app.ui.fragment import fragment
+
+from . import held as tools
+
+USUAL = {  # what is ticked at first
+    "lab": ("settings", "link"),
+    "compare": ("settings", "link"),
+    "library": ("search", "own", "examples", "link"),
+}
+BRINGS = {
+    "lab": ["the prompt", "the settings"],
+    "compare": ["the prompt", "the lanes", "the settings"],
+    "library": ["the search", "the order"],
+}
+RUN = "the run at this place"
+
+
+@fragment
+def draw(page: str) -> None:
+    """What of a page to hide, and the link that does it."""
+    if st.button(
+        "Present now",
+        icon=":material/present_to_all:",
+        key=f"present_now_{page}",
+        on_click=presenter.enter,
+        help="The player alone, in large type, moved with the keys. Escape leads back.",
+    ):
+        st.rerun()
+    st.markdown("**A link with less on the page**")
+    away = st.pills(
+        "Hide",
+        list(links.PARTS[page]),
+        format_func=links.PARTS[page].__getitem__,
+        selection_mode="multi",
+        default=list(USUAL[page]),
+        key=f"hide_parts_{page}",
+    )
+    present = st.toggle(
+        "As a presentation", key=f"link_presents_{page}", help="Opens with the player alone, in large type."
+    )
+    own = _own()
+    if own:
+        _say_for_whom(page, own)
+    shared = {key: opens for key, opens in own.items() if opens}
+    st.code(link(page, away, present, shared), language=None, wrap_lines=True)
+    *first, last = [*BRINGS[page], *([RUN] if _brings_run() else [])]
+    st.caption(
+        f"It brings {', '.join(first)} and {last}. What is hidden keeps its settings. "
+        "This is no protection: anyone can change the link."
+    )
+    if page != "library" and len(st.session_state.get("prompt", "")) > links.MAX_PROMPT_IN_LINK:
+        st.caption(
+            f":material/info: A prompt of more than {links.MAX_PROMPT_IN_LINK:,} characters stays out of the link."
+        )
+
+
+def _own() -> dict[str, str | None]:
+    """The visitor's own finished runs that the address names, each with its shared link; None before it has one."""
+    me, found = owner.of_session(), {}
+    for key in st.query_params.get("run", "").split(","):
+        saved, run = services.library().get(me, key), services.runs().get(key)
+        if saved is not None:
+            found[key] = saved.link
+        elif run is not None and run.owner == me and run.finished and run.ends:
+            found[key] = None  # the library has it in a moment
+    return found
+
+
+def _brings_run() -> bool:
+    """Whether a run that the address names is there to be brought."""
+    me, library = owner.of_session(), services.library()
+    keys = st.query_params.get("run", "").split(",")
+    return any(tools.held(key) or entries.open_one(key, me, library) for key in keys)
+
+
+def _say_for_whom(page: str, own: Mapping[str, str | None]) -> None:
+    """Who can open the runs of the link, how long, and the button that makes it last."""
+    one = len(own) == 1
+    runs, them = ("this run", "it") if one else ("these runs", "them")
+    for_good = "" if services.library().path else ", until this server stops"
+    if all(own.values()):
+        st.markdown(f"The link shows {runs} to whoever has it{for_good}. Revoke that in the Library.")
+        return
+    if st.session_state.pop("not_shared", False):
+        st.warning("The library could not keep the run, so the link ends with it.", icon=":material/warning:")
+        return
+    st.markdown(
+        f"The link shows {runs} to nobody else before you share {them}."
+        if page == "library"
+        else f"The link shows {runs} to whoever has it while this server remembers {them}. "
+        f"Shared, {'it stays' if one else 'they stay'}{for_good}."
+    )
+    st.button(
+        "Share the run" if one else "Share the runs",
+        type="primary",
+        icon=":material/link:",
+        key=f"share_in_link_{page}",
+        on_click=_share,
+        args=([key for key, opens in own.items() if not opens],),
+        help="Whoever has the link can read and replay. Nobody can change anything.",
+    )
+
+
+def _share(keys: Iterable[str]) -> None:
+    try:
+        opened = [services.library().share(owner.of_session(), key) for key in keys]
+    except Unavailable:  # a callback's errors reach no page
+        opened = [None]
+    st.session_state.not_shared = not all(opened)
+
+
+def link(page: str, away: Iterable[str], present: bool, runs: Mapping[str, str] | None = None) -> str:
+    """The address of this page with those parts hidden."""
+    chosen, others = set(away), runs or {}
+    given = [
+        (key, value)
+        for key in st.query_params
+        if key not in ("hide", "present")
+        for value in st.query_params.get_all(key)
+    ]
+    given = [
+        (key, ",".join(others.get(run, run) for run in value.split(",")) if key == "run" else value)
+        for key, value in given
+    ]
+    if chosen:
+        given.append(("hide", ",".join(part for part in links.PARTS[page] if part in chosen)))
+    if present:
+        given.append(("present", "1"))
+    query = urlencode(given, safe=",")
+    page_url = urlsplit(st.context.url or "")
+    return urlunsplit((page_url.scheme, page_url.netloc, page_url.path or "/", query, ""))

@@ -1,0 +1,127 @@
+"""Below the player: the charts of a finished run, and everything of it to take home."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import streamlit as st
+
+from app.choosing import controls
+from app.decoding.run import Run
+from app.export import button
+from app.records import examples as recorded
+from app.text import plain
+from app.web.routes import recorded as files
+from specdec_core.record.trace import Trace
+from specdec_core.settings import Settings
+
+from . import headline
+
+
+def unkept(run: Run) -> None:
+    """A word about a run that the library could not keep."""
+    if run.unkept:
+        st.warning(
+            "The library could not keep this run: it is full, or its file cannot be written. Download what you need.",
+            icon=":material/warning:",
+        )
+
+
+def charts(run: Run) -> None:
+    """The charts side by side."""
+    from app import charts as drawn
+    from app.charts.draw import draw as put
+
+    traces = run.traces
+    lanes = list(traces.values())
+    labels = [run.request.labels[lane] for lane in traces]
+    if any(trace.rounds for trace in lanes):
+        for column, draw in zip(
+            st.columns(2, gap="medium"), (drawn.round_timeline, drawn.tokens_against_time), strict=True
+        ):
+            with column:
+                put(draw(lanes, labels, headline.MEASURED), draw.__name__)
+
+
+def downloads(run: Run) -> None:
+    """Everything of the run to take home."""
+    with st.popover("Download", icon=":material/download:"):
+        st.markdown("**The whole run**")
+        button.draw("Player (HTML)", lambda: _page(run), f"specdec-{run.id}", "page")
+        st.caption("A picture of a view is saved in the player itself, beside its controls.")
+        for lane in run.traces:
+            st.markdown(f"**{plain(run.request.labels[lane])}**")
+            with st.container(horizontal=True):
+                _downloads(run, lane)
+
+
+def _page(run: Run) -> str:
+    from app.export.page import make
+
+    traces = run.traces
+    return make(list(traces.values()), [run.request.labels[lane] for lane in traces], raced=True)
+
+
+def _downloads(run: Run, lane: int) -> None:
+    st.link_button(
+        "Trace (JSON)",
+        f"{run.trace_path(lane)}?download=1",
+        icon=":material/data_object:",
+        help="The complete record: every proposal, probability, coin and time. It replays without a model.",
+    )
+    for table, words in (
+        ("rounds", "One row per round; the page counts them from 1, the table from 0."),
+        ("tokens", "One row per committed token; the page counts rounds from 1, the table from 0."),
+    ):
+
+        def csv(table: str = table) -> str:
+            return str(run.traces[lane].frames()[table].to_csv(index=False))
+
+        st.download_button(
+            f"{table.capitalize()} (CSV)",
+            data=csv,
+            file_name=f"specdec-{run.id}-{lane}-{table}.csv",
+            mime="text/csv",
+            on_click="ignore",
+            icon=":material/table_view:",
+            key=f"csv-{lane}-{table}",
+            help=words,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A recorded example as the lab shows it before a run: its lanes for the player, and what it was made of."""
+
+    id: str
+    traces: tuple[dict[str, str], ...]
+    prompt: str
+    lane: Settings
+    origin: str
+    family: str
+    chat: bool
+
+
+@cache
+def example(proposer: str, family: str) -> Shown | None:
+    """The recorded example that introduces a proposer: the first of it that ships for this family of models, else for
+    another. None if there is none."""
+    found = sorted(recorded.recipes()[0], key=lambda recipe: recipe.family != family)  # stable
+    for recipe in found:
+        if recipe.lanes()[-1].proposer == proposer and files().keys() >= set(recipe.files):
+            header = Trace.from_json(files()[recipe.files[-1]].read_bytes()).header
+            labels = [controls.label(lane) for lane in recipe.lanes()]
+            return Shown(
+                id=recipe.id,
+                traces=tuple(
+                    {"label": label, "url": f"/traces/{name}.json"}
+                    for label, name in zip(labels, recipe.files, strict=True)
+                ),
+                prompt=header.prompt,
+                lane=Settings(**header.settings),
+                origin=f"{header.machine}, {header.created[:10]}",
+                family=recipe.family,
+                chat=header.chat,
+            )
+    return None

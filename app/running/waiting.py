@@ -1,0 +1,33 @@
+"""What stands on a page while its run has not begun to write: the download of the models, the place in line."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import services
+from app.decoding.run import Run
+from app.text import plain
+from app.ui.fragment import fragment
+
+
+def waiting(shown: Run | None, active: bool) -> None:
+    """What stands before the first token: the models' download, the line. Notices when the run is over.
+
+    `active` is what the rest of the page takes the run to be: asked once, or a run that ends while the page is drawn
+    would be over for one half of it and not for the other, and nobody would draw it again.
+    """
+
+    @fragment(run_every=0.5 if active else None)
+    def wait() -> None:
+        if shown is None or not active:
+            return
+        if shown.finished:
+            st.rerun()
+        if shown.state == "loading":
+            status = services.shelf().status(shown.request.choice)
+            st.progress(status.fraction or 0.0, text=plain(status.text or "Waiting for the models") + "…")
+        elif shown.state == "queued" and shown.place:
+            ahead = "one run is" if shown.place == 1 else f"{shown.place} runs are"
+            st.info(f"Waiting in line: {ahead} ahead of yours.", icon=":material/hourglass_top:")
+
+    wait()

@@ -1,0 +1,1 @@
+"""Parts of every page: the address, fragments, widgets, words and the visitor."""

@@ -1,0 +1,105 @@
+"""What a link leaves of a page: `?hide=settings,charts` less, `?present=1` the player alone, in large type.
+
+Hidden controls stay where they are, out of sight by style alone, so that their values hold and a run still works.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.lanes import links
+
+from . import address
+
+LARGE_REM = 27  # pixels: the player's smallest type is 0.75rem, and 20 pixels are read from the last row
+
+BOXES = {"settings": "more"}  # keys of containers that had a name of their own before they could be hidden
+DESK = {"prompt", "choices", "run", "settings"}
+BESIDE = {
+    "lab": {"choices", "run"},
+    "compare": DESK - {"prompt"},
+}  # what stands in a column beside the prompt
+
+# What Streamlit says by colour alone gets a sign.
+SIGNS = """
+[data-variant="pills"][data-selected="true"]::before,
+[data-variant="segmented_control"][data-selected="true"]::before { content: "✓" / ""; margin-right: 0.3em; }
+"""
+# As `main.STYLE`, in the boxes that Streamlit opens outside of its own element, where no colour scheme is set.
+IN_BOXES = """
+[data-testid="stPopoverBody"] button[kind^="primary"]:not(:disabled) :is(p, kbd, span) { color: #14181f; opacity: 1; }
+"""
+CHROME = """
+header[data-testid="stHeader"], [data-testid="stSidebar"], [data-testid="stToolbar"], [data-testid="stDecoration"],
+[data-testid="stStatusWidget"], [data-testid="stSidebarCollapsedControl"] { display: none !important; }
+[data-testid="stMainBlockContainer"] { padding: 0 0.6rem 0.3rem !important; max-width: none !important; }
+[data-testid="stMainBlockContainer"] [data-testid="stVerticalBlock"] { gap: 0 !important; }
+.st-key-presenter { height: 1.5rem; align-items: flex-end; }
+.st-key-leave button { min-height: 0; padding: 0 0.4rem; }
+html { --stage: calc(100dvh - 1.8rem); } /* what the way out and the page's edge leave to the player */
+"""
+
+
+def presenting() -> bool:
+    """Whether the address asks for the player alone."""
+    return st.query_params.get("present") == "1"
+
+
+def hidden() -> set[str]:
+    """The parts of the page that are out of sight; in a presentation all of them."""
+    return set(links.ALL_PARTS) if presenting() else links.hidden(st.query_params.to_dict())
+
+
+def shows(part: str) -> bool:
+    """Whether a part is drawn that keeps nothing when it is left out."""
+    return part not in hidden()
+
+
+def box(part: str) -> str:
+    """The key of the container that holds a part."""
+    return BOXES.get(part, f"part-{part}")
+
+
+def nothing_to_show() -> None:
+    """Say in a presentation that it has nothing to show; elsewhere nothing."""
+    if presenting():
+        st.info("There is no run to present. Leave (Escape), and make or open one.", icon=":material/info:")
+
+
+def dress(page: str) -> None:
+    """Put a page's hidden parts out of sight; in a presentation Streamlit's own frame as well. Called first."""
+    away = hidden() & links.PARTS[page].keys()
+    rules = [f".st-key-{box(part)}" for part in away]
+    rules += [f'[data-testid="stColumn"]:has(.st-key-{box("prompt")})'] if "prompt" in away else []
+    if away >= BESIDE.get(page, DESK):
+        rules.append(f'[data-testid="stColumn"]:has(.st-key-{box("run")})')
+    rules += [".st-key-desk"] if away >= DESK else []
+    head = f'[data-testid="stHorizontalBlock"]:has(.st-key-{box("title")})'
+    rules += [head] if {"title", "link"} <= away else []
+    css = SIGNS + (IN_BOXES if st.context.theme.type == "dark" else "")
+    css += f"{', '.join(sorted(rules))} {{ display: none !important; }}" if rules else ""
+    if presenting():
+        css += f"\nhtml {{ font-size: {LARGE_REM}px !important; }}\n{CHROME}"
+    # One place on the page, whatever is in it: were it there only at times, all that follows would be drawn anew.
+    with st.container(key="presenter"):
+        st.html(f"<style>{css}</style>")
+        if presenting():
+            st.button(
+                "Leave",
+                key="leave",
+                icon=":material/close_fullscreen:",
+                shortcut="Escape",
+                on_click=leave,
+                type="tertiary",
+                help="Back to the whole page (Escape).",
+            )
+
+
+def enter() -> None:
+    """Show the player alone."""
+    address.put("present", "1")
+
+
+def leave() -> None:
+    """Show the whole page again."""
+    address.put("present", None)

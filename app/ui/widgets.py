@@ -1,0 +1,54 @@
+"""Widgets that live in the page's address: one way to pick a name, one to set a number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from app.lanes import links
+
+
+def pick(
+    label: str, titles: Mapping[str, str], key: str, words: str, *, named: bool = False, **more: Any
+) -> str:
+    """A selectbox kept in the address by its options' names; Streamlit's own binding would put the titles there.
+
+    Streamlit forgets a widget while another page is shown: what was picked last is there again afterwards. The first
+    option is left out of the address, unless it is to be `named`. `more` goes to the selectbox as it is.
+    """
+    default = next(iter(titles))
+    if key not in st.session_state:
+        asked = st.query_params.get(key, st.session_state.get(f"last_{key}", default))
+        st.session_state[key] = asked if asked in titles else default
+    picked = st.selectbox(
+        label, list(titles), format_func=lambda name: titles.get(name, name), key=key, help=words, **more
+    )
+    st.session_state[f"last_{key}"] = picked
+    if picked == default and not named:
+        st.query_params.pop(key, None)
+    elif st.query_params.get(key) != picked:
+        st.query_params[key] = picked
+    return picked
+
+
+def number(
+    kind: str, label: str, setting: links.Number, step: float, words: str, *, disabled: bool = False
+) -> None:
+    """A number in the address; `kind` is slider or number."""
+    cast = int if setting.whole else float
+    draw = st.slider if kind == "slider" else st.number_input
+    # Streamlit begins with the lowest by itself, and warns of a default where a page sets the value (a preset does).
+    usual = {} if setting.default == setting.low else {"value": cast(setting.default)}
+    draw(
+        label,
+        min_value=cast(setting.low),
+        max_value=cast(setting.high),
+        **usual,
+        step=cast(step),
+        key=setting.key,
+        bind="query-params",
+        help=words,
+        disabled=disabled,
+    )

@@ -1,0 +1,187 @@
+"""The routes beside the pages: health, event streams of runs, traces, and the player's files."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+from collections.abc import AsyncIterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from app import services
+from app.course.words import catalogues
+from app.decoding.models import Choice, family
+from app.decoding.run import MAX_ANSWER, Run
+from app.player import STATIC, player_folder
+from app.records.store import Unavailable
+from app.ui import visitor as owner
+
+from .headers import foreign
+
+TRACES = Path(__file__).resolve().parents[2] / "assets" / "traces"
+PACE_S = 0.025  # how often a stream looks for news: 40 times a second is more than a screen shows
+HEARTBEAT_S = 15.0
+MAX_ANSWER_BYTES = 12 * MAX_ANSWER + 100  # a character can take twelve bytes as JSON
+TRACE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class Modules(StaticFiles):
+    """The player's modules; a browser asks each time whether they changed, so that it never mixes two versions.
+
+    With a `catalogue`, a folder of the course's language, its modules `text*.js` stand in for the player's own.
+    """
+
+    def __init__(self, catalogue: Path | None = None) -> None:
+        self.catalogue = catalogue
+        super().__init__(directory=STATIC)
+
+    def lookup_path(self, path: str) -> tuple[str, os.stat_result | None]:
+        if self.catalogue is not None and re.fullmatch(r"text\w*\.js", path):
+            own = self.catalogue / path
+            if own.is_file():
+                return str(own), own.stat()
+        return super().lookup_path(path)
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers["Cache-Control"] = "no-cache"
+        return response
+
+
+def routes() -> list[BaseRoute]:
+    """All routes of the app beside Streamlit's own."""
+    return [
+        Route("/healthz", healthz),
+        Route("/lab", lab),
+        Route("/runs/{run_id}/events", events),
+        Route("/runs/{run_id}/answer", answer, methods=["POST"]),
+        Route("/traces/{name}", trace),
+        *(Mount(f"/{player_folder(name)}", Modules(path)) for name, path in catalogues().items()),
+        Mount("/player", Modules()),
+    ]
+
+
+async def healthz(_request: Request) -> Response:
+    """The state of the process; `models` says whether a run can start at once, `default` the same of the family that
+    visitors get who choose nothing."""
+    shelf, usual = services.shelf(), family(services.operator().family)
+    words = {"ready": "ready", "failed": "failed"}
+    body = {
+        "status": "ok",
+        "models": words.get(shelf.status(Choice()).state, "warming"),
+        "default": words.get(shelf.status(usual).state, "warming"),
+        "runs": services.runs().counts(),
+    }
+    return JSONResponse(body, headers={"Cache-Control": "no-store"})
+
+
+async def lab(request: Request) -> Response:
+    """The lab is the page without a name; who writes its name gets there, too."""
+    return RedirectResponse(f"./?{request.url.query}", status_code=307)
+
+
+async def events(request: Request) -> Response:
+    """A run's messages as server-sent events, from the beginning or from where the browser left off."""
+    run = services.runs().get(request.path_params["run_id"])
+    if run is None:
+        return _missing("This run does not exist, or is no longer kept.")
+    last = request.headers.get("last-event-id", "")
+    start = int(last) + 1 if last.isdecimal() and len(last) < 10 else 0
+    if run.finished and start >= len(run.messages):
+        return Response(status_code=204)  # tells an EventSource not to come back
+    return StreamingResponse(
+        _stream(run, start),
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
+
+
+async def answer(request: Request) -> Response:
+    """The visitor's next words for a run that asks for them: {"question": its number, "words": text}.
+
+    Whoever has the run's address may answer, as its id cannot be guessed; pages of other sites may not.
+    """
+    if foreign(request.headers):
+        return _refused(403, "A guess is taken from this server's own pages only.")
+    run = services.runs().get(request.path_params["run_id"])
+    if run is None:
+        return _missing("This run does not exist, or is no longer kept.")
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > MAX_ANSWER_BYTES:
+            return _refused(413, f"A guess has at most {MAX_ANSWER} characters.")
+    try:
+        content = json.loads(body)
+        question, words = content["question"], content["words"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        question, words = None, None
+    if type(question) is not int or not isinstance(words, str) or len(words) > MAX_ANSWER:
+        return _refused(400, f"A guess is a question's number and up to {MAX_ANSWER} characters.")
+    if not run.answer(question, words):
+        return _refused(409, "The run has gone on, or has ended; this guess came too late.")
+    return Response(status_code=204)
+
+
+async def _stream(run: Run, sent: int) -> AsyncIterator[str]:
+    quiet = 0.0
+    while True:
+        ended = run.finished  # asked before the messages, so that none told in between is missed
+        news = run.messages[sent:]
+        if news:
+            yield "".join(f"id: {sent + at}\ndata: {message}\n\n" for at, message in enumerate(news))
+            sent, quiet = sent + len(news), 0.0
+        if ended:
+            return
+        await asyncio.sleep(PACE_S)
+        quiet += PACE_S
+        if quiet >= HEARTBEAT_S:
+            yield ": still here\n\n"
+            quiet = 0.0
+
+
+def trace(request: Request) -> Response:
+    """A trace as JSON: one that ships with the app, a lane of a recent run, or one in the library.
+
+    Of the library's, those behind a shared link, and the visitor's own.
+    """
+    name = str(request.path_params["name"])
+    trace_id = name.removesuffix(".json")
+    if not name.endswith(".json") or not TRACE_ID.fullmatch(trace_id):
+        return _missing("A trace's address is /traces/, its name of letters, digits, - and _, and .json.")
+    shipped = recorded().get(trace_id)
+    body = shipped.read_bytes() if shipped else services.runs().trace(trace_id)
+    key, _, lane = trace_id.rpartition("-")
+    if body is None and lane.isascii() and lane.isdecimal() and len(lane) < 3:
+        try:
+            body = services.library().trace(key, int(lane), owner.named(request.cookies))
+        except Unavailable as error:
+            return _refused(503, str(error))
+    if body is None:
+        return _missing("This trace does not exist, or is no longer kept.")
+    headers = {"Cache-Control": "no-cache" if shipped else "no-store"}
+    if request.query_params.get("download") == "1":
+        headers["Content-Disposition"] = f'attachment; filename="specdec-{trace_id}.json"'
+    return Response(body, media_type="application/json", headers=headers)
+
+
+@cache
+def recorded() -> dict[str, Path]:
+    """The traces that ship with the app, by name: the only files this server reads for a visitor."""
+    return {path.stem: path for path in sorted(TRACES.glob("*.json")) if TRACE_ID.fullmatch(path.stem)}
+
+
+def _missing(sentence: str) -> Response:
+    return _refused(404, sentence)
+
+
+def _refused(status: int, sentence: str) -> Response:
+    return JSONResponse({"error": sentence}, status_code=status)

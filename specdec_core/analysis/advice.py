@@ -1,0 +1,219 @@
+"""Which lane to take, and how sure that is: lanes compared pair by pair on the same prompts or repeats.
+
+Every case (a prompt, or a repeat on one prompt) gives one ratio of two lanes' speeds. Their geometric mean is the
+estimate, a bootstrap over cases its 95 % interval, and an exact sign test guards against too few cases: a difference
+is called clear only where the interval leaves out 1 and the test's chance is at most 5 %, for which at least six cases
+are needed. Every pair is judged by itself; with many lanes one in twenty may look clear by luck.
+Repeats of one prompt differ by the clock alone, so their interval is narrow and holds for that prompt.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from specdec_core.errors import SettingsError
+from specdec_core.record.repeats import LOOP, percent
+from specdec_core.sweep.run import Measured
+from specdec_core.sweep.totals import LEAST_TOKENS
+
+LEVEL = 0.05
+LEAST_CASES = 6  # with five, even five wins come about by luck one time in sixteen
+RESAMPLES = 4_000
+SEED = 20_221  # of the bootstrap: the same rows give the same interval
+
+Unit = Literal["prompt", "repeat"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Lane `first` against lane `second`.
+
+    Attributes:
+        cases: how many ratios there are; `wins` of them say that the first was faster.
+        ratio: geometric mean of speed(first) / speed(second); `low` and `high` are its 95 % interval.
+        chance: two-sided, how likely so uneven a count of wins is where neither lane is faster.
+    """
+
+    first: int
+    second: int
+    cases: int
+    wins: int
+    ratio: float
+    low: float
+    high: float
+    chance: float
+
+    @property
+    def clear(self) -> bool:
+        """Whether the difference is more than luck."""
+        return self.chance <= LEVEL and not self.low <= 1.0 <= self.high
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What the measurements say.
+
+    Attributes:
+        best: the lane with the highest speed, however unsure.
+        unit: what a case is. Repeats of one prompt say nothing about other prompts.
+        pairs: `best` against every other lane, in the lanes' order.
+        sentence: all of it in words, with what repeats in the texts, as that flatters every proposer.
+    """
+
+    best: int
+    unit: Unit
+    pairs: list[Pair]
+    sentence: str
+
+    @property
+    def clear(self) -> bool:
+        """Whether the best is clearly faster than every other."""
+        return bool(self.pairs) and all(pair.clear for pair in self.pairs)
+
+
+def compare(first: Sequence[float], second: Sequence[float], names: tuple[int, int] = (0, 1)) -> Pair:
+    """Two lanes' speeds, paired case by case.
+
+    Raises:
+        SettingsError: if they do not pair up, there are none, or one is not above 0.
+    """
+    if len(first) != len(second) or not first:
+        raise SettingsError(
+            f"Two lanes need the same cases, at least one; got {len(first)} and {len(second)}."
+        )
+    if not all(math.isfinite(speed) and speed > 0 for speed in (*first, *second)):
+        raise SettingsError("Speeds have to be numbers above 0.")
+    logs = np.log(np.asarray(first, dtype=float)) - np.log(np.asarray(second, dtype=float))
+    cases = len(logs)
+    picks = np.random.default_rng(SEED).integers(0, cases, size=(RESAMPLES, cases))
+    low, high = np.quantile(logs[picks].mean(axis=1), [LEVEL / 2, 1 - LEVEL / 2])
+    wins = int((logs > 0).sum())
+    return Pair(
+        *names,
+        cases=cases,
+        wins=wins,
+        ratio=math.exp(float(logs.mean())),
+        low=math.exp(float(low)),
+        high=math.exp(float(high)),
+        chance=sign_test(wins, int((logs < 0).sum())),
+    )
+
+
+def sign_test(wins: int, losses: int) -> float:
+    """Two-sided exact p-value that a fair coin falls at least as unevenly; ties are left out beforehand."""
+    tosses = wins + losses
+    tail = sum(math.comb(tosses, count) for count in range(min(wins, losses) + 1))
+    return min(1.0, 2.0 * tail / float(2**tosses))
+
+
+def advise(rows: Iterable[Measured], labels: Sequence[str], leave_out: Iterable[int] = ()) -> Advice | None:
+    """Advice from the cells of a sweep or of repeats on one prompt.
+
+    Args:
+        rows: cells; with several prompts each is a case, by its median over repeats; with one each repeat is.
+        labels: what the lanes are called, by number.
+        leave_out: lanes that are no choice, as one whose drafting is not counted.
+
+    Returns None where fewer than two lanes were measured on a common case.
+    """
+    rows, out = list(rows), set(leave_out)
+    speeds, unit = _speeds(rows, out)
+    lanes = sorted(speeds)
+    common = [case for case in next(iter(speeds.values()), {}) if all(case in speeds[lane] for lane in lanes)]
+    if len(lanes) < 2 or not common:
+        return None
+    columns = {lane: [speeds[lane][case] for case in common] for lane in lanes}
+    best = max(lanes, key=lambda lane: math.fsum(map(math.log, columns[lane])))
+    pairs = [compare(columns[best], columns[lane], (best, lane)) for lane in lanes if lane != best]
+    said = _sentence(best, pairs, unit, labels) + _repeats(_usable(rows, out), unit)
+    return Advice(best, unit, pairs, said)
+
+
+def _speeds(
+    rows: Iterable[Measured], left_out: set[int]
+) -> tuple[dict[int, dict[tuple[str, str, int], float]], Unit]:
+    """Tokens per second by lane and case."""
+    found: dict[tuple[int, tuple[str, str, int]], list[float]] = {}
+    usable = _usable(rows, left_out)
+    several = len({(row.family, row.name) for row in usable}) > 1
+    for row in usable:
+        if row.seconds > 0:
+            case = (row.family, row.name, 0 if several else row.repeat)
+            found.setdefault((row.lane, case), []).append(row.tokens / row.seconds)
+    speeds: dict[int, dict[tuple[str, str, int], float]] = {}
+    for (lane, case), values in found.items():
+        speeds.setdefault(lane, {})[case] = float(np.median(values))
+    return speeds, "prompt" if several else "repeat"
+
+
+def _usable(rows: Iterable[Measured], left_out: set[int]) -> list[Measured]:
+    return [
+        row for row in rows if row.lane not in left_out and row.error is None and row.tokens >= LEAST_TOKENS
+    ]
+
+
+def _repeats(rows: Iterable[Measured], unit: Unit) -> str:
+    """What repeats in the texts, as a sentence after the others; empty where nothing does."""
+    shares: dict[tuple[str, str], float] = {}
+    for row in rows:
+        if row.repeated is not None:
+            case = (row.family, row.name)
+            shares[case] = max(shares.get(case, 0.0), row.repeated)
+    flatters = "which flatters every proposer"
+    if unit == "repeat":
+        share = max(shares.values(), default=0.0)
+        return f" {percent(share)} of the text repeats, {flatters}." if share else ""
+    looping = sum(share >= LOOP for share in shares.values())
+    loop = "loops" if looping == 1 else "loop"
+    return f" {looping} of {len(shares)} texts {loop}, {flatters}." if looping else ""
+
+
+def _sentence(best: int, pairs: Sequence[Pair], unit: Unit, labels: Sequence[str]) -> str:
+    clear = [pair for pair in pairs if pair.clear]
+    unclear = [pair for pair in pairs if not pair.clear]
+    units = f"{unit}s" if pairs[0].cases != 1 else unit
+    said = []
+    if clear:
+        said.append(
+            f"{labels[best]} is faster than "
+            + "; ".join(
+                f"{labels[pair.second]} in {pair.wins} of {pair.cases} {units} ({_ratio(pair)})"
+                for pair in clear
+            )
+        )
+    if unclear:
+        names = "; ".join(
+            f"{labels[pair.second]} ({_ratio(pair)}"
+            + (
+                f"; ahead in {pair.wins} of {pair.cases}, {pair.chance:.0%} likely by luck)"
+                if pair.cases > 1
+                else ")"
+            )
+            for pair in unclear
+        )
+        few = pairs[0].cases < LEAST_CASES
+        reason = f", as {LEAST_CASES} {unit}s are the least that can tell" if few else ""
+        said.append(
+            f"{'it' if clear else labels[best]} {'is' if clear else 'came out'} ahead of {names}, "
+            f"but {pairs[0].cases} {units} are too little to tell{reason}"
+            if pairs[0].cases != 1
+            else f"{labels[best]} came out ahead of {names}, but one {unit} is too little to tell"
+        )
+    where = (
+        ""
+        if unit == "prompt"
+        else (
+            " This is one prompt, repeated with the same dice: the interval says how steady the clock is, and nothing "
+            "about other prompts or, above temperature 0, other draws."
+        )
+    )
+    return "; ".join(said) + "." + where
+
+
+def _ratio(pair: Pair) -> str:
+    return f"{pair.ratio:.2f}×, 95 % interval {pair.low:.2f} to {pair.high:.2f}"

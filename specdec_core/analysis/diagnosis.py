@@ -1,0 +1,210 @@
+"""Why a lane is faster or slower than plain decoding: its measured time per round, cut into what it was spent on.
+
+With t the time of a plain round (one token), a lane's round takes 1 + D + W + O of it: one plain pass, D for drafting,
+W for the pass being wider than a plain one, O for judging and committing beyond what plain decoding needs for that. It
+commits τ tokens, so the measured speedup is exactly τ / (1 + D + W + O). What keeps τ small is counted in the same
+unit, as a token is worth a plain round: L tokens a round were lost because guesses fell, U because none were made.
+The largest of L, U, D, W and O is what the lane loses most by. Guesses beyond the end of the text did not fall.
+
+Rounds of one kind differ in length by the machine's noise. The scatter of both lanes' rounds gives the speedup an
+interval, and nothing is called faster or slower while 1 lies in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, variance
+from typing import Literal
+
+from specdec_core.lengths import FixedLength
+from specdec_core.proposers import proposer_class
+from specdec_core.record.trace import Round, Trace
+from specdec_core.settings import Settings
+from specdec_core.sweep.totals import LEAST_TOKENS, NORMAL_95
+from specdec_core.theory import Curve, pass_time
+
+from .judges import size_of
+
+Cause = Literal["acceptance", "few guesses", "drafting", "width", "overhead", "unexplained", "nothing"]
+LEAST_LOSS = 0.005  # tokens or plain rounds: smaller ones would be told as 0.00
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Where a lane's time went. From `tokens` on it is per round, in tokens or in plain rounds.
+
+    Attributes:
+        speedup: measured, time per token of the plain lane over that of this one.
+        low, high: its 95 % interval by the scatter of both lanes' rounds, each round taken for independent.
+        alpha: acceptance rate; None where proposals branched or nothing was judged.
+        accepted_share: accepted guesses / those that the target read; None where it read none.
+        tokens: τ, committed tokens.
+        rejected: L, tokens lost because guesses fell: how deep the proposal went, less what was accepted of it.
+        unguessed: U, tokens lost because fewer guesses were made than asked for: what these would have brought at
+            this lane's α, or all of them where none was ever judged; 0 where their number is the proposer's or the
+            policy's choice.
+        drafting, width, overhead: D, W and O.
+        unexplained: what of the wider pass a given width curve does not account for; 0 without one.
+        beside: whether drafting ran beside the target's pass, so that W has in it what the two cost each other.
+        repeats: how much of the lane's text repeats, in words (`loops.Loops.remark`); empty where nothing does.
+    """
+
+    speedup: float
+    low: float
+    high: float
+    alpha: float | None
+    accepted_share: float | None
+    tokens: float
+    rejected: float
+    unguessed: float
+    drafting: float
+    width: float
+    overhead: float
+    unexplained: float = 0.0
+    beside: bool = False
+    repeats: str = ""
+
+    @property
+    def cost(self) -> float:
+        """How many plain rounds one round takes: 1 + D + W + O, W in its two parts."""
+        return 1.0 + self.drafting + self.width + self.overhead + self.unexplained
+
+    @property
+    def cause(self) -> Cause:
+        """What the lane loses most by; "nothing" where no loss is worth a word."""
+        losses: dict[Cause, float] = {
+            "acceptance": self.rejected,
+            "few guesses": self.unguessed,
+            "drafting": self.drafting,
+            "width": self.width,
+            "overhead": self.overhead,
+            "unexplained": self.unexplained,
+        }
+        most = max(losses, key=losses.__getitem__)
+        return most if losses[most] >= LEAST_LOSS else "nothing"
+
+    @property
+    def sentence(self) -> str:
+        """The verdict, the account and the cause, in one sentence, and what flatters them in a second."""
+        slower = self.speedup < 0.995 and self.high < 1.0
+        faster = self.speedup > 1.005 and self.low > 1.0
+        way = "Slower" if slower else "Faster" if faster else "About as fast as plain"
+        doubt = (
+            "" if slower or faster else f" ({self.low:.2f} to {self.high:.2f} by the scatter of the rounds)"
+        )
+        parts = [(self.drafting, "drafting"), (self.width, self._pass), (self.overhead, "the rest")]
+        if abs(self.unexplained) >= 0.005:
+            parts.append((self.unexplained, "what the width does not explain"))
+        account = ", ".join(f"{'+' if value >= 0 else '−'} {abs(value):.2f} {name}" for value, name in parts)
+        noise = ", and less than one is the clock's noise" if self.cost < 1.0 - LEAST_LOSS else ""
+        return (
+            f"{way}, {self.speedup:.2f}×{doubt}: a round commits {self.tokens:.2f} tokens and takes as long as "
+            f"{self.cost:.2f} plain ones (1 {account}{noise}); "
+            f"{self._cause(slower)}." + (f" This flatters the lane: {self.repeats}." if self.repeats else "")
+        )
+
+    @property
+    def _pass(self) -> str:
+        return "the pass with drafting beside it" if self.beside else "the wider pass"
+
+    def _cause(self, slower: bool) -> str:
+        if self.cause == "nothing":
+            return "no loss stands out"
+        rate, share = self.alpha, self.accepted_share
+        right = f"α = {rate:.2f}" if rate is not None else f"{share or 0.0:.0%} of all that were checked"
+        missing = "would have brought up to" if rate is None else f"would have brought, at α = {rate:.2f},"
+        words = {
+            "acceptance": f"too few guesses were right ({right}), {self.rejected:.2f} tokens a round were lost",
+            "few guesses": f"too little was guessed, the missing guesses {missing} {self.unguessed:.2f} tokens a round",
+            "drafting": f"drafting costs too much, {self.drafting:.2f} of a plain round",
+            "width": f"{self._pass} costs too much, {self.width:.2f} of a plain round",
+            "overhead": f"the work around the models costs too much, {self.overhead:.2f} of a plain round",
+            "unexplained": f"the passes took {self.unexplained:.2f} of a plain round longer than their width explains",
+        }[self.cause]
+        return f"{'above all, ' if slower else 'what it loses most by: '}{words}"
+
+
+def why(plain: Trace, lane: Trace, curve: Curve | None = None) -> Diagnosis | None:
+    """Compare `lane` with `plain`, both of one race.
+
+    Args:
+        plain: plain decoding of the same prompt.
+        lane: any other lane, its rounds recorded.
+        curve: T(n) of this machine, in any unit. With it W is what the curve says that the recorded widths cost, and
+            the rest of the pass's extra time is `unexplained`.
+
+    Returns None where there is too little to go by: fewer than 16 tokens in a lane, no rounds, or no time.
+    """
+    base, stats = plain.stats, lane.stats
+    if min(base.tokens, stats.tokens) < LEAST_TOKENS or not lane.rounds:
+        return None
+    if base.decode_s <= 0 or stats.decode_s <= 0:
+        return None
+    rounds, unit = len(lane.rounds), base.decode_s / base.target_passes
+    plain_verify = base.verify_s / base.target_passes
+    wider = width = (stats.verify_s / rounds - plain_verify) / unit
+    if curve is not None:
+        ratio = sum(pass_time(curve, _width(row)) for row in lane.rounds) / rounds / pass_time(curve, 1)
+        width = (ratio - 1.0) * plain_verify / unit
+    speedup, read = stats.tokens * unit / stats.decode_s, sum(map(size_of, lane.rounds))
+    apart = math.exp(NORMAL_95 * math.hypot(*(_scatter(trace.rounds) for trace in (plain, lane))))
+    return Diagnosis(
+        speedup=speedup,
+        low=speedup / apart,
+        high=speedup * apart,
+        alpha=stats.acceptance_rate,
+        accepted_share=stats.accepted / read if read else None,
+        tokens=stats.tokens / rounds,
+        rejected=sum(map(_fallen, lane.rounds)) / rounds,
+        unguessed=_unguessed(lane),
+        drafting=stats.draft_s / rounds / unit,
+        width=width,
+        overhead=(stats.other_s / rounds - (base.other_s + base.draft_s) / base.target_passes) / unit,
+        unexplained=wider - width,
+        beside=any(row.ahead_passes for row in lane.rounds),
+        repeats=lane.loops().remark,
+    )
+
+
+def _scatter(rounds: Sequence[Round]) -> float:
+    """The standard error of the mean round's time, as a share of it."""
+    times = [row.draft_s + row.verify_s + row.judge_s + row.commit_s for row in rounds]
+    return math.sqrt(variance(times) / len(times)) / fmean(times) if len(times) > 1 and any(times) else 0.0
+
+
+def _width(row: Round) -> int:
+    return 1 + size_of(row) + row.riders
+
+
+def _depth(row: Round) -> int:
+    """How many tokens the round could have won beyond the target's own: the depth of what the target saw."""
+    return max(row.nodes.depth[: size_of(row)], default=0)
+
+
+def _fallen(row: Round) -> int:
+    """How many of these were lost to a wrong guess; none in the round that the end of the text cut short."""
+    verdicts = row.nodes.verdict
+    return 0 if "cut" in verdicts else _depth(row) - verdicts.count("accepted")
+
+
+def _unguessed(lane: Trace) -> float:
+    """U: per round, what the levels that γ asked for and nobody proposed would have brought at the lane's α; 0 unless γ
+    was asked for in every round. What the end of the text leaves no room for is not missing.
+    """
+    settings = Settings(**lane.header.settings)
+    kind, gamma = proposer_class(settings.proposer), settings.draft_length
+    if kind.drafts(settings) != "chain" or "length" not in kind.heeds or settings.proposer == "none":
+        return 0.0
+    if settings.length_policy != FixedLength.name or settings.memory_budget_mb:
+        return 0.0
+    rate = lane.stats.acceptance_rate
+    before, missing = 0, 0.0
+    for row in lane.rounds:
+        room = min(gamma, settings.max_new_tokens - before - 1)
+        before += len(row.committed.token)
+        missing += math.fsum(
+            (1.0 if rate is None else rate) ** level for level in range(_depth(row) + 1, room + 1)
+        )
+    return missing / len(lane.rounds)

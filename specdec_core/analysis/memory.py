@@ -1,0 +1,185 @@
+"""What a lane holds in memory, line by line, in bytes: weights, keys and values (and what of them is in vain), logits.
+
+The sizes come from the loaded models, the numbers of rows from the record. Not in the ledger: activations inside a
+pass, the probabilities a rule computes from the logits, and the record itself. Where the models are no longer loaded
+nothing is estimated in their place. An encoder–decoder keeps the encoded prompt and, for the cross-attention of each
+decoder layer, keys and values of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from specdec_core.errors import SettingsError
+from specdec_core.models.bundle import Model, Models
+from specdec_core.proposers import proposer_class
+from specdec_core.record.trace import Round, Trace
+from specdec_core.runtime.cpu_linear import packed_bytes
+from specdec_core.runtime.t5 import EncoderDecoder
+from specdec_core.settings import Settings
+
+from .judges import size_of
+
+FLOAT32 = 4  # bytes; logits are judged in this precision whatever the model's own
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One entry.
+
+    Attributes:
+        name: what is held.
+        size: bytes.
+        source: "exact" where the number of bytes follows from shapes and dtypes, "modelled" where it is assumed.
+        told: how it is counted, as a sentence.
+        part: whether it is a share of the line above that is none, so that it adds nothing to the total.
+    """
+
+    name: str
+    size: int
+    source: Literal["exact", "modelled"]
+    told: str
+    part: bool = False
+
+
+def ledger(trace: Trace, models: Models) -> list[Line]:
+    """The entries of the lane that wrote `trace` with `models`, empty ones left out.
+
+    Raises:
+        SettingsError: if these are not the models of the record.
+    """
+    header = trace.header
+    if header.target != models.target.info:
+        raise SettingsError(
+            f"The record was made with the target '{header.target.name}', but '{models.target.info.name}' is loaded. "
+            "Load the models of the record to count what they hold."
+        )
+    settings = Settings(**header.settings)
+    kind = proposer_class(settings.proposer)
+    models = models.drafting(getattr(kind.read_options(settings), "draft", "usual"))
+    draft = models.draft if header.draft is not None else None
+    capacity = (
+        len(header.decoder_start or header.prompt_ids)
+        + settings.max_new_tokens
+        + kind.max_nodes(settings)
+        + 1
+    )
+    widest = max((_width(row) for row in trace.rounds), default=0)
+    riders = [row.riders for row in trace.rounds]
+    fallen = [_width(row) - row.riders - (row.cache_after - row.cache_before) for row in trace.rounds]
+    captured = header.device == "cuda"  # graphs round the rows up
+    reserved: Literal["exact", "modelled"] = "modelled" if captured else "exact"
+    lines = [
+        Line("Target's weights", weight_bytes(models.target), "exact", "All lanes share them."),
+        Line(
+            "Target's packed weights",
+            packed_bytes(getattr(models.target, "model", None)),
+            "modelled",
+            "Rearranged for the processor, mostly in place of the weights; taken to be as large as those were.",
+        ),
+        Line("Draft's weights", weight_bytes(draft), "exact", "Of the draft model."),
+        *(
+            Line(f"{need.title()} head's weights", _module_bytes(head), "exact", "Trained for this target.")
+            for need, head in models.heads.items()
+            if need in kind.needs
+        ),
+        Line(
+            "Target's keys and values",
+            capacity * models.target.kv_bytes,
+            reserved,
+            f"Reserved for {capacity:,} tokens: prompt, output and the largest proposal.",
+        ),
+        Line(
+            "Wasted on guesses that fell",
+            max(fallen, default=0) * models.target.kv_bytes,
+            "exact",
+            f"In the worst round; {sum(fallen):,} rows of guesses were written in vain in all.",
+            part=True,
+        ),
+        Line(
+            "Spent on the window",
+            max(riders, default=0) * models.target.kv_bytes,
+            "exact",
+            "In the round with most: tokens that ride in the pass to find later guesses and are never kept; "
+            f"{sum(riders):,} rows in all.",
+            part=True,
+        ),
+        Line(
+            "Draft's keys and values",
+            capacity * draft.kv_bytes if draft else 0,
+            reserved,
+            f"Reserved for {capacity:,} tokens as well.",
+        ),
+        *(
+            Line(
+                f"{whose} encoded prompt",
+                _encoded_bytes(model, len(header.prompt_ids)),
+                "exact",
+                f"Of the prompt's {len(header.prompt_ids):,} tokens: the encoder's output, and keys and values of it "
+                "in every decoder layer.",
+            )
+            for whose, model in (("Target's", models.target), ("Draft's", draft))
+        ),
+        Line(
+            "EAGLE head's keys and values",
+            _eagle_bytes(models, settings, capacity) if "eagle" in kind.needs else 0,
+            "exact",
+            "One layer over the text and the tree that it grows.",
+        ),
+        Line(
+            "Oracle's keys and values",
+            capacity * models.target.kv_bytes if settings.proposer == "oracle" else 0,
+            reserved,
+            "The oracle asks the target with a memory of its own.",
+        ),
+        Line(
+            "Logits of the widest pass",
+            widest * header.vocabulary * FLOAT32,
+            "exact",
+            f"{widest:,} tokens in the pass × {header.vocabulary:,} entries of the vocabulary, in float32.",
+        ),
+    ]
+    return [line for line in lines if line.size]
+
+
+def total(lines: Iterable[Line]) -> int:
+    """Bytes of all lines, shares of other lines left out."""
+    return sum(line.size for line in lines if not line.part)
+
+
+def weight_bytes(model: Model | None) -> int:
+    """Bytes of a model's weights and buffers, shared ones once, without those that were packed away; 0 for none and for
+    a scripted one."""
+    return _module_bytes(getattr(model, "model", None))
+
+
+def _module_bytes(module: Any) -> int:
+    if module is None:
+        return 0
+    held = (tensor for tensor in (*module.parameters(), *module.buffers()) if tensor.device.type != "meta")
+    return sum({id(tensor): int(tensor.nbytes) for tensor in held}.values())
+
+
+def _encoded_bytes(model: Model | None, source: int) -> int:
+    """Bytes that an encoder–decoder keeps of a prompt of `source` tokens; 0 for models without an encoder."""
+    if not isinstance(model, EncoderDecoder):
+        return 0
+    hidden = int(model.model.config.d_model) * model.model.dtype.itemsize
+    return source * (int(model.kv_bytes) + hidden)
+
+
+def _width(row: Round) -> int:
+    """Tokens in the target's pass: the root, the nodes it saw, the riders."""
+    return 1 + size_of(row) + row.riders
+
+
+def _eagle_bytes(models: Models, settings: Settings, capacity: int) -> int:
+    head: Any = models.heads["eagle"]
+    options: Mapping[str, Any] = proposer_class("eagle").read_options(settings).model_dump()
+    rows = capacity + options["depth"] * options["top_k"]
+    config = head.config
+    heads = int(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
+    width = int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
+    return int(2 * rows * heads * width * next(head.parameters()).element_size())

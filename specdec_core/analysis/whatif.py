@@ -1,0 +1,223 @@
+"""The what-if clock: the rounds of a recorded decode, on the clock of another machine.
+
+What was proposed and accepted stays as it was recorded. Only time is asked anew: each round takes its draft passes and
+one target pass over all its nodes, at what the profile says they cost; plain decoding of as many tokens takes one pass
+over one token each. What a round spends outside of models (searching, judging, Python) stays with the machine it was
+measured on. So the result is a statement about these rounds under these times: recorded or modelled, never measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from specdec_core.errors import SettingsError
+from specdec_core.machines.costs import Costs
+from specdec_core.machines.profiles import Profile, Recorded
+from specdec_core.record.trace import Round, Trace
+
+UNPAID = ("oracle", "you")  # their drafting is on no clock, so their speedup is a bound
+
+HOW = {
+    "draft-model": "Each draft pass costs what the profile says of its draft model, over one token.",
+    "branching": "Each draft pass costs what the profile says of its draft model, over as many tokens as the record "
+    "shows expanded at that depth.",
+    "medusa": "One Medusa pass costs the share of a target pass over one token that its heads' parameters, and the "
+    "output matrix once, have in those that the target reads.",
+    "eagle": "An EAGLE pass costs the share of a target pass, over as many tokens as the record shows expanded at "
+    "that depth, that its head's parameters and the output matrix have in those that the target reads.",
+    "early-exit": "A pass of the first layers costs their share of the layers, and the output matrix in full.",
+    "prompt-lookup": "Searching the text runs no model and costs nothing here.",
+    "lookahead": "The window rides in the target's pass, which is that much wider; the pool costs nothing here.",
+    "blind": "Drafting runs no model and costs nothing here.",
+    "oracle": "Drafting is on no clock, as in the record: a bound, and no speedup.",
+    "you": "Thinking is on no clock, as in the record: a bound, and no speedup.",
+    "none": "One pass over one token per round.",
+}  # fmt: skip
+OVERLAPPED = (
+    "What was drafted beside the target's pass takes the longer of the two (PEARL), as if neither slowed the other; as "
+    "much is drafted ahead as the record shows, whatever there would be time for."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """A recorded decode on a profile's clock. Times in seconds, of one text where a batch has several.
+
+    Attributes:
+        label, kind, provenance: the profile's.
+        costs: what its passes take; also batch, context and models.
+        widths: tokens in the target's pass, round by round.
+        rounds: seconds of each round.
+        draft_s, verify_s: their drafting, and their target passes; of overlapped drafting, what sticks out.
+        plain_s: plain decoding of as many tokens, under the same profile.
+        tokens: committed, by each text of the batch.
+        unpaid: whether drafting is on no clock, which makes the speedup a bound.
+        assumptions: sentences on how the rounds were priced.
+    """
+
+    label: str
+    kind: Literal["recorded", "modelled"]
+    provenance: str
+    costs: Costs
+    widths: tuple[int, ...]
+    rounds: tuple[float, ...]
+    draft_s: float
+    verify_s: float
+    plain_s: float
+    tokens: int
+    unpaid: bool
+    assumptions: tuple[str, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Of the whole decode, prefill excluded."""
+        return self.draft_s + self.verify_s
+
+    @property
+    def speedup(self) -> float:
+        """Over plain decoding under the same profile."""
+        return self.plain_s / self.seconds
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Of one text; a batch writes as many times that as it has texts."""
+        return self.tokens / self.seconds
+
+
+def replay(
+    trace: Trace,
+    profile: Profile,
+    batch: int = 1,
+    context: int | None = None,
+    *,
+    target: str | None = None,
+    draft: str | None = None,
+    layers: int | None = None,
+) -> WhatIf:
+    """Put the recorded rounds of `trace` on the clock of `profile`.
+
+    Args:
+        batch: texts decoded together; all of them go through these rounds in step.
+        context: tokens in the KV memory, at every round; None for what the profile takes by default.
+        target, draft: sizes of a modelled profile's models; None for its defaults. Recorded ones have their own.
+        layers: of the target that wrote the trace, where an early exit has to be told as a share.
+
+    Raises:
+        SettingsError: if the profile has nothing to say about that batch, context or these models, or the trace has
+            no rounds.
+    """
+    if isinstance(profile, Recorded):
+        if target is not None or draft is not None:
+            raise SettingsError(
+                f"The profile '{profile.label}' was recorded with its own models; leave sizes out."
+            )
+        costs = profile.costs(batch, context)
+        if profile.target.name == trace.header.target.name:
+            layers = layers or profile.target.layers
+    else:
+        sizes = {name: size for name, size in (("target", target), ("draft", draft)) if size is not None}
+        costs = profile.costs(batch, context, **sizes)
+    return on_clock(trace, profile, costs, layers)
+
+
+def on_clock(trace: Trace, profile: Profile, costs: Costs, layers: int | None = None) -> WhatIf:
+    """As `replay`, with the costs already asked for; the profile gives its name."""
+    if not trace.rounds:
+        raise SettingsError(
+            "This trace holds no rounds, so there is nothing to put on another clock. Record it with rounds."
+        )
+    name = str(trace.header.settings.get("proposer", ""))
+    widths, rounds, drafting, verifying = [], [], 0.0, 0.0
+    for row in trace.rounds:
+        width = pass_width(row)
+        verify = costs.target(width)
+        draft = sum(_draft_pass(trace, row, costs, name, rows, layers) for rows in _draft_rows(row, name))
+        if row.ahead_passes:  # one token each: what was guessed beside the pass is not told level by level
+            ahead = row.ahead_passes * _draft_pass(trace, row, costs, name, 1, layers)
+            draft += max(0.0, ahead - verify)
+        widths.append(width)
+        rounds.append(draft + verify)
+        drafting += draft
+        verifying += verify
+    tokens = sum(len(row.committed.token) for row in trace.rounds)
+    how = [HOW.get(name, "Each draft pass costs what the profile says of its draft model.")]
+    if any(row.ahead_passes for row in trace.rounds):
+        how.append(OVERLAPPED)
+    how.append(
+        "Which guesses were accepted is the record's: another pair of models would agree more, or less."
+    )
+    if costs.batch > 1:
+        how.append("All texts of the batch go through these rounds in step, as if each were this one.")
+    return WhatIf(
+        label=profile.label,
+        kind=profile.kind,
+        provenance=profile.provenance,
+        costs=costs,
+        widths=tuple(widths),
+        rounds=tuple(rounds),
+        draft_s=drafting,
+        verify_s=verifying,
+        plain_s=tokens * costs.target(1),
+        tokens=tokens,
+        unpaid=name in UNPAID,
+        assumptions=tuple(how),
+    )
+
+
+def pass_width(row: Round) -> int:
+    """Tokens in the target's pass of a round: the root, every node the target saw, and what rode along."""
+    seen = sum(verdict not in ("pruned", "discarded") for verdict in row.nodes.verdict)
+    return 1 + seen + row.riders
+
+
+def _draft_rows(row: Round, name: str) -> list[int]:
+    """For each pass of the draft phase how many tokens it read: those of a level that have children."""
+    passes = row.draft_passes
+    if name == "medusa" or not passes:
+        return [1] * passes
+    nodes = row.nodes
+    parents: dict[int, set[int]] = {}
+    for parent, depth, verdict in zip(nodes.parent, nodes.depth, nodes.verdict, strict=True):
+        if verdict != "discarded":  # drafted beside an earlier pass or this one, so not in this phase
+            parents.setdefault(depth, set()).add(parent)
+    levels = [len(parents[depth]) for depth in sorted(parents)]
+    # Levels that were drafted ahead come first and took no pass of this phase; a pass may also have led to nothing.
+    return [1] * (passes - len(levels)) + levels[-passes:]
+
+
+def _draft_pass(trace: Trace, row: Round, costs: Costs, name: str, tokens: int, layers: int | None) -> float:
+    """Seconds of one pass of whoever drafted, over `tokens` tokens."""
+    if name in UNPAID:
+        return 0.0
+    if name in ("medusa", "eagle"):
+        heads = sum(part.parameters for part in trace.header.heads)
+        share = heads / max(1, trace.header.target.parameters) + costs.output_share
+        return share * costs.target(tokens)
+    if name == "early-exit":
+        share = _exit_share(trace, row, layers)
+        return (share * (1.0 - costs.output_share) + costs.output_share) * costs.target(tokens)
+    if costs.draft is None:
+        raise SettingsError(
+            f"The rounds of this trace were drafted by a model, and the profile knows none ({costs.pair}). "
+            "Choose another profile, or one with a draft."
+        )
+    return costs.draft(tokens)
+
+
+def _exit_share(trace: Trace, row: Round, layers: int | None) -> float:
+    """Which share of its layers the target ran before it left early."""
+    options = trace.header.settings.get("options")
+    asked = options.get("layer", 0) if isinstance(options, dict) else 0
+    exit_layer = row.note.get("exit_layer")
+    if layers is not None and isinstance(exit_layer, int):
+        if not 1 <= exit_layer <= layers:
+            raise SettingsError(
+                f"The record leaves the target after layer {exit_layer}, which a target of {layers} layers lacks."
+            )
+        return exit_layer / layers
+    if not asked:
+        return 1 / 3  # what the option's default takes
+    raise SettingsError(
+        f"The record leaves the target after layer {asked} and does not say of how many. Say so with layers=…."
+    )

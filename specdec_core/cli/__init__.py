@@ -1,0 +1,1 @@
+"""`python -m specdec_core`: the command line."""

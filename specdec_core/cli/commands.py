@@ -1,0 +1,405 @@
+"""The command line: decode, race, sweep, export, proposers, models, doctor."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.text import Text
+
+from specdec_core.engine.events import Finished, Started, Step
+from specdec_core.engine.plan import check, remark
+from specdec_core.errors import PromptError, SettingsError, SpecdecError
+from specdec_core.lengths import LENGTH_POLICIES
+from specdec_core.machines.model_sizes import SHAPES
+from specdec_core.models import catalogue
+from specdec_core.models.bundle import Models
+from specdec_core.option_fields import fields
+from specdec_core.proposers import PROPOSERS, proposer_class
+from specdec_core.record.trace import Trace
+from specdec_core.rules import RULES
+from specdec_core.settings import Settings
+
+from . import render as cli_render
+from . import sweep as cli_sweep
+from .options import Shared, names_of, pairs_of, with_shared
+from .render import err, out, sentences
+
+app = typer.Typer(
+    help="Speculative decoding, recorded: see every proposal, acceptance and rejection.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+NEXT_WORDS = 200  # characters of the text so far that a person is shown
+
+
+Prompt = Annotated[
+    str,
+    typer.Argument(
+        help="The text to continue, or the message to a chat model; '-' reads it from standard input."
+    ),
+]
+JsonFile = Annotated[
+    str | None, typer.Option("--json", help="Write the trace to this file; '-' for standard output.")
+]
+
+
+@app.command()
+@with_shared
+def decode(
+    shared: Shared,
+    prompt: Prompt,
+    proposer: Annotated[
+        str, typer.Option("--proposer", "-p", help=f"{names_of(PROPOSERS)}.")
+    ] = "draft-model",
+    json: JsonFile = None,
+) -> None:
+    """Continue PROMPT and show each token's verdict as it is committed."""
+    settings = shared.lane(proposer, pairs_of(shared.option))
+    _check_writable(json)
+    _remarks([settings], json)
+    from specdec_core.engine.decode import stream
+
+    models = _load(shared.model, shared.draft, device=shared.device, dtype=shared.dtype, **shared.parts)
+    _generation(models, settings, json)
+    text = _read(prompt)
+    quiet = json == "-"
+    trace: Trace | None = None
+    asked = shared.asked(models, text)
+    for event in stream(models, asked, settings, ask=_ask if prompt != "-" else None):
+        if isinstance(event, Finished):
+            trace = event.trace
+        elif quiet:
+            continue
+        elif isinstance(event, Started):
+            out.print(Text(cli_render.shown(text), style="dim"), end="\n" if asked != text else "")
+        elif isinstance(event, Step):
+            out.print(cli_render.verdicts(event), end="")
+    assert trace is not None
+    if not quiet:
+        out.print()
+        err.print(cli_render.legend())
+        _numbers({proposer: trace})
+    cli_render.audit([trace])
+    if json is not None:
+        _write(trace.to_json(), json)
+
+
+@app.command()
+@with_shared
+def race(
+    shared: Shared,
+    prompt: Prompt,
+    proposer: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--proposer",
+            "-p",
+            help="A lane, as name or name:option=value,option=value; may be given again. "
+            "Options given with --option go to every lane that has them.",
+        ),
+    ] = None,
+    json: JsonFile = None,
+) -> None:
+    """Race plain decoding against one or more proposers on fair clocks; the speedups are measured in this run."""
+    lanes = {"none": shared.plain()}
+    check(lanes["none"])
+    wanted = [lane for lane in proposer or ["draft-model", "prompt-lookup"] if lane != "none"]
+    everywhere = pairs_of(shared.option)
+    unused = set(everywhere)
+    for lane in wanted:
+        name, _, rest = lane.partition(":")
+        known = fields(proposer_class(name).Options)
+        given = {key: text for key, text in everywhere.items() if key in known}
+        unused -= given.keys()
+        lanes[lane] = shared.lane(name, given | pairs_of(re.split(r",(?=\w+=)", rest) if rest else None))
+    if unused:
+        raise SettingsError(
+            f"No proposer of this race has an option '{min(unused)}'; 'proposers' lists them."
+        )
+    _check_writable(json)
+    _remarks(list(lanes.values()), json)
+    from specdec_core.engine.race import race as run
+
+    models = _load(shared.model, shared.draft, device=shared.device, dtype=shared.dtype, **shared.parts)
+    _generation(models, lanes["none"], json)
+    traces: dict[int, Trace] = {}
+    columns = (
+        TextColumn("{task.description:>14}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[clock]}"),
+    )
+    with Progress(*columns, console=err, transient=True, disable=json == "-") as progress:
+
+        def ask(text: str) -> str:
+            progress.stop()
+            err.print(Text(f"…{cli_render.shown(text[-NEXT_WORDS:])}", style="dim"), end="")
+            words = _ask(text)
+            progress.start()
+            return words
+
+        tasks = [progress.add_task(name, total=shared.max_new_tokens, clock="") for name in lanes]
+        asked = shared.asked(models, _read(prompt))
+        for event in run(models, asked, list(lanes.values()), ask=ask if prompt != "-" else None):
+            if isinstance(event, Step):
+                progress.update(tasks[event.lane], completed=event.total, clock=f"{event.clock_s:.2f} s")
+            elif isinstance(event, Finished):
+                traces[event.lane] = event.trace
+    named = {name: traces[lane] for lane, name in enumerate(lanes)}
+    if json != "-":
+        out.print(Text(cli_render.shown(named["none"].text)))
+        _numbers(named)
+        err.print(cli_render.comparison(named))
+    cli_render.audit(list(named.values()))
+    if json is not None:
+        _write("[" + ",".join(trace.to_json() for trace in named.values()) + "]", json)
+
+
+app.command()(with_shared(cli_sweep.sweep))
+
+
+@app.command()
+def export(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Traces as 'decode --json' and 'race --json' write them, or as the app saves them; each is a lane."
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.")],
+    title: Annotated[str | None, typer.Option(help="The page's heading.")] = None,
+) -> None:
+    """Make one HTML file that plays traces in any browser, without a server or a network."""
+    with sentences():
+        from specdec_core.record.show import read_traces, show
+
+        if output.resolve() in [file.resolve() for file in files]:
+            raise SpecdecError(
+                f"'{output}' is one of the traces, which the page would replace. Choose another file."
+            )
+        traces = [trace for file in files for trace in read_traces(file)]
+        show(traces, title=title, path=output)
+        err.print(Text(f"wrote {output} ({output.stat().st_size:,} bytes)"))
+
+
+@app.command()
+def proposers() -> None:
+    """List proposers, acceptance rules and length policies with their options, and what the bundled models can run."""
+    reasons: dict[str, str | None] = {}
+    try:
+        reasons = _load(None, None, device="cpu", dtype="float32").available()
+    except SpecdecError as error:
+        err.print(Text(f"What can run here is not known: {error}"))
+    out.print(cli_render.kinds("Proposers", "--option", PROPOSERS, reasons), soft_wrap=False)
+    out.print(cli_render.kinds("Acceptance rules", "--rule-option", RULES), soft_wrap=False)
+    out.print(cli_render.kinds("Length policies", "--length-option", LENGTH_POLICIES), soft_wrap=False)
+
+
+@app.command()
+def models(
+    prepare: Annotated[
+        str | None,
+        typer.Option(
+            help="Convert this model's GGUF file into the cache now: a catalogue name, or the file."
+        ),
+    ] = None,
+    delete: Annotated[
+        str | None, typer.Option(help="Remove this converted model from the cache, to save room.")
+    ] = None,
+    progress: Annotated[
+        str, typer.Option(help="With --prepare: bar, or json for one object per line on standard output.")
+    ] = "bar",
+) -> None:
+    """List the models that are known to go together, and those that were converted; convert one, or delete one."""
+    with sentences():
+        if progress not in ("bar", "json"):
+            raise SpecdecError(f"There is no progress '{progress}'; expected bar or json.")
+        if delete is not None:
+            from specdec_core.models import conversions
+
+            err.print(Text(f"deleted '{delete}', {conversions.delete(delete) / 1e6:,.0f} MB"))
+        if prepare is not None:
+            from . import models as cli_models
+
+            cli_models.prepare(prepare, json_lines=progress == "json")
+        if prepare is None and delete is None:
+            out.print(cli_render.known_models())
+            out.print(cli_render.converted_models())
+            out.print(
+                "Any other causal LM with safetensors weights, or a GGUF file, loads by hub id or path: "
+                "--model ID --draft ID."
+            )
+
+
+@app.command()
+def profile(
+    out: Annotated[Path, typer.Option(help="The file to write, such as assets/profiles/my-machine.json.")],
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="Target, as for decode; the bundled one by default.")
+    ] = None,
+    draft: Annotated[str | None, typer.Option("--draft", "-d", help="Draft model, as for decode.")] = None,
+    shape: Annotated[
+        str | None, typer.Option(help=f"Random weights of this size instead: {', '.join(SHAPES)}.")
+    ] = None,
+    draft_shape: Annotated[str | None, typer.Option(help="Random weights of this size as the draft.")] = None,
+    context: Annotated[
+        list[int] | None, typer.Option(help="Tokens in the KV memory; may be given again. 128 and 512.")
+    ] = None,
+    width: Annotated[
+        list[int] | None, typer.Option(help="Tokens in a target pass; may be given again. 1 to 65.")
+    ] = None,
+    measurements: Annotated[
+        int, typer.Option(help="How many whole curves; the quietest counts, so more where other work runs.")
+    ] = 9,
+    seconds: Annotated[float, typer.Option(help="About how long each curve is measured.")] = 0.5,
+    eager: Annotated[bool, typer.Option("--eager", help="On cuda: launch kernel by kernel.")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
+    label: Annotated[
+        str, typer.Option(help="What the profile is called; by default machine and target.")
+    ] = "",
+    note: Annotated[str, typer.Option(help="A sentence to be shown beside it.")] = "",
+) -> None:
+    """Record this machine's width curves, what a pass over n tokens takes, for the what-if clock."""
+    with sentences():
+        from . import profile as cli_profile
+
+        cli_profile.save(None, out)
+        plan = cli_profile.Plan(measurements=measurements, seconds=seconds)
+        plan = replace(plan, contexts=tuple(context or plan.contexts), widths=tuple(width or plan.widths))
+        with err.status("loading models …") as status:
+            models = cli_profile.models_for((model, draft), (shape, draft_shape), device, dtype, not eager)
+            recorded = cli_profile.record(
+                models, plan, label=label, note=note, weights="random" if shape else "trained",
+                told=lambda done, of: status.update(f"measuring, {done} of {of} …"),
+            )  # fmt: skip
+        cli_profile.save(recorded, out)
+        for curve in recorded.curves:
+            told = ", ".join(
+                f"{n}: {s / curve.target_s[0]:.2f}" for n, s in zip(curve.widths, curve.target_s, strict=True)
+            )
+            err.print(f"context {curve.context}: T(1) = {1e3 * curve.target_s[0]:.3f} ms, T(n)/T(1) = {told}")
+        err.print(f"wrote {out}")
+
+
+@app.command()
+def doctor() -> None:
+    """Versions, device, what is bundled, and a self-test: speculative equals plain decoding on the bundled models."""
+    with sentences():
+        from specdec_core.engine.decode import decode as run
+        from specdec_core.runtime.machine import choose_device, describe, packages
+
+        device = choose_device("auto")
+        for name, number in packages().items():
+            out.print(f"{name:>14} {number}")
+        out.print(f"{'device':>14} {device.type} ({describe(device)})")
+        folder = catalogue.bundled_folder()
+        found = sorted({path.parent.name for path in folder.glob("*/*.safetensors")})
+        out.print(f"{'bundled':>14} {', '.join(found) or 'nothing'}")
+        family = _load(None, None, device="cpu", dtype="float32")
+        plain, drafted = (
+            run(family, "Once upon a time", Settings(proposer=name, max_new_tokens=32))
+            for name in ("none", "draft-model")
+        )
+        problems = [*plain.audit(), *drafted.audit()]
+        if plain.token_ids != drafted.token_ids:
+            problems.append("Greedy speculative decoding wrote another text than plain decoding.")
+        out.print(f"{'self-test':>14} {'failed: ' + ' '.join(problems) if problems else 'passed'}")
+        if problems:
+            raise typer.Exit(1)
+
+
+def _load(model: str | None, draft: str | None, **more: Any) -> Models:
+    from transformers.utils.logging import disable_progress_bar
+
+    from specdec_core.models.bundle import load_models
+
+    disable_progress_bar()
+    with err.status("loading models …"):
+        return load_models(model, draft, **more)
+
+
+def _read(prompt: str) -> str:
+    if prompt != "-":
+        return prompt
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError:
+        raise PromptError("Standard input is not UTF-8 text. Send the prompt as text.") from None
+
+
+def _ask(text: str) -> str:
+    """The next words, from whoever sits at the terminal; nothing once the input has ended."""
+    err.print("\nWhat comes next? ", style="bold", end="")
+    try:
+        return input()
+    except EOFError:
+        return ""
+
+
+def _numbers(traces: dict[str, Trace]) -> None:
+    """The table, and the word about lossy rules."""
+    baseline = traces["none"].stats if len(traces) > 1 else None
+    err.print(cli_render.numbers(traces, baseline))
+    if note := cli_render.loss(traces.values()):
+        err.print(note)
+    for note in cli_render.loops(traces):
+        err.print(note)
+
+
+def _remarks(lanes: list[Settings], json: str | None) -> None:
+    """Say what a setting does not do, unless nothing but the trace may be printed."""
+    if json != "-":
+        for said in dict.fromkeys(filter(None, map(remark, lanes))):
+            err.print(Text.assemble(("note: ", "bold yellow"), said))
+
+
+def _generation(models: Models, settings: Settings, json: str | None) -> None:
+    """Say what the model's generation config asks for and what becomes of it, unless only the trace may be printed."""
+    if json != "-":
+        for said in models.generation.remarks(settings):
+            err.print(Text.assemble(("note: ", "bold yellow"), said))
+
+
+def _check_writable(json: str | None) -> None:
+    """Refuse a file that cannot be written before anything is computed; what it holds stays until the end.
+
+    Raises:
+        SpecdecError: one sentence.
+    """
+    if json in (None, "-"):
+        return
+    path = Path(str(json))
+    there = path.exists()
+    try:
+        path.open("a", encoding="utf-8").close()
+        if not there:
+            path.unlink()
+    except OSError as error:
+        raise _unwritable(json, error) from None
+
+
+def _unwritable(json: str | None, error: OSError) -> SpecdecError:
+    reason = error.strerror or "unknown error"
+    return SpecdecError(f"The trace could not be written to '{json}': {reason}. Choose another file.")
+
+
+def _write(text: str, json: str) -> None:
+    try:
+        if json == "-":
+            sys.stdout.write(text + "\n")
+            sys.stdout.flush()
+            return
+        Path(json).write_text(text, encoding="utf-8")
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _unwritable(json, error) from None
+    err.print(f"wrote {json} ({len(text):,} bytes)")

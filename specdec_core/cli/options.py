@@ -1,0 +1,214 @@
+"""What decode and race can be told, declared once; names and options come from the core's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from dataclasses import fields as attributes
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from specdec_core.chat import Chat
+from specdec_core.engine.plan import check
+from specdec_core.errors import SettingsError
+from specdec_core.lengths import LENGTH_POLICIES, policy_class
+from specdec_core.option_fields import fields, read
+from specdec_core.proposers import proposer_class
+from specdec_core.rules import RULES, rule_class
+from specdec_core.settings import Settings
+
+from .render import sentences
+
+if TYPE_CHECKING:
+    from specdec_core.models.bundle import Models
+
+
+def names_of(table: Mapping[str, Any]) -> str:
+    """The names of a table, lossy rules labelled."""
+    return ", ".join(
+        name if getattr(kind, "lossless", True) else f"{name} (lossy)" for name, kind in table.items()
+    )
+
+
+def _option(group: str, *names: str, help: str) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=group)
+
+
+MODELS, GUESSING, JUDGING, TEXT = "Models", "Guessing", "Judging", "Text"
+OPEN = "Left out: as the model's generation config asks."
+PAIRS = "as name=value; may be given again, and the command 'proposers' lists them."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """The options that decode and race have in common."""
+
+    model: Annotated[
+        str | None,
+        _option(MODELS, "--model", "-m", help="Target: bundled, a catalogue name, hub id, folder."),
+    ] = None
+    draft: Annotated[
+        str | None, _option(MODELS, "--draft", "-d", help="Draft model; the catalogue's partner by default.")
+    ] = None
+    larger_draft: Annotated[
+        str | None, _option(MODELS, help="Second draft, for lanes with the option draft=larger.")
+    ] = None
+    medusa: Annotated[str | None, _option(MODELS, help="Folder of trained Medusa heads for this target.")] = (
+        None
+    )
+    eagle: Annotated[str | None, _option(MODELS, help="Folder of a trained EAGLE head for this target.")] = (
+        None
+    )
+    device: Annotated[str, _option(MODELS, help="auto, cpu, cuda or mps.")] = "auto"
+    dtype: Annotated[str, _option(MODELS, help="auto, float32, bfloat16 or float16.")] = "auto"
+    option: Annotated[
+        list[str] | None, _option(GUESSING, "--option", "-o", help=f"Of the proposer, {PAIRS}")
+    ] = None
+    draft_length: Annotated[
+        int, _option(GUESSING, "--draft-length", "-g", help="γ, how many tokens are proposed per round.")
+    ] = 4
+    length_policy: Annotated[
+        str, _option(GUESSING, help=f"How far to guess: {names_of(LENGTH_POLICIES)}.")
+    ] = "fixed"
+    length_option: Annotated[list[str] | None, _option(GUESSING, help=f"Of the length policy, {PAIRS}")] = (
+        None
+    )
+    overlap: Annotated[
+        bool, _option(GUESSING, "--overlap", help="Draft the next round while the target checks this one.")
+    ] = False
+    memory_budget_mb: Annotated[
+        float, _option(GUESSING, help="Keep a round's tree within this memory, in MB; 0 sets no limit.")
+    ] = 0.0
+    rule: Annotated[str, _option(JUDGING, "--rule", "-r", help=f"{names_of(RULES)}.")] = (
+        "speculative-sampling"
+    )
+    rule_option: Annotated[list[str] | None, _option(JUDGING, help=f"Of the rule, {PAIRS}")] = None
+    max_new_tokens: Annotated[
+        int, _option(TEXT, "--max-new-tokens", "-n", help="How many tokens to write at most.")
+    ] = 128
+    temperature: Annotated[float, _option(TEXT, "--temperature", "-t", help="0 is greedy.")] = 0.0
+    top_k: Annotated[int, _option(TEXT, help="Keep the k most likely tokens; 0 keeps all.")] = 0
+    top_p: Annotated[
+        float, _option(TEXT, help="Keep the most likely tokens up to this mass; 1 keeps all.")
+    ] = 1.0
+    min_p: Annotated[
+        float | None,
+        _option(
+            TEXT, help=f"Keep tokens at least this likely, as a share of the likeliest; 0 keeps all. {OPEN}"
+        ),
+    ] = None
+    repetition_penalty: Annotated[
+        float | None,
+        _option(TEXT, help=f"Above 1 makes tokens of the text so far less likely; 1 is off. {OPEN}"),
+    ] = None
+    no_repeat_ngram_size: Annotated[
+        int | None, _option(TEXT, help=f"Write no sequence of this many tokens twice; 0 is off. {OPEN}")
+    ] = None
+    seed: Annotated[int, _option(TEXT, help="Fixes every random number.")] = 0
+    chat: Annotated[
+        bool | None,
+        _option(
+            TEXT,
+            "--chat/--no-chat",
+            help="Send the prompt as a message in the model's chat template, or as bare text. By default the template "
+            "is used where the model has one.",
+        ),
+    ] = None
+    system: Annotated[str, _option(TEXT, help="The system line in place of the chat template's own.")] = ""
+    stop: Annotated[
+        list[str] | None, _option(TEXT, help="End once this text was written; may be given again.")
+    ] = None
+
+    def plain(self) -> Settings:
+        """Plain decoding of the text that was asked for: no proposer, and so no rule that could matter."""
+        return Settings(
+            proposer="none",
+            draft_length=self.draft_length,
+            max_new_tokens=self.max_new_tokens,
+            temperature=self.temperature,
+            top_k=self.top_k,
+            top_p=self.top_p,
+            min_p=self.min_p,
+            repetition_penalty=self.repetition_penalty,
+            no_repeat_ngram_size=self.no_repeat_ngram_size,
+            seed=self.seed,
+            stop=tuple(self.stop or ()),
+        )
+
+    def lane(self, proposer: str, options: dict[str, str]) -> Settings:
+        """The settings of one lane, checked as far as that goes without models.
+
+        Raises:
+            SettingsError: one sentence.
+        """
+        kind, rule = proposer_class(proposer), rule_class(self.rule)
+        policy = policy_class(Settings(length_policy=self.length_policy))
+        settings = self.plain().but(
+            proposer=proposer,
+            options=read(f"the proposer '{proposer}'", fields(kind.Options), options),
+            rule=self.rule,
+            rule_options=read(f"the rule '{self.rule}'", fields(rule.Options), pairs_of(self.rule_option)),
+            length_policy=self.length_policy,
+            length_options=read(
+                f"the length policy '{policy.name}'", fields(policy.Options), pairs_of(self.length_option)
+            ),
+            overlap=self.overlap,
+            memory_budget_mb=self.memory_budget_mb,
+        )
+        check(settings)
+        return settings
+
+    def asked(self, models: Models, text: str) -> str | Chat:
+        """A prompt as it was asked to be sent: in the chat template, by default where the models have one."""
+        wrap = models.chat_template if self.chat is None else self.chat
+        if self.system and not wrap:
+            raise SettingsError("A system line needs the chat template. Leave --system or --no-chat out.")
+        return Chat(text, self.system) if wrap else text
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """The larger draft and the trained heads that were named."""
+        named = {"larger_draft": self.larger_draft, "medusa": self.medusa, "eagle": self.eagle}
+        return {name: path for name, path in named.items() if path is not None}
+
+
+def with_shared(command: Callable[..., None]) -> Callable[..., None]:
+    """`command` with the options of `Shared` beside its own; it gets them gathered, as its first argument."""
+    own = [
+        part.replace(kind=Parameter.KEYWORD_ONLY)
+        for part in signature(command, eval_str=True).parameters.values()
+    ]
+    own = own[1:]
+    hints = get_type_hints(Shared, include_extras=True)
+    common = [
+        Parameter(part.name, Parameter.KEYWORD_ONLY, default=part.default, annotation=hints[part.name])
+        for part in attributes(Shared)
+    ]
+    names = {part.name for part in own}
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        with sentences():
+            shared = Shared(**{name: value for name, value in given.items() if name not in names})
+            command(shared, **{name: value for name, value in given.items() if name in names})
+
+    run.__signature__ = Signature([*own, *common])  # type: ignore[attr-defined]
+    run.__annotations__ = {part.name: part.annotation for part in (*own, *common)}
+    del run.__wrapped__
+    return run
+
+
+def pairs_of(given: list[str] | None) -> dict[str, str]:
+    """Options written as name=value."""
+    pairs = {}
+    for text in given or ():
+        name, sign, value = text.partition("=")
+        if not sign:
+            raise SettingsError(
+                f"An option is written as name=value, got '{text}'; the command 'proposers' lists them."
+            )
+        pairs[name.strip()] = value
+    return pairs

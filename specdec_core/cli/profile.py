@@ -1,0 +1,225 @@
+"""`profile`: record this machine's width curves as a file that the what-if clock reads.
+
+Each measurement is a whole curve of medians, target and draft by turns at every context. The file keeps, for every
+width, the quietest of them, which is the machine's own, and the median over all, which shows what other work on the
+machine added; a busy machine needs more measurements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
+from transformers.utils.logging import disable_progress_bar
+
+from specdec_core.errors import ModelError, SettingsError, SpecdecError
+from specdec_core.machines.model_sizes import Shape, shape
+from specdec_core.machines.profiles import Curves, Part, Recorded, write
+from specdec_core.models.bundle import HubModel, Models, assemble, load_models
+from specdec_core.models.hub import load_tokenizer
+from specdec_core.models.sources import resolve
+from specdec_core.runtime.cpu_linear import pack
+from specdec_core.runtime.machine import available_bytes, choose_device, choose_dtype, packages
+from specdec_core.runtime.width_curve import WIDTHS, width_curve
+
+DRAFT_WIDTHS = (1, 2, 4, 8, 16, 32)  # a level of a draft tree seldom expands more
+ROOM = 1.1  # of the weights' own size has to be free before they are made
+
+Told = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to measure: contexts and widths in tokens, how many whole curves, and seconds for each of them."""
+
+    contexts: tuple[int, ...] = (128, 512)
+    widths: tuple[int, ...] = WIDTHS
+    measurements: int = 9
+    seconds: float = 0.5
+
+    def check(self, models: Models) -> None:
+        """
+        Raises:
+            SettingsError: if a number is out of range, or beyond what the models can read.
+        """
+        if not self.contexts or not self.widths or min(self.widths) < 1 or min(self.contexts) < 0:
+            raise SettingsError("Contexts are whole numbers from 0 on, widths from 1 on, and each needs one.")
+        if not 1 <= self.measurements <= 1_000 or not 0.0 <= self.seconds <= 600.0:
+            raise SettingsError("Measurements go from 1 to 1,000, with 0 to 600 seconds for each.")
+        window = models.window(with_draft=True)
+        if max(self.contexts) > window // 2:
+            raise SettingsError(
+                f"These models read {window:,} tokens, so a context has at most {window // 2:,}; got "
+                f"{max(self.contexts):,}. Leave it out."
+            )
+
+
+def record(models: Models, plan: Plan, *, label: str, note: str, weights: str, told: Told) -> Recorded:
+    """Measure, and say how far it is: `told` gets the curves done and their number.
+
+    Raises:
+        SettingsError: if the plan does not fit the models.
+    """
+    plan.check(models)
+    target, draft = _part(models.target), _part(models.draft) if models.draft else None
+    alone = replace(models, target=models.draft, draft=None) if models.draft else None
+    times: dict[tuple[int, bool], list[dict[int, float]]] = {}
+    for turn in range(plan.measurements):
+        for place, context in enumerate(sorted({*plan.contexts})):
+            told(turn * len(plan.contexts) + place, plan.measurements * len(plan.contexts))
+            for small, subject in ((False, replace(models, draft=None)), (True, alone)):
+                if subject is not None:
+                    widths = DRAFT_WIDTHS if small else plan.widths
+                    curve = width_curve(subject, widths, prefix=context, repeats=1_000, budget_s=plan.seconds)
+                    times.setdefault((context, small), []).append(curve.table)
+    return Recorded(
+        format="specdec-profile",
+        version=1,
+        label=label or f"{models.machine} · {target.name}",
+        dtype=models.dtype,  # type: ignore[arg-type]  # checked by the class
+        note=note,
+        kind="recorded",
+        machine=models.machine,
+        device=models.device,
+        threads=models.threads,
+        passes="graphs" if getattr(models.target, "graphs", None) else "eager",
+        weights=weights,  # type: ignore[arg-type]
+        measurements=plan.measurements,
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        packages=packages(),
+        target=target,
+        draft=draft,
+        curves=tuple(
+            _curves(context, times[context, False], times.get((context, True), []))
+            for context in sorted({*plan.contexts})
+        ),
+    )
+
+
+def models_for(
+    names: tuple[str | None, str | None],
+    sizes: tuple[str | None, str | None],
+    device: str,
+    dtype: str,
+    graphs: bool,
+) -> Models:
+    """The models to time: those named, or random weights in the sizes that were asked for.
+
+    Raises:
+        SpecdecError: one sentence.
+    """
+    disable_progress_bar()
+    if sizes[0] is None:
+        if sizes[1] is not None:
+            raise SettingsError("A --draft-shape needs a --shape for its target.")
+        return load_models(*names, device=device, dtype=dtype, graphs=graphs)
+    if any(names):
+        raise SettingsError("Give either --shape, for random weights, or --model; not both.")
+    return random_models(shape(sizes[0]), shape(sizes[1]) if sizes[1] else None, device, dtype, graphs)
+
+
+def random_models(target: Shape, draft: Shape | None, device: str, dtype: str, graphs: bool = True) -> Models:
+    """Models of these sizes with random weights, which take as long as trained ones; the tokenizer is the bundled one.
+
+    Raises:
+        ModelError: if they do not fit in the free memory.
+    """
+    where = choose_device(device)
+    kind = choose_dtype(dtype, where)
+    shapes = [target, draft] if draft else [target]
+    needed = ROOM * kind.itemsize * sum(one.parameters for one in shapes)
+    free = available_bytes(where)
+    if needed > free:
+        raise ModelError(
+            f"Random weights of {' and '.join(one.name for one in shapes)} need {needed / 1e9:,.1f} GB on "
+            f"{where.type}, and {free / 1e9:,.1f} GB are free. Choose smaller shapes."
+        )
+    large, *small = (_random(one, where, kind) for one in shapes)
+    pack(large)
+    names = tuple(f"{one.name} ({one.title}, random weights)" for one in shapes)
+    tokenizer = load_tokenizer(resolve("specdec-target"))
+    return assemble(tokenizer, large, small[0] if small else None, names=names, graphs=graphs)
+
+
+def save(profile: Recorded | None, out: Path) -> None:
+    """Write the file, whole or not at all; without a profile only try whether it can be written.
+
+    Raises:
+        SpecdecError: one sentence.
+    """
+    unfinished = out.with_name(out.name + ".part")
+    try:
+        unfinished.write_text(write(profile) if profile else "", encoding="utf-8")
+        if profile:
+            unfinished.replace(out)
+        else:
+            unfinished.unlink()
+    except OSError as error:
+        raise SpecdecError(
+            f"The profile could not be written to '{out}': {error.strerror or 'unknown error'}. "
+            "Choose another file."
+        ) from None
+
+
+def _curves(context: int, target: Sequence[dict[int, float]], draft: Sequence[dict[int, float]]) -> Curves:
+    widths, drafted = tuple(target[0]), tuple(draft[0]) if draft else ()
+    return Curves(
+        batch=1,
+        context=context,
+        widths=widths,
+        target_s=tuple(_rounded(min(one[width] for one in target)) for width in widths),
+        target_median_s=tuple(_rounded(median(one[width] for one in target)) for width in widths),
+        draft_widths=drafted,
+        draft_s=tuple(_rounded(min(one[width] for one in draft)) for width in drafted),
+        draft_median_s=tuple(_rounded(median(one[width] for one in draft)) for width in drafted),
+    )
+
+
+def _rounded(seconds: float) -> float:
+    """Five digits, which is more than a clock gives."""
+    return float(f"{seconds:.5g}")
+
+
+def _part(model: object) -> Part:
+    if not isinstance(model, HubModel):
+        raise SettingsError("A profile times causal language models, and this one is none.")
+    config = model.model.config
+    rows, width = model.model.get_output_embeddings().weight.shape
+    return Part(
+        name=model.info.name,
+        parameters=model.info.parameters,
+        layers=int(config.num_hidden_layers),
+        width=int(width),
+        vocabulary=int(rows),
+        tied=bool(config.tie_word_embeddings),
+    )
+
+
+def _random(one: Shape, device: torch.device, dtype: torch.dtype) -> PreTrainedModel:
+    with device:
+        made: PreTrainedModel = LlamaForCausalLM._from_config(
+            _config(one), dtype=dtype, attn_implementation="sdpa"
+        )
+    made.eval()
+    return made
+
+
+def _config(one: Shape) -> LlamaConfig:
+    return LlamaConfig(
+        hidden_size=one.width,
+        intermediate_size=one.inner,
+        num_hidden_layers=one.layers,
+        num_attention_heads=one.heads,
+        num_key_value_heads=one.kv_heads,
+        head_dim=one.head_dim,
+        vocab_size=one.vocabulary,
+        tie_word_embeddings=one.tied,
+        max_position_embeddings=131_072,
+        bos_token_id=0,
+        eos_token_id=0,
+    )

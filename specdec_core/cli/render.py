@@ -1,0 +1,237 @@
+"""What the command line prints. Verdicts are told by colour and by mark, lossy rules by the word."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import TextIOWrapper
+from typing import Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from specdec_core.engine.events import Step
+from specdec_core.errors import SpecdecError
+from specdec_core.models import catalogue, conversions
+from specdec_core.option_fields import OptionField, fields
+from specdec_core.proposers import PROPOSERS
+from specdec_core.record.repeats import percent
+from specdec_core.record.repeats import sentences as repeats
+from specdec_core.record.trace import Source, Stats, Trace
+from specdec_core.rules import lossy
+from specdec_core.sweep.totals import LEAST_TOKENS
+
+for _stream in (sys.stdout, sys.stderr):  # a terminal that lacks a sign shows another one instead of an error
+    if isinstance(_stream, TextIOWrapper):
+        _stream.reconfigure(errors="replace")
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False)
+
+STYLES: dict[Source, tuple[str, str]] = {
+    "accepted": ("green", ""),
+    "corrected": ("yellow", "↻"),
+    "bonus": ("cyan", "★"),
+    "plain": ("", ""),
+}
+SHOWN_REJECTED = 3  # a tree may reject dozens in one place
+
+
+def shown(text: str) -> str:
+    """Text that may go to a terminal: control characters other than line breaks and tabs as ⟨…⟩."""
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", lambda found: f"⟨{ord(found[0]):02X}⟩", text)
+
+
+def verdicts(step: Step) -> Text:
+    """The committed pieces, each behind the proposals that were rejected at its place, struck through."""
+    line = Text()
+    path = [node for node, verdict in enumerate(step.verdict) if verdict == "accepted"]
+    for parent, text, source in zip([-1, *path], step.texts, step.sources, strict=False):
+        style, mark = STYLES[source]
+        nodes = zip(step.parent, step.node_texts, step.verdict, strict=True)
+        rejected = [lost for above, lost, verdict in nodes if above == parent and verdict == "rejected"]
+        for lost in rejected[:SHOWN_REJECTED]:
+            line.append(f"✗{shown(lost)}", style="red strike")
+        if len(rejected) > SHOWN_REJECTED:
+            line.append(f"✗+{len(rejected) - SHOWN_REJECTED}", style="red")
+        line.append(mark + shown(text), style=style)
+    return line
+
+
+def legend() -> Text:
+    """What the colours and marks mean."""
+    return Text.assemble(
+        ("accepted (no mark)", "green"), "  ", ("✗rejected", "red strike"), "  ", ("↻corrected", "yellow"), "  ",
+        ("★bonus", "cyan"),
+    )  # fmt: skip
+
+
+def numbers(traces: Mapping[str, Trace], baseline: Stats | None = None) -> Table:
+    """One row per lane; a speedup only where a baseline was measured in the same run."""
+    notes = []
+    if baseline is not None:
+        notes.append("speedup: measured in this run, against plain decoding")
+        if min(baseline.tokens, *(trace.stats.tokens for trace in traces.values())) < LEAST_TOKENS:
+            notes.append(f"–: no speedup, fewer than {LEAST_TOKENS} tokens in a lane")
+    if any(unpaid(trace) for trace in traces.values()):
+        notes.append("*: this proposer's own time is not counted, so its speed is a bound and no speedup")
+    if any(
+        trace.stats.acceptance_rate is None and trace.stats.acceptance_by_depth for trace in traces.values()
+    ):
+        notes.append("α: one number on chains only; a tree's rates by depth stand in the trace")
+    looped = {name: trace.loops() for name, trace in traces.items()}
+    if any(loops.spans for loops in looped.values()):
+        notes.append(
+            "repeats: this share of the text says again what it said before, which flatters every figure"
+        )
+    caption = "\n".join(notes) or None
+    table = Table(
+        box=SIMPLE_HEAD, collapse_padding=True, pad_edge=False, caption=caption, caption_justify="left"
+    )
+    titles = ["proposer", "tokens", "passes", "tokens/pass", "accepted", "α", "tokens/s"]
+    for title in titles if baseline is None else [*titles, "speedup"]:
+        if title == "proposer":
+            table.add_column(title, min_width=14)
+        else:
+            table.add_column(title, justify="right", no_wrap=True)
+    for name, trace in traces.items():
+        stats = trace.stats
+        cells = [
+            re.sub("[:,]", " ", name)
+            + "*" * unpaid(trace)
+            + (" (lossy)" if lossy(trace) else "")
+            + (f" (repeats {percent(looped[name].share)})" if looped[name].spans else ""),
+            str(stats.tokens),
+            str(stats.target_passes),
+            _figure(stats.tokens_per_pass),
+            f"{stats.accepted}/{stats.accepted + stats.rejected}",
+            _figure(stats.acceptance_rate),
+            _figure(stats.tokens_per_second, ".1f"),
+        ]
+        if baseline is not None:
+            ours, plain = stats.tokens_per_second, baseline.tokens_per_second
+            enough = min(stats.tokens, baseline.tokens) >= LEAST_TOKENS
+            cells.append(f"{ours / plain:.2f}×" if enough and ours and plain else "–")
+        table.add_row(*cells)
+    return table
+
+
+def unpaid(trace: Trace) -> bool:
+    """Whether drafting cost the lane's clock nothing: an oracle's knowledge, a person's thoughts."""
+    kind = PROPOSERS.get(str(trace.header.settings.get("proposer")))
+    return kind is not None and kind.unpaid
+
+
+def loss(traces: Iterable[Trace]) -> Text | None:
+    """The sentence about lossy rules, if any was used."""
+    names = sorted({str(trace.header.settings["rule"]) for trace in traces if lossy(trace)})
+    if not names:
+        return None
+    named = " and ".join(f"'{name}'" for name in names)
+    return Text.assemble(
+        ("lossy: ", "bold yellow"), f"the text judged by {named} need not follow the target's law."
+    )
+
+
+def loops(traces: Mapping[str, Trace]) -> list[Text]:
+    """The sentences about texts that repeat, if any does."""
+    said = repeats({name: trace.loops() for name, trace in traces.items()})
+    return [Text.assemble(("repeats: ", "bold yellow"), sentence) for sentence in said]
+
+
+def comparison(traces: Mapping[str, Trace]) -> str:
+    """Whether the lanes wrote the same as the first one, and what that says."""
+    names = list(traces)
+    plain = traces[names[0]]
+    differing = [name for name in names if traces[name].token_ids != plain.token_ids]
+    if not differing and any(map(lossy, traces.values())):
+        return "The texts happen to be equal; a lossy rule does not promise it."
+    if not differing:
+        return "All texts are equal."
+    if plain.header.settings["temperature"] == 0.0:
+        return f"Texts that differ from plain decoding's: {', '.join(differing)}."
+    return "Tokens were drawn at random and the texts differ: their speeds compare, their words do not."
+
+
+def _figure(value: float | None, form: str = ".2f") -> str:
+    return "–" if value is None else format(value, form)
+
+
+def known_models() -> RenderableType:
+    """The catalogue; every id on a line of its own, whole, so that it can be copied."""
+    rows: list[RenderableType] = []
+    for entry in catalogue.entries():
+        here = " (here)" if entry.bundled and (catalogue.bundled_folder() / entry.target).is_dir() else ""
+        rows.append(Text.assemble((entry.name, "bold cyan"), f"  {entry.title}"))
+        rows.append(Text(f"    --model {entry.target}  {entry.parameters:g} M parameters{here}"))
+        draft = catalogue.shipped(entry.draft) if entry.draft else None
+        if entry.draft and (draft is None or draft.is_dir()):
+            size = f"  {entry.draft_parameters:g} M parameters" if entry.draft_parameters else ""
+            rows.append(Text(f"    --draft {entry.draft}{size}"))
+        rows.append(Text(f"    {entry.note}\n"))
+    return Group(*rows)
+
+
+def converted_models() -> RenderableType:
+    """What the cache of converted models holds, and where it is."""
+    copies = conversions.copies()
+    rows: list[RenderableType] = [Text(f"Converted models, kept in {conversions.folder()}", style="bold")]
+    for copy in copies:
+        origin = f"from {copy.origin.name}" if copy.origin else "damaged; it is made again when it is needed"
+        rows.append(Text(f"    {copy.name}  {copy.bytes / 1e6:,.0f} MB, {origin}"))
+    return Group(*rows, *([] if copies else [Text("    none")]), Text())
+
+
+def kinds(
+    title: str, option: str, table: Mapping[str, Any], reasons: Mapping[str, str | None] | None = None
+) -> RenderableType:
+    """Proposers, rules or length policies: name, title, two sentences, options, and why one cannot run.
+
+    Args:
+        option: the flag that sets an option of theirs.
+        reasons: for each name None if the loaded models can serve it, else a sentence.
+    """
+    rows: list[RenderableType] = [Text(title, style="bold underline")]
+    for name, kind in table.items():
+        head = Text.assemble((name, "bold cyan"), f"  {kind.title}")
+        if not getattr(kind, "lossless", True):
+            head.append("  lossy", style="bold yellow")
+        if getattr(kind, "can_overlap", False):
+            head.append("  --overlap", style="dim")
+        lines: list[RenderableType] = [Text(kind.summary)]
+        lines += [_option(option, field) for field in fields(kind.Options).values()]
+        if reasons and reasons.get(name):
+            lines.append(Text.assemble(("cannot run here: ", "bold red"), reasons[name] or ""))
+        rows += [head, Padding(Group(*lines), (0, 0, 1, 4))]
+    return Group(*rows)
+
+
+def _option(flag: str, field: OptionField) -> Text:
+    default = "" if field.default is None else field.write(field.default)
+    line = Text.assemble((f"{flag} {field.name}={default}", "green"), f"  {field.help}")
+    return line.append(f" ({field.wanted})", style="dim")
+
+
+def audit(traces: Sequence[Trace]) -> None:
+    """Report broken conservation laws."""
+    for trace in traces:
+        for problem in trace.audit():
+            err.print(Text.assemble(("audit: ", "bold red"), problem))
+
+
+@contextlib.contextmanager
+def sentences() -> Iterator[None]:
+    """Show a refusal as one sentence and leave with status 2; Ctrl+C leaves quietly."""
+    try:
+        yield
+    except SpecdecError as error:
+        err.print(Text.assemble(("error: ", "bold red"), str(error)))
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        err.print("stopped")
+        raise typer.Exit(130) from None

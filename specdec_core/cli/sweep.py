@@ -1,0 +1,260 @@
+"""What the command `sweep` reads and prints: lanes as one word each, a progress bar, the matrix at the end."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from specdec_core.errors import PromptError, SettingsError
+from specdec_core.models.bundle import Models
+from specdec_core.option_fields import fields
+from specdec_core.proposers import proposer_class
+from specdec_core.settings import Settings
+from specdec_core.sweep import cases as sources
+from specdec_core.sweep.cases import Case
+from specdec_core.sweep.run import LEAST_TOKENS, Measured, about, complete
+from specdec_core.sweep.run import Progress as Ahead
+from specdec_core.sweep.run import sweep as cells
+from specdec_core.sweep.totals import failures, looping, mark, summary, to_csv, to_json
+
+from .options import Shared, pairs_of
+from .render import err, out, shown
+
+SETTINGS = ("draft_length", "rule", "length_policy", "overlap", "memory_budget_mb")
+FAILURES = 5  # are told one by one
+
+
+def sweep(
+    shared: Shared,
+    lane: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--lane",
+            "-l",
+            help="A lane, as name or name,key=value,key=value; may be given again. Keys are the proposer's options, "
+            f"{', '.join(SETTINGS)}, r.NAME for the rule's and l.NAME for the length policy's options.",
+        ),
+    ] = None,
+    families: Annotated[
+        str | None,
+        typer.Option(
+            help="Shipped prompts, as names joined by commas; where nothing is named, all that are for such models."
+        ),
+    ] = None,
+    prompts: Annotated[
+        str | None,
+        typer.Option(
+            help='Your own prompts: JSONL, {"prompt": …, "family": …, "name": …}; \'-\' reads standard input.'
+        ),
+    ] = None,
+    per_family: Annotated[
+        int | None, typer.Option(min=1, help="At most so many shipped prompts each.")
+    ] = None,
+    repeats: Annotated[int, typer.Option(min=1, max=20, help="How many times each cell is timed.")] = 3,
+    store: Annotated[
+        Path | None, typer.Option("--out", help="Keep each measured cell in this file, and go on from there.")
+    ] = None,
+    csv: Annotated[
+        str | None, typer.Option(help="Write all cells to this file; '-' for standard output.")
+    ] = None,
+    json: Annotated[
+        str | None,
+        typer.Option(help="Write cells, summary and surroundings to this file; '-' for standard output."),
+    ] = None,
+) -> None:
+    """Measure families of prompts in several lanes, plain decoding always among them: where does guessing pay?"""
+    from . import commands as cli
+
+    lanes = lanes_of(shared, lane or ["draft-model", "prompt-lookup"])
+    cases = cases_of(families, prompts, per_family)
+    for file in (csv, json):
+        cli._check_writable(file)
+    quiet = "-" in (csv, json)
+    family = cli._load(shared.model, shared.draft, device=shared.device, dtype=shared.dtype, **shared.parts)
+    if families is None and prompts is None and family.chat_template and shared.chat is not False:
+        cases = sources.shipped(None, per_family, "chat")
+    cases = sources.fitted(cases, family.chat_template and shared.chat is not False, shared.system)
+    cli._generation(family, lanes[0], "-" if quiet else None)
+    rows, whole = measure(family, cases, lanes, repeats, store, quiet)
+    if rows and not quiet:
+        show(rows, family.machine)
+    for file, text in exports(family, lanes, rows, csv, json):
+        cli._write(text, file)
+    if not whole:
+        raise stopped(rows, len(cases) * len(lanes) * repeats, store)
+
+
+def lanes_of(shared: Shared, given: Sequence[str]) -> list[Settings]:
+    """Plain decoding and the lanes that were given, as name,key=value,…: a key is an option of the proposer, one of
+    `SETTINGS`, or an option of the rule (r.name) or of the length policy (l.name).
+
+    Raises:
+        SettingsError: one sentence.
+    """
+    everywhere = pairs_of(shared.option)
+    unused = set(everywhere)
+    lanes = [shared.plain()]
+    for text in given:
+        name, *rest = re.split(r"[,:](?=[\w.]+=)", text)
+        known = fields(proposer_class(name).Options)
+        options = {key: value for key, value in everywhere.items() if key in known}
+        unused -= options.keys()
+        own: dict[str, Any] = {}
+        for key, value in pairs_of(rest).items():
+            if key in known:
+                options[key] = value
+            elif key in SETTINGS:
+                own[key] = value
+            elif key.startswith(("r.", "l.")):
+                group = "rule_option" if key.startswith("r.") else "length_option"
+                own.setdefault(group, []).append(f"{key[2:]}={value}")
+            else:
+                there = ", ".join([*known, *SETTINGS, "r.…", "l.…"])
+                raise SettingsError(f"The lane '{text}' has no '{key}'; there are: {there}.")
+        if name != "none":
+            lanes.append(replace(shared, **own).lane(name, options))
+    if unused:
+        raise SettingsError(
+            f"No proposer of this sweep has an option '{min(unused)}'; 'proposers' lists them."
+        )
+    return lanes
+
+
+def cases_of(families: str | None, file: str | None, per_family: int | None) -> list[Case]:
+    """The prompts asked for: shipped families by name, all of them where nothing is named, and those of a JSONL file.
+
+    Raises:
+        PromptError: one sentence.
+    """
+    named = [name.strip() for name in families.split(",") if name.strip()] if families is not None else None
+    found = sources.shipped(named, per_family) if named is not None or file is None else []
+    if file is None:
+        return found
+    try:
+        content = sys.stdin.buffer.read() if file == "-" else _bytes(file)
+    except OSError as error:
+        raise PromptError(
+            f"The prompts could not be read from '{file}': {error.strerror or 'unknown error'}."
+        ) from None
+    return found + [replace(case, chat=True) for case in sources.from_jsonl(content)]
+
+
+def _bytes(file: str) -> bytes:
+    with Path(file).open("rb") as source:
+        return source.read(sources.MAX_BYTES + 1)
+
+
+def measure(
+    models: Models, cases: list[Case], lanes: list[Settings], repeats: int, store: Path | None, quiet: bool
+) -> tuple[list[Measured], bool]:
+    """Measure, with a progress bar; the rows, and whether all of them are there. Ctrl+C ends it and keeps the rows."""
+    rows: list[Measured] = []
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err, transient=True, disable=quiet) as progress:
+        task = progress.add_task("warming up", total=len(cases) * len(lanes) * repeats)
+
+        def told(ahead: Ahead) -> None:
+            words = shown(f"{ahead.case.family}: {ahead.case.name}, {ahead.label}")
+            progress.update(task, description=Text(words).plain, completed=ahead.done)
+
+        try:
+            for row in cells(models, cases, lanes, repeats=repeats, store=store, told=told):
+                rows.append(row)
+                progress.update(task, completed=len(rows))
+        except KeyboardInterrupt:
+            return rows, False
+    return rows, True
+
+
+def show(rows: Sequence[Measured], machine: str) -> None:
+    """The matrix of families and lanes, and what went wrong."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True, show_lines=True)
+    lines = summary(rows).to_dict("records")
+    labels = {line["lane"]: line["label"] for line in lines if line["lane"] > 0}
+    table.add_column("prompts")
+    for lane in sorted(labels):
+        table.add_column(labels[lane], justify="right")
+    cells = {(line["family"], line["lane"]): line for line in lines}
+    for family in dict.fromkeys(line["family"] for line in lines):
+        count = max(line["prompts"] for line in lines if line["family"] == family)
+        found = [_cell(cells.get((family, lane))) for lane in sorted(labels)]
+        table.add_row(Text(f"{shown(family)} ({count})"), *found)
+    out.print(table)
+    out.print(
+        Text(
+            f"Measured on {machine}. Speedup against plain decoding in the same turn, median over prompts; in brackets "
+            f"the quartiles over prompts. ▲ faster, ▼ slower, = within 0.5 %, – fewer than {LEAST_TOKENS} tokens. "
+            "τ: tokens per target pass. α: accepted of judged, on chains only.",
+            style="dim",
+        )
+    )
+    lossy = sorted({row.label for row in rows if "lossy: " in row.label})
+    if lossy:
+        err.print(Text(f"lossy: the texts of {'; '.join(lossy)} need not follow the target's law.", "yellow"))
+    if note := looping(lines):
+        err.print(Text.assemble(("repeats: ", "bold yellow"), note))
+    failed = failures(rows)
+    for told in failed[:FAILURES]:
+        err.print(Text.assemble(("failed: ", "bold red"), shown(told)))
+    if len(failed) > FAILURES:
+        err.print(Text(f"… and {len(failed) - FAILURES} more; --json has them all."))
+
+
+def _cell(line: dict[str, Any] | None) -> Text:
+    if line is None or not line["prompts"]:
+        return Text("failed" if line else "–")
+    cell = Text()
+    speedup = line["speedup"]
+    if speedup != speedup or speedup is None:
+        cell.append("–\n")
+    else:
+        sign = mark(speedup)
+        style = {"▲": "bold green", "▼": "bold red", "=": "bold"}[sign]
+        cell.append(f"{sign} {speedup:.2f}×", style=style)
+        if line["compared"] > 1:
+            cell.append(f" [{line['speedup_q1']:.2f}–{line['speedup_q3']:.2f}]")
+        cell.append("\n")
+    cell.append(f"τ {line['tokens_per_pass']:.2f}", style="dim")
+    if line["alpha"] == line["alpha"] and line["alpha"] is not None:
+        cell.append(f"  α {line['alpha']:.2f}", style="dim")
+    if line["looping"] == line["looping"] and line["looping"]:
+        cell.append(f"\n{line['looping']:.0f} of {line['prompts']} loop", style="yellow")
+    return cell
+
+
+def stopped(rows: Sequence[Measured], total: int, store: Path | None) -> typer.Exit:
+    """Say what is kept, for whoever pressed Ctrl+C."""
+    kept = (
+        f"They are in {store}; the same command goes on from there."
+        if store is not None
+        else "Name a file with --out next time, and a sweep can go on where it stopped."
+    )
+    err.print(Text(f"stopped after {len(rows)} of {total} cells. {kept}"))
+    return typer.Exit(130)
+
+
+def exports(
+    models: Models, lanes: list[Settings], rows: Sequence[Measured], csv: str | None, json: str | None
+) -> list[tuple[str, str]]:
+    """The files that were asked for, with their contents."""
+    files = []
+    if csv is not None:
+        files.append((csv, to_csv(rows).rstrip("\n")))
+    if json is not None:
+        files.append((json, to_json(about(models, *complete(lanes)), rows)))
+    return files

@@ -1,0 +1,310 @@
+"""A batch of rounds in words and numbers: probabilities, ranks, entropies, leading candidates, from their tensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from specdec_core.record.trace import TOP, Candidates, Position, Round
+from specdec_core.rules.base import Judgement
+from specdec_core.sampling import Warp
+from specdec_core.tree import TokenTree
+
+
+@dataclass(slots=True)
+class RawRound:
+    """One round as the loop saw it. Of n nodes and V logits `logits`, `p` and `scores` are (n + 1, V), `q` (n, V)."""
+
+    row: Round
+    tree: TokenTree
+    judgement: Judgement
+    coins: list[float]
+    logits: Tensor
+    p: Tensor | None  # None: greedy, p is one-hot at the argmax
+    q: Tensor | None  # None: the children were deterministic
+    draft_logits: Tensor | None  # (m, V)
+    draft_rows: (
+        list[int] | None
+    )  # per position the row of `draft_logits`, −1 without one; None: row i at position i
+    draw: float | None
+    aside_q: list[float | None] = field(default_factory=list)  # of the drafted tokens the target never saw
+    scores: Tensor | None = None  # the logits after penalties; None: there are none
+
+    def draft_row(self, position: int) -> int:
+        """The row of `draft_logits` that guessed what stands after a position; −1 if there is none."""
+        if self.draft_logits is None:
+            return -1
+        if self.draft_rows is not None:
+            return self.draft_rows[position]
+        return position if position < len(self.draft_logits) else -1
+
+
+def describe(
+    batch: list[RawRound], target: tuple[Tensor, Tensor], draft: tuple[Tensor, Tensor] | None, warp: Warp
+) -> None:
+    """Fill the rows of a batch's rounds in the record.
+
+    Args:
+        target: the target's logits of all rounds, one after the other (N, V), and as much room for probabilities.
+        draft: the same of the draft's logits; None if no round has any.
+        warp: what made p of the target's logits.
+    """
+    ours, theirs = _Described(*target), _Described(*draft) if draft is not None else None
+    heads = _Heads(batch, ours, theirs)
+    _fill_nodes(batch, ours, theirs, warp)
+    row = draft_row = 0
+    for raw in batch:
+        raw.row.positions = heads.positions(raw, row, draft_row)
+        raw.row.block_mass = _block_mass(raw)
+        row += len(raw.logits)
+        if raw.draft_logits is not None:
+            draft_row += len(raw.draft_logits)
+
+
+class _Described:
+    """A stack of logits (N, V) with the models' own probabilities (temperature 1) and their entropies."""
+
+    def __init__(self, logits: Tensor, room: Tensor) -> None:
+        self.logits = logits
+        self.probs = torch.softmax(logits, -1, out=room)
+        self.entropy, self.largest = _spread(self.probs, logits)
+
+
+def _spread(probs: Tensor, logits: Tensor, temperature: float = 1.0) -> tuple[list[float], list[float]]:
+    """Entropy and largest probability per row (N, V) of `probs`, which are softmax(logits / T), cut or not."""
+    # H = log Σ exp z − Σ p z with z = logits / T, and log Σ exp z = max z − log max p, where the sums run over what the
+    # cut left: no logarithm and no exponential per number. −∞ (ids that a draft lacks) needs the longer way.
+    largest = probs.amax(-1)
+    energy = (logits.amax(-1) - torch.linalg.vecdot(probs, logits)) / temperature
+    entropy = (energy - largest.log()).clamp_min(0.0)
+    if not bool(entropy.isfinite().all()):
+        entropy = torch.special.entr(probs).sum(-1)
+    # Nine decimals tell all float32 apart that matter, and take half the room in JSON.
+    return _short(entropy), _short(largest)
+
+
+def _short(values: Tensor) -> list[float]:
+    return [round(value, 9) for value in values.tolist()]
+
+
+def _fill_nodes(batch: list[RawRound], target: _Described, draft: _Described | None, warp: Warp) -> None:
+    """Fill the columns of all rounds' nodes; the rows of `target` and `draft` follow the batch's order."""
+    rows: list[int] = []
+    tokens: list[int] = []
+    drafted: list[int] = []  # per node its row in `draft`, −1 without one
+    row = draft_row = 0
+    for raw in batch:
+        rows += [row + parent + 1 for parent in raw.tree.parents]
+        tokens += raw.tree.tokens
+        known = [raw.draft_row(parent + 1) for parent in raw.tree.parents]
+        drafted += [draft_row + where if where >= 0 else -1 for where in known]
+        row += len(raw.logits)
+        draft_row += 0 if raw.draft_logits is None else len(raw.draft_logits)
+    device = target.logits.device
+    at, token = (
+        torch.tensor(rows, device=device, dtype=torch.long),
+        torch.tensor(tokens, device=device, dtype=torch.long),
+    )
+    model_p = target.probs[at, token].tolist()
+    penalised = [raw.scores for raw in batch if raw.scores is not None]  # of all rounds or of none
+    scores = torch.cat(penalised) if penalised else target.logits
+    chosen = scores[at]
+    rank = ((chosen > chosen.gather(1, token.unsqueeze(1))).sum(-1) + 1).tolist()
+    best = (chosen.argmax(-1) == token).float().tolist() if rows else []
+    # Of tokens that tie for the first place, one is the argmax.
+    rank = [2 if place == 1 and not first else place for place, first in zip(rank, best, strict=True)]
+    entropy, largest = target.entropy, target.largest
+    laws = [raw.p for raw in batch if raw.p is not None]  # of all rounds or of none
+    warped = bool(laws) and (bool(penalised) or (not warp.greedy and warp != Warp(1.0)))
+    if warped:
+        below = scores - scores.amax(-1, keepdim=True)  # no cancellation at a low temperature
+        entropy, largest = _spread(torch.cat(laws), below, warp.temperature or 1.0)
+    model_q: list[float | None] = [None] * len(rows)
+    if draft is not None:
+        places = [place for place, where in enumerate(drafted) if where >= 0]
+        values = draft.probs[[drafted[place] for place in places], token[places]].tolist()
+        for place, value in zip(places, values, strict=True):
+            model_q[place] = value
+    start = 0
+    for raw in batch:
+        nodes, end = raw.row.nodes, start + len(raw.tree)
+        unseen: list[None] = [None] * (len(nodes.token) - len(raw.tree))
+        nodes.coin, nodes.threshold = [*raw.coins, *unseen], [*raw.judgement.thresholds, *unseen]
+        nodes.model_p, nodes.rank = [*model_p[start:end], *unseen], [*rank[start:end], *unseen]
+        nodes.model_q = [*model_q[start:end], *raw.aside_q]
+        nodes.entropy = [*(target.entropy[where] for where in rows[start:end]), *unseen]
+        nodes.p_max = [*(largest[where] for where in rows[start:end]), *unseen]
+        nodes.p_entropy = [*(entropy[where] for where in rows[start:end]), *unseen] if warped else None
+        nodes.p = [*(best[start:end] if raw.p is None else _at(raw.p, raw.tree)), *unseen]
+        nodes.q = [*_drawn_from(raw.q, raw.tree), *unseen]
+        if raw.p is not None and raw.q is not None and not warp.greedy and not raw.tree.is_chain:
+            nodes.recursive = [*_recursive(raw.tree, raw.p, raw.q), *unseen]
+        start = end
+
+
+def _at(probs: Tensor, tree: TokenTree) -> list[float]:
+    """The probability of every node's token at its parent."""
+    if not len(tree):
+        return []
+    values: list[float] = probs[[parent + 1 for parent in tree.parents], tree.tokens].tolist()
+    return values
+
+
+def _drawn_from(q: Tensor | None, tree: TokenTree) -> list[float]:
+    """The probability with which every node was drawn."""
+    if q is None or not len(tree):
+        return [1.0] * len(tree)
+    values: list[float] = q[range(len(tree)), tree.tokens].tolist()
+    return values
+
+
+def _recursive(tree: TokenTree, p: Tensor, q: Tensor) -> list[float]:
+    """The threshold of recursive rejection at every node of a drawn tree, had all its earlier siblings failed.
+
+    As `rules.recursive_rejection`, but for all families of siblings at once: the second children, the third, …
+    """
+    ratios = zip(_at(p, tree), _drawn_from(q, tree), strict=True)
+    thresholds = [min(1.0, mass / drawn) if drawn > 0.0 else 0.0 for mass, drawn in ratios]
+    families = [children for children in tree.children if len(children) > 1]
+    left = p[[tree.parents[children[0]] + 1 for children in families]]
+    for order in range(1, max(map(len, families), default=0)):
+        kept = [place for place, children in enumerate(families) if len(children) > order]
+        if len(kept) < len(families):
+            families, left = [families[place] for place in kept], left[kept]
+        left = (left - q[[children[order - 1] for children in families]]).clamp_min_(0.0)
+        nodes = [children[order] for children in families]
+        tokens = [tree.tokens[node] for node in nodes]
+        left /= left.sum(-1, keepdim=True).clamp_min_(1e-30)  # nothing is left only where no sibling can fail
+        values = torch.stack((left[range(len(nodes)), tokens], q[nodes, tokens])).tolist()
+        for node, mass, drawn in zip(nodes, *values, strict=True):
+            thresholds[node] = min(1.0, mass / drawn) if drawn > 0.0 else 0.0
+    return thresholds
+
+
+class _Heads:
+    """The leading candidates of every distribution at every committed position of a batch."""
+
+    def __init__(self, batch: list[RawRound], target: _Described, draft: _Described | None) -> None:
+        self.target, self.draft = target, draft
+        target_rows, draft_rows, warped, drafted = [], [], [], []
+        row = draft_row = 0
+        for raw in batch:
+            for at in _places(raw):
+                target_rows.append(row + at + 1)
+                if (where := raw.draft_row(at + 1)) >= 0:
+                    draft_rows.append(draft_row + where)
+                if raw.p is not None:
+                    warped.append(raw.p[at + 1])
+                    if raw.q is not None and (children := raw.tree.children[at + 1]):
+                        drafted.append(raw.q[children[0]])
+            row += len(raw.logits)
+            draft_row += 0 if raw.draft_logits is None else len(raw.draft_logits)
+        corrected = [raw.judgement.final for raw in batch if _has_residual(raw) and raw.p is not None]
+        self.model_p = iter(_candidates(target.probs[target_rows]))
+        self.model_q = iter(_candidates(draft.probs[draft_rows]) if draft is not None and draft_rows else [])
+        self.p = iter(_candidates(torch.stack(warped)) if warped else [])
+        self.q = iter(_candidates(torch.stack(drafted)) if drafted else [])
+        self.residual = iter(_candidates(torch.stack(corrected)) if corrected else [])
+
+    def positions(self, raw: RawRound, row: int, draft_row: int) -> list[Position]:
+        """The committed positions of one round, in order; rounds must be asked for in the batch's order."""
+        committed, positions = raw.row.committed, []
+        places = _places(raw)
+        for place, at in enumerate(places):
+            model_p = next(self.model_p)
+            p = next(self.p) if raw.p is not None else _point(self._best(raw, at, model_p))
+            where = raw.draft_row(at + 1)
+            model_q = next(self.model_q) if where >= 0 else None
+            nodes = raw.tree.children[at + 1]
+            children = [raw.tree.tokens[child] for child in nodes]
+            q: Candidates | None = None
+            overlap: float | None = None
+            if raw.q is not None and raw.p is not None and nodes:
+                q = next(self.q)
+                overlap = float(torch.minimum(raw.p[at + 1], raw.q[nodes[0]]).sum())
+            elif children:
+                q = _point(children[0]) if len(set(children)) == 1 else None
+                overlap = _mass(raw, at, set(children), p)
+            last = place == len(places) - 1 and committed.source[place] != "accepted"
+            positions.append(
+                Position(
+                    at=at,
+                    token=committed.token[place],
+                    source=committed.source[place],
+                    p=p,
+                    model_p=model_p,
+                    q=q,
+                    model_q=model_q,
+                    residual=self._residual(raw, committed.token[place]) if last else None,
+                    entropy_p=self.target.entropy[row + at + 1],
+                    entropy_q=self.draft.entropy[draft_row + where] if where >= 0 and self.draft else None,
+                    overlap=overlap,
+                    draw=raw.draw if last else None,
+                )
+            )
+        return positions
+
+    def _best(self, raw: RawRound, at: int, model_p: Candidates) -> int:
+        """The token that greedy decoding takes after a node."""
+        return model_p.id[0] if raw.scores is None else int(raw.scores[at + 1].argmax())
+
+    def _residual(self, raw: RawRound, token: int) -> Candidates | None:
+        """What a corrected token was drawn from; one-hot at temperature 0."""
+        if not _has_residual(raw):
+            return None
+        return _point(token) if raw.p is None else next(self.residual)
+
+
+def _places(raw: RawRound) -> list[int]:
+    """The node after which each committed token of the round stands; −1 is the root."""
+    return [-1, *raw.judgement.path][: len(raw.row.committed.token)]
+
+
+def _has_residual(raw: RawRound) -> bool:
+    return raw.row.committed.source[-1] == "corrected"
+
+
+def _mass(raw: RawRound, at: int, tokens: set[int], p: Candidates) -> float:
+    """Σ p over deterministic children: under speculative sampling the probability that one of them passes."""
+    if raw.p is None:
+        return 1.0 if p.id[0] in tokens else 0.0
+    return min(1.0, float(raw.p[at + 1, list(tokens)].sum()))
+
+
+def _point(token: int) -> Candidates:
+    return Candidates([token], [1.0], 0.0)
+
+
+def _candidates(probs: Tensor) -> list[Candidates]:
+    """The leading `TOP` of each row of (N, V), zeros left out, and the mass of the rest."""
+    top = probs.topk(min(TOP, probs.shape[-1]), dim=-1)
+    # From one, not from the row's sum: over many tokens a float32 sum errs in the sixth digit.
+    tails = (1.0 - top.values.double().sum(-1)).clamp(0.0, 1.0).tolist()
+    heads = []
+    for ids, values, tail in zip(top.indices.tolist(), top.values.tolist(), tails, strict=True):
+        count = sum(value > 0.0 for value in values)
+        heads.append(Candidates(ids[:count], values[:count], tail if count == len(values) else 0.0))
+    return heads
+
+
+def _block_mass(raw: RawRound) -> list[float] | None:
+    """What block verification needs of a chain (Sun et al. 2024): S_i = Σ max(0, π_i p − q) at positions 0 … n − 1.
+
+    π_i is the running product of min(1, π p/q) over the drafted tokens. For a deterministic child x, q is a point
+    mass and S_i = π_i (1 − p(x)). None for trees that are no chain.
+    """
+    if not raw.tree.is_chain:
+        return None
+    masses: list[float] = []
+    running = 1.0
+    for node in range(len(raw.tree)):
+        p_at, q_at = raw.row.nodes.p[node], raw.row.nodes.q[node]  # type: ignore[index]
+        assert p_at is not None and q_at is not None
+        if raw.q is None or raw.p is None:
+            masses.append(running * (1.0 - min(1.0, p_at)))
+        else:
+            masses.append(float((running * raw.p[node] - raw.q[node]).clamp_min(0.0).sum()))
+        running = min(1.0, running * p_at / q_at) if q_at > 0.0 else 0.0
+    return masses + [0.0] * (len(raw.row.nodes.token) - len(raw.tree))

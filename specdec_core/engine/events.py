@@ -1,0 +1,65 @@
+"""What a decode tells while it runs. Events are small and plain, so that they can travel to a browser as they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from specdec_core.record.trace import EndReason, Source, Stats, Trace, Verdict
+
+
+@dataclass(slots=True)
+class Started:
+    """The lane has read the prompt (prefill is done) and its clock stands at zero."""
+
+    lane: int
+    proposer: str
+    rule: str
+    prompt_tokens: int
+    prefill_s: float
+
+
+@dataclass(slots=True)
+class Step:
+    """One round was committed. `clock_s` is the lane's clock at its end; `texts` are the committed pieces.
+
+    Node columns are as in `trace.Nodes`: `parent` −1 is the root. `node_texts` are the proposed tokens' own texts. The
+    phases' seconds, from `start_s` on, are as in `trace.Round`.
+    """
+
+    lane: int
+    round: int
+    clock_s: float
+    tokens: list[int]
+    texts: list[str]
+    sources: list[Source]
+    parent: list[int]
+    node_texts: list[str]
+    verdict: list[Verdict]
+    total: int  # committed tokens so far
+    start_s: float = 0.0
+    draft_s: float = 0.0
+    verify_s: float = 0.0
+    judge_s: float = 0.0
+    commit_s: float = 0.0
+    ahead_s: float = 0.0
+
+
+@dataclass(slots=True)
+class Ended:
+    """The lane computes no more; what is left is to write up its record."""
+
+    lane: int
+    end: EndReason
+
+
+@dataclass(slots=True)
+class Finished:
+    """The lane is done; `trace` is its whole record."""
+
+    lane: int
+    end: EndReason
+    stats: Stats
+    trace: Trace
+
+
+Event = Started | Step | Ended | Finished

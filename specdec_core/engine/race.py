@@ -1,0 +1,62 @@
+"""Several lanes on one prompt, each on its own clock; the lane that is behind always computes next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from specdec_core.chat import Prompt
+from specdec_core.errors import SettingsError
+from specdec_core.models.bundle import Models
+from specdec_core.settings import Settings
+
+from .decode import stream
+from .events import Ended, Event, Step
+from .plan import Ask
+
+MAX_LANES = 8
+
+
+def race(
+    models: Models,
+    prompt: Prompt,
+    lanes: Sequence[Settings],
+    *,
+    cancelled: Callable[[], bool] = lambda: False,
+    ask: Ask | None = None,
+) -> Iterator[Event]:
+    """Decode `prompt` once per entry of `lanes`; events carry their lane. `cancelled` and `ask` as for `stream`.
+
+    A lane's clock advances only while that lane computes, so each has the device to itself, and because the lane whose
+    clock is behind goes next, the lanes appear side by side in real time.
+
+    Raises:
+        SpecdecError: one sentence, before the first event.
+    """
+    if not 1 <= len(lanes) <= MAX_LANES:
+        raise SettingsError(f"A race has 1 to {MAX_LANES} lanes, got {len(lanes)}.")
+    streams = [
+        stream(models, prompt, settings, lane=lane, cancelled=cancelled, ask=ask)
+        for lane, settings in enumerate(lanes)
+    ]
+    return _interleave(streams)
+
+
+def _interleave(streams: list[Iterator[Event]]) -> Iterator[Event]:
+    for events in streams:
+        yield next(events)  # Started: prefill of each lane, before any clock runs
+    clocks = dict.fromkeys(range(len(streams)), 0.0)
+    unwritten = []
+    while clocks:
+        lane = min(clocks, key=clocks.__getitem__)
+        event = next(streams[lane])
+        yield event
+        if isinstance(event, Step):
+            clocks[lane] = event.clock_s
+        elif isinstance(event, Ended):
+            del clocks[lane]
+            if event.end == "cancelled":  # every lane stops computing before any record is written up
+                unwritten.append(lane)
+            else:
+                yield next(streams[lane])
+    for lane in unwritten:
+        yield next(streams[lane])

@@ -1,0 +1,100 @@
+"""Writing down what happened, cheaply: tensors are kept as they come and described in batches, off the lane's clock.
+
+Describing a round (softmax, top candidates, ranks, entropies) costs some twenty tensor operations whatever its size, so
+the recorder waits for a handful of rounds and describes them at once. What that cost is reported as `record_s`.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import torch
+
+from specdec_core.proposers.contract import Context, Proposal
+from specdec_core.record.trace import Committed, Nodes, Round, Source, Verdict
+from specdec_core.sampling import Warp
+from specdec_core.settings import Record
+from specdec_core.tree import TokenTree
+
+from .describe import RawRound, describe
+from .logits_buffer import Page
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Collects raw rounds and turns them into `Round`s of the trace; `warp` is what made p of the target's logits."""
+
+    mode: Record
+    warp: Warp
+    rounds: list[Round] = field(default_factory=list)
+    seconds: float = 0.0
+    _waiting: list[RawRound] = field(default_factory=list)
+    _target: Page = field(default_factory=Page)
+    _draft: Page = field(default_factory=Page)
+
+    def add(self, raw: RawRound) -> None:
+        """Take one round; it is described now or with the next few."""
+        if self.mode == "off":
+            return
+        began = time.perf_counter()
+        self.rounds.append(raw.row)
+        if self.mode == "full":
+            if self._waiting and not (self._target.fits(raw.logits) and self._draft.fits(raw.draft_logits)):
+                self._describe()
+            raw.logits = self._target.write(raw.logits)
+            if raw.draft_logits is not None:
+                raw.draft_logits = self._draft.write(raw.draft_logits)
+            self._waiting.append(raw)
+        self.seconds += time.perf_counter() - began
+
+    def finish(self) -> list[Round]:
+        """Describe what is still waiting and give all rounds."""
+        began = time.perf_counter()
+        if self._waiting:
+            self._describe()
+        self.seconds += time.perf_counter() - began
+        return self.rounds
+
+    @torch.inference_mode()
+    def _describe(self) -> None:
+        batch, self._waiting = self._waiting, []
+        drafted = any(raw.draft_logits is not None for raw in batch)
+        describe(batch, self._target.read(), self._draft.read() if drafted else None, self.warp)
+
+
+def new_round(
+    index: int,
+    start_s: float,
+    seconds: list[float],
+    cache: tuple[int, int],
+    proposal: Proposal,
+    verdicts: list[Verdict],
+    committed: tuple[list[int], list[Source]],
+    context: Context,
+) -> Round:
+    """A round with what every recording mode keeps; `seconds` are its draft, verify, judge and commit times."""
+    draft_s, verify_s, judge_s, commit_s = seconds
+    tree, asides = proposal.tree, context.asides
+    if asides:  # behind the tree's nodes, in the order they were given up
+        tree = TokenTree(
+            [*tree.tokens, *(aside.token for aside in asides)],
+            [*tree.parents, *(aside.parent for aside in asides)],
+        )
+    return Round(
+        index=index,
+        start_s=start_s,
+        draft_s=draft_s,
+        verify_s=verify_s,
+        judge_s=judge_s,
+        commit_s=commit_s,
+        cache_before=cache[0],
+        cache_after=cache[1],
+        draft_passes=proposal.passes,
+        nodes=Nodes(parent=tree.parents, depth=tree.depths, token=tree.tokens, verdict=verdicts),
+        committed=Committed(*committed),
+        note=proposal.note,
+        ahead_s=context.ahead_s,
+        ahead_passes=context.ahead_passes,
+        riders=len(proposal.riders),
+    )

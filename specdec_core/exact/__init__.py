@@ -1,0 +1,5 @@
+"""The exact distribution of what a rule writes, by enumeration over toy vocabularies."""
+
+from .distribution import departure, distance, expected_accepted, output_law, target_law, total_variation
+
+__all__ = ["departure", "distance", "expected_accepted", "output_law", "target_law", "total_variation"]

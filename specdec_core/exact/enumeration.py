@@ -1,0 +1,199 @@
+"""Every way a round of a rule can go on a toy vocabulary, with its probability; the machinery behind `exact`.
+
+A tree of twelve nodes has too many fillings to try them all. But a rule says which nodes it judged, and it must not
+look at the tokens of others. So a token is chosen only once its node is judged, and a coin only once it can matter;
+until then a token is some arbitrary one, not always the same, and the distributions behind it are not numbers, so that
+a rule which looks where it must not gives itself away. `lazy=False` takes no such short cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from specdec_core.rules.base import Judgement, Rule
+from specdec_core.tree import TokenTree
+
+Context = tuple[int, ...]
+Law = Callable[[Context], Sequence[float]]  # tokens after the root → probabilities of the next one
+
+Siblings = Literal["independent", "distinct", "fixed"]
+"""How the siblings of a node come about: drawn from q with replacement; drawn without, so that q loses those already
+drawn and is renormalised (any of the rest, when q has no more to give); or the most likely tokens of q, which the rule
+is told are deterministic."""
+
+OPEN = -1  # a token that is not decided
+
+
+def rounds(
+    rule: Rule, parents: Sequence[int], p: Law, q: Law, drafts: Siblings, lazy: bool
+) -> Iterator[tuple[list[int], Judgement, float]]:
+    """Every way a round can go, depth first: the nodes' tokens, the judgement, its probability.
+
+    Raises:
+        ValueError: if a family is larger than the vocabulary (`distinct`, `fixed`), or if a threshold is seen to depend
+            on a token that the rule does not judge.
+    """
+    drafting = _Drafting(parents, p, q, drafts)
+    judge = _Judge(rule, drafting, lazy)
+    ways = drafting.start(filled=drafts == "fixed" or not lazy)
+    while ways:
+        way = ways.pop()
+        judgement = judge(way, 0.0)
+        while (node := judge.open(way, judgement)) is not None:
+            if way.tokens[node] == OPEN:
+                ways += drafting.choose(way, drafting.first_open(way, node))
+                break
+            threshold = judgement.thresholds[node]
+            assert threshold is not None
+            if 0.0 < threshold < 1.0:
+                if judge.settled(way, judgement):
+                    yield way.tokens, judgement, way.chance
+                    break
+                ways.append(way.after(node, threshold, 1.0, 1.0 - threshold))
+                way = way.after(node, threshold, 0.0, threshold)
+            else:
+                way = way.after(node, threshold, 0.0, 1.0)
+        else:
+            yield way.tokens, judgement, way.chance
+
+
+@dataclass(slots=True)
+class _Way:
+    """One way a round may go, as far as it is decided; rows of p and q that depend on what is open are NaN."""
+
+    tokens: list[int]
+    p: NDArray[np.float64]
+    q: NDArray[np.float64]
+    coins: list[float | None]
+    thresholds: list[float | None]  # that the coins met when they fell
+    chance: float
+
+    def after(self, node: int, threshold: float, coin: float, chance: float) -> _Way:
+        """This way once `node` met its threshold with a coin of that probability; a coin of 1 fails."""
+        coins, thresholds = self.coins.copy(), self.thresholds.copy()
+        coins[node], thresholds[node] = coin, threshold
+        return _Way(self.tokens, self.p, self.q, coins, thresholds, self.chance * chance)
+
+
+class _Drafting:
+    """Which tokens a node can be, given what is decided above it and beside it."""
+
+    def __init__(self, parents: Sequence[int], p: Law, q: Law, drafts: Siblings) -> None:
+        self.tree = TokenTree([0] * len(parents), parents)
+        self.paths = [self.tree.path(node) for node in range(len(parents))]
+        self.elder = [
+            [other for other in range(node) if parents[other] == parents[node]]
+            for node in range(len(parents))
+        ]
+        self.p, self.q, self.drafts = p, q, drafts
+        self.vocabulary = len(p(()))
+        widest = max((len(elder) + 1 for elder in self.elder), default=0)
+        if drafts != "independent" and widest > self.vocabulary:
+            raise ValueError(
+                f"{widest} different siblings need as many tokens, the vocabulary has {self.vocabulary}"
+            )
+
+    def start(self, filled: bool) -> list[_Way]:
+        """Nothing is decided but that the root is there; if `filled`, every way to draft the whole tree."""
+        size = len(self.tree)
+        p = np.full((size + 1, self.vocabulary), np.nan)
+        p[0] = self.p(())
+        q = np.full((size, self.vocabulary), np.nan)
+        if self.drafts == "independent":
+            q[self.tree.children[0]] = self.q(())
+        ways = [_Way([OPEN] * size, p, q, [None] * size, [None] * size, 1.0)]
+        for node in range(size) if filled else ():
+            ways = [longer for way in ways for longer in self.choose(way, node)]
+        return ways
+
+    def first_open(self, way: _Way, node: int) -> int:
+        """The node to decide next so that `node` can be: an open ancestor, an open elder sibling, or itself."""
+        above = self.paths[node]
+        needed = (
+            above
+            if self.drafts == "independent"
+            else [other for step in above for other in (*self.elder[step], step)]
+        )
+        return next(other for other in needed if way.tokens[other] == OPEN)
+
+    def choose(self, way: _Way, node: int) -> Iterator[_Way]:
+        """The ways in which the token of `node` is decided, too."""
+        context = tuple(way.tokens[step] for step in self.paths[node][:-1])
+        law = self._law(context, [way.tokens[other] for other in self.elder[node]])
+        for token, chance in enumerate(law):
+            if chance > 0.0:
+                tokens, p, q = way.tokens.copy(), way.p.copy(), way.q.copy()
+                tokens[node], p[node + 1], q[node] = token, self.p((*context, token)), law
+                if self.drafts == "independent":
+                    q[self.tree.children[node + 1]] = self.q((*context, token))
+                yield _Way(tokens, p, q, way.coins, way.thresholds, way.chance * chance)
+
+    def _law(self, context: Context, elder: list[int]) -> Sequence[float]:
+        """What the next child after `context` is drawn from, given its elder siblings."""
+        law = self.q(context)
+        if self.drafts == "independent":
+            return law
+        rest = [token for token in range(self.vocabulary) if token not in elder]
+        if self.drafts == "fixed":
+            best = max(rest, key=lambda token: law[token])
+            return [float(token == best) for token in range(self.vocabulary)]
+        mass = sum(law[token] for token in rest)
+        return [
+            0.0 if token in elder else law[token] / mass if mass > 0.0 else 1.0 / len(rest)
+            for token in range(self.vocabulary)
+        ]
+
+
+class _Judge:
+    """Asks the rule about a way that is decided in part, and finds what must be decided next."""
+
+    def __init__(self, rule: Rule, drafting: _Drafting, lazy: bool) -> None:
+        self.rule = rule
+        self.ahead = lazy and rule.looks_ahead
+        self.tree, self.vocabulary = drafting.tree, drafting.vocabulary
+        self.deterministic = drafting.drafts == "fixed"
+        self.order = sorted(range(len(self.tree)), key=lambda node: (self.tree.depths[node], node))
+        self.calls = 0
+
+    def __call__(self, way: _Way, open_coin: float) -> Judgement:
+        """The rule's judgement, with some token or other where it is open and `open_coin` for open coins."""
+        self.calls += 1
+        tree = copy(self.tree)
+        tree.tokens = [
+            (self.calls + node) % self.vocabulary if token == OPEN else token
+            for node, token in enumerate(way.tokens)
+        ]
+        coins = [open_coin if coin is None else coin for coin in way.coins]
+        q = None if self.deterministic else torch.from_numpy(way.q)
+        judgement = self.rule.judge(tree, torch.from_numpy(way.p), q, coins)
+        for node, threshold in enumerate(judgement.thresholds):
+            before = way.thresholds[node]
+            if before is not None and threshold is not None and abs(threshold - before) > 1e-12:
+                raise ValueError(
+                    f"the threshold of node {node} changed from {before:g} to {threshold:g} when a node below or "
+                    f"beside it was decided: '{self.rule.name}' looks at a token it does not say it judges, or looks "
+                    "ahead without saying so"
+                )
+        return judgement
+
+    def open(self, way: _Way, judgement: Judgement) -> int | None:
+        """The judged node that is to be decided next; None if all are."""
+        judged = [node for node in self.order if judgement.thresholds[node] is not None]
+        if self.ahead:
+            tokens = (node for node in judged if way.tokens[node] == OPEN)
+            return next(tokens, next((node for node in reversed(judged) if way.coins[node] is None), None))
+        return next((node for node in judged if way.tokens[node] == OPEN or way.coins[node] is None), None)
+
+    def settled(self, way: _Way, judgement: Judgement) -> bool:
+        """Whether the open coins of a rule that looks ahead no longer matter: none passing is as good as all."""
+        if not self.ahead:
+            return False
+        other = self(way, 1.0)
+        return other.path == judgement.path and torch.equal(other.final, judgement.final)

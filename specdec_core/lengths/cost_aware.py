@@ -1,0 +1,166 @@
+"""Drafting as far as it pays on this machine: expected tokens against the measured width curve."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from operator import mul
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from specdec_core.theory import pass_time
+
+from .base import LengthPolicy
+
+if TYPE_CHECKING:
+    from specdec_core.proposers.contract import Context, Outcome, Resources
+
+
+def _starts_at_1(curve: list[float]) -> list[float]:
+    if curve and curve[0] != 1.0:
+        raise ValueError("a curve is T(n)/T(1) for n = 1, 2, 3, …, so its first number is 1")
+    return curve
+
+
+Ratio = Annotated[float, Field(gt=0.0, le=1e6)]
+
+
+class CostAware(LengthPolicy):
+    """As far as each further token is expected to bring more tokens per second, by this machine's width curve.
+
+    With k tokens drafted the round is expected to commit E(k) = 1 + Σ_i a_1 ⋯ a_i tokens in k T_d + T(k + 1) seconds,
+    a_i being the chance that token i is accepted. For a drafted token that chance is what became of earlier tokens of
+    like confidence, (accepted + S·confidence) / (judged + S) within its tenth of the confidence scale, which is the
+    draft's own word as long as nothing else is known. For tokens yet to be drafted it is the rate of all tokens so far.
+    The policy goes on while some longer draft is expected to commit more tokens per second than the present one.
+
+    Proposers that are not asked between tokens get the length that is best at the rate so far, but at least 2: of their
+    rounds only what followed an accepted first token counts, as a round without a guess looks like a wrong one.
+    """
+
+    name = "cost-aware"
+    title = "Cost-aware"
+    summary = (
+        "Measures what passes of each width take on this machine and drafts on while the next token is worth its time. "
+        "It loses where the draft's confidence says little about acceptance, or where the machine's load changes."
+    )
+    asks = True
+    steers = ("length", "more", "nodes")
+
+    SURE = 4.0  # S: how many judged tokens the draft's own word weighs
+    HOPE = (4.0, 5.0)  # accepted and judged tokens to begin with: optimistic, so that drafting is tried
+    PROBE = 8  # where drafting does not pay, one round in so many tries again
+
+    class Options(LengthPolicy.Options):
+        curve: Annotated[list[Ratio], AfterValidator(_starts_at_1)] = Field(
+            [],
+            max_length=1_000,
+            description="T(n)/T(1) for passes over n = 1, 2, 3, … tokens, such as [1, 1.02, 1.05], the last slope "
+            "continued: models another machine, or makes a run repeatable. Left empty, it is measured.",
+        )
+        cost_ratio: float | None = Field(
+            None,
+            ge=0.0,
+            le=1e3,
+            description="Time of drafting one level over that of a plain target pass. Left out, it is measured: the "
+            "draft model's pass, or without a draft model what drafting took in earlier rounds.",
+        )
+
+    def __init__(self, options: Any, resources: Resources | None = None) -> None:
+        super().__init__(options, resources)
+        self.curve: dict[int, float] = dict(enumerate(options.curve, start=1))  # T(n)/T(1), as far as needed
+        self.cost: float = options.cost_ratio or 0.0
+        self.unit: float | None = None  # T(1) in seconds, if the cost ratio is to be learnt from the rounds
+        if not self.curve or options.cost_ratio is None:
+            self._measure(resources)
+        self.accepted, self.judged = self.HOPE
+        self.tenths = [[0.0, 0.0] for _ in range(10)]  # accepted and judged, by tenths of the confidence
+        self.confidences: list[float] = []  # of this round's tokens, as far as we were asked
+        self.drafted = 0  # levels of this round
+        self.asked = self.ranks = False  # whether this proposer asks between tokens; whether it ranks nodes
+
+    def _measure(self, resources: Resources | None) -> None:
+        """Fill in from this machine what the options leave open."""
+        from specdec_core.runtime.width_curve import known_curve
+
+        assert resources is not None, "only a plan builds a policy that measures"
+        measured = known_curve(resources.models)
+        self.curve = self.curve or measured.ratios
+        if self.options.cost_ratio is None:
+            if resources.draft is not None:
+                self.cost = measured.cost_ratio or 0.0
+            else:
+                self.unit = measured.seconds[0]
+
+    def length(self, context: Context) -> int:
+        wanted = context.settings.draft_length
+        self.drafted = 0
+        if self.ranks or context.round == 0:
+            return wanted
+        best = self.best([], wanted)
+        if self.asked:
+            return wanted if best or context.round % self.PROBE == 0 else 0
+        return min(wanted, max(2, best))
+
+    def more(self, context: Context, drafted: int, confidence: float) -> bool:
+        self.asked = True
+        self.confidences[drafted - 1 :] = [confidence]
+        chances = [self.chance(value) for value in self.confidences]
+        further = self.best(chances, min(context.length, context.room)) > drafted
+        self.drafted = drafted + further
+        return further
+
+    def nodes(self, context: Context, values: Sequence[float]) -> int:
+        self.ranks = True
+        drafting = self.cost * context.length
+        expected = enumerate(accumulate(values, initial=1.0))
+        speeds = [tokens / (drafting + self.time(count + 1)) for count, tokens in expected]
+        return speeds.index(max(speeds))
+
+    def observe(self, context: Context, outcome: Outcome) -> None:
+        accepted = len(outcome.path)
+        levels = self.drafted or min(context.length, context.room)
+        if self.unit is not None and levels > 0:
+            latest = max(0.0, outcome.seconds[0]) / (levels * self.unit)
+            self.cost += (latest - self.cost) / 4
+        for place, confidence in enumerate(self.confidences[: accepted + 1]):
+            self._count(place < accepted, self.tenths[_tenth(confidence)])
+        if not self.asked and not self.ranks:
+            for place in range(1, min(accepted + 1, levels) if accepted else 1):
+                self._count(place < accepted)
+        self.confidences = []
+
+    def best(self, chances: Sequence[float], most: int) -> int:
+        """The draft length, from what is drafted to `most`, with the most expected tokens per second.
+
+        Args:
+            chances: of the tokens drafted so far, to be accepted where they are reached.
+        """
+        drafted, rate = len(chances), self.accepted / self.judged
+        reached = accumulate([*chances, *[rate] * (most - drafted)], mul)
+        expected = enumerate(accumulate(reached, initial=1.0))
+        speeds = [tokens / (count * self.cost + self.time(count + 1)) for count, tokens in expected][drafted:]
+        return drafted + speeds.index(max(speeds))
+
+    def chance(self, confidence: float) -> float:
+        """How likely a token of that confidence is accepted, by what became of such tokens."""
+        accepted, judged = self.tenths[_tenth(confidence)]
+        return (accepted + self.SURE * confidence) / (judged + self.SURE)
+
+    def time(self, tokens: int) -> float:
+        """T(n)/T(1)."""
+        if tokens not in self.curve:
+            self.curve[tokens] = pass_time(self.curve, tokens)
+        return self.curve[tokens]
+
+    def _count(self, accepted: bool, tenth: list[float] | None = None) -> None:
+        self.accepted += accepted
+        self.judged += 1
+        if tenth is not None:
+            tenth[0] += accepted
+            tenth[1] += 1
+
+
+def _tenth(confidence: float) -> int:
+    return min(9, int(10 * confidence))

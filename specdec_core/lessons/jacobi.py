@@ -1,0 +1,40 @@
+"""Jacobi decoding: guess a row of tokens, let the target write all anew in one pass, and again (Santilli et al. 2023).
+
+Each pass makes at least one more token certain: the first one that is not certain yet was written behind certain ones.
+So n tokens take at most n passes, as in plain decoding, and fewer where guesses happen to come out right. Lookahead
+keeps a window of such rows and remembers what came by in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from specdec_core.runtime.reader import Reader
+from specdec_core.tree import TokenTree
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What stands at the positions after a pass; the first `certain` of them are what greedy decoding writes."""
+
+    tokens: list[int]
+    certain: int
+
+
+def jacobi(reader: Reader, root: int, guess: Sequence[int]) -> list[Row]:
+    """The rows from the first guess until all are certain; each but the first took one pass.
+
+    Args:
+        reader: has read the text but for its last token, `root`; nothing is kept in it.
+        guess: what is taken to follow the root, at least one token.
+    """
+    rows = [Row(list(guess), 0)]
+    while rows[-1].certain < len(guess):
+        before = rows[-1].tokens
+        written = reader.read(root, TokenTree.chain(before)).argmax(-1).tolist()[: len(before)]
+        right = next((at for at, token in enumerate(before) if token != written[at]), len(before))
+        rows.append(
+            Row(written, min(len(before), right + 1))
+        )  # behind right tokens the next one is right, too
+    return rows

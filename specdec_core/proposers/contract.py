@@ -1,0 +1,230 @@
+"""What a proposer is: it answers `propose` with a token tree and hears from `observe` what became of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from torch import Tensor
+
+from specdec_core.lengths import FixedLength, LengthPolicy, longest
+from specdec_core.options import OptionSet, read
+from specdec_core.penalties import Past
+from specdec_core.randomness import Stream, uniforms
+from specdec_core.record.trace import Verdict
+from specdec_core.runtime.reader import Reader
+from specdec_core.sampling import Warp
+from specdec_core.settings import Settings
+from specdec_core.tree import TokenTree
+
+if TYPE_CHECKING:
+    from specdec_core.models.bundle import Models
+
+Note = dict[str, int | float | str | bool | list[int] | list[list[int]] | None]
+"""Small facts about a round, for the record; lists of lists hold token ids, whose texts the trace then has."""
+
+Drafts = Literal["none", "chain", "fixed tree", "independent tree", "distinct tree"]
+"""How siblings come about: not at all; deterministically; drawn with replacement; drawn without replacement."""
+
+
+@dataclass(slots=True)
+class Aside:
+    """A token that was drafted but never shown to the target; for the record only.
+
+    Attributes:
+        token: its id.
+        parent: a node of the proposal tree, or n + i for the i-th aside of the round; −1 is the root.
+        verdict: `pruned` (left out of the tree by a budget) or `discarded` (a guess ahead that the verdict overturned).
+        model_q: the draft's own probability of it, if it has one.
+    """
+
+    token: int
+    parent: int
+    verdict: Verdict
+    model_q: float | None = None
+
+
+@dataclass(slots=True)
+class Context:
+    """What a proposer may look at in one round.
+
+    Attributes:
+        warp: makes the distribution that is sampled of logits, after the penalties of `past`.
+        tokens: prompt and committed tokens; the last one is the root of this round's tree.
+        prompt_length: how many of them are the prompt.
+        source: what an encoder has read; empty for causal models, whose prompt stands in `tokens`.
+        past: `tokens` up to the root as penalties see them; None where no penalty is set. Whoever drafts as the target
+            would write passes its logits through it, with the path they come after.
+        limit: the deepest node that can still be of use before the length limit.
+        length: how many levels to draft this round: the length policy's wish, at most `limit`.
+        room: how many nodes the memory budget allows this round.
+        round: index of the round, part of the key of every random number.
+        vocabulary: number of the target's logits; every proposed id is below it.
+        waited: seconds of the draft phase that are not the machine's (a person typing, an oracle's knowledge);
+            whoever waits adds to it, the loop takes it off the lane's clock.
+        ahead_s, ahead_passes: drafting that ran beside the target's pass; see `Proposer.draft_ahead`.
+        asides: tokens that were drafted and given up this round; whoever gives them up adds them.
+    """
+
+    settings: Settings
+    warp: Warp
+    vocabulary: int
+    prompt_length: int
+    tokens: list[int]
+    source: list[int] = field(default_factory=list)
+    past: Past | None = None
+    policy: LengthPolicy = field(default_factory=FixedLength)
+    limit: int = 0
+    length: int = 0
+    room: int = 0
+    round: int = 0
+    waited: float = 0.0
+    ahead_s: float = 0.0
+    ahead_passes: int = 0
+    asides: list[Aside] = field(default_factory=list)
+
+    def uniforms(self, count: int) -> list[float]:
+        """The round's drafting numbers for nodes 0 … count − 1."""
+        numbers: list[float] = uniforms(self.settings.seed, Stream.DRAFTING, self.round, count).tolist()
+        return numbers
+
+
+@dataclass(slots=True)
+class Proposal:
+    """A proposal tree and where it came from.
+
+    Attributes:
+        tree: the n proposed nodes.
+        q: float32 (n, V): row i is the distribution, penalised and warped, from which node i was drawn, given its
+            earlier siblings (the same for all siblings if drawn with replacement, with those removed if drawn without);
+            None where the proposal is deterministic, which is a point mass at each node's token.
+        logits: float32 (m, V), the draft's own logits without penalties, for the record and for rules that judge by its
+            confidence.
+        logit_rows: for each position (0 the root, i + 1 node i) the row of `logits` that guessed its children, −1
+            where there is none; None means that row i belongs to position i.
+        riders: further tokens that ride in the target's pass and are never committed; they hang below the root like
+            the tree. Their logits come back in `Outcome.riders`.
+        passes: how many passes of a draft model the draft phase took; not those made ahead, in the round before.
+        note: small facts for the record, such as where a match was found.
+    """
+
+    tree: TokenTree
+    q: Tensor | None = None
+    logits: Tensor | None = None
+    logit_rows: list[int] | None = None
+    riders: TokenTree = field(default_factory=TokenTree)
+    passes: int = 0
+    note: Note = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a proposal.
+
+    Attributes:
+        path: the accepted nodes that were committed.
+        tokens: all tokens the round committed.
+        riders: float32 (m, V), the target's logits after each rider.
+        seconds: what the draft and verify phases took.
+    """
+
+    path: list[int]
+    tokens: list[int]
+    riders: Tensor | None = None
+    seconds: tuple[float, float] = (0.0, 0.0)
+
+
+@dataclass(slots=True)
+class Resources:
+    """What the loaded models offer a proposer for one lane.
+
+    Attributes:
+        target: the lane's own reader of the target; proposers may watch its states but must not read with it.
+        models: everything that is loaded, for proposers that bring a reader of their own.
+        capacity: rows that a further reader needs to hold this lane's text and tree.
+        draft: a reader of the draft model, where `needs` names it.
+        ask: asks a person for the next words, given the text so far; None where nobody can be asked.
+    """
+
+    target: Reader
+    models: Models
+    capacity: int
+    draft: Reader | None = None
+    ask: Callable[[str], str] | None = None
+
+
+class Proposer(ABC):
+    """A way of guessing the next tokens. One file per family; `PROPOSERS` in this package lists them.
+
+    `needs` names parts of the loaded models, see `Models.why_not`: "draft", "layers" (a target whose layers can be
+    run in part), "states" (a target whose hidden states can be watched), "medusa", "eagle", "person".
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    summary: ClassVar[str]  # two sentences: what it does, and when it loses
+    needs: ClassVar[tuple[str, ...]] = ()
+    can_overlap: ClassVar[bool] = False  # whether `draft_ahead` does anything
+    unpaid: ClassVar[bool] = (
+        False  # whether its drafting is off the clock, so that its speed is a bound, no speedup
+    )
+    heeds: ClassVar[tuple[str, ...]] = (
+        "length",
+    )  # what of a length policy it asks: "length", "more", "nodes"
+
+    class Options(OptionSet):
+        """Has none."""
+
+    def __init__(self, resources: Resources, options: Any) -> None:
+        self.resources = resources
+        self.options = options
+
+    @classmethod
+    def read_options(cls, settings: Settings) -> Any:
+        """The validated options (an instance of `cls.Options`).
+
+        Raises:
+            SettingsError: with one sentence.
+        """
+        return read(f"the proposer '{cls.name}'", cls.Options, settings.options)
+
+    @classmethod
+    def check(cls, settings: Settings) -> None:
+        """Refuse settings that this proposer cannot serve.
+
+        Raises:
+            SettingsError: with one sentence.
+        """
+        cls.read_options(settings)
+
+    @classmethod
+    def drafts(cls, settings: Settings) -> Drafts:
+        """The kind of proposals made with these settings; rules use it to refuse what they cannot judge exactly."""
+        return "chain"
+
+    @classmethod
+    def max_nodes(cls, settings: Settings) -> int:
+        """The most nodes and riders a proposal with these settings can have; reserves KV memory."""
+        return longest(settings)
+
+    def start(self, context: Context) -> None:  # noqa: B027 (most proposers have nothing to prepare)
+        """Prepare for a prompt, e.g. read it; timed as part of prefill."""
+
+    @abstractmethod
+    def propose(self, context: Context) -> Proposal:
+        """Guess what follows `context.tokens`; at most `context.limit` levels deep and `context.room` nodes large."""
+
+    def draft_ahead(self, context: Context, proposal: Proposal) -> None:  # noqa: B027
+        """Begin to draft the next round beside the target's pass, if `settings.overlap` asks for it; returns at once.
+
+        Called just before the target reads `proposal`. `observe` must end or join what was begun here, add what was
+        given up to `context.asides`, and what ran beside the target to `context.ahead_s` and `context.ahead_passes`.
+        """
+
+    def observe(self, context: Context, outcome: Outcome) -> None:  # noqa: B027
+        """Hear the verdict; `context.tokens` already holds the committed tokens."""
+
+    def close(self) -> None:  # noqa: B027
+        """The lane has ended or was closed; called once. Ends what still runs."""

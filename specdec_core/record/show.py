@@ -1,0 +1,117 @@
+"""A trace in a notebook, or as a file: the same player as the app's, in a page that is complete in itself.
+
+The page is made by the folder `app/export` beside this package; the core decodes and records without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+from specdec_core.errors import SpecdecError, TraceError
+
+from .trace import MAX_JSON_BYTES, Trace
+
+MAKER = "app.export.page"
+FRAME = "Speculative decoding, round by round"
+HEIGHT = 900  # pixels
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page that plays traces: a notebook shows it, `save` writes it. `html` is the whole document."""
+
+    html: str
+    height: int = HEIGHT
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page to a file, in UTF-8; whatever was there is replaced.
+
+        Raises:
+            SpecdecError: one sentence, if the file cannot be written.
+        """
+        try:
+            Path(path).write_text(self.html, encoding="utf-8", newline="\n")
+        except OSError as error:
+            reason = error.strerror or "unknown error"
+            raise SpecdecError(
+                f"The page could not be written to '{path}': {reason}. Choose another file."
+            ) from None
+        return Path(path)
+
+    def _repr_html_(self) -> str:
+        """A frame for the notebook. It has an origin of its own, so that its script sees nothing of the notebook."""
+        page = self.html.replace("&", "&amp;").replace("'", "&#39;")
+        look = f"title='{FRAME}' style='width: 100%; height: {self.height}px; border: 0'"
+        return f"<iframe sandbox='allow-scripts allow-downloads' {look} srcdoc='{page}'></iframe>"
+
+    def __repr__(self) -> str:
+        return f"<player page, {len(self.html):,} characters; a notebook shows it, save(path) writes it>"
+
+
+def show(
+    traces: Sequence[Trace],
+    *,
+    labels: Sequence[str] | None = None,
+    title: str | None = None,
+    height: int = HEIGHT,
+    path: str | Path | None = None,
+) -> Page:
+    """A page that plays `traces` as lanes of one prompt, plain decoding first; with `path` it is written there as well.
+
+    Args:
+        labels: what the lanes are called; by default after their settings.
+        title: the page's heading.
+        height: of the notebook's frame, in pixels.
+
+    Raises:
+        SpecdecError: one sentence: lanes of different prompts, a file that cannot be written, no page maker.
+    """
+    if not (isinstance(height, int) and 200 <= height <= 4000):
+        raise SpecdecError(f"The frame's height is 200 to 4000 pixels, got {height!r}.")
+    page = Page(_maker().make(traces, labels, title=title), height)
+    if path is not None:
+        page.save(path)
+    return page
+
+
+def read_traces(path: Path) -> list[Trace]:
+    """The traces of a JSON file: one, or a list of lanes as `race --json` writes it.
+
+    Raises:
+        TraceError: one sentence that names the file.
+    """
+    try:
+        if path.stat().st_size > MAX_JSON_BYTES:
+            raise TraceError(f"it has {path.stat().st_size:,} bytes; at most {MAX_JSON_BYTES:,} are read.")
+        data = path.read_bytes()
+        if not data.lstrip().startswith(b"["):
+            return [Trace.from_json(data)]
+        lanes = from_json(data, allow_inf_nan=False)
+        return [Trace.from_json(to_json(lane)) for lane in lanes]
+    except OSError as error:
+        raise TraceError(f"'{path}' cannot be read: {error.strerror or 'unknown error'}.") from None
+    except TraceError as error:
+        raise TraceError(f"'{path}' cannot be shown: {error}") from None
+    except ValueError as error:
+        raise TraceError(f"'{path}' is not complete JSON ({error}).") from None
+
+
+def _maker() -> Any:
+    """The module that makes pages, from the folder beside this package and nowhere else."""
+    beside = Path(__file__).resolve().parents[2] / "app" / "export"
+    try:
+        maker = import_module(MAKER)
+    except ModuleNotFoundError:
+        maker = None
+    if maker is None or Path(str(maker.__file__)).resolve().parent != beside:
+        raise SpecdecError(
+            "Showing a trace needs the lab's own folder 'app' beside 'specdec_core', and it was not found there. "
+            "Run from the repository's root, or keep the record with to_json()."
+        )
+    return maker

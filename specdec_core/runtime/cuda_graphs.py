@@ -1,0 +1,278 @@
+"""Narrow passes as CUDA graphs: starting the thousand kernels of a pass one by one takes longer than running them on a
+few tokens, and a graph starts them all at once.
+
+A graph repeats the same kernels on the same addresses with the same shapes. So a pass has one of a few widths, its
+last rows padded; its inputs stand in buffers that stay where they are; the KV blocks have all their rows from the
+start; and where a pass writes is itself a tensor, so that no position is baked in. Attention then always covers the
+whole block, behind a mask that hides what does not count. That is the price: it is paid for rows reserved instead of
+tokens written, and is small as long as the reserved keys and values are small against the weights. A short text in a
+block of many thousand rows is better off without (`graphs=False`).
+
+Prompts, and trees wider than the widest graph, are read as by any `CausalReader`, in the same blocks.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from specdec_core.tree import TokenTree
+
+from .kv import KVLayer, KVMemory
+from .reader import CausalReader
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+WIDTHS = (1, 2, 4, 8, 16, 32, 64)  # tokens per pass
+ROWS = 512  # KV rows are reserved in multiples of this, so that the next lane can often take over what is captured
+IDLE = 3  # how many sets of blocks and graphs without a lane are kept per model
+
+_capturing = threading.Lock()
+
+
+class StaticLayer(KVLayer):
+    """A layer that, in a pass of fixed shape, writes where a tensor says and returns its whole block."""
+
+    memory: StaticMemory
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor]:
+        """As `KVLayer.update`, or all rows, (1, heads, capacity, head_dim), while `memory.rows` says where to write."""
+        rows = self.memory.rows
+        if rows is None:
+            return super().update(key_states, value_states, *args, **kwargs)
+        if self.block_keys is None or self.block_values is None:
+            self.lazy_initialization(key_states, value_states)
+        assert self.block_keys is not None and self.block_values is not None
+        self.block_keys.index_copy_(2, rows, key_states)
+        self.block_values.index_copy_(2, rows, value_states)
+        return self.block_keys, self.block_values
+
+
+class StaticMemory(KVMemory):
+    """KV memory whose last row takes what padding writes.
+
+    Attributes:
+        rows: int64 (n,), where the pass in progress writes; None for passes of any shape, behind the prefix.
+    """
+
+    def __init__(self, layers: int, capacity: int) -> None:
+        super().__init__(layers, capacity)
+        self.layers = [StaticLayer(self) for _ in range(layers)]
+        self.rows: Tensor | None = None
+
+
+class FixedPass:
+    """The static inputs of a pass over `width` tokens, and what it leaves: logits, states and perhaps its graph."""
+
+    def __init__(self, model: PreTrainedModel, width: int, rows: int) -> None:
+        device, dtype = model.device, model.dtype
+        self.width, self.waste = width, rows - 1
+        self.blocked = torch.finfo(dtype).min
+        self.ids = torch.zeros(1, width, dtype=torch.int64, device=device)
+        self.positions = torch.zeros(1, width, dtype=torch.int64, device=device)
+        self.rows = torch.full((width,), self.waste, device=device)
+        self.mask = torch.full((1, 1, width, rows), self.blocked, dtype=dtype, device=device)
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.logits, self.states = Tensor(), Tensor()
+        self.fill(self.ids[:, :0], self.mask[:, :, :0], self.positions[:, :0], self.rows[:0])
+
+    def fill(self, ids: Tensor, mask: Tensor, positions: Tensor, rows: Tensor) -> None:
+        """Take the inputs of a pass over n ≤ width tokens: (1, n), (1, 1, n, k), (1, n), (n,); no wait for the device.
+
+        Padding is token 0 at position 0, sees the first row only, and writes to the last one.
+        """
+        count = ids.shape[1]
+        self.mask.fill_(self.blocked)
+        self.mask[:, :, :count, : mask.shape[-1]] = mask
+        for buffer, given, padding in (
+            (self.ids[0], ids[0], 0),
+            (self.positions[0], positions[0], 0),
+            (self.rows, rows, self.waste),
+            (self.mask[0, 0, :, 0], mask[0, 0, :, 0], 0),
+        ):
+            buffer[:count] = given
+            buffer[count:] = padding
+
+
+class StaticSet:
+    """KV blocks with the passes captured over them; serves one lane at a time.
+
+    Args:
+        model: a causal LM in eval mode.
+        rows: KV rows to reserve; the last one is for padding.
+        capture: whether passes become CUDA graphs; without, the same passes run kernel by kernel, on any device.
+    """
+
+    def __init__(self, model: PreTrainedModel, rows: int, capture: bool) -> None:
+        self.model, self.rows, self.capture = model, rows, capture
+        self.memory = StaticMemory(int(model.config.num_hidden_layers), rows)
+        self.passes: dict[int, FixedPass] = {}
+        self._pool: Any = None  # what graphs compute in between may share memory: no two of a set run at once
+
+    @torch.inference_mode()
+    def prepare(self, widest: int) -> None:
+        """Capture all passes that one over `widest` tokens, or over fewer, can need."""
+        for width in WIDTHS:
+            if widest > 0:
+                self.fixed(width)
+            if width >= widest:
+                break
+
+    def fixed(self, width: int) -> FixedPass:
+        """The pass of that width, captured now if it was not before."""
+        if width not in self.passes:
+            self.passes[width] = FixedPass(self.model, width, self.rows)
+            if self.capture:
+                self._capture(self.passes[width])
+        return self.passes[width]
+
+    def run(self, fixed: FixedPass) -> None:
+        """Compute logits and states of what `fixed` was filled with."""
+        if fixed.graph is not None:
+            fixed.graph.replay()
+        else:
+            self._forward(fixed)
+
+    def _capture(self, fixed: FixedPass) -> None:
+        """Record the pass; where that fails it stays a pass that runs kernel by kernel, which is slower but right."""
+        device = self.model.device
+        with _capturing, torch.cuda.device(device):
+            current = torch.cuda.current_stream()
+            stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+            stream.wait_stream(current)
+            with torch.cuda.stream(
+                stream
+            ):  # reserves blocks and chooses kernels, neither of which can be recorded
+                self._forward(fixed)
+            current.wait_stream(stream)
+            graph = torch.cuda.CUDAGraph()
+            try:
+                with torch.cuda.stream(stream):
+                    # Calls of other threads, such as another lane's allocations, do not spoil the recording.
+                    graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+                    try:
+                        self._forward(fixed)
+                    finally:
+                        graph.capture_end()
+            except RuntimeError:
+                self.capture = False
+                return
+            fixed.graph, self._pool = graph, graph.pool()
+
+    def _forward(self, fixed: FixedPass) -> None:
+        seen: list[Tensor] = []
+        # The weights are shared: another lane's pass in another thread calls the hook too.
+        own = threading.get_ident()
+        hook = self.model.get_output_embeddings().register_forward_pre_hook(
+            lambda module, inputs: seen.append(inputs[0]) if threading.get_ident() == own else None
+        )
+        self.memory.rows = fixed.rows
+        try:
+            output: Any = self.model(
+                input_ids=fixed.ids,
+                attention_mask=fixed.mask,
+                position_ids=fixed.positions,
+                past_key_values=self.memory,
+                use_cache=True,
+                logits_to_keep=0,
+            )
+        finally:
+            self.memory.rows = None
+            hook.remove()
+        fixed.logits, fixed.states = output.logits, seen[0]
+
+
+class GraphedReader(CausalReader):
+    """A `CausalReader` whose narrow passes have fixed shapes and run from `static`."""
+
+    def __init__(self, model: PreTrainedModel, static: StaticSet) -> None:
+        super().__init__(model, static.rows, static.memory)
+        self.static = static
+        self._prefilling = False
+
+    def prefill(self, tokens: Sequence[int]) -> None:
+        self._prefilling = True
+        try:
+            super().prefill(tokens)
+        finally:
+            self._prefilling = False
+
+    def _call(self, ids: Tensor, mask: Tensor, positions: Tensor, logits_to_keep: int) -> Tensor:
+        count, end = ids.shape[1], self.memory.end
+        width = next((width for width in WIDTHS if width >= count), None)
+        if width is None or self._prefilling:
+            return super()._call(ids, mask, positions, logits_to_keep)
+        if end + count >= self.static.rows:
+            raise ValueError(f"the cache holds {self.static.rows - 1} rows, {end + count} are needed")
+        fixed = self.static.fixed(width)
+        fixed.fill(ids, mask, positions, self._steps[0, end : end + count])
+        self.static.run(fixed)
+        for listener in self._listeners:
+            listener(fixed.states[0, :count].clone())
+        return fixed.logits[:, :count].to(torch.float32, copy=True)  # the next pass writes over it
+
+
+class Graphs:
+    """Readers of one model, which take over the blocks and graphs of lanes that have ended."""
+
+    def __init__(self, model: PreTrainedModel, capture: bool = True) -> None:
+        self.model, self.capture = model, capture
+        self._idle: defaultdict[int, list[StaticSet]] = defaultdict(list)  # by rows
+
+    def reader(self, capacity: int, widest: int = 0) -> GraphedReader:
+        """A reader with room for `capacity` tokens, ready for passes of up to `widest`; others are captured in use."""
+        rows = -(-(capacity + 1) // ROWS) * ROWS
+        static = self._take(rows) or StaticSet(self.model, rows, self.capture)
+        static.memory.rewind(0)
+        static.prepare(widest)
+        reader = GraphedReader(self.model, static)
+        weakref.finalize(reader, self._give_back, static).atexit = False
+        return reader
+
+    def _take(self, rows: int) -> StaticSet | None:
+        """An idle set of that size; readers of ended lanes may need the collector to let go of theirs."""
+        if not self._idle[rows]:
+            gc.collect()
+        try:
+            return self._idle[rows].pop()
+        except IndexError:
+            return None
+
+    def _give_back(self, static: StaticSet) -> None:
+        if sum(len(sets) for sets in list(self._idle.values())) >= IDLE:
+            self._idle.clear()
+        self._idle[static.rows].append(static)
+
+
+def works(model: PreTrainedModel, capture: bool = True) -> bool:
+    """Whether fixed passes of this model can be captured and equal its ordinary ones, tried on a few small trees."""
+    if not getattr(
+        model, "_can_compile_fullgraph", True
+    ):  # transformers' mark for passes that wait for the device
+        return False
+    plain, fixed = CausalReader(model, 32), Graphs(model, capture).reader(32)
+    tolerance = 1e-3 if model.dtype == torch.float32 else 0.1
+    trees = TokenTree([5, 6, 7, 8], [-1, -1, 0, 1]), TokenTree.chain([8]), TokenTree([7, 5, 6], [-1, -1, 1])
+    try:
+        for reader in (plain, fixed):
+            reader.prefill([1, 2, 3])
+        for root, tree in enumerate(trees):
+            expected = plain.read(root, tree)
+            size = max(1.0, float(expected.abs().max()))
+            if not float((expected - fixed.read(root, tree)).abs().max()) <= tolerance * size:
+                return False
+            for reader in (plain, fixed):
+                reader.keep([0, len(tree)])
+    except RuntimeError:
+        return False
+    return not capture or all(one.graph is not None for one in fixed.static.passes.values())

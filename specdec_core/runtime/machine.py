@@ -1,0 +1,116 @@
+"""What the numbers were measured on: devices, dtypes, versions, memory."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import torch
+
+from specdec_core.errors import ModelError
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+def choose_device(device: str) -> torch.device:
+    """`auto` is cuda, mps, or cpu, whichever is there first; anything else is taken at its word.
+
+    Raises:
+        ModelError: if the device is unknown or absent.
+    """
+    if device == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+    except RuntimeError:
+        chosen = None
+    present = {
+        "cpu": True,
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+    }
+    if chosen is None or chosen.type not in present:
+        raise ModelError(f"There is no device '{device}'; expected auto, cpu, cuda or mps.")
+    if not present[chosen.type]:
+        raise ModelError(f"This machine has no '{chosen.type}' device; choose cpu, or auto.")
+    return chosen
+
+
+def choose_dtype(dtype: str, device: torch.device) -> torch.dtype:
+    """`auto` is bfloat16 on cuda and float32 elsewhere.
+
+    Raises:
+        ModelError: if the name is unknown.
+    """
+    if dtype == "auto":
+        return torch.bfloat16 if device.type == "cuda" else torch.float32
+    if dtype not in DTYPES:
+        raise ModelError(f"There is no dtype '{dtype}'; expected auto, {', '.join(DTYPES)}.")
+    return DTYPES[dtype]
+
+
+def describe(device: torch.device) -> str:
+    """The machine in words, e.g. 'AMD EPYC, 2 cores'."""
+    if device.type == "cuda":
+        return str(torch.cuda.get_device_name(device))
+    return f"{_processor()}, {os.cpu_count()} cores"
+
+
+def available_bytes(device: torch.device) -> int:
+    """Memory that is free for weights on `device`, in bytes."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    import psutil
+
+    return int(psutil.virtual_memory().available)
+
+
+SMALL_MODEL = 50_000_000  # parameters below which a pass is too short to be worth sharing between CPU threads
+
+
+def fitting_threads(device: torch.device, parameters: int) -> int:
+    """How many CPU threads a model of that size decodes best on; a small one on one, whatever else the machine does."""
+    return 1 if device.type == "cpu" and parameters < SMALL_MODEL else torch.get_num_threads()
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Compute on `count` CPU threads, and leave torch's setting as it was found."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@cache
+def packages() -> dict[str, str]:
+    """Versions of what computed a trace."""
+    found = {"python": platform.python_version()}
+    for name in ("torch", "transformers"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:  # vendored without metadata
+            found[name] = "unknown"
+    from specdec_core import __version__
+
+    return {"specdec_core": __version__, **found}
+
+
+@cache
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

@@ -1,0 +1,213 @@
+"""One model with its KV memory: reads a prompt, and a whole token tree in one pass."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+from torch import Tensor
+
+from specdec_core.errors import ModelError
+from specdec_core.tree import TokenTree
+
+from .kv import KVMemory
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+PREFILL_CHUNK = 512  # bounds the mask of a long prompt and lets a cancelled run stop early
+
+
+Listener = Callable[
+    [Tensor], None
+]  # states (m, d) in the model's dtype: what the output matrix turns into logits
+
+
+class Reader(Protocol):
+    """What the decoder needs of a model; `CausalReader` is the real one, `testing.ScriptedReader` the scripted one."""
+
+    vocabulary: int
+    device: torch.device
+
+    @property
+    def length(self) -> int:
+        """Rows in the KV memory: tokens read and kept."""
+        ...
+
+    def prefill(self, tokens: Sequence[int]) -> None:
+        """Read `tokens` and keep them."""
+        ...
+
+    def read(self, root: int, tree: TokenTree, known: int = 0) -> Tensor:
+        """Read the root and a tree behind the kept tokens in one pass; float32 logits (n + 1, V) by position.
+
+        The first `known` positions were read by the passes just before, with nothing kept since; they are not read
+        again, and the logits are those of the other positions, (n + 1 − known, V). So a tree can grow level by level.
+        """
+        ...
+
+    def step(self, tokens: Tensor) -> Tensor:
+        """Read and keep a short chain of tokens int64 (n,) on the device; float32 logits (V,) after the last."""
+        ...
+
+    def keep(self, positions: Sequence[int]) -> None:
+        """Keep these positions of the last `read` (0 = its root) and forget its others."""
+        ...
+
+    def rewind(self, length: int) -> None:
+        """Forget all but the first `length` kept tokens."""
+        ...
+
+    def synchronise(self) -> None:
+        """Wait until the device has done what was asked of it."""
+        ...
+
+    def watch(self, listener: Listener) -> None:
+        """From now on tell `listener` the states of every prefilled chunk and every `read`, in the pass's order."""
+        ...
+
+
+class CausalReader:
+    """A Hugging Face causal LM behind the `Reader` protocol, batch size 1.
+
+    Args:
+        model: loaded in eval mode; its attention must accept an additive float mask (1, 1, n, length + n).
+        capacity: the most tokens that will ever stand in the cache at once, trees included.
+        memory: the KV memory, if it is not a new one.
+    """
+
+    def __init__(self, model: PreTrainedModel, capacity: int, memory: KVMemory | None = None) -> None:
+        self.model = model
+        self.device = model.device
+        self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
+        self.memory = KVMemory(int(model.config.num_hidden_layers), capacity) if memory is None else memory
+        self._listeners: list[Listener] = []
+        self._blocked = torch.finfo(model.dtype).min
+        # A growing slice of zeros serves as the mask's prefix part, so that a plain step builds nothing.
+        self._open = torch.zeros(1, 1, 1, capacity, dtype=model.dtype, device=self.device)
+        self._steps = torch.arange(capacity, device=self.device).unsqueeze(0)
+
+    @property
+    def length(self) -> int:
+        return self.memory.length
+
+    @torch.inference_mode()
+    def prefill(self, tokens: Sequence[int]) -> None:
+        for start in range(0, len(tokens), PREFILL_CHUNK):
+            chunk = tokens[start : start + PREFILL_CHUNK]
+            self._forward(chunk, TokenTree.chain(chunk[1:]), logits_to_keep=1)
+            self.memory.extend(len(chunk))
+
+    @torch.inference_mode()
+    def read(self, root: int, tree: TokenTree, known: int = 0) -> Tensor:
+        return self._forward([root, *tree.tokens], tree, logits_to_keep=0, known=known)[0].float()
+
+    @torch.inference_mode()
+    def step(self, tokens: Tensor) -> Tensor:
+        """Read and keep a short chain of device tokens int64 (n,); float32 logits (V,) after the last. No sync."""
+        count = tokens.shape[0]
+        mask = self._mask(TokenTree.chain([0] * (count - 1)), count)
+        logits = self._call(tokens.unsqueeze(0), mask, self._steps[:, self.length : self.length + count], 1)
+        self.memory.extend(count)
+        return logits[0, -1].float()
+
+    @torch.inference_mode()
+    def keep(self, positions: Sequence[int]) -> None:
+        self.memory.keep(positions)
+
+    def rewind(self, length: int) -> None:
+        self.memory.rewind(length)
+
+    def synchronise(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.current_stream(self.device).synchronize()  # not the stream that drafts ahead
+        elif self.device.type == "mps":
+            torch.mps.synchronize()
+
+    def watch(self, listener: Listener) -> None:
+        self._listeners.append(listener)
+
+    def _forward(self, tokens: Sequence[int], tree: TokenTree, logits_to_keep: int, known: int = 0) -> Tensor:
+        count, length = len(tokens), self.length
+        if tree.is_chain:
+            positions = self._steps[:, length : length + count]
+        else:
+            positions = torch.tensor(
+                [[length, *(length + depth for depth in tree.depths)]], device=self.device
+            )
+        ids, mask = torch.tensor([tokens[known:]], device=self.device), self._mask(tree, count)
+        self.memory.waiting = known
+        try:
+            return self._call(ids, mask[:, :, known:], positions[:, known:], logits_to_keep)
+        finally:
+            self.memory.waiting = 0
+
+    def _mask(self, tree: TokenTree, count: int) -> Tensor:
+        """Additive mask (1, 1, count, length + count): 0 where a position may look, the dtype's minimum elsewhere."""
+        total = self.length + count
+        if count == 1:
+            return self._open[..., :total]
+        mask = self._open.new_zeros(1, 1, count, total)
+        mask[0, 0, :, self.length :].masked_fill_(~tree.visible().to(self.device), self._blocked)
+        return mask
+
+    def _call(self, ids: Tensor, mask: Tensor, positions: Tensor, logits_to_keep: int) -> Tensor:
+        seen: list[Tensor] = []
+        hook = None
+        if self._listeners:  # only during this pass: the weights are shared with other lanes
+            logits_to_keep = 0
+            own = threading.get_ident()  # another thread's pass calls the hook too
+            hook = self.model.get_output_embeddings().register_forward_pre_hook(
+                lambda module, inputs: seen.append(inputs[0]) if threading.get_ident() == own else None
+            )
+        try:
+            logits = self._run(ids, mask, positions, logits_to_keep)
+        finally:
+            if hook is not None:
+                hook.remove()
+        for listener in self._listeners:
+            listener(seen[0][0])
+        return logits
+
+    def _run(self, ids: Tensor, mask: Tensor, positions: Tensor, logits_to_keep: int) -> Tensor:
+        """The model's own forward; logits (1, m, V) of the last `logits_to_keep` tokens, of all where it is 0."""
+        output = self.model(
+            input_ids=ids,
+            attention_mask=mask,
+            position_ids=positions,
+            past_key_values=self.memory,
+            use_cache=True,
+            logits_to_keep=logits_to_keep,
+        )
+        logits: Tensor = output.logits
+        return logits
+
+
+def self_check(reader: Reader, name: str) -> None:
+    """Hold a model to the premise of this program: a tree read in one pass equals its paths read one by one.
+
+    Raises:
+        ModelError: if the logits differ by more than rounding, as with attention that ignores a given mask.
+    """
+    tokens = [token % reader.vocabulary for token in range(1, 9)]
+    prefix, root = tokens[:3], tokens[3]
+    tree = TokenTree(tokens[4:], [-1, -1, 0, 1])
+    reader.prefill(prefix)
+    together = reader.read(root, tree)
+    exact = next(iter(_weights(reader)), torch.float32) == torch.float32
+    tolerance = (1e-3 if exact else 0.1) * max(1.0, float(together.abs().max()))
+    for leaf in (2, 3):
+        path = tree.path(leaf)
+        alone = reader.read(root, TokenTree.chain([tree.tokens[node] for node in path]))
+        difference = float((together[[0, *(node + 1 for node in path)]] - alone).abs().max())
+        if not difference <= tolerance:
+            raise ModelError(
+                f"'{name}' reads a token tree differently from its branches (logits differ by {difference:.2g}), so "
+                "its attention does not follow the mask it is given. Choose another architecture."
+            )
+
+
+def _weights(reader: Reader) -> list[torch.dtype]:
+    return [reader.model.dtype] if isinstance(reader, CausalReader) else []

@@ -1,0 +1,340 @@
+"""A lane's choices as settings of other programs: transformers' `generate`, and vLLM's `speculative_config`.
+
+What has no counterpart there is said in a comment line, never replaced by something near it. The names of transformers
+are those of version 5.23, where an assistant's draft length is read from the assistant's own generation config; vLLM's
+are those of its documentation of 2026 and were not run here.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from specdec_core.chat import Chat
+from specdec_core.lengths import read_options as length_options
+from specdec_core.models import catalogue
+from specdec_core.models.generation import OFF
+from specdec_core.proposers import proposer_class
+from specdec_core.rules import rule_class
+from specdec_core.settings import Settings
+
+TRANSFORMERS = "5.23"
+
+
+@dataclass(slots=True)
+class Elsewhere:
+    """The choices as one program takes them.
+
+    Attributes:
+        generate: keyword arguments of the call that generates.
+        draft: what the drafting model's own generation config is given (transformers).
+        config: the speculative configuration (vLLM); None where it has no such method.
+        missing: a sentence for each choice that has no counterpart.
+    """
+
+    generate: dict[str, Any] = field(default_factory=dict)
+    draft: dict[str, Any] = field(default_factory=dict)
+    config: dict[str, Any] | None = None
+    missing: list[str] = field(default_factory=list)
+
+
+def for_transformers(settings: Settings, layers: int | None = None) -> Elsewhere:
+    """The settings as `generate` takes them; `layers` are the target's, for an early exit after a third of them."""
+    found = Elsewhere(generate={"max_new_tokens": settings.max_new_tokens})
+    if settings.temperature == 0:
+        found.generate["do_sample"] = False
+    else:
+        found.generate |= {
+            "do_sample": True,
+            "temperature": settings.temperature,
+            "top_k": settings.top_k,
+            "top_p": settings.top_p,
+        }
+    found.generate |= _given(settings, OFF)
+    options = proposer_class(settings.proposer).read_options(settings).model_dump()
+    if settings.proposer in ("draft-model", "early-exit"):
+        found.draft = _draft_length(settings, found.missing)
+        if settings.proposer == "early-exit":
+            found.generate["assistant_early_exit"] = options["layer"] or max(1, (layers or 3) // 3)
+            if not options["layer"] and layers is None:
+                found.missing.append(
+                    "A third of the layers: put that number in place of assistant_early_exit."
+                )
+    elif settings.proposer == "prompt-lookup":
+        found.generate["prompt_lookup_num_tokens"] = settings.draft_length
+        found.generate["max_matching_ngram_size"] = options["max_ngram"]
+        if options["match"] != "first":
+            found.missing.append(
+                f"match = {options['match']}: transformers copies what follows the first match from the left."
+            )
+        _other_length(settings, found.missing)
+    elif settings.proposer != "none":
+        found.missing += [_no_proposer(settings, "transformers"), *_seed(settings, None)]
+        return found
+    _common(settings, found.missing, _rule_in_transformers(settings, found))
+    return found
+
+
+def for_vllm(settings: Settings, draft: str | None = None) -> Elsewhere:
+    """The settings as `SamplingParams` and `speculative_config`; `draft` is the draft model's name."""
+    found = Elsewhere(generate={"max_tokens": settings.max_new_tokens, "temperature": settings.temperature})
+    if settings.temperature > 0:
+        found.generate |= {"top_k": settings.top_k, "top_p": settings.top_p, "seed": settings.seed}
+    found.generate |= _given(settings, ("repetition_penalty", "min_p"))
+    if settings.stop:
+        found.generate["stop"] = list(settings.stop)
+    if settings.no_repeat_ngram_size:
+        found.missing.append(
+            f"no_repeat_ngram_size = {settings.no_repeat_ngram_size}: vLLM has no ban on repeated n-grams of its own."
+        )
+    options = proposer_class(settings.proposer).read_options(settings).model_dump()
+    gamma = settings.draft_length
+    if settings.proposer == "draft-model":
+        found.config = {
+            "method": "draft_model",
+            "model": draft or "the draft model",
+            "num_speculative_tokens": gamma,
+        }
+        if settings.temperature > 0 and settings.rule != "token-matching":
+            found.config["draft_sample_method"] = "probabilistic"
+        elif settings.temperature > 0:
+            found.missing.append(
+                "Drawn guesses: here the draft draws its tokens; there it takes the likeliest, of which vLLM's rule is "
+                "token matching."
+            )
+    elif settings.proposer == "prompt-lookup":
+        found.config = {
+            "method": "ngram",
+            "num_speculative_tokens": gamma,
+            "prompt_lookup_max": options["max_ngram"],
+            "prompt_lookup_min": 1,
+        }
+        if options["match"] != "first":
+            found.missing.append(
+                f"match = {options['match']}: vLLM copies what follows the first of the longest matches from the left."
+            )
+    elif settings.proposer == "eagle":
+        found.config = {
+            "method": "eagle",
+            "model": "the EAGLE head",
+            "num_speculative_tokens": options["depth"],
+        }
+        found.missing.append("top_k and nodes: vLLM checks a chain of guesses, no tree.")
+    elif settings.proposer == "medusa":
+        found.config = {"method": "medusa", "model": "the Medusa heads", "num_speculative_tokens": 4}
+        found.missing.append(
+            "The tree: vLLM checks a chain of each head's first guess; set as many tokens as heads."
+        )
+    elif settings.proposer != "none":
+        found.missing += [_no_proposer(settings, "vLLM"), *_seed(settings, None)]
+        return found
+    rule = None
+    if found.config is not None:
+        if settings.length_policy != "fixed":
+            found.missing.append(
+                f"length policy = {settings.length_policy}: γ is {gamma} in every round here; see vLLM's own dynamic "
+                "speculative decoding."
+            )
+        if cut := found.generate.pop("min_p", None):
+            found.missing.append(f"min_p = {cut:g}: vLLM refuses it while it decodes speculatively.")
+        rule = _rule_in_vllm(settings, found)
+    _common(settings, found.missing, rule)
+    return found
+
+
+def transformers_code(settings: Settings, target: str, draft: str | None = None, dtype: str = "float32",
+                      layers: int | None = None, chat: Chat | None = None) -> str:  # fmt: skip
+    """Python that generates with these choices; it needs a `prompt`.
+
+    Args:
+        target, draft: hub ids or folders; names of the models that ship stand for their folders.
+        dtype: the weights' format, such as float32.
+        layers: how many the target has.
+        chat: a prompt that was a message in the chat template, whose system line is kept; None for plain text.
+    """
+    found = for_transformers(settings, layers)
+    assisted = settings.proposer == "draft-model"
+    lines = [f"# {_about(settings)}", *(f"# Not here: {sentence}" for sentence in found.missing)]
+    names = ["AutoModelForCausalLM", "AutoTokenizer"]
+    if settings.stop:
+        names += ["StoppingCriteriaList", "StopStringCriteria"]
+    lines += [
+        f"from transformers import {', '.join(names)}",
+        "",
+        f"tokenizer = AutoTokenizer.from_pretrained({_path(target)!r})",
+        f"model = AutoModelForCausalLM.from_pretrained({_path(target)!r}, dtype={dtype!r})",
+    ]
+    if assisted:
+        lines.append(
+            f"assistant = AutoModelForCausalLM.from_pretrained({_path(draft or '')!r}, dtype={dtype!r})"
+        )
+    if found.draft:
+        owner = "assistant" if assisted else "model"
+        lines.append(
+            f"{owner}.generation_config.update({_arguments(found.draft)})  # read from here, not from the call"
+        )
+    arguments = ("assistant_model=assistant, " if assisted else "") + _arguments(found.generate)
+    if settings.stop:  # stop_strings in the call would reach the assistant too, which has no tokenizer
+        lines.append(f"stop = StoppingCriteriaList([StopStringCriteria(tokenizer, {list(settings.stop)!r})])")
+        arguments += ", stopping_criteria=stop"
+    lines += [
+        "",
+        *_inputs(chat),
+        f"output = model.generate(**inputs, {arguments})",
+        'print(tokenizer.decode(output[0, inputs["input_ids"].shape[1] :]))',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _inputs(chat: Chat | None) -> list[str]:
+    """How a `prompt` becomes what the model reads."""
+    if chat is None:
+        return ['inputs = tokenizer(prompt, return_tensors="pt")']
+    return [
+        f"messages = {_messages(chat)}",
+        "inputs = tokenizer.apply_chat_template(",
+        '    messages, add_generation_prompt=True, return_dict=True, return_tensors="pt"',
+        ")",
+    ]
+
+
+def _messages(chat: Chat) -> str:
+    """The conversation as Python has it, its last message the variable `prompt`."""
+    system = f'{{"role": "system", "content": {chat.system!r}}}, ' if chat.system.strip() else ""
+    return f'[{system}{{"role": "user", "content": prompt}}]'
+
+
+def vllm_code(settings: Settings, target: str, draft: str | None = None, chat: Chat | None = None) -> str:
+    """A command that serves the target with these choices, and what a request asks for; `chat` as above."""
+    found = for_vllm(settings, _path(draft) if draft else None)
+    lines = [f"# {_about(settings)}", *(f"# Not here: {sentence}" for sentence in found.missing)]
+    command = f"vllm serve {shlex.quote(_path(target))}"
+    if found.config is not None:
+        command += f" \\\n    --speculative-config {shlex.quote(json.dumps(found.config))}"
+    lines += [command, "", "# With each request (SamplingParams):", f"# {json.dumps(found.generate)}"]
+    if chat is None:
+        lines.append("# sent to /v1/completions with the prompt as it is")
+    else:
+        lines.append(
+            f"# sent to /v1/chat/completions, which applies the chat template: messages = {_messages(chat)}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _given(settings: Settings, names: Iterable[str]) -> dict[str, Any]:
+    """Those of these settings that are given and have a say; what is left open follows the model's own config there
+    too."""
+    given = {name: getattr(settings, name) for name in names}
+    if settings.temperature == 0:
+        given.pop("min_p", None)  # it cuts what is drawn from, and nothing is drawn
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _draft_length(settings: Settings, missing: list[str]) -> dict[str, Any]:
+    """The length policy as the drafting model's generation config has it."""
+    wanted: dict[str, Any] = {
+        "num_assistant_tokens": settings.draft_length,
+        "num_assistant_tokens_schedule": "constant",
+        "assistant_confidence_threshold": 0.0,
+    }
+    if settings.length_policy == "heuristic":
+        wanted["num_assistant_tokens_schedule"] = "heuristic_transient"
+        missing.append("The heuristic's most: transformers lets the draft grow without a bound.")
+    elif settings.length_policy == "confidence":
+        wanted["assistant_confidence_threshold"] = length_options(settings).threshold
+        missing.append(
+            "A constant threshold: transformers moves it between rounds where scikit-learn is installed."
+        )
+    else:
+        _other_length(settings, missing)
+    return wanted
+
+
+def _other_length(settings: Settings, missing: list[str]) -> None:
+    if settings.length_policy != "fixed":
+        missing.append(
+            f"length policy = {settings.length_policy}: γ is {settings.draft_length} in every round there."
+        )
+
+
+def _rule_in_transformers(settings: Settings, found: Elsewhere) -> str | None:
+    """Name the rule where transformers has it, else say so; the rule that judges there, if any does."""
+    rule, sampled = settings.rule, settings.temperature > 0
+    if settings.proposer == "none":
+        return None
+    if rule_class(rule).lossless and not sampled:
+        return rule  # at temperature 0 all lossless rules write the same
+    if rule == "ensemble" and settings.proposer != "prompt-lookup" and sampled:
+        weight = float(rule_class(rule).read_options(settings).weight)
+        if weight < 1:
+            found.generate["assistant_ensemble_weight"] = weight
+        return rule
+    theirs = "token-matching" if settings.proposer == "prompt-lookup" else "speculative-sampling"
+    same_law = settings.proposer == "prompt-lookup" and rule == "speculative-sampling"  # of fixed guesses
+    if rule != theirs and not same_law:
+        found.missing.append(_no_rule(settings, "transformers"))
+    return theirs
+
+
+def _rule_in_vllm(settings: Settings, found: Elsewhere) -> str:
+    """Name the rule where vLLM has it, else say so; the rule that judges there."""
+    assert found.config is not None
+    if settings.rule == "block" and settings.temperature > 0:
+        found.config["rejection_sample_method"] = "block"
+    elif not rule_class(settings.rule).lossless or settings.rule == "kseq":
+        found.missing.append(_no_rule(settings, "vLLM"))
+        return "speculative-sampling"
+    return settings.rule
+
+
+def _no_rule(settings: Settings, program: str) -> str:
+    if settings.temperature > 0 or rule_class(settings.rule).lossless:
+        return f"rule = {settings.rule}: {program} has no such rule."
+    return f"rule = {settings.rule}: at temperature 0 {program} writes the target's own greedy text instead."
+
+
+def _no_proposer(settings: Settings, program: str) -> str:
+    title = proposer_class(settings.proposer).title
+    lossy = "" if rule_class(settings.rule).lossless else f", without rule = {settings.rule}"
+    return f"{title}: {program} has no such way to guess, so it decodes plainly with what follows{lossy}."
+
+
+def _seed(settings: Settings, theirs: str | None) -> list[str]:
+    """That other random numbers fall there, and whether the text's law is the same under `theirs`, the rule there."""
+    if settings.temperature == 0:
+        return []
+    if theirs is not None and not rule_class(theirs).lossless:
+        law = f"its law is that of rule = {theirs} there too"
+    elif settings.proposer == "none" or rule_class(settings.rule).lossless:
+        law = "its law is the same"
+    else:
+        law = f"its law does too: there it is the target's, under rule = {settings.rule} it is not"
+    return [f"seed = {settings.seed}: the random numbers are others there, so the text differs; {law}."]
+
+
+def _common(settings: Settings, missing: list[str], theirs: str | None) -> None:
+    missing += _seed(settings, theirs)
+    if settings.overlap:
+        missing.append("Drafting while the target checks.")
+    if settings.memory_budget_mb:
+        missing.append("The memory budget for a round.")
+
+
+def _about(settings: Settings) -> str:
+    from .run import label
+
+    return f"Specdec Lab: {label(settings)}"
+
+
+def _arguments(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in values.items())
+
+
+def _path(name: str) -> str:
+    entry = catalogue.named(name)
+    if entry is not None and not entry.bundled:
+        return entry.target
+    return f"assets/models/{name}" if catalogue.shipped(name) is not None else name

@@ -1,0 +1,156 @@
+"""The floors of the two houses: a module imports from its own package or from floors below, and never in a circle.
+
+Top-level and lazy imports count alike; imports for types only (under TYPE_CHECKING) do not, they are not executed.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+CORE = """
+    errors tree options theory randomness chat
+    settings
+    sampling penalties
+    record
+    runtime
+    models
+    rules
+    lengths
+    proposers
+    engine
+    testing
+    exact
+    machines
+    sweep
+    analysis
+    lessons
+    cli
+    __main__
+"""
+APP = """
+    text config
+    lanes metrics
+    decoding
+    records
+    services
+    charts
+    export
+    player
+    ui
+    choosing
+    running
+    lab compare library course
+    app_pages web
+    main
+    __main__
+"""
+HOUSES = {"specdec_core": CORE, "app": APP}
+
+
+def modules(house: str) -> dict[str, Path]:
+    """All modules of a house by their dotted name."""
+    found = {}
+    for path in sorted((ROOT / house).rglob("*.py")):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        found[name] = path
+    return found
+
+
+def imports(name: str, path: Path, known: dict[str, Path]) -> Iterator[tuple[int, str]]:
+    """Line and target of every import that is executed, of modules that are `known`."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in executed(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name in known:
+                    yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            if node.level:
+                package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+                above = package.split(".")[: len(package.split(".")) - node.level + 1]
+                module = ".".join([*above, *([module] if module else [])])
+            for alias in node.names:
+                inner = f"{module}.{alias.name}"
+                target = inner if inner in known else module
+                if target in known:
+                    yield node.lineno, target
+
+
+def executed(tree: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but those under `if TYPE_CHECKING`."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            for other in node.orelse:
+                yield other
+                yield from executed(other)
+            continue
+        yield node
+        yield from executed(node)
+
+
+def room(name: str) -> str:
+    """The package or module right below the house: `specdec_core.record.trace` is in `record`."""
+    return name.split(".")[1] if "." in name else ""
+
+
+@pytest.mark.parametrize("house", HOUSES)
+def test_nothing_is_imported_from_a_floor_above(house: str) -> None:
+    """Catches: a lower part that knows a higher one, also where the import hides in a function."""
+    floors = {name: floor for floor, line in enumerate(HOUSES[house].split("\n")) for name in line.split()}
+    known = modules("specdec_core") | modules("app")
+    wrong = []
+    for name, path in modules(house).items():
+        if not room(name):
+            continue  # the house's own face names what is public
+        assert room(name) in floors, (
+            f"{name} is on no floor: name it in this test and in docs/architecture.md"
+        )
+        for line, target in imports(name, path, known):
+            if target.split(".")[0] != house:
+                if house == "specdec_core":
+                    wrong.append(f"{name}:{line} imports {target}: the core knows no screen")
+            elif room(target) and room(target) != room(name) and floors[room(target)] >= floors[room(name)]:
+                wrong.append(f"{name}:{line} imports {target}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("house", HOUSES)
+def test_no_modules_import_each_other_in_a_circle(house: str) -> None:
+    """Catches: two files that can only be read together."""
+    known = modules(house)
+    below = {
+        name: {target for _, target in imports(name, path, known)} - {name} for name, path in known.items()
+    }
+    below = {
+        name: {target for target in targets if room(target)} for name, targets in below.items() if room(name)
+    }
+    circles: list[list[str]] = []
+    done: set[str] = set()
+
+    def follow(name: str, way: list[str]) -> None:
+        if name in way:
+            circles.append([*way[way.index(name) :], name])
+            return
+        if name in done:
+            return
+        for target in sorted(below.get(name, ())):
+            follow(target, [*way, name])
+        done.add(name)
+
+    for name in below:
+        follow(name, [])
+    assert not circles, "\n".join(" → ".join(circle) for circle in circles)
+
+
+@pytest.mark.parametrize(("house", "most"), [("specdec_core", 12), ("app", 5)])
+def test_the_top_of_a_house_stays_small(house: str, most: int) -> None:
+    """Catches: a new file dropped at the top, where nobody finds it by its place."""
+    top = [path.name for path in (ROOT / house).glob("*.py") if path.name != "__init__.py"]
+    assert len(top) <= most, sorted(top)
