@@ -14,7 +14,7 @@ from starlette.middleware import Middleware
 
 from app.course import ahead
 from app.decoding import conversion
-from app.ui.visitor import OwnerCookie
+from app.records.visitor import OwnerCookie
 from app.web.headers import KnownHosts, OwnPages, SecurityHeaders
 from app.web.routes import routes
 

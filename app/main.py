@@ -8,9 +8,7 @@ import streamlit as st
 
 from app.records.store import Unavailable
 from app.text import plain
-from app.ui import address, opening
-
-from . import services
+from app.ui import address
 
 # In the dark theme the accent is light, so that it can be read as text; Streamlit would still write on it in white,
 # and the shortcut paler still. A fragment that draws nothing (fragment.py) leaves a box, which is to take no room.
@@ -32,10 +30,7 @@ page = st.navigation(
 )
 st.html(STYLE)
 address.catch_up(page.url_path)
-if services.core_is_here():  # every page offers what the core's tables hold
-    try:
-        page.run()
-    except Unavailable as error:
-        st.error(plain(str(error)), icon=":material/error:")
-else:
-    opening.show()
+try:
+    page.run()
+except Unavailable as error:
+    st.error(plain(str(error)), icon=":material/error:")

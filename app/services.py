@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
-from importlib import import_module
 from typing import Any
 
-from app.decoding import conversion
+from app.decoding import conversion, core
 from app.decoding.models import Choice, Shelf, family
 from app.decoding.run import Run
 from app.decoding.runs import Runs
+from app.records import visitor
 from app.records.store import Library
-from app.ui import visitor as owner
 from specdec_core.engine.events import Event
 from specdec_core.errors import SpecdecError
+from specdec_core.proposers import available
 from specdec_core.settings import Settings
 
 from . import config as policy
-
-_importing = threading.Lock()
-_imported = threading.Event()
 
 
 @cache
@@ -41,7 +37,7 @@ def shelf() -> Shelf:
 @cache
 def runs() -> Runs:
     """The runs of all sessions."""
-    return Runs(lambda choice, gone: shelf().get(choice, gone), _race, owner=owner.of_session, save=_save)
+    return Runs(lambda choice, gone: shelf().get(choice, gone), _race, owner=visitor.of_session, save=_save)
 
 
 @cache
@@ -54,26 +50,8 @@ def library() -> Library:
     return Library(operator().library)
 
 
-def bring_core() -> None:
-    """Import the core's heavy part (torch, transformers) on one thread alone; whoever comes second waits.
-
-    The page needs the core's tables and the warm-up needs all of it, at the same moment of a cold start. Two threads
-    that import the same packages with circular imports may see half of a module.
-    """
-    with _importing:
-        import_module("specdec_core.engine.plan")
-        _imported.set()
-
-
-def core_is_here(wait: float = 0.2) -> bool:
-    """Whether the core is imported; begins with it if nobody has."""
-    if not _imported.is_set():
-        threading.Thread(target=bring_core, name="import", daemon=True).start()
-    return _imported.wait(wait)
-
-
 def _load(choice: Choice) -> Any:
-    bring_core()
+    core.bring()
     from transformers.utils import logging
 
     import specdec_core as sd  # here and not above: it brings torch
@@ -83,7 +61,7 @@ def _load(choice: Choice) -> Any:
     # The first pass of a process is slow and imports what is left; better here than in a visitor's first run. The
     # bundled family is quick and tries every proposer, others only passes over one token and over several.
     quick = choice.target is None
-    for name, why in models.available().items():
+    for name, why in available(models).items():
         asks = "person" in sd.PROPOSERS[name].needs
         if why is None and not asks and (quick or name in ("none", "prompt-lookup")):
             with suppress(SpecdecError):

@@ -52,7 +52,7 @@ def main(named: list[str]) -> None:
             print(f"{family}: left as it is. {error}")
             continue
         for recipe in wanted:
-            if why_not := models.why_not(sd.PROPOSERS[recipe.lanes()[-1].proposer]):
+            if why_not := sd.PROPOSERS[recipe.lanes()[-1].proposer].why_not(models):
                 print(f"{recipe.id}: left as it is. {why_not}")
                 continue
             try:

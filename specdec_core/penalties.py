@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-import torch
-from torch import Tensor
-
+from specdec_core.lazy_torch import torch
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True, slots=True)

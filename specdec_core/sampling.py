@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-import torch
-from torch import Tensor
-
+from specdec_core.lazy_torch import torch
 from specdec_core.settings import Settings
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +93,12 @@ def residual(p: Tensor, q: Tensor) -> Tensor:
     rest = (p - q).clamp_min(0.0)
     mass = rest.sum()
     return rest / mass if float(mass) > 0.0 else p
+
+
+def widen(logits: Tensor, ids: Tensor | None, vocabulary: int) -> Tensor:
+    """Logits (…, k) of a draft vocabulary as (…, vocabulary): −∞ for tokens that cannot be guessed."""
+    if ids is None:
+        return logits
+    wide = logits.new_full((*logits.shape[:-1], vocabulary), -torch.inf)
+    wide[..., ids] = logits
+    return wide

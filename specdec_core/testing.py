@@ -13,7 +13,7 @@ from torch import Tensor
 
 from specdec_core.errors import ModelError
 from specdec_core.models.bundle import Models
-from specdec_core.record.trace import ModelInfo
+from specdec_core.record.schema import ModelInfo
 from specdec_core.runtime.reader import Listener, Reader
 from specdec_core.tree import TokenTree
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
+from specdec_core.lazy_torch import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 ROOT = -1  # parent of the first proposed tokens: the last committed token
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 import specdec_core as sd
+from specdec_core.proposers import available
 from specdec_core.record.repeats import LOOP, RUN
 from specdec_core.sweep.cases import Case
 from training.card import loop_words, row_of, table
@@ -51,7 +52,7 @@ def lanes(models: sd.Models) -> list[Lane]:
         lane("prompt-lookup", "prompt-lookup", gamma=10),
         lane("lookahead", "lookahead"),
     )
-    missing = models.available()
+    missing = available(models)
     return [each for each in every if missing[each.settings.proposer] is None]
 
 

@@ -15,7 +15,9 @@ from specdec_core import theory
 from specdec_core.record.repeats import LOOP, RUN
 from specdec_core.runtime import width_curve as hardware
 from specdec_core.sweep.cases import Case
-from specdec_core.sweep.run import LEAST_TOKENS, Measured, sweep, wilson
+from specdec_core.sweep.measured import Measured
+from specdec_core.sweep.run import sweep
+from specdec_core.sweep.totals import LEAST_TOKENS, wilson
 from training.reading import load_prompts
 
 TOKENS = 128

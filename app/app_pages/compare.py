@@ -17,6 +17,7 @@ from app.ui import address, presenter
 from app.ui.glossary import define
 from app.ui.widgets import number
 from specdec_core.errors import SpecdecError
+from specdec_core.proposers import available
 
 
 @st.cache_resource(scope="session", on_release=Desk.close, show_spinner=False)
@@ -45,7 +46,7 @@ if complaints := st.session_state.complaints:
     st.warning("  \n".join(plain(complaint) for complaint in complaints), icon=":material/link_off:")
 
 models = model_picker.loaded()
-missing = models.available() if models else {}
+missing = available(models) if models else {}
 with st.container(border=True, key="desk"):
     writing, choosing = st.columns([3, 2], gap="medium")
     with writing, st.container(key=presenter.box("prompt")):

@@ -10,15 +10,16 @@ from app.decoding.models import Choice
 from app.decoding.runs import Busy, Desk
 from app.player import CURSOR
 from app.records import access as entries
+from app.records import visitor
 from app.running import corner, headline, results
 from app.running import held as tools
 from app.running.stage import HERE, draw
 from app.running.waiting import waiting
 from app.text import plain
-from app.ui import address, opening, presenter
-from app.ui import visitor as owner
+from app.ui import address, presenter
 from app.ui.fragment import fragment
 from specdec_core.errors import SpecdecError
+from specdec_core.proposers import available
 from specdec_core.rules import RULES
 
 
@@ -36,9 +37,12 @@ prompt.start_from_address(controls.choices())
 head, words = st.columns([5, 1.25], vertical_alignment="center")
 with head, st.container(key=presenter.box("title")):
     with st.container(horizontal=True, vertical_alignment="center"):
-        opening.head()
+        st.title("Specdec Lab", anchor=False, width="content")
         warming.show()
-    opening.about()
+    st.markdown(
+        "A small model **guesses** the next tokens, the large one **checks** them all in one pass. "
+        "Same text, fewer passes: watch it happen, token by token."
+    )
 with words:
     corner.draw("lab")
 
@@ -52,7 +56,7 @@ with st.container(border=True, key="desk"):
         prompt.prompt_box()
     with choosing:
         with st.container(key=presenter.box("choices")):
-            controls.essentials(models.available() if models else {})
+            controls.essentials(available(models) if models else {})
         with st.container(horizontal=True, vertical_alignment="center", key=presenter.box("run")):
             asked = st.button(
                 "Run",
@@ -105,7 +109,7 @@ stop_slot.button(
 )
 kept = None
 if shown is None and named is not None:
-    kept = entries.open_one(named, owner.of_session(), services.library())
+    kept = entries.open_one(named, visitor.of_session(), services.library())
     tools.let_go("Its settings are here: press Run to repeat it.")
 
 waiting(shown, active)
@@ -158,7 +162,7 @@ def stage() -> None:
             kept.key,
             mode="replay",
             traces=entries.traces(
-                [kept], owner.of_session(), services.library(), inline=not owner.is_remembered()
+                [kept], visitor.of_session(), services.library(), inline=not visitor.is_remembered()
             ),
             provenance="measured" if entries.measured_here(kept) else "recorded",
             provenance_note=entries.origin(kept),

@@ -9,14 +9,13 @@ from app.library import rows
 from app.player import CURSOR
 from app.records import access as entries
 from app.records import examples as recorded
-from app.records import listing
+from app.records import listing, visitor
 from app.records.examples import Example
 from app.running import corner
 from app.running import held as tools
 from app.running.stage import draw
 from app.text import count, plain
 from app.ui import address, presenter, reveal, widgets
-from app.ui import visitor as owner
 from app.ui.fragment import fragment
 
 PER_PAGE = 20
@@ -28,7 +27,7 @@ STYLE = """<style>
 </style>"""
 
 library = services.library()
-me = owner.of_session()
+me = visitor.of_session()
 
 
 def listed(key: str) -> list[str]:
@@ -109,7 +108,7 @@ def stage() -> None:
         ",".join(entry.key for entry in shown),
         mode="replay",
         compared=one is not None,
-        traces=entries.traces(shown, me, library, inline=not owner.is_remembered()),
+        traces=entries.traces(shown, me, library, inline=not visitor.is_remembered()),
         provenance="measured" if all(here) else "recorded",
         provenance_note=entries.origin(one) if one else f"each in a run of its own{some}",
         opens=one.source.opens if one and isinstance(one.source, Example) else None,
@@ -262,7 +261,7 @@ with st.container(key="choice"):
                 st.caption("Choose one more run of the same prompt.")
             elif apart:
                 st.caption(f":material/block: {plain(apart)}")
-if not owner.is_remembered() and presenter.shows("own"):
+if not visitor.is_remembered() and presenter.shows("own"):
     st.caption(
         ":material/cookie_off: Your browser keeps no cookie of this server, so runs made in this tab are listed "
         "in this tab only, until it is closed or reloaded."

@@ -12,7 +12,7 @@ from app.lanes import links
 from app.text import plain
 from specdec_core.errors import SettingsError
 from specdec_core.lengths import LENGTH_POLICIES
-from specdec_core.option_fields import OptionField, fields
+from specdec_core.options import OptionField, fields
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 

@@ -17,7 +17,7 @@ from specdec_core.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 from specdec_core.sweep.cases import Case
-from specdec_core.sweep.run import Measured
+from specdec_core.sweep.measured import Measured
 
 from .sweeps import Job, Order, sweeps
 

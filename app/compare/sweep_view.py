@@ -12,9 +12,9 @@ from app.choosing import presets
 from app.decoding.models import Choice
 from app.decoding.runs import Busy
 from app.lanes import links
+from app.records import visitor
 from app.text import count, plain
 from app.ui import address, tables
-from app.ui import visitor as owner
 from app.ui.fragment import fragment
 from specdec_core.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS, Proposer
@@ -22,8 +22,8 @@ from specdec_core.rules import RULES
 from specdec_core.settings import Settings
 from specdec_core.sweep import cases as sources
 from specdec_core.sweep.cases import Case
-from specdec_core.sweep.run import Measured, summary
-from specdec_core.sweep.totals import csv_of, failures, looping, to_csv, to_json
+from specdec_core.sweep.measured import Measured
+from specdec_core.sweep.totals import csv_of, failures, looping, summary, to_csv, to_json
 
 from .sweeps import MAX_CELLS, OVER, Job, Order, sweeps
 from .table import NOTHING
@@ -143,7 +143,7 @@ def _form(
             st.error(plain(refusal), icon=":material/error:")
     if began:
         try:
-            address.put(ADDRESS, sweeps().start(order, owner.of_session()).id)
+            address.put(ADDRESS, sweeps().start(order, visitor.of_session()).id)
         except (SpecdecError, Busy) as error:
             st.error(plain(str(error)), icon=":material/error:")
         else:
@@ -175,7 +175,7 @@ def _no_double(cases: Sequence[Case]) -> None:
 def _watch(job: Job) -> None:
     """How far a sweep is, its buttons, and what was measured so far."""
     began_active = job.active
-    mine = job.owner == owner.of_session()
+    mine = job.owner == visitor.of_session()
 
     @fragment(run_every=1.0 if began_active else None)
     def live() -> None:

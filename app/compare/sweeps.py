@@ -24,7 +24,9 @@ from app.decoding.runs import Busy
 from specdec_core.errors import SettingsError, SpecdecError
 from specdec_core.settings import Settings
 from specdec_core.sweep.cases import Case
-from specdec_core.sweep.run import Measured, Progress, about, complete, complete_turns, sweep
+from specdec_core.sweep.lanes import about, complete
+from specdec_core.sweep.measured import Measured, complete_turns
+from specdec_core.sweep.run import Progress, sweep
 
 log = logging.getLogger(__name__)
 

@@ -23,8 +23,8 @@ from specdec_core.record.repeats import LOOP, RUN, Loops, percent
 from specdec_core.record.trace import Trace
 from specdec_core.rules import lossy
 from specdec_core.settings import Settings
-from specdec_core.sweep.run import Measured, wilson
-from specdec_core.sweep.totals import beyond
+from specdec_core.sweep.measured import Measured
+from specdec_core.sweep.totals import beyond, wilson
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,8 @@ from app.decoding.run import Run
 from app.text import plain
 from specdec_core.analysis.memory import Line
 from specdec_core.chat import Chat
-from specdec_core.record.trace import Header, Trace
+from specdec_core.record.schema import Header
+from specdec_core.record.trace import Trace
 from specdec_core.sweep import portable
 from specdec_core.sweep.totals import csv_of, to_csv
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 
-from app import services
+from app.decoding import core
 
 log = logging.getLogger(__name__)
 
@@ -16,7 +16,7 @@ def begin() -> None:
 
 
 def _read() -> None:
-    services.bring_core()
+    core.bring()
     from . import claims, inventory, reading
 
     try:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from specdec_core.errors import ModelError
 
+from . import core
 from .models import Choice
 
 log = logging.getLogger(__name__)
@@ -30,12 +31,10 @@ def prepare(choice: Choice, report: Callable[[float | None, str], None]) -> None
     Raises:
         ModelError: one sentence, if it cannot be converted.
     """
-    from app.services import bring_core
-
     names = [name for name in (choice.target, choice.draft) if name]
     if not names:
         return
-    bring_core()
+    core.bring()
     from specdec_core.models import sources
 
     for name in names:

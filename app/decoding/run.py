@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from specdec_core.engine.events import Ended, Event, Started, Step
-from specdec_core.record.trace import EndReason, Trace
+from specdec_core.record.schema import EndReason
+from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
 
 from .archive import Archive

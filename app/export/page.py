@@ -20,7 +20,8 @@ from typing import Any
 from app.lanes import of_trace as lane
 from specdec_core.errors import SettingsError
 from specdec_core.models.generation import OFF
-from specdec_core.record.trace import Header, Trace
+from specdec_core.record.schema import Header
+from specdec_core.record.trace import Trace
 from specdec_core.settings import SAMPLING, Settings
 
 from .linker import link

@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 from specdec_core.engine import plan
 from specdec_core.errors import SettingsError, SpecdecError
 from specdec_core.lengths import LENGTH_POLICIES
-from specdec_core.option_fields import OptionField, fields
+from specdec_core.options import OptionField, fields
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings

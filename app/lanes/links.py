@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from specdec_core.option_fields import OptionField
+from specdec_core.options import OptionField
 from specdec_core.settings import MAX_STOP_STRINGS
 
 MAX_PROMPT = 20_000

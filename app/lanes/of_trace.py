@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from specdec_core.errors import SpecdecError
-from specdec_core.record.trace import Header
+from specdec_core.record.schema import Header
 from specdec_core.settings import Settings
 
 # What plain decoding does not heed: it proposes nothing, so nothing is judged.

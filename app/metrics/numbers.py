@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from app.text import count
 from specdec_core import theory
 from specdec_core.proposers import PROPOSERS
-from specdec_core.record.trace import Stats, Trace
+from specdec_core.record.schema import Stats
+from specdec_core.record.trace import Trace
 from specdec_core.rules import RULES, lossy
 from specdec_core.settings import Settings
 from specdec_core.sweep.totals import LEAST_TOKENS

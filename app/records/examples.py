@@ -7,6 +7,7 @@ a number in them is taken from the traces.
 from __future__ import annotations
 
 import logging
+import re
 import string
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -21,7 +22,8 @@ from app.lanes.of_trace import label
 from specdec_core.errors import SpecdecError, TraceError, sentence
 from specdec_core.models import catalogue
 from specdec_core.models.catalogue import BUNDLED
-from specdec_core.record.trace import Stats, Trace
+from specdec_core.record.schema import Stats
+from specdec_core.record.trace import Trace
 from specdec_core.settings import SAMPLING, Settings
 
 from .summary import Summary, summarize
@@ -30,6 +32,7 @@ log = logging.getLogger(__name__)
 
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "traces"
 INDEX = "index.toml"
+TRACE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 Name = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=48)
 Effect = Literal["slower", "misses", "waste", "parts"]
@@ -89,6 +92,12 @@ class Example:
     files: tuple[str, ...]
     lanes: tuple[Summary, ...]
     opens: int | None
+
+
+@cache
+def files() -> dict[str, Path]:
+    """The traces that ship with the app, by name: the only files this server reads for a visitor."""
+    return {path.stem: path for path in sorted(FOLDER.glob("*.json")) if TRACE_ID.fullmatch(path.stem)}
 
 
 def recipes(folder: Path = FOLDER) -> tuple[list[Recipe], list[str]]:

@@ -13,12 +13,11 @@ from app.decoding.run import Run
 from app.export import button
 from app.player import CURSOR
 from app.records import access as entries
-from app.records import importing
+from app.records import importing, visitor
 from app.records.listing import Entry, side_by_side
 from app.records.store import MAX_NAME, Full, Library, Saved, Unavailable
 from app.text import count, plain
 from app.ui import address
-from app.ui import visitor as owner
 from specdec_core.errors import TraceError
 from specdec_core.record.trace import Trace
 
@@ -36,7 +35,7 @@ def draw(entry: Entry, library: Library, cursor: Iterable[str]) -> None:
     """Sharing, naming and deleting of the visitor's own run."""
     saved = entry.source
     assert isinstance(saved, Saved)
-    whose = owner.of_session()
+    whose = visitor.of_session()
     with st.popover("Share", icon=":material/link:"):
         _share(saved, library, whose, cursor)
     with st.popover("Rename", icon=":material/edit:"), st.form("rename", border=False):
@@ -140,7 +139,7 @@ def let_go(otherwise: str) -> None:
         otherwise: what can be done about one that is gone.
     """
     key = st.query_params.get("run", "")
-    if entries.open_one(key, owner.of_session(), services.library()) is None:
+    if entries.open_one(key, visitor.of_session(), services.library()) is None:
         st.info(
             f"The run of this link is no longer kept on this server. {otherwise}", icon=":material/history:"
         )
@@ -197,7 +196,7 @@ def import_results() -> None:
 def _take(name: str, data: bytes, library: Library) -> tuple[bool, str]:
     shown = plain(name[:80])
     try:
-        _, summary = importing.take(owner.of_session(), name, data, library)
+        _, summary = importing.take(visitor.of_session(), name, data, library)
     except (TraceError, Full, Unavailable) as error:
         return False, f"{shown} was not imported. {plain(str(error))}"
     if summary.problem:

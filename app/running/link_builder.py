@@ -10,9 +10,9 @@ import streamlit as st
 from app import services
 from app.lanes import links
 from app.records import access as entries
+from app.records import visitor
 from app.records.store import Unavailable
 from app.ui import presenter
-from app.ui import visitor as owner
 from app.ui.fragment import fragment
 
 from . import held as tools
@@ -71,7 +71,7 @@ def draw(page: str) -> None:
 
 def _own() -> dict[str, str | None]:
     """The visitor's own finished runs that the address names, each with its shared link; None before it has one."""
-    me, found = owner.of_session(), {}
+    me, found = visitor.of_session(), {}
     for key in st.query_params.get("run", "").split(","):
         saved, run = services.library().get(me, key), services.runs().get(key)
         if saved is not None:
@@ -83,7 +83,7 @@ def _own() -> dict[str, str | None]:
 
 def _brings_run() -> bool:
     """Whether a run that the address names is there to be brought."""
-    me, library = owner.of_session(), services.library()
+    me, library = visitor.of_session(), services.library()
     keys = st.query_params.get("run", "").split(",")
     return any(tools.held(key) or entries.open_one(key, me, library) for key in keys)
 
@@ -118,7 +118,7 @@ def _say_for_whom(page: str, own: Mapping[str, str | None]) -> None:
 
 def _share(keys: Iterable[str]) -> None:
     try:
-        opened = [services.library().share(owner.of_session(), key) for key in keys]
+        opened = [services.library().share(visitor.of_session(), key) for key in keys]
     except Unavailable:  # a callback's errors reach no page
         opened = [None]
     st.session_state.not_shared = not all(opened)

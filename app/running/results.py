@@ -12,7 +12,6 @@ from app.decoding.run import Run
 from app.export import button
 from app.records import examples as recorded
 from app.text import plain
-from app.web.routes import recorded as files
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
 
@@ -109,8 +108,8 @@ def example(proposer: str, family: str) -> Shown | None:
     another. None if there is none."""
     found = sorted(recorded.recipes()[0], key=lambda recipe: recipe.family != family)  # stable
     for recipe in found:
-        if recipe.lanes()[-1].proposer == proposer and files().keys() >= set(recipe.files):
-            header = Trace.from_json(files()[recipe.files[-1]].read_bytes()).header
+        if recipe.lanes()[-1].proposer == proposer and recorded.files().keys() >= set(recipe.files):
+            header = Trace.from_json(recorded.files()[recipe.files[-1]].read_bytes()).header
             labels = [controls.label(lane) for lane in recipe.lanes()]
             return Shown(
                 id=recipe.id,

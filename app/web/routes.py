@@ -7,7 +7,6 @@ import json
 import os
 import re
 from collections.abc import AsyncIterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +20,14 @@ from app.course.words import catalogues
 from app.decoding.models import Choice, family
 from app.decoding.run import MAX_ANSWER, Run
 from app.player import STATIC, player_folder
+from app.records import examples, visitor
 from app.records.store import Unavailable
-from app.ui import visitor as owner
 
 from .headers import foreign
 
-TRACES = Path(__file__).resolve().parents[2] / "assets" / "traces"
 PACE_S = 0.025  # how often a stream looks for news: 40 times a second is more than a screen shows
 HEARTBEAT_S = 15.0
 MAX_ANSWER_BYTES = 12 * MAX_ANSWER + 100  # a character can take twelve bytes as JSON
-TRACE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class Modules(StaticFiles):
@@ -155,14 +152,14 @@ def trace(request: Request) -> Response:
     """
     name = str(request.path_params["name"])
     trace_id = name.removesuffix(".json")
-    if not name.endswith(".json") or not TRACE_ID.fullmatch(trace_id):
+    if not name.endswith(".json") or not examples.TRACE_ID.fullmatch(trace_id):
         return _missing("A trace's address is /traces/, its name of letters, digits, - and _, and .json.")
-    shipped = recorded().get(trace_id)
+    shipped = examples.files().get(trace_id)
     body = shipped.read_bytes() if shipped else services.runs().trace(trace_id)
     key, _, lane = trace_id.rpartition("-")
     if body is None and lane.isascii() and lane.isdecimal() and len(lane) < 3:
         try:
-            body = services.library().trace(key, int(lane), owner.named(request.cookies))
+            body = services.library().trace(key, int(lane), visitor.named(request.cookies))
         except Unavailable as error:
             return _refused(503, str(error))
     if body is None:
@@ -171,12 +168,6 @@ def trace(request: Request) -> Response:
     if request.query_params.get("download") == "1":
         headers["Content-Disposition"] = f'attachment; filename="specdec-{trace_id}.json"'
     return Response(body, media_type="application/json", headers=headers)
-
-
-@cache
-def recorded() -> dict[str, Path]:
-    """The traces that ship with the app, by name: the only files this server reads for a visitor."""
-    return {path.stem: path for path in sorted(TRACES.glob("*.json")) if TRACE_ID.fullmatch(path.stem)}
 
 
 def _missing(sentence: str) -> Response:

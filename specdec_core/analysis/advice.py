@@ -18,7 +18,7 @@ import numpy as np
 
 from specdec_core.errors import SettingsError
 from specdec_core.record.repeats import LOOP, percent
-from specdec_core.sweep.run import Measured
+from specdec_core.sweep.measured import Measured
 from specdec_core.sweep.totals import LEAST_TOKENS
 
 LEVEL = 0.05

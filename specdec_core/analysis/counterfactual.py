@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from specdec_core.errors import SpecdecError, TraceError
-from specdec_core.record.trace import Round, Trace, Verdict
+from specdec_core.record.schema import Round, Verdict
+from specdec_core.record.trace import Trace
 from specdec_core.settings import SAMPLING, Settings
 
 from .judges import JUDGES, Seen, size_of

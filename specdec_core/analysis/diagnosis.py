@@ -20,7 +20,8 @@ from typing import Literal
 
 from specdec_core.lengths import FixedLength
 from specdec_core.proposers import proposer_class
-from specdec_core.record.trace import Round, Trace
+from specdec_core.record.schema import Round
+from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
 from specdec_core.sweep.totals import LEAST_TOKENS, NORMAL_95
 from specdec_core.theory import Curve, pass_time

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from specdec_core.errors import TraceError
-from specdec_core.record.trace import Round, Verdict
+from specdec_core.record.schema import Round, Verdict
 from specdec_core.settings import Settings
 
 if TYPE_CHECKING:

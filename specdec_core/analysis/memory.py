@@ -15,7 +15,8 @@ from typing import Any, Literal
 from specdec_core.errors import SettingsError
 from specdec_core.models.bundle import Model, Models
 from specdec_core.proposers import proposer_class
-from specdec_core.record.trace import Round, Trace
+from specdec_core.record.schema import Round
+from specdec_core.record.trace import Trace
 from specdec_core.runtime.cpu_linear import packed_bytes
 from specdec_core.runtime.t5 import EncoderDecoder
 from specdec_core.settings import Settings

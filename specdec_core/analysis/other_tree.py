@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from specdec_core.errors import TraceError
 from specdec_core.proposers import medusa_tree
 from specdec_core.proposers.medusa_tree import Choice
-from specdec_core.record.trace import Round, Trace
+from specdec_core.record.schema import Round
+from specdec_core.record.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)

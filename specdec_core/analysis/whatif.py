@@ -14,7 +14,8 @@ from typing import Literal
 from specdec_core.errors import SettingsError
 from specdec_core.machines.costs import Costs
 from specdec_core.machines.profiles import Profile, Recorded
-from specdec_core.record.trace import Round, Trace
+from specdec_core.record.schema import Round
+from specdec_core.record.trace import Trace
 
 UNPAID = ("oracle", "you")  # their drafting is on no clock, so their speedup is a bound
 

@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from specdec_core.engine.events import Finished, Started, Step
-from specdec_core.engine.plan import check, remark
-from specdec_core.errors import PromptError, SettingsError, SpecdecError
+from specdec_core.engine.plan import check
+from specdec_core.errors import SettingsError, SpecdecError
 from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.machines.model_sizes import SHAPES
 from specdec_core.models import catalogue
-from specdec_core.models.bundle import Models
-from specdec_core.option_fields import fields
-from specdec_core.proposers import PROPOSERS, proposer_class
+from specdec_core.options import fields
+from specdec_core.proposers import PROPOSERS, available, proposer_class
 from specdec_core.record.trace import Trace
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
 
 from . import render as cli_render
 from . import sweep as cli_sweep
+from .common import (
+    ask_person,
+    check_writable,
+    load,
+    print_generation,
+    print_numbers,
+    print_remarks,
+    read_prompt,
+    write,
+)
 from .options import Shared, names_of, pairs_of, with_shared
 from .render import err, out, sentences
 
@@ -62,17 +70,17 @@ def decode(
 ) -> None:
     """Continue PROMPT and show each token's verdict as it is committed."""
     settings = shared.lane(proposer, pairs_of(shared.option))
-    _check_writable(json)
-    _remarks([settings], json)
+    check_writable(json)
+    print_remarks([settings], json)
     from specdec_core.engine.decode import stream
 
-    models = _load(shared.model, shared.draft, device=shared.device, dtype=shared.dtype, **shared.parts)
-    _generation(models, settings, json)
-    text = _read(prompt)
+    models = load(shared.model, shared.draft, device=shared.device, dtype=shared.dtype, **shared.parts)
+    print_generation(models, settings, json)
+    text = read_prompt(prompt)
     quiet = json == "-"
     trace: Trace | None = None
     asked = shared.asked(models, text)
-    for event in stream(models, asked, settings, ask=_ask if prompt != "-" else None):
+    for event in stream(models, asked, settings, ask=ask_person if prompt != "-" else None):
         if isinstance(event, Finished):
             trace = event.trace
         elif quiet:
@@ -85,10 +93,10 @@ def decode(
     if not quiet:
         out.print()
         err.print(cli_render.legend())
-        _numbers({proposer: trace})
+        print_numbers({proposer: trace})
     cli_render.audit([trace])
     if json is not None:
-        _write(trace.to_json(), json)
+        write(trace.to_json(), json)
 
 
 @app.command()
@@ -123,12 +131,12 @@ def race(
         raise SettingsError(
             f"No proposer of this race has an option '{min(unused)}'; 'proposers' lists them."
         )
-    _check_writable(json)
-    _remarks(list(lanes.values()), json)
+    check_writable(json)
+    print_remarks(list(lanes.values()), json)
     from specdec_core.engine.race import race as run
 
-    models = _load(shared.model, shared.draft, device=shared.device, dtype=shared.dtype, **shared.parts)
-    _generation(models, lanes["none"], json)
+    models = load(shared.model, shared.draft, device=shared.device, dtype=shared.dtype, **shared.parts)
+    print_generation(models, lanes["none"], json)
     traces: dict[int, Trace] = {}
     columns = (
         TextColumn("{task.description:>14}"),
@@ -141,12 +149,12 @@ def race(
         def ask(text: str) -> str:
             progress.stop()
             err.print(Text(f"…{cli_render.shown(text[-NEXT_WORDS:])}", style="dim"), end="")
-            words = _ask(text)
+            words = ask_person(text)
             progress.start()
             return words
 
         tasks = [progress.add_task(name, total=shared.max_new_tokens, clock="") for name in lanes]
-        asked = shared.asked(models, _read(prompt))
+        asked = shared.asked(models, read_prompt(prompt))
         for event in run(models, asked, list(lanes.values()), ask=ask if prompt != "-" else None):
             if isinstance(event, Step):
                 progress.update(tasks[event.lane], completed=event.total, clock=f"{event.clock_s:.2f} s")
@@ -155,11 +163,11 @@ def race(
     named = {name: traces[lane] for lane, name in enumerate(lanes)}
     if json != "-":
         out.print(Text(cli_render.shown(named["none"].text)))
-        _numbers(named)
+        print_numbers(named)
         err.print(cli_render.comparison(named))
     cli_render.audit(list(named.values()))
     if json is not None:
-        _write("[" + ",".join(trace.to_json() for trace in named.values()) + "]", json)
+        write("[" + ",".join(trace.to_json() for trace in named.values()) + "]", json)
 
 
 app.command()(with_shared(cli_sweep.sweep))
@@ -178,7 +186,8 @@ def export(
 ) -> None:
     """Make one HTML file that plays traces in any browser, without a server or a network."""
     with sentences():
-        from specdec_core.record.show import read_traces, show
+        from specdec_core.record.read import read_traces
+        from specdec_core.record.show import show
 
         if output.resolve() in [file.resolve() for file in files]:
             raise SpecdecError(
@@ -194,7 +203,7 @@ def proposers() -> None:
     """List proposers, acceptance rules and length policies with their options, and what the bundled models can run."""
     reasons: dict[str, str | None] = {}
     try:
-        reasons = _load(None, None, device="cpu", dtype="float32").available()
+        reasons = available(load(None, None, device="cpu", dtype="float32"))
     except SpecdecError as error:
         err.print(Text(f"What can run here is not known: {error}"))
     out.print(cli_render.kinds("Proposers", "--option", PROPOSERS, reasons), soft_wrap=False)
@@ -303,7 +312,7 @@ def doctor() -> None:
         folder = catalogue.bundled_folder()
         found = sorted({path.parent.name for path in folder.glob("*/*.safetensors")})
         out.print(f"{'bundled':>14} {', '.join(found) or 'nothing'}")
-        family = _load(None, None, device="cpu", dtype="float32")
+        family = load(None, None, device="cpu", dtype="float32")
         plain, drafted = (
             run(family, "Once upon a time", Settings(proposer=name, max_new_tokens=32))
             for name in ("none", "draft-model")
@@ -314,92 +323,3 @@ def doctor() -> None:
         out.print(f"{'self-test':>14} {'failed: ' + ' '.join(problems) if problems else 'passed'}")
         if problems:
             raise typer.Exit(1)
-
-
-def _load(model: str | None, draft: str | None, **more: Any) -> Models:
-    from transformers.utils.logging import disable_progress_bar
-
-    from specdec_core.models.bundle import load_models
-
-    disable_progress_bar()
-    with err.status("loading models …"):
-        return load_models(model, draft, **more)
-
-
-def _read(prompt: str) -> str:
-    if prompt != "-":
-        return prompt
-    try:
-        return sys.stdin.buffer.read().decode()
-    except UnicodeDecodeError:
-        raise PromptError("Standard input is not UTF-8 text. Send the prompt as text.") from None
-
-
-def _ask(text: str) -> str:
-    """The next words, from whoever sits at the terminal; nothing once the input has ended."""
-    err.print("\nWhat comes next? ", style="bold", end="")
-    try:
-        return input()
-    except EOFError:
-        return ""
-
-
-def _numbers(traces: dict[str, Trace]) -> None:
-    """The table, and the word about lossy rules."""
-    baseline = traces["none"].stats if len(traces) > 1 else None
-    err.print(cli_render.numbers(traces, baseline))
-    if note := cli_render.loss(traces.values()):
-        err.print(note)
-    for note in cli_render.loops(traces):
-        err.print(note)
-
-
-def _remarks(lanes: list[Settings], json: str | None) -> None:
-    """Say what a setting does not do, unless nothing but the trace may be printed."""
-    if json != "-":
-        for said in dict.fromkeys(filter(None, map(remark, lanes))):
-            err.print(Text.assemble(("note: ", "bold yellow"), said))
-
-
-def _generation(models: Models, settings: Settings, json: str | None) -> None:
-    """Say what the model's generation config asks for and what becomes of it, unless only the trace may be printed."""
-    if json != "-":
-        for said in models.generation.remarks(settings):
-            err.print(Text.assemble(("note: ", "bold yellow"), said))
-
-
-def _check_writable(json: str | None) -> None:
-    """Refuse a file that cannot be written before anything is computed; what it holds stays until the end.
-
-    Raises:
-        SpecdecError: one sentence.
-    """
-    if json in (None, "-"):
-        return
-    path = Path(str(json))
-    there = path.exists()
-    try:
-        path.open("a", encoding="utf-8").close()
-        if not there:
-            path.unlink()
-    except OSError as error:
-        raise _unwritable(json, error) from None
-
-
-def _unwritable(json: str | None, error: OSError) -> SpecdecError:
-    reason = error.strerror or "unknown error"
-    return SpecdecError(f"The trace could not be written to '{json}': {reason}. Choose another file.")
-
-
-def _write(text: str, json: str) -> None:
-    try:
-        if json == "-":
-            sys.stdout.write(text + "\n")
-            sys.stdout.flush()
-            return
-        Path(json).write_text(text, encoding="utf-8")
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise _unwritable(json, error) from None
-    err.print(f"wrote {json} ({len(text):,} bytes)")

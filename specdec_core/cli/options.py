@@ -15,7 +15,8 @@ from specdec_core.chat import Chat
 from specdec_core.engine.plan import check
 from specdec_core.errors import SettingsError
 from specdec_core.lengths import LENGTH_POLICIES, policy_class
-from specdec_core.option_fields import fields, read
+from specdec_core.options import fields
+from specdec_core.options import parse as read
 from specdec_core.proposers import proposer_class
 from specdec_core.rules import RULES, rule_class
 from specdec_core.settings import Settings

@@ -19,11 +19,12 @@ from rich.text import Text
 from specdec_core.engine.events import Step
 from specdec_core.errors import SpecdecError
 from specdec_core.models import catalogue, conversions
-from specdec_core.option_fields import OptionField, fields
+from specdec_core.options import OptionField, fields
 from specdec_core.proposers import PROPOSERS
 from specdec_core.record.repeats import percent
 from specdec_core.record.repeats import sentences as repeats
-from specdec_core.record.trace import Source, Stats, Trace
+from specdec_core.record.schema import Source, Stats
+from specdec_core.record.trace import Trace
 from specdec_core.rules import lossy
 from specdec_core.sweep.totals import LEAST_TOKENS
 

@@ -17,16 +17,18 @@ from rich.text import Text
 
 from specdec_core.errors import PromptError, SettingsError
 from specdec_core.models.bundle import Models
-from specdec_core.option_fields import fields
+from specdec_core.options import fields
 from specdec_core.proposers import proposer_class
 from specdec_core.settings import Settings
 from specdec_core.sweep import cases as sources
 from specdec_core.sweep.cases import Case
-from specdec_core.sweep.run import LEAST_TOKENS, Measured, about, complete
+from specdec_core.sweep.lanes import about, complete
+from specdec_core.sweep.measured import Measured
 from specdec_core.sweep.run import Progress as Ahead
 from specdec_core.sweep.run import sweep as cells
-from specdec_core.sweep.totals import failures, looping, mark, summary, to_csv, to_json
+from specdec_core.sweep.totals import LEAST_TOKENS, failures, looping, mark, summary, to_csv, to_json
 
+from .common import check_writable, load, print_generation, write
 from .options import Shared, pairs_of
 from .render import err, out, shown
 
@@ -73,23 +75,21 @@ def sweep(
     ] = None,
 ) -> None:
     """Measure families of prompts in several lanes, plain decoding always among them: where does guessing pay?"""
-    from . import commands as cli
-
     lanes = lanes_of(shared, lane or ["draft-model", "prompt-lookup"])
     cases = cases_of(families, prompts, per_family)
     for file in (csv, json):
-        cli._check_writable(file)
+        check_writable(file)
     quiet = "-" in (csv, json)
-    family = cli._load(shared.model, shared.draft, device=shared.device, dtype=shared.dtype, **shared.parts)
+    family = load(shared.model, shared.draft, device=shared.device, dtype=shared.dtype, **shared.parts)
     if families is None and prompts is None and family.chat_template and shared.chat is not False:
         cases = sources.shipped(None, per_family, "chat")
     cases = sources.fitted(cases, family.chat_template and shared.chat is not False, shared.system)
-    cli._generation(family, lanes[0], "-" if quiet else None)
+    print_generation(family, lanes[0], "-" if quiet else None)
     rows, whole = measure(family, cases, lanes, repeats, store, quiet)
     if rows and not quiet:
         show(rows, family.machine)
     for file, text in exports(family, lanes, rows, csv, json):
-        cli._write(text, file)
+        write(text, file)
     if not whole:
         raise stopped(rows, len(cases) * len(lanes) * repeats, store)
 

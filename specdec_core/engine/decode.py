@@ -16,11 +16,12 @@ from specdec_core.models.tokenizer import Pieces
 from specdec_core.penalties import paths_of
 from specdec_core.proposers import Outcome, Proposal
 from specdec_core.randomness import Stream, uniforms
+from specdec_core.record.schema import EndReason, Output, Round, Source, Verdict
 from specdec_core.record.stats import Tally
-from specdec_core.record.trace import EndReason, Output, Round, Source, Trace, Verdict
+from specdec_core.record.trace import Trace
 from specdec_core.rules import Judgement
+from specdec_core.runtime import PREFILL_CHUNK
 from specdec_core.runtime.machine import threads
-from specdec_core.runtime.reader import PREFILL_CHUNK
 from specdec_core.sampling import draw
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
@@ -116,6 +117,7 @@ class _Loop:
         trace = Trace(plan.header(), rounds, self.output, end, stats, plan.names(rounds, self.output.ids))
         yield Finished(self.lane, end, stats, trace)
 
+    @torch.inference_mode()
     def _prefill(self) -> float:
         """Read the prompt without its last token, which is the first root; seconds."""
         began = time.perf_counter()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from specdec_core.record.trace import TOP, Candidates, Position, Round
+from specdec_core.record.schema import TOP, Candidates, Position, Round
 from specdec_core.rules.base import Judgement
 from specdec_core.sampling import Warp
 from specdec_core.tree import TokenTree

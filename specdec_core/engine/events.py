@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from specdec_core.record.trace import EndReason, Source, Stats, Trace, Verdict
+from specdec_core.record.schema import EndReason, Source, Stats, Verdict
+from specdec_core.record.trace import Trace
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from specdec_core.lengths import FixedLength, policy_class
 from specdec_core.models.bundle import Models
 from specdec_core.penalties import Penalties
 from specdec_core.proposers import PROPOSERS, Context, Proposer, Resources, proposer_class
-from specdec_core.record.trace import Header, ModelInfo, Round
+from specdec_core.record.schema import Header, ModelInfo, Round
 from specdec_core.rules import Rule, rule_class
 from specdec_core.runtime.machine import packages
 from specdec_core.runtime.reader import Reader
@@ -53,7 +53,7 @@ class Plan:
         settings = models.generation.resolved(settings)
         kind, rule_kind = proposer_class(settings.proposer), rule_class(settings.rule)
         models = models.drafting(getattr(kind.read_options(settings), "draft", "usual"))
-        why_not = models.why_not(kind, ask is not None)
+        why_not = kind.why_not(models, ask is not None)
         if why_not is not None:
             raise SettingsError(why_not)
         text, ids = _read_prompt(models, prompt)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import torch
 
 from specdec_core.proposers.contract import Context, Proposal
-from specdec_core.record.trace import Committed, Nodes, Round, Source, Verdict
+from specdec_core.record.schema import Committed, Nodes, Round, Source, Verdict
 from specdec_core.sampling import Warp
 from specdec_core.settings import Record
 from specdec_core.tree import TokenTree

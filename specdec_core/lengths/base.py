@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from specdec_core.options import OptionSet
+from specdec_core.options import OptionSet, read
 from specdec_core.settings import Settings
 
 if TYPE_CHECKING:
@@ -33,6 +33,15 @@ class LengthPolicy(ABC):
     def __init__(self, options: Any = None, resources: Resources | None = None) -> None:
         self.options = options
         self.resources = resources
+
+    @classmethod
+    def read_options(cls, settings: Settings) -> Any:
+        """The validated options (an instance of `cls.Options`).
+
+        Raises:
+            SettingsError: with one sentence.
+        """
+        return read(f"the length policy '{cls.name}'", cls.Options, settings.length_options)
 
     @classmethod
     def most(cls, settings: Settings) -> int:

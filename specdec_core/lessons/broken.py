@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from specdec_core.models.bundle import Model, Models
-from specdec_core.record.trace import Source, Verdict
+from specdec_core.record.schema import Source, Verdict
 from specdec_core.rules import Judgement, Rule
 from specdec_core.rules.block import Block
 from specdec_core.rules.recursive_rejection import at_nodes

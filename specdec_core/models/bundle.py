@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from specdec_core.errors import ModelError, SettingsError
-from specdec_core.proposers import PROPOSERS, Proposer
-from specdec_core.record.trace import ModelInfo
+from specdec_core.record.schema import ModelInfo
 from specdec_core.runtime.cpu_linear import pack
 from specdec_core.runtime.cuda_graphs import Graphs, works
 from specdec_core.runtime.machine import choose_device, choose_dtype, describe, fitting_threads
@@ -136,6 +135,22 @@ class Models:
         return self.draft.info if self.draft else None
 
     @property
+    def causal(self) -> bool:
+        """Whether the target is a causal language model of transformers: its layers and hidden states are in reach."""
+        return isinstance(self.target, HubModel)
+
+    @property
+    def causal_target(self) -> PreTrainedModel:
+        """The target as transformers loaded it, for proposers that share its layers or its output matrix.
+
+        Raises:
+            ModelError: if the target is no causal language model of transformers; see `Proposer.why_not`.
+        """
+        if not isinstance(self.target, HubModel):
+            raise ModelError(f"'{self.target.info.name}' is no causal language model.")
+        return self.target.model
+
+    @property
     def decoder_start(self) -> int | None:
         """The token an encoder–decoder's decoder starts from; None for causal models."""
         return self.target.start if isinstance(self.target, EncoderDecoder) else None
@@ -181,39 +196,6 @@ class Models:
                 f"({type(error).__name__}). Leave the system line empty, or switch the template off."
             ) from None
         return str(text)
-
-    def why_not(self, kind: type[Proposer], person: bool = True) -> str | None:
-        """Why these models cannot serve a proposer, as a sentence; None if they can. `person`: can one be asked."""
-        name, target = kind.name, self.target.info.name
-        missing = {
-            "draft": None
-            if self.draft
-            else f"The proposer '{name}' needs a draft model and none is loaded with '{target}'. "
-            "Load one (draft=…), or choose a proposer without one, such as 'prompt-lookup'.",
-            "layers": None
-            if isinstance(self.target, HubModel)
-            else f"The proposer '{name}' runs the first layers of the target, which is possible with causal language "
-            f"models only, and '{target}' is none.",
-            "states": None
-            if isinstance(self.target, HubModel)
-            else f"The proposer '{name}' reads the target's hidden states, which is possible with causal language "
-            f"models only, and '{target}' is none.",
-            "person": None
-            if person
-            else f"The proposer '{name}' asks a person for the next words, and nobody can be asked here.",
-            **{
-                part: None
-                if part in self.heads
-                else f"The proposer '{name}' needs trained {part} heads and none are loaded with '{target}'. "
-                f"Load them ({part}=…), or train some (see training/)."
-                for part in ("medusa", "eagle")
-            },
-        }
-        return next((missing[need] for need in kind.needs if missing[need]), None)
-
-    def available(self) -> dict[str, str | None]:
-        """For each proposer None if it can run with these models, else the reason why not."""
-        return {name: self.why_not(kind) for name, kind in PROPOSERS.items()}
 
     def window(self, with_draft: bool) -> int:
         """The longest text, in tokens, that all models taking part can read."""

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from specdec_core.errors import ModelError
 from specdec_core.runtime.cpu_linear import pack
+from specdec_core.sampling import widen
 from specdec_core.tree import TokenTree
 
 if TYPE_CHECKING:
@@ -79,15 +80,6 @@ def output_for(output: nn.Module, ids: Tensor | None) -> nn.Module:
     rows.weight = nn.Parameter(weight.detach()[ids.to(weight.device)], requires_grad=False)
     pack(rows)
     return rows
-
-
-def widen(logits: Tensor, ids: Tensor | None, vocabulary: int) -> Tensor:
-    """Logits (…, k) of a draft vocabulary as (…, vocabulary): −∞ for tokens that cannot be guessed."""
-    if ids is None:
-        return logits
-    wide = logits.new_full((*logits.shape[:-1], vocabulary), -torch.inf)
-    wide[..., ids] = logits
-    return wide
 
 
 class Guessing(nn.Module):

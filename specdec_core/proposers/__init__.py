@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from specdec_core.errors import SettingsError
 
 from .contract import Aside, Context, Drafts, Outcome, Proposal, Proposer, Resources
+
+if TYPE_CHECKING:
+    from specdec_core.models.bundle import Models
 
 _TABLE = (  # file.class, in the order in which they are offered
     "none.NoProposer",
@@ -43,6 +47,11 @@ def proposer_class(name: str) -> type[Proposer]:
     return PROPOSERS[name]
 
 
+def available(models: Models) -> dict[str, str | None]:
+    """For each proposer None if it can run with these models, else the reason why not."""
+    return {name: kind.why_not(models) for name, kind in PROPOSERS.items()}
+
+
 __all__ = [
     "PROPOSERS",
     "Aside",
@@ -52,5 +61,6 @@ __all__ = [
     "Proposal",
     "Proposer",
     "Resources",
+    "available",
     "proposer_class",
 ]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import torch
 from pydantic import Field
-from torch import Tensor
 
+from specdec_core.lazy_torch import torch
 from specdec_core.sampling import draw
 from specdec_core.tree import TokenTree
 
 from .contract import Context, Proposal, Proposer
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class Blind(Proposer):

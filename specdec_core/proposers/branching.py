@@ -8,14 +8,13 @@ al. 2024, sec. 3.2), with replacement as in SpecInfer (Miao et al. 2024), or not
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import torch
 from pydantic import Field
 
 from specdec_core.errors import SettingsError
+from specdec_core.lazy_torch import torch
 from specdec_core.lengths import room
-from specdec_core.runtime.reader import Reader
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
@@ -23,6 +22,9 @@ from .contract import Context, Drafts, Outcome, Proposal, Proposer, Resources
 from .draft_model import WHICH, readable
 from .drafting_ahead import Ahead
 from .growth import Growth, Rows, TreeBet
+
+if TYPE_CHECKING:
+    from specdec_core.runtime.reader import Reader
 
 MOST = 1_024  # tokens a round may draft; keeps traces readable
 

@@ -7,20 +7,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from torch import Tensor
-
 from specdec_core.lengths import FixedLength, LengthPolicy, longest
 from specdec_core.options import OptionSet, read
 from specdec_core.penalties import Past
 from specdec_core.randomness import Stream, uniforms
-from specdec_core.record.trace import Verdict
-from specdec_core.runtime.reader import Reader
+from specdec_core.record.schema import Verdict
 from specdec_core.sampling import Warp
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from specdec_core.models.bundle import Models
+    from specdec_core.runtime.reader import Reader
 
 Note = dict[str, int | float | str | bool | list[int] | list[list[int]] | None]
 """Small facts about a round, for the record; lists of lists hold token ids, whose texts the trace then has."""
@@ -158,8 +158,8 @@ class Resources:
 class Proposer(ABC):
     """A way of guessing the next tokens. One file per family; `PROPOSERS` in this package lists them.
 
-    `needs` names parts of the loaded models, see `Models.why_not`: "draft", "layers" (a target whose layers can be
-    run in part), "states" (a target whose hidden states can be watched), "medusa", "eagle", "person".
+    `needs` names what has to be there besides the target: "draft", "layers" (a target whose layers can be run in
+    part), "states" (a target whose hidden states can be watched), "person", or the name of trained heads.
     """
 
     name: ClassVar[str]
@@ -189,6 +189,38 @@ class Proposer(ABC):
             SettingsError: with one sentence.
         """
         return read(f"the proposer '{cls.name}'", cls.Options, settings.options)
+
+    @classmethod
+    def why_not(cls, models: Models, person: bool = True) -> str | None:
+        """Why these models cannot serve this proposer, as a sentence; None if they can. `person`: can one be asked."""
+        target = models.target.info.name
+        for need in cls.needs:
+            if need == "draft":
+                if models.draft is None:
+                    return (
+                        f"The proposer '{cls.name}' needs a draft model and none is loaded with '{target}'. "
+                        "Load one (draft=…), or choose a proposer without one, such as 'prompt-lookup'."
+                    )
+            elif need in ("layers", "states"):
+                if not models.causal:
+                    does = (
+                        "runs the first layers of the target"
+                        if need == "layers"
+                        else "reads the target's hidden states"
+                    )
+                    return (
+                        f"The proposer '{cls.name}' {does}, which is possible with causal language models only, and "
+                        f"'{target}' is none."
+                    )
+            elif need == "person":
+                if not person:
+                    return f"The proposer '{cls.name}' asks a person for the next words, and nobody can be asked here."
+            elif need not in models.heads:
+                return (
+                    f"The proposer '{cls.name}' needs trained {need} heads and none are loaded with '{target}'. "
+                    f"Load them ({need}=…), or train some (see training/)."
+                )
+        return None
 
     @classmethod
     def check(cls, settings: Settings) -> None:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import torch
 from pydantic import Field
-from torch import Tensor
 
+from specdec_core.lazy_torch import torch
 from specdec_core.lengths import longest
-from specdec_core.runtime.reader import Reader
 from specdec_core.sampling import draw
 from specdec_core.tree import TokenTree
 
 from .contract import Aside, Context, Note, Outcome, Proposal, Proposer, Resources
 from .drafting_ahead import Ahead
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from specdec_core.runtime.reader import Reader
 
 WHICH = "Where two drafts are loaded, the usual one or the larger one: it guesses better and takes longer."
 

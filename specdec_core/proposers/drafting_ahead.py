@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from threading import Event
 from typing import Any
 
-import torch
+from specdec_core.lazy_torch import torch
 
 
 class Ahead:

@@ -8,21 +8,23 @@ with the state at t; while it drafts, guessed states stand in for the target's, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
 from pydantic import Field
-from torch import Tensor
 
-from specdec_core.models.draft_vocabulary import widen
-from specdec_core.models.heads import EagleHead
+from specdec_core.lazy_torch import torch
 from specdec_core.penalties import Past
-from specdec_core.runtime.kv import KVMemory
-from specdec_core.runtime.reader import PREFILL_CHUNK
+from specdec_core.runtime import PREFILL_CHUNK
+from specdec_core.sampling import widen
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
 from .contract import Aside, Context, Drafts, Outcome, Proposal, Proposer, Resources
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from specdec_core.models.heads import EagleHead
 
 
 @dataclass(slots=True)
@@ -79,10 +81,11 @@ class Eagle(Proposer):
     options: Options
 
     def __init__(self, resources: Resources, options: Any) -> None:
+        from specdec_core.runtime.kv import KVMemory
+
         super().__init__(resources, options)
-        head, model = resources.models.heads["eagle"], resources.models.target.model  # type: ignore[attr-defined]
-        assert isinstance(head, EagleHead)
-        self.head = head
+        self.head: EagleHead = resources.models.heads["eagle"]
+        head, model = self.head, resources.models.causal_target
         self.output, self.ids = head.output(model.get_output_embeddings()), head.vocabulary
         self.vocabulary = resources.models.target.vocabulary
         self.embedding = model.get_input_embeddings()
@@ -101,7 +104,6 @@ class Eagle(Proposer):
     def max_nodes(cls, settings: Settings) -> int:
         return int(cls.read_options(settings).nodes)
 
-    @torch.inference_mode()
     def start(self, context: Context) -> None:
         states = torch.cat(self.prefilled) if self.prefilled else None
         self.prefilled = None

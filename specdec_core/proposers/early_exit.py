@@ -7,16 +7,12 @@ its first layers have read, and what the exit writes behind that, the target's o
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
-import torch
 from pydantic import Field
-from torch import nn
-from transformers import PreTrainedModel
 
 from specdec_core.errors import SettingsError
-from specdec_core.runtime.reader import CausalReader
+from specdec_core.lazy_torch import torch
 from specdec_core.tree import TokenTree
 
 from .contract import Context, Proposal, Proposer, Resources
@@ -48,6 +44,8 @@ class EarlyExit(Proposer):
 
     def __init__(self, resources: Resources, options: Any) -> None:
         super().__init__(resources, options)
+        from specdec_core.runtime.reader import CausalReader
+
         target = resources.target
         if not isinstance(target, CausalReader):
             raise SettingsError(
@@ -61,8 +59,7 @@ class EarlyExit(Proposer):
                 f"Option 'layer' of the proposer 'early-exit' is {self.layer}, but the target has {count} layers; "
                 f"choose 1 to {count}, or 0 for a third of them."
             )
-        memory = target.memory.first(self.layer)
-        self.exit = CausalReader(first_layers(target.model, self.layer), memory.capacity, memory)
+        self.exit = target.first_layers(self.layer)
 
     def propose(self, context: Context) -> Proposal:
         length = min(context.length, context.room)
@@ -73,42 +70,3 @@ class EarlyExit(Proposer):
         chain = Chain(self.exit, root, context)
         chain.cut(chain.complete(context, length), context)
         return chain.proposal({"exit_layer": self.layer})
-
-
-def first_layers(model: PreTrainedModel, layers: int) -> PreTrainedModel:
-    """`model` with only its first `layers` layers, sharing every weight and everything else with it.
-
-    Only the modules on the way to the list of layers are copied, and those without what they hold.
-
-    Raises:
-        SettingsError: if the layers cannot be found.
-    """
-    count = model.config.num_hidden_layers
-    places = [
-        name
-        for name, module in model.named_modules()
-        if isinstance(module, nn.ModuleList) and len(module) == count
-    ]
-    if len(places) != 1:
-        raise SettingsError(
-            f"The proposer 'early-exit' finds {len(places)} lists of {count} layers in '{model.config.model_type}' and "
-            "needs exactly one. Choose another architecture or another proposer."
-        )
-    top: PreTrainedModel = _copied(model, layers)
-    here: Any = top
-    *way, last = places[0].split(".")
-    for name in way:
-        here._modules[name] = here = _copied(here._modules[name], layers)
-    whole = here._modules[last]
-    here._modules[last] = nn.ModuleList(whole[:layers])
-    return top
-
-
-def _copied(module: Any, layers: int) -> Any:
-    """A copy that holds the same parts, with a configuration of its own that says how many layers there are."""
-    own = copy.copy(module)
-    own._modules = dict(module._modules)
-    if hasattr(own, "config"):
-        own.config = copy.copy(own.config)
-        own.config.num_hidden_layers = layers
-    return own

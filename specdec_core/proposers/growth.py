@@ -11,11 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
-from specdec_core.record.trace import Verdict
-from specdec_core.runtime.reader import Reader
+from specdec_core.lazy_torch import torch
+from specdec_core.record.schema import Verdict
 from specdec_core.sampling import draw
 from specdec_core.tree import ROOT, TokenTree
 
@@ -23,6 +20,10 @@ from .contract import Aside, Context, Outcome
 from .draft_model import fit
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
+    from specdec_core.runtime.reader import Reader
+
     from .branching import Branching
 
 

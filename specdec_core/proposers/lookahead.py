@@ -15,16 +15,18 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
-from torch import Tensor
 
 from specdec_core.penalties import paths_of
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
 from .contract import Context, Drafts, Note, Outcome, Proposal, Proposer, Resources
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Gram = tuple[int, ...]
 UNKNOWN = -1

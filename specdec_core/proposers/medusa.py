@@ -7,22 +7,25 @@ below the root, without knowing what the heads before it chose: so their best gu
 from __future__ import annotations
 
 from math import prod
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import torch
 from pydantic import Field
-from torch import Tensor
 
 from specdec_core.errors import SettingsError
-from specdec_core.models.draft_vocabulary import widen
-from specdec_core.models.heads import MedusaHeads
+from specdec_core.lazy_torch import torch
 from specdec_core.penalties import Past
+from specdec_core.sampling import widen
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
 from . import medusa_tree
 from .contract import Aside, Context, Drafts, Outcome, Proposal, Proposer, Resources
 from .medusa_tree import Choice
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from specdec_core.models.heads import MedusaHeads
 
 LARGEST = 256  # nodes of a tree
 
@@ -68,11 +71,9 @@ class Medusa(Proposer):
 
     def __init__(self, resources: Resources, options: Any) -> None:
         super().__init__(resources, options)
-        heads = resources.models.heads["medusa"]
-        assert isinstance(heads, MedusaHeads)
-        self.heads = heads
-        model = resources.models.target.model  # type: ignore[attr-defined]
-        self.output, self.ids = heads.output(model.get_output_embeddings()), heads.vocabulary
+        self.heads: MedusaHeads = resources.models.heads["medusa"]
+        output = resources.models.causal_target.get_output_embeddings()
+        self.output, self.ids = self.heads.output(output), self.heads.vocabulary
         self.choices = self._choices(
             resources.models.target.vocabulary if self.ids is None else len(self.ids)
         )

@@ -10,12 +10,14 @@ import heapq
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from specdec_core.errors import SettingsError
+from specdec_core.lazy_torch import torch
 from specdec_core.tree import ROOT, TokenTree
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Choice = tuple[int, ...]
 

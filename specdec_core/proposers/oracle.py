@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import torch
 from pydantic import Field
-from torch import Tensor
 
+from specdec_core.lazy_torch import torch
 from specdec_core.sampling import draw
 from specdec_core.tree import TokenTree
 
 from .contract import Context, Outcome, Proposal, Proposer, Resources
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class Oracle(Proposer):

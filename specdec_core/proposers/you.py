@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from itertools import takewhile
+from typing import TYPE_CHECKING
 
-from specdec_core.models.tokenizer import Codec
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
 from .contract import Context, Note, Proposal, Proposer
+
+if TYPE_CHECKING:
+    from specdec_core.models.tokenizer import Codec
 
 MOST_TOKENS = 64
 MOST_CHARACTERS = 2_000  # read of one answer; 64 tokens are rarely longer

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import accumulate
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
-from .trace import Judging, Nodes, Round, Stats, Trace, Verdict
+from .schema import Judging, Nodes, Round, Stats, Verdict
+
+if TYPE_CHECKING:
+    from .trace import Trace
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 

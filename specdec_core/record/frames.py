@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import pandas as pd
 
-from .trace import Nodes, Trace, Verdict
+from .schema import Nodes, Verdict
+
+if TYPE_CHECKING:
+    from .trace import Trace
 
 
 def frames(trace: Trace) -> dict[str, pd.DataFrame]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from specdec_core.tree import TokenTree
 
-from .trace import Stats, Verdict
+from .schema import Stats, Verdict
 
 
 @dataclass(slots=True)

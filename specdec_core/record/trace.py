@@ -1,20 +1,31 @@
-"""The versioned record of one decode: what it holds, how it is written, read and checked.
-
-A trace can be replayed, judged again and exported without any model. Columns of equal length stand for the nodes of
-a round's proposal tree; `Position` describes the distributions at one committed token. All probabilities are float32
-values, all entropies are in nats, all times in seconds on the lane's own clock (prefill excluded, recording excluded).
-"""
+"""One finished decode: the numbers and columns of `schema`, written as JSON, read back and checked."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from specdec_core.errors import TraceError, sentence
+
+from .schema import (
+    FORMAT,
+    MAX_JSON_BYTES,
+    VERSION,
+    Candidates,
+    Committed,
+    EndReason,
+    Header,
+    ModelInfo,
+    Nodes,
+    Output,
+    Position,
+    Round,
+    Stats,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,220 +34,6 @@ if TYPE_CHECKING:
 
     from .repeats import Loops
     from .show import Page
-
-FORMAT: Literal["specdec-trace"] = "specdec-trace"
-VERSION: Literal[1] = 1
-MAX_JSON_BYTES = 128_000_000  # the largest trees over the bundled models' whole window take half of it
-MAX_NODES = 4_096
-TOP = 10  # how many candidates of a distribution are kept by name; the rest is the tail's mass
-
-Verdict = Literal["accepted", "rejected", "unreached", "pruned", "cut", "discarded"]
-Source = Literal["accepted", "corrected", "bonus", "plain"]
-EndReason = Literal["length", "eos", "stop", "cancelled"]
-Judging = Literal["each", "longest"]
-"""How coins decide: each node passes by its own coin, walking down from the root; or the deepest node whose coin passes
-takes all above it along, as in block verification."""
-
-Probability = Annotated[float, Field(ge=0.0, le=1.0 + 1e-5)]
-Seconds = Annotated[float, Field(ge=0.0, le=1e7)]
-Count = Annotated[int, Field(ge=0, le=10**9)]
-Token = Annotated[int, Field(ge=0, le=10**7)]
-Short = Annotated[str, Field(max_length=500)]
-Column = Field(max_length=MAX_NODES, fail_fast=True)
-Numbers = Annotated[list[Annotated[int, Field(ge=-1, le=10**9)]], Field(max_length=1_000)]
-Fact = int | float | str | bool | Numbers | Annotated[list[Numbers], Field(max_length=100)] | None
-
-
-@dataclass(slots=True)
-class ModelInfo:
-    """Which model took part: its name as given (never a path), and its number of parameters."""
-
-    name: Short
-    parameters: Annotated[int, Field(ge=0, le=10**14)]
-    architecture: Short = ""
-
-
-@dataclass(slots=True)
-class Header:
-    """Everything that was known before the first round."""
-
-    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
-    created: Short  # ISO 8601, UTC
-    packages: Annotated[dict[Short, Short], Field(max_length=32)]
-    device: Short
-    dtype: Short
-    machine: Short
-    target: ModelInfo
-    draft: ModelInfo | None
-    settings: Annotated[dict[str, Any], Field(max_length=64)]
-    prompt: Annotated[str, Field(max_length=1_000_000)]
-    prompt_ids: Annotated[list[Token], Field(max_length=1_000_000, fail_fast=True)]
-    prompt_texts: Annotated[list[str], Field(max_length=1_000_000, fail_fast=True)]
-    vocabulary: Count  # the target's number of logits
-    judging: Judging = "each"
-    own_probabilities: bool = False  # whether the rule saw the models' own p and q in place of one-hot ones
-    heads: Annotated[list[ModelInfo], Field(max_length=8)] = field(default_factory=list)
-    """Trained heads that took part, such as Medusa's."""
-    decoder_start: Annotated[list[Token], Field(max_length=64)] = field(default_factory=list)
-    """What an encoder–decoder's decoder starts from; its `prompt_ids` are what the encoder read. Else empty."""
-    chat: bool = False
-    """Whether `prompt` is a user's message and `prompt_ids` are what the model's chat template made of it."""
-    system: Annotated[str, Field(max_length=10_000)] = ""
-    """The system line that was given in place of the chat template's own; empty for the template's own."""
-
-
-@dataclass(slots=True)
-class Nodes:
-    """The proposal tree of a round as columns, in topological order; parent −1 is the root (the last committed token).
-
-    `p` and `q` are after penalties, temperature and cuts (one-hot at temperature 0): p is what the judge saw, q the law
-    the token was drawn from (1 where the proposal was deterministic), which a rule such as token matching may ignore.
-    `model_p` and `model_q` are the models' own probabilities at temperature 1, before penalties, and `entropy` is that
-    of the target's own distribution at the node's parent. `rank` (1 = the argmax, which is one token even in a tie) is
-    the token's there after penalties, which is what greedy decoding goes by. `threshold` is the probability with which
-    the coin let this node pass, given that it was judged. Columns are None at nodes that the target never saw (pruned,
-    discarded). Where the header says `own_probabilities` (temperature 0 and a rule with a bar of its own), p and q are
-    the models' own after penalties, and q is the draft's even where the proposal was deterministic.
-
-    Three columns serve other rules (see `counterfactual`): `p_max` is the largest probability at the node's parent, of
-    the distribution that a rule with a bar of its own looks at: p, or the target's own where p is one-hot.
-    `p_entropy` is that distribution's entropy, kept only where it differs from `entropy`. `recursive` is the threshold
-    of recursive rejection, given that all earlier siblings failed; kept only for trees whose siblings were drawn.
-    """
-
-    parent: Annotated[list[Annotated[int, Field(ge=-1)]], Column]
-    depth: Annotated[list[Count], Column]
-    token: Annotated[list[Token], Column]
-    verdict: Annotated[list[Verdict], Column]
-    coin: Annotated[list[Annotated[float, Field(ge=0.0, lt=1.0)] | None] | None, Column] = None
-    threshold: Annotated[list[Probability | None] | None, Column] = None
-    p: Annotated[list[Probability | None] | None, Column] = None
-    q: Annotated[list[Probability | None] | None, Column] = None
-    model_p: Annotated[list[Probability | None] | None, Column] = None
-    model_q: Annotated[list[Probability | None] | None, Column] = None
-    rank: Annotated[list[Count | None] | None, Column] = None
-    entropy: Annotated[list[Annotated[float, Field(ge=-1e-4, le=30)] | None] | None, Column] = None
-    p_max: Annotated[list[Probability | None] | None, Column] = None
-    p_entropy: Annotated[list[Annotated[float, Field(ge=-1e-4, le=30)] | None] | None, Column] = None
-    recursive: Annotated[list[Probability | None] | None, Column] = None
-
-
-@dataclass(slots=True)
-class Candidates:
-    """The head of a distribution: token ids and probabilities in falling order, and the mass of everything else."""
-
-    id: Annotated[list[Token], Field(max_length=64, fail_fast=True)]
-    prob: Annotated[list[Probability], Field(max_length=64)]
-    tail: Probability
-
-
-@dataclass(slots=True)
-class Position:
-    """The distributions at one judged position, i.e. where exactly one token was committed.
-
-    `at` is the node after which the token stands (−1: the root). `q` is what the first child was drawn from; None where
-    nothing was drafted there, or several fixed children. `residual` is what a corrected token was taken from (p itself,
-    for rules that subtract nothing); None where nothing was rejected. `draw` is the number that drew a corrected or
-    bonus token; None at temperature 0, where the most likely one is taken. `overlap` is Σ min(p, q), the probability
-    that a token drafted from q passes speculative sampling, and Σ p over the children where they are fixed. The
-    entropies are of the models' own distributions at temperature 1.
-    """
-
-    at: Annotated[int, Field(ge=-1)]
-    token: Token
-    source: Source
-    p: Candidates
-    model_p: Candidates
-    q: Candidates | None
-    model_q: Candidates | None
-    residual: Candidates | None
-    entropy_p: Annotated[float, Field(ge=-1e-4, le=30)]
-    entropy_q: Annotated[float, Field(ge=-1e-4, le=30)] | None
-    overlap: Probability | None
-    draw: Annotated[float, Field(ge=0.0, lt=1.0)] | None
-
-
-@dataclass(slots=True)
-class Committed:
-    """The tokens a round added to the text, and how each came to be."""
-
-    token: Annotated[list[Token], Column]
-    source: Annotated[list[Source], Column]
-
-
-@dataclass(slots=True)
-class Round:
-    """One round: propose → verify → judge → commit. `start_s` is the lane's clock when it began.
-
-    `draft_passes` are those of the draft phase. `ahead_s` and `ahead_passes` are drafting for the next round that ran
-    beside the verify phase, so they are part of no other phase, whether their tokens were of use or not; `riders`
-    counts tokens in the target's pass that were no proposals.
-    """
-
-    index: Count
-    start_s: Seconds
-    draft_s: Seconds
-    verify_s: Seconds
-    judge_s: Seconds
-    commit_s: Seconds
-    cache_before: Count
-    cache_after: Count
-    draft_passes: Count
-    nodes: Nodes
-    committed: Committed
-    positions: Annotated[list[Position], Column] = field(default_factory=list)
-    block_mass: Annotated[list[Annotated[float, Field(ge=0)]] | None, Column] = None
-    note: Annotated[dict[Short, Fact], Field(max_length=24)] = field(default_factory=dict)
-    ahead_s: Seconds = 0.0
-    ahead_passes: Count = 0
-    riders: Count = 0
-
-    @property
-    def end_s(self) -> float:
-        """The lane's clock when the round was committed."""
-        return self.start_s + self.draft_s + self.verify_s + self.judge_s + self.commit_s
-
-
-@dataclass(slots=True)
-class Stats:
-    """The numbers of a run, with the definitions of the field (see `specdec_core.record.stats`)."""
-
-    tokens: Count
-    target_passes: Count
-    proposed: Count
-    accepted: Count
-    rejected: Count
-    unreached: Count
-    cut: Count
-    pruned: Count
-    discarded: Count
-    acceptance_rate: Annotated[float, Field(ge=0, le=1)] | None
-    tokens_per_pass: Annotated[float, Field(ge=0)] | None
-    tokens_per_second: Annotated[float, Field(ge=0)] | None
-    prefill_s: Seconds
-    draft_s: Seconds
-    verify_s: Seconds
-    other_s: Seconds
-    record_s: Seconds
-    draft_passes: Count
-    acceptance_by_depth: Annotated[list[Annotated[float, Field(ge=0, le=1)]], Field(max_length=MAX_NODES)] = (
-        field(default_factory=list)
-    )
-
-    @property
-    def decode_s(self) -> float:
-        """Seconds from the end of prefill to the last committed token; recording is not part of it."""
-        return self.draft_s + self.verify_s + self.other_s
-
-
-@dataclass(slots=True)
-class Output:
-    """The committed tokens; `texts` are their pieces, which join to `text`; `offsets` are where each piece begins."""
-
-    ids: Annotated[list[Token], Field(max_length=100_000, fail_fast=True)]
-    texts: Annotated[list[str], Field(max_length=100_000, fail_fast=True)]
-    offsets: Annotated[list[Count], Field(max_length=100_000, fail_fast=True)]
-    text: Annotated[str, Field(max_length=4_000_000)]
 
 
 @dataclass(slots=True)

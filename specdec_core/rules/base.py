@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from torch import Tensor
 
 from specdec_core.options import OptionSet, read
-from specdec_core.record.trace import Judging, Source, Verdict
+from specdec_core.record.schema import Judging, Source, Verdict
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 from torch import Tensor
 
-from specdec_core.record.trace import Verdict
+from specdec_core.record.schema import Verdict
 from specdec_core.tree import TokenTree
 
 from .base import Judgement, Rule

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from specdec_core.record.trace import Verdict
+from specdec_core.record.schema import Verdict
 from specdec_core.tree import TokenTree
 
 from .base import Judgement, Rule

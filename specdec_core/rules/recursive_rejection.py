@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from specdec_core.record.trace import Verdict
+from specdec_core.record.schema import Verdict
 from specdec_core.sampling import residual
 from specdec_core.tree import ROOT, TokenTree
 

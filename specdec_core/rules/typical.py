@@ -9,7 +9,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from specdec_core.record.trace import Verdict
+from specdec_core.record.schema import Verdict
 from specdec_core.tree import ROOT, TokenTree
 
 from .base import Judgement, Rule

@@ -12,12 +12,12 @@ from torch import Tensor
 from specdec_core.errors import ModelError
 from specdec_core.tree import TokenTree
 
+from . import PREFILL_CHUNK
+from .first_layers import first_layers
 from .kv import KVMemory
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
-
-PREFILL_CHUNK = 512  # bounds the mask of a long prompt and lets a cancelled run stop early
 
 
 Listener = Callable[
@@ -92,6 +92,11 @@ class CausalReader:
     @property
     def length(self) -> int:
         return self.memory.length
+
+    def first_layers(self, layers: int) -> CausalReader:
+        """A reader of the first `layers` layers, with the final norm and output matrix, in the same KV memory."""
+        memory = self.memory.first(layers)
+        return CausalReader(first_layers(self.model, layers), memory.capacity, memory)
 
     @torch.inference_mode()
     def prefill(self, tokens: Sequence[int]) -> None:

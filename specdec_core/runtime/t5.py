@@ -16,7 +16,7 @@ from torch import Tensor
 from transformers import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput
 
-from specdec_core.record.trace import ModelInfo
+from specdec_core.record.schema import ModelInfo
 from specdec_core.tree import TokenTree
 
 from .kv import KVMemory

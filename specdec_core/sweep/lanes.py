@@ -96,7 +96,7 @@ def check_lanes(models: Models, lanes: Sequence[Settings]) -> None:
 
     for lane in lanes:
         check(lane)
-        if why_not := models.why_not(proposer_class(lane.proposer), person=False):
+        if why_not := proposer_class(lane.proposer).why_not(models, person=False):
             raise SettingsError(why_not)
         for name in TEXT:
             if getattr(lane, name) != getattr(lanes[0], name):

@@ -324,7 +324,7 @@ def _common(settings: Settings, missing: list[str], theirs: str | None) -> None:
 
 
 def _about(settings: Settings) -> str:
-    from .run import label
+    from .lanes import label
 
     return f"Specdec Lab: {label(settings)}"
 

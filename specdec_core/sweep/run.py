@@ -8,12 +8,11 @@ kept in a store (JSONL) and the sweep goes on from there.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from specdec_core.chat import Prompt
 from specdec_core.engine.events import Step
@@ -21,76 +20,17 @@ from specdec_core.errors import PromptError, SettingsError, SpecdecError
 from specdec_core.settings import Settings
 
 from .cases import Case
-from .lanes import about, check_lanes, complete, label
-from .totals import LEAST_TOKENS, frame, summary, wilson
+from .lanes import about, check_lanes, complete
+from .measured import Measured, complete_turns, fingerprint
+from .store import Store
 
 if TYPE_CHECKING:
     from specdec_core.models.bundle import Models
-
-__all__ = [
-    "LEAST_TOKENS",
-    "Measured",
-    "Progress",
-    "about",
-    "complete",
-    "frame",
-    "label",
-    "summary",
-    "sweep",
-    "wilson",
-]
 
 log = logging.getLogger(__name__)
 
 MAX_REPEATS = 20
 WARM_UP = 8  # rounds of each lane that nobody times
-
-
-@dataclass(slots=True)
-class Measured:
-    """One cell: a prompt in a lane, once. Times are seconds on the lane's clock, prefill and recording apart.
-
-    Attributes:
-        lane: its number; 0 is plain decoding.
-        repeat: which turn it was measured in, from 0.
-        seconds: draft_s + verify_s + other_s.
-        acceptance_rate: accepted / (accepted + rejected); None on trees, and where nothing was judged.
-        same_text: whether its tokens are lane 0's; None where lane 0 has none.
-        repeated: the share of its tokens that repeat earlier output (see `loops`); None in files of older versions.
-        end: why the text ended; empty after an error.
-        error: the sentence that stands in place of numbers, if the cell failed.
-        prompt_sha, text_sha: fingerprints of the prompt and of the committed token ids.
-    """
-
-    family: str
-    name: str
-    lane: int
-    label: str
-    repeat: int
-    tokens: int = 0
-    target_passes: int = 0
-    draft_passes: int = 0
-    proposed: int = 0
-    accepted: int = 0
-    rejected: int = 0
-    seconds: float = 0.0
-    draft_s: float = 0.0
-    verify_s: float = 0.0
-    other_s: float = 0.0
-    prefill_s: float = 0.0
-    acceptance_rate: float | None = None
-    tokens_per_pass: float | None = None
-    same_text: bool | None = None
-    repeated: float | None = None
-    end: str = ""
-    error: str | None = None
-    prompt_sha: str = ""
-    text_sha: str = ""
-
-    @property
-    def turn(self) -> tuple[str, str, int]:
-        """The cells that are compared with each other share this."""
-        return self.family, self.name, self.repeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,24 +90,9 @@ def sweep(
     rows = complete_turns(known, len(lanes))
     written = None
     if store is not None:
-        from .store import Store
-
         written = Store.open(store, about(models, lanes, labels), cases)
         rows += written.rows
     return _measure(models, list(cases), lanes, labels, repeats, cancelled, written, rows, told)
-
-
-def fingerprint(content: object) -> str:
-    """A short name for a text or for a list of token ids."""
-    return sha256(str(content).encode(errors="surrogatepass")).hexdigest()[:16]
-
-
-def complete_turns(rows: Iterable[Measured], lanes: int) -> list[Measured]:
-    """The rows of those turns in which every lane was measured."""
-    turns: dict[tuple[str, str, int], dict[int, Measured]] = {}
-    for row in rows:
-        turns.setdefault(row.turn, {})[row.lane] = row
-    return [row for turn in turns.values() if len(turn) == lanes for row in turn.values()]
 
 
 def _measure(
@@ -177,7 +102,7 @@ def _measure(
     labels: list[str],
     repeats: int,
     cancelled: Callable[[], bool],
-    store: Any,
+    store: Store | None,
     rows: list[Measured],
     told: Callable[[Progress], None],
 ) -> Iterator[Measured]:

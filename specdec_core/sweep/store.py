@@ -15,7 +15,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from specdec_core.errors import SpecdecError
 
 from .cases import Case
-from .run import Measured, complete_turns, fingerprint
+from .measured import Measured, complete_turns, fingerprint
 
 MAX_BYTES = 256_000_000
 SAME = ("lanes", "target", "draft", "heads", "device", "dtype", "machine", "packages")

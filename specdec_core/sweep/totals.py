@@ -13,7 +13,7 @@ from specdec_core.record.repeats import LOOP
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .run import Measured
+    from .measured import Measured
 
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes a formula to begin with
 NORMAL_95 = 1.959964  # standard deviations on either side that hold 95 % of a normal law
@@ -50,7 +50,7 @@ def frame(rows: Iterable[Measured]) -> pd.DataFrame:
     """The rows as a data frame, one column per field of `Measured`."""
     import pandas as pd
 
-    from .run import Measured
+    from .measured import Measured
 
     return pd.DataFrame([asdict(row) for row in rows], columns=[field.name for field in fields(Measured)])
 

@@ -10,6 +10,7 @@ import pytest
 from app import config as policy
 from app import services
 from app.choosing import model_picker, presets
+from app.decoding import core
 from app.decoding.models import Choice, Shelf
 from app.decoding.runs import Runs
 from app.records.store import Library
@@ -81,7 +82,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
 
     from specdec_core import race
 
-    services.bring_core()
+    core.bring()
     shelf = Shelf(lambda choice: scripted_models(), lambda name, told: None)
     shelf.get(Choice())
     runs = Runs(lambda choice, gone: shelf.get(choice, gone), race)

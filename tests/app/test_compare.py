@@ -30,7 +30,7 @@ from specdec_core.analysis.memory import ledger
 from specdec_core.engine.events import Finished
 from specdec_core.engine.plan import check
 from specdec_core.lengths import LENGTH_POLICIES
-from specdec_core.option_fields import OptionField, fields
+from specdec_core.options import OptionField, fields
 from specdec_core.proposers import PROPOSERS
 from specdec_core.record.trace import Trace
 from specdec_core.rules import RULES

@@ -12,7 +12,7 @@ from app.metrics.numbers import measured_speedup
 from specdec_core.analysis.advice import advise
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
-from specdec_core.sweep.run import Measured
+from specdec_core.sweep.measured import Measured
 
 from .test_compare import LANES, raced
 

@@ -8,7 +8,6 @@ import pytest
 
 from app.choosing import presets
 from app.records import examples as recorded
-from app.web import routes
 from specdec_core.proposers import PROPOSERS
 from specdec_core.record.trace import Trace
 
@@ -18,24 +17,24 @@ def test_every_proposer_has_an_example_and_everything_in_the_index_is_sound() ->
     assert problems == []
     assert {example.lanes[-1].proposer for example in found} == set(PROPOSERS)
     assert {example.kind for example in found} == {"proposer", "lesson"}
-    assert set(routes.recorded()) == {name for example in found for name in example.files}
-    assert sum(path.stat().st_size for path in routes.recorded().values()) < 4_000_000
+    assert set(recorded.files()) == {name for example in found for name in example.files}
+    assert sum(path.stat().st_size for path in recorded.files().values()) < 4_000_000
     assert not any("{" in example.look_for or len(example.look_for) > 240 for example in found)
 
 
 def test_the_lessons_show_what_they_are_there_to_show() -> None:
     found = {example.id: example for example in recorded.examples()}
-    text = {name: Trace.from_json(path.read_bytes()).token_ids for name, path in routes.recorded().items()}
+    text = {name: Trace.from_json(path.read_bytes()).token_ids for name, path in recorded.files().items()}
     slower = found["slower"].lanes[-1].speedup
     assert slower is not None and slower < 1
-    stats = {name: Trace.from_json(routes.recorded()[name].read_bytes()).stats for name in found}
+    stats = {name: Trace.from_json(recorded.files()[name].read_bytes()).stats for name in found}
     assert stats["nothing-to-copy"].accepted < 0.25 * stats["nothing-to-copy"].proposed
     for name in ("wide-tree", "long-draft"):
         assert stats[name].accepted < 0.5 * (stats[name].proposed - stats[name].pruned)
     for name in ("lossy", "fork"):
         assert text[name] != text[f"{name}-plain"]
     assert found["lossy"].lanes[-1].lossy and not found["fork"].lanes[-1].lossy
-    headers = {name: Trace.from_json(routes.recorded()[name].read_bytes()).header for name in found}
+    headers = {name: Trace.from_json(recorded.files()[name].read_bytes()).header for name in found}
     greedy = [
         example
         for name, example in found.items()

@@ -14,10 +14,9 @@ from streamlit.testing.v1 import AppTest
 
 from app import services
 from app.decoding.runs import Runs
-from app.records import importing
+from app.records import importing, visitor
 from app.records.store import Full, Library, Limits
 from app.running import held as tools
-from app.ui import visitor as owner
 from specdec_core.errors import TraceError
 from specdec_core.record.trace import Trace
 
@@ -137,8 +136,8 @@ def test_hostile_texts_are_shown_as_text_and_bad_files_as_a_sentence(
         header["prompt"] = header["settings"]["proposer"] = HOSTILE
         content["stats"]["accepted"] = 0
 
-    monkeypatch.setattr(owner, "of_session", lambda: ANNA)
-    monkeypatch.setattr(owner, "is_remembered", lambda: True)
+    monkeypatch.setattr(visitor, "of_session", lambda: ANNA)
+    monkeypatch.setattr(visitor, "is_remembered", lambda: True)
     library = services.library()
     told = [
         tools._take(f"{HOSTILE}.json", changed(race_traces[1], hostile), library),

@@ -27,13 +27,12 @@ from app.lanes import links
 from app.library import rows
 from app.records import access as entries
 from app.records import examples as recorded
-from app.records import keeping, listing
+from app.records import keeping, listing, visitor
 from app.records.listing import Entry
 from app.records.store import Library, Saved
 from app.records.summary import Summary, summarize
 from app.running import stage
 from app.ui import presenter
-from app.ui import visitor as owner
 from app.web import routes
 from specdec_core import race
 from specdec_core.record.trace import Trace
@@ -54,7 +53,7 @@ def test_a_browser_gets_one_secret_with_the_page_and_keeps_it() -> None:
     def page(request: object) -> PlainTextResponse:
         return PlainTextResponse("page", headers={"Cache-Control": "public"})
 
-    app = Starlette(routes=[Route("/{path:path}", page)], middleware=[Middleware(owner.OwnerCookie)])
+    app = Starlette(routes=[Route("/{path:path}", page)], middleware=[Middleware(visitor.OwnerCookie)])
     with TestClient(app) as client:
         assert "set-cookie" not in client.get("/static/app.js", headers={"Accept": "*/*"}).headers
         first = client.get("/", headers={"Accept": "text/html,*/*"})
@@ -66,13 +65,13 @@ def test_a_browser_gets_one_secret_with_the_page_and_keeps_it() -> None:
             and "Secure" not in cookie
         )
         assert first.headers["cache-control"].startswith("private")
-        secret = client.cookies[owner.COOKIE]
-        assert len(secret) >= 32 and owner.named({owner.COOKIE: secret}) == secret
+        secret = client.cookies[visitor.COOKIE]
+        assert len(secret) >= 32 and visitor.named({visitor.COOKIE: secret}) == secret
         again = client.get("/library", headers={"Accept": "text/html"})
-        assert again.headers["set-cookie"].startswith(f"{owner.COOKIE}={secret};")
+        assert again.headers["set-cookie"].startswith(f"{visitor.COOKIE}={secret};")
         client.cookies.clear()
         assert secret not in client.get("/", headers={"Accept": "text/html"}).headers["set-cookie"]
-        client.cookies.set(owner.COOKIE, "<script>")
+        client.cookies.set(visitor.COOKIE, "<script>")
         assert "<script>" not in client.get("/", headers={"Accept": "text/html"}).headers["set-cookie"]
     with TestClient(app, base_url="https://lab.example") as client:
         assert "; Secure" in client.get("/", headers={"Accept": "text/html"}).headers["set-cookie"]
@@ -80,7 +79,7 @@ def test_a_browser_gets_one_secret_with_the_page_and_keeps_it() -> None:
 
 @pytest.mark.parametrize("value", ["", "short", "x" * 65, "a b" * 12, "ä" * 40, "../" * 12])
 def test_a_cookie_that_we_did_not_make_names_nobody(value: str) -> None:
-    assert owner.named({owner.COOKIE: value}) is None
+    assert visitor.named({visitor.COOKIE: value}) is None
 
 
 # Saving
@@ -98,8 +97,8 @@ def saving(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
         save=lambda run: keeping.keep(run, library),
     )
     monkeypatch.setattr(services, "runs", lambda: runs)
-    monkeypatch.setattr(owner, "of_session", lambda: ANNA)
-    monkeypatch.setattr(owner, "is_remembered", lambda: True)
+    monkeypatch.setattr(visitor, "of_session", lambda: ANNA)
+    monkeypatch.setattr(visitor, "is_remembered", lambda: True)
     yield runs
     runs.close()
 
@@ -169,9 +168,9 @@ def test_a_kept_trace_is_served_to_its_owner_and_to_who_has_the_link(
         assert client.get(f"/traces/{link}-1.json").content == kept[1][1]
         for strange in (f"{run}-9", f"{run}-", f"{run}-99999999999999999999", f"{run}-¹", "-1", "--1"):
             assert client.get(f"/traces/{strange}.json").status_code == 404
-        client.cookies.set(owner.COOKIE, BEN)
+        client.cookies.set(visitor.COOKIE, BEN)
         assert client.get(f"/traces/{run}-1.json").status_code == 404
-        client.cookies.set(owner.COOKIE, ANNA)
+        client.cookies.set(visitor.COOKIE, ANNA)
         answer = client.get(f"/traces/{run}-1.json")
         assert answer.content == kept[1][1] and answer.headers["cache-control"] == "no-store"
         library.revoke(ANNA, run)
@@ -388,7 +387,7 @@ def test_a_link_opens_the_run_and_its_place_for_somebody_else_who_can_only_read(
     saved = finish(saving)
     assert saved is not None
     link = services.library().share(ANNA, saved.id)
-    monkeypatch.setattr(owner, "of_session", lambda: BEN)
+    monkeypatch.setattr(visitor, "of_session", lambda: BEN)
     at = page(run=link or "", round="2", node="0")
     assert "Shared with you by link" in words(at)
     assert param(at, "round") == "2" and param(at, "node") == "0"
@@ -537,10 +536,10 @@ def test_every_control_of_the_page_comes_back_from_its_address(saving: Runs) -> 
 def test_a_browser_without_cookies_owns_what_its_session_made(fresh: Runs) -> None:
     at = page()
     assert "keeps no cookie" in words(at)
-    mine = at.session_state[owner.SESSION]
-    assert owner.named({owner.COOKIE: mine}) == mine
+    mine = at.session_state[visitor.SESSION]
+    assert visitor.named({visitor.COOKIE: mine}) == mine
     other = page()
-    assert other.session_state[owner.SESSION] != mine
+    assert other.session_state[visitor.SESSION] != mine
 
 
 def test_without_cookies_the_traces_travel_with_the_page(
@@ -648,7 +647,7 @@ def test_the_teacher_s_link_of_an_own_run_outlasts_the_server_once_it_is_shared(
     assert "shows this run to whoever has it" in words(at)
     assert not any(button.key == "share_in_link_lab" for button in at.button)
 
-    monkeypatch.setattr(owner, "of_session", lambda: BEN)
+    monkeypatch.setattr(visitor, "of_session", lambda: BEN)
     for script in ("lab", "compare"):  # as long as the run is in memory, its page is as the teacher's
         other = in_lab()
         other.query_params["run"] = shared.link
@@ -679,7 +678,7 @@ def test_a_link_to_a_run_says_how_long_it_holds(saving: Runs, monkeypatch: pytes
     services.library().revoke(ANNA, saved.id)
     library.run()
     assert "to nobody else before you share it" in words(library)
-    monkeypatch.setattr(owner, "of_session", lambda: BEN)
+    monkeypatch.setattr(visitor, "of_session", lambda: BEN)
     assert not any(button.key == "share_in_link_lab" for button in in_lab(run=saved.id).button)
 
 

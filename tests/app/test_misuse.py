@@ -29,8 +29,8 @@ from app.text import plain
 from app.web import routes
 from app.web.headers import KnownHosts, OwnPages
 from specdec_core.record.trace import Trace
-from specdec_core.sweep.run import Measured, summary
-from specdec_core.sweep.totals import csv_of
+from specdec_core.sweep.measured import Measured
+from specdec_core.sweep.totals import csv_of, summary
 
 from .kept import ANNA, add
 from .test_compare import opened

@@ -10,7 +10,8 @@ import pytest
 from app import charts
 from app.metrics import numbers
 from specdec_core import theory
-from specdec_core.record.trace import Stats, Trace
+from specdec_core.record.schema import Stats
+from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
 
 

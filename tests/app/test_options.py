@@ -13,8 +13,7 @@ from app.lanes import links
 from app.metrics import numbers
 from specdec_core.engine import plan
 from specdec_core.lengths import LENGTH_POLICIES
-from specdec_core.option_fields import fields
-from specdec_core.options import OptionSet
+from specdec_core.options import OptionSet, fields
 from specdec_core.proposers import PROPOSERS
 from specdec_core.proposers.prompt_lookup import PromptLookup
 from specdec_core.record.trace import Trace

@@ -376,26 +376,14 @@ def test_while_the_models_warm_up_the_page_says_so_and_run_waits(
     assert at.metric[0].label == "Measured speedup"
 
 
-def test_before_the_core_is_imported_the_page_says_so_and_keeps_the_link(
-    monkeypatch: pytest.MonkeyPatch, fresh: Runs
-) -> None:
-    """Catches: a first page that waits for torch with nothing on it, and a link that is lost meanwhile."""
-    here = False
-    monkeypatch.setattr(services, "core_is_here", lambda wait=0.0: here)
-    at = page(seed="11", **{"proposer": "prompt-lookup", "o.max_ngram": "5"})
-    assert at.title[0].value == "Specdec Lab"
-    assert "has just started" in words(at)
-    here = True
-    at.run()
-    assert not at.exception
-    assert at.number_input(key="seed").value == 11
-    assert at.slider(key="o.prompt-lookup.max_ngram").value == 5
-
-
-def test_the_server_takes_requests_before_torch_is_imported() -> None:
-    """Catches: an import in the server's own modules that would keep visitors waiting at a closed port."""
+def test_no_page_imports_torch() -> None:
+    """Catches: an import in the server's or the pages' own modules that would keep visitors waiting: torch and
+    transformers take seconds, and come with the first models."""
     program = (
-        "import sys, app.__main__, app.opening\n"
+        "import sys, pkgutil, importlib, app, app.__main__\n"
+        "for module in pkgutil.walk_packages(app.__path__, 'app.'):\n"
+        "    if module.name not in ('app.main', 'app.__main__') and '.app_pages' not in module.name:\n"
+        "        importlib.import_module(module.name)\n"
         "assert not {'torch', 'transformers'} & set(sys.modules), 'a heavy package was imported'"
     )
     done = subprocess.run(

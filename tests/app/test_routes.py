@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 
 from app.decoding.run import Request, Run
 from app.decoding.runs import Runs
+from app.records import examples
 from app.web import routes
 from app.web.headers import SecurityHeaders
 from specdec_core.record.trace import Trace
@@ -147,13 +148,13 @@ def test_traces_that_ship_are_served_by_name(
 ) -> None:
     (tmp_path / "welcome-plain.json").write_text('{"format": "specdec-trace"}', encoding="utf-8")
     (tmp_path / "no good name.json").write_text("{}", encoding="utf-8")
-    monkeypatch.setattr(routes, "TRACES", tmp_path)
-    routes.recorded.cache_clear()
+    monkeypatch.setattr(examples, "FOLDER", tmp_path)
+    examples.files.cache_clear()
     try:
-        assert set(routes.recorded()) == {"welcome-plain"}
+        assert set(examples.files()) == {"welcome-plain"}
         assert client.get("/traces/welcome-plain.json").json() == {"format": "specdec-trace"}
     finally:
-        routes.recorded.cache_clear()
+        examples.files.cache_clear()
 
 
 def test_an_answer_to_nothing_is_refused_with_a_sentence(client: TestClient, run: Run) -> None:

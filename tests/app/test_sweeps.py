@@ -17,7 +17,7 @@ from app.decoding.runs import Busy, Runs
 from specdec_core.errors import ModelError, SpecdecError
 from specdec_core.settings import Settings
 from specdec_core.sweep.cases import Case
-from specdec_core.sweep.run import Measured
+from specdec_core.sweep.measured import Measured
 
 from .conftest import scripted_models
 from .tables import tables

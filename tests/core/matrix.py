@@ -70,7 +70,7 @@ def proposals(models: sd.Models, person: bool = False) -> list[tuple[str, dict[s
     return [
         (name, options)
         for name, kind in sd.PROPOSERS.items()
-        if models.why_not(kind, person) is None
+        if kind.why_not(models, person) is None
         for options in option_sets(kind.Options)
     ]
 

@@ -7,7 +7,7 @@ import specdec_core as sd
 
 def offered(models: sd.Models) -> list[str]:
     """The proposers that need neither trained heads nor a person."""
-    return [name for name, kind in sd.PROPOSERS.items() if models.why_not(kind, person=False) is None]
+    return [name for name, kind in sd.PROPOSERS.items() if kind.why_not(models, person=False) is None]
 
 
 def fitting_rule(proposer: str) -> str:

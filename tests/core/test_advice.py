@@ -10,7 +10,7 @@ from scipy import stats
 
 from specdec_core.analysis import advice
 from specdec_core.errors import SettingsError
-from specdec_core.sweep.run import Measured
+from specdec_core.sweep.measured import Measured
 
 LABELS = ["Plain", "Draft", "Lookup"]
 

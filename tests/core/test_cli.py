@@ -18,9 +18,9 @@ from specdec_core.cli import commands as cli
 from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.models import catalogue, conversions
 from specdec_core.models.generation import OFF, Generation
-from specdec_core.option_fields import fields, read
-from specdec_core.options import OptionSet
-from specdec_core.proposers import PROPOSERS
+from specdec_core.options import OptionSet, fields
+from specdec_core.options import parse as read
+from specdec_core.proposers import PROPOSERS, available
 from specdec_core.rules import RULES
 from specdec_core.testing import scripted
 
@@ -329,7 +329,7 @@ def test_the_list_has_every_name_option_and_reason(run: Any, family: sd.Models) 
             assert flat(kind.summary) in said
             for option in fields(kind.Options):
                 assert f"option {option}=" in said
-    for reason in family.available().values():
+    for reason in available(family).values():
         assert reason is None or f"cannot run here: {flat(reason)}" in said
 
 

@@ -19,7 +19,7 @@ from specdec_core.models.bundle import HubModel
 from specdec_core.proposers import Context, Proposal
 from specdec_core.proposers.contract import Aside
 from specdec_core.randomness import Stream, uniforms
-from specdec_core.record.trace import Round
+from specdec_core.record.schema import Round
 from specdec_core.rules import RULES, Judgement
 from specdec_core.sampling import Warp, draw
 from specdec_core.testing import scripted

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import specdec_core as sd
-from specdec_core.record.trace import MAX_JSON_BYTES
+from specdec_core.record.schema import MAX_JSON_BYTES
 from specdec_core.testing import scripted
 
 from .laws import wavering

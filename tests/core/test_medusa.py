@@ -16,7 +16,7 @@ import specdec_core as sd
 from specdec_core import lengths as draft_length
 from specdec_core.models.bundle import HubModel
 from specdec_core.models.heads import medusa as layout
-from specdec_core.proposers import medusa_tree
+from specdec_core.proposers import available, medusa_tree
 from specdec_core.sampling import Warp
 
 from .laws import chance_of, exact_law, model_law, sample
@@ -302,14 +302,14 @@ def test_load_models_takes_heads_and_finds_the_bundled_ones(
         tokenizer().save_pretrained(tmp_path / name)
     plain = sd.load_models(tmp_path / "specdec-target", device="cpu")
     assert dict(plain.heads) == {}
-    assert "medusa=" in (plain.available()["medusa"] or "")
+    assert "medusa=" in (available(plain)["medusa"] or "")
     heads = _folder(tmp_path / "specdec-medusa")
     given = sd.load_models(tmp_path / "specdec-target", medusa=heads, device="cpu")
     monkeypatch.setenv("SPECDEC_BUNDLED", str(tmp_path))
     for models in (given, sd.load_models(device="cpu")):
         trace = sd.decode(models, "the cat sat", SETTINGS)
         assert trace.token_ids == sd.decode(plain, "the cat sat", SETTINGS.but(proposer="none")).token_ids
-        assert trace.rounds[0].nodes.token and models.available()["medusa"] is None
+        assert trace.rounds[0].nodes.token and available(models)["medusa"] is None
 
 
 def test_a_tree_is_worth_the_chances_of_its_nodes() -> None:

@@ -19,6 +19,7 @@ from transformers import (
 
 import specdec_core as sd
 from specdec_core.models.hub import check_architecture
+from specdec_core.proposers import available
 
 from .tiny import ARCHITECTURES, build, generate, like, tokenizer
 
@@ -72,7 +73,7 @@ def test_an_unknown_target_comes_without_a_draft(tmp_path: Path) -> None:
     """And says so when a draft is asked for."""
     models = sd.load_models(_save(tmp_path / "model"), device="cpu")
     assert models.draft_info is None
-    assert models.available()["draft-model"] is not None
+    assert available(models)["draft-model"] is not None
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import specdec_core as sd
+from specdec_core.proposers import available
 from specdec_core.testing import scripted
 
 from .laws import wavering
@@ -72,7 +73,7 @@ def test_it_decodes_and_is_recorded(echo: str, rule: str, temperature: float) ->
             trace.token_ids
             == sd.decode(models, [0, 1, 2], settings.but(proposer="none", options={})).token_ids
         )
-    assert models.available()[echo] is None
+    assert available(models)[echo] is None
 
 
 def test_its_options_are_validated_from_its_own_file(echo: str) -> None:

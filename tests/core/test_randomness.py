@@ -8,7 +8,7 @@ from scipy.stats import kstest
 
 import specdec_core as sd
 from specdec_core.randomness import Stream, uniforms
-from specdec_core.record.trace import Round
+from specdec_core.record.schema import Round
 from specdec_core.testing import scripted
 
 from .laws import mixture, wavering

@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 import specdec_core as sd
+from specdec_core.proposers import available
 from specdec_core.testing import scripted
 
 from .laws import wavering
@@ -121,8 +122,8 @@ def test_a_proposer_that_needs_a_draft_is_refused_without_one() -> None:
     models = scripted(wavering(5, 1))
     with pytest.raises(sd.SettingsError, match="'draft-model' needs a draft model") as caught:
         sd.decode(models, [1])
-    assert models.available()["draft-model"] == str(caught.value)
-    assert models.available()["none"] is None
+    assert available(models)["draft-model"] == str(caught.value)
+    assert available(models)["none"] is None
 
 
 def test_the_defaults_are_those_of_the_design() -> None:

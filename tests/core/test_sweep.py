@@ -18,7 +18,8 @@ import specdec_core as sd
 from specdec_core.cli import commands as cli
 from specdec_core.sweep import run as sweep
 from specdec_core.sweep.cases import Case
-from specdec_core.sweep.run import Measured, Progress
+from specdec_core.sweep.measured import Measured
+from specdec_core.sweep.run import Progress
 from specdec_core.sweep.totals import failures, looping, to_csv, to_json
 from specdec_core.testing import scripted
 

@@ -18,6 +18,7 @@ import specdec_core as sd
 from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.models.hub import check_architecture
 from specdec_core.models.tokenizer import HubCodec, Pieces
+from specdec_core.proposers import available
 from specdec_core.runtime.reader import Reader
 from specdec_core.runtime.t5 import EncoderDecoder
 from specdec_core.sampling import Warp
@@ -248,13 +249,13 @@ def test_what_needs_a_causal_model_is_not_offered(tmp_path: Path) -> None:
     models = pair_t5("t5")
     for name in ("early-exit", "medusa", "eagle"):
         if name in sd.PROPOSERS:
-            sentence = models.available()[name]
+            sentence = available(models)[name]
             assert sentence is not None and sentence.endswith(".")
 
     class Layered(sd.PROPOSERS["none"]):  # type: ignore[misc, valid-type]
         needs = ("layers", "states")
 
-    assert "causal language models only" in str(models.why_not(Layered))
+    assert "causal language models only" in str(Layered.why_not(models))
     words().save_pretrained(tmp_path)
     tiny_t5("t5", vocab_size=len(words())).save_pretrained(tmp_path)
     with pytest.raises(sd.ModelError, match="without heads"):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import specdec_core as sd
 from specdec_core.models.bundle import HubModel
-from specdec_core.record.trace import Round
+from specdec_core.record.schema import Round
 from specdec_core.testing import Letters, scripted
 
 from .laws import mixture, wavering

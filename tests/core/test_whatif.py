@@ -16,7 +16,7 @@ from specdec_core import theory
 from specdec_core.analysis.whatif import HOW, UNPAID, on_clock, pass_width, replay
 from specdec_core.machines.costs import Costs
 from specdec_core.machines.profiles import Recorded, read, shipped
-from specdec_core.record.trace import Committed, Nodes, Round, Verdict
+from specdec_core.record.schema import Committed, Nodes, Round, Verdict
 
 from .test_profiles import RECORDED
 from .tiny import pair

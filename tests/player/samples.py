@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from specdec_core.record.stats import Tally
-from specdec_core.record.trace import (
+from specdec_core.record.schema import (
     Candidates,
     Committed,
     Header,
@@ -16,9 +15,10 @@ from specdec_core.record.trace import (
     Position,
     Round,
     Source,
-    Trace,
     Verdict,
 )
+from specdec_core.record.stats import Tally
+from specdec_core.record.trace import Trace
 from specdec_core.tree import TokenTree
 
 PROMPT = "Write a story.\n"

@@ -13,7 +13,7 @@ from playwright.sync_api import Page
 
 import specdec_core as sd
 from specdec_core.exact.distribution import expected_accepted
-from specdec_core.record.trace import Candidates, Position, Round
+from specdec_core.record.schema import Candidates, Position, Round
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
 

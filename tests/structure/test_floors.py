@@ -14,8 +14,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 CORE = """
-    errors tree options theory randomness chat
-    settings
+    errors lazy_torch chat randomness
+    tree options theory settings
     sampling penalties
     record
     runtime

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache, lru_cache
 
+from app.decoding import core
 from specdec_core import theory
 from specdec_core.errors import SettingsError
 from specdec_core.machines import profiles
@@ -46,9 +47,7 @@ def rule_round_tokens(rule: str, p: Sequence[float], q: Sequence[float], gamma: 
 
 @lru_cache(maxsize=64)
 def _enumerated(rule: str, p: tuple[float, ...], q: tuple[float, ...], gamma: int) -> tuple[float, float]:
-    from app.services import bring_core
-
-    bring_core()  # torch, by one thread alone
+    core.bring()
     from specdec_core.exact import distribution as exact
     from specdec_core.rules import rule_class
 

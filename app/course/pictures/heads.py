@@ -19,7 +19,8 @@ from app.course.lesson import Strict
 from app.course.words import Words
 from app.records import examples as recorded
 from app.ui.fragment import fragment
-from specdec_core.record.trace import Round, Trace
+from specdec_core.record.schema import Round
+from specdec_core.record.trace import Trace
 
 from . import Place
 

@@ -1,0 +1,107 @@
+"""What all commands share: loading models, reading a prompt, writing a file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from specdec_core.engine.plan import remark
+from specdec_core.errors import PromptError, SpecdecError
+from specdec_core.models.bundle import Models
+from specdec_core.record.trace import Trace
+from specdec_core.settings import Settings
+
+from . import render as cli_render
+from .render import err
+
+
+def load(model: str | None, draft: str | None, **more: Any) -> Models:
+    from transformers.utils.logging import disable_progress_bar
+
+    from specdec_core.models.bundle import load_models
+
+    disable_progress_bar()
+    with err.status("loading models …"):
+        return load_models(model, draft, **more)
+
+
+def read_prompt(prompt: str) -> str:
+    if prompt != "-":
+        return prompt
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError:
+        raise PromptError("Standard input is not UTF-8 text. Send the prompt as text.") from None
+
+
+def ask_person(text: str) -> str:
+    """The next words, from whoever sits at the terminal; nothing once the input has ended."""
+    err.print("\nWhat comes next? ", style="bold", end="")
+    try:
+        return input()
+    except EOFError:
+        return ""
+
+
+def print_numbers(traces: dict[str, Trace]) -> None:
+    """The table, and the word about lossy rules."""
+    baseline = traces["none"].stats if len(traces) > 1 else None
+    err.print(cli_render.numbers(traces, baseline))
+    if note := cli_render.loss(traces.values()):
+        err.print(note)
+    for note in cli_render.loops(traces):
+        err.print(note)
+
+
+def print_remarks(lanes: list[Settings], json: str | None) -> None:
+    """Say what a setting does not do, unless nothing but the trace may be printed."""
+    if json != "-":
+        for said in dict.fromkeys(filter(None, map(remark, lanes))):
+            err.print(Text.assemble(("note: ", "bold yellow"), said))
+
+
+def print_generation(models: Models, settings: Settings, json: str | None) -> None:
+    """Say what the model's generation config asks for and what becomes of it, unless only the trace may be printed."""
+    if json != "-":
+        for said in models.generation.remarks(settings):
+            err.print(Text.assemble(("note: ", "bold yellow"), said))
+
+
+def check_writable(json: str | None) -> None:
+    """Refuse a file that cannot be written before anything is computed; what it holds stays until the end.
+
+    Raises:
+        SpecdecError: one sentence.
+    """
+    if json in (None, "-"):
+        return
+    path = Path(str(json))
+    there = path.exists()
+    try:
+        path.open("a", encoding="utf-8").close()
+        if not there:
+            path.unlink()
+    except OSError as error:
+        raise unwritable(json, error) from None
+
+
+def unwritable(json: str | None, error: OSError) -> SpecdecError:
+    reason = error.strerror or "unknown error"
+    return SpecdecError(f"The trace could not be written to '{json}': {reason}. Choose another file.")
+
+
+def write(text: str, json: str) -> None:
+    try:
+        if json == "-":
+            sys.stdout.write(text + "\n")
+            sys.stdout.flush()
+            return
+        Path(json).write_text(text, encoding="utf-8")
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise unwritable(json, error) from None
+    err.print(f"wrote {json} ({len(text):,} bytes)")

@@ -1,0 +1,42 @@
+"""Stop drafting after a token the draft was not sure of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from .base import LengthPolicy
+
+if TYPE_CHECKING:
+    from specdec_core.proposers.contract import Context
+
+
+class Confidence(LengthPolicy):
+    """Up to γ tokens, and none behind a doubtful one (Assisted generation's `assistant_confidence_threshold`).
+
+    The doubtful token itself is proposed: leaving it out because of what it is would change its law.
+    """
+
+    name = "confidence"
+    title = "While confident"
+    summary = (
+        "Drafts up to γ tokens and stops behind one to which the draft gave less than a threshold. "
+        "It loses where the draft is sure and wrong, or unsure and right, and each check waits for the device."
+    )
+    asks = True
+    steers = ("more",)
+
+    class Options(LengthPolicy.Options):
+        threshold: float = Field(
+            0.4,
+            ge=0.0,
+            le=1.0,
+            description="Stop behind a token to which the draft gave a lower probability.",
+        )
+
+    def length(self, context: Context) -> int:
+        return context.settings.draft_length
+
+    def more(self, context: Context, drafted: int, confidence: float) -> bool:
+        return confidence >= float(self.options.threshold)

@@ -1,0 +1,24 @@
+"""γ tokens in every round."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .base import LengthPolicy
+
+if TYPE_CHECKING:
+    from specdec_core.proposers.contract import Context
+
+
+class FixedLength(LengthPolicy):
+    """γ tokens each round."""
+
+    name = "fixed"
+    title = "Fixed γ"
+    summary = (
+        "Drafts γ tokens in every round, however sure the draft is. It wastes drafting where guesses die early, and "
+        "stops too soon where they would have gone on."
+    )
+
+    def length(self, context: Context) -> int:
+        return context.settings.draft_length

@@ -1,0 +1,50 @@
+"""A model cut off after some of its layers, for early exits: every weight is shared with the whole one."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from torch import nn
+from transformers import PreTrainedModel
+
+from specdec_core.errors import SettingsError
+
+
+def first_layers(model: PreTrainedModel, layers: int) -> PreTrainedModel:
+    """`model` with only its first `layers` layers, sharing every weight and everything else with it.
+
+    Only the modules on the way to the list of layers are copied, and those without what they hold.
+
+    Raises:
+        SettingsError: if the layers cannot be found.
+    """
+    count = model.config.num_hidden_layers
+    places = [
+        name
+        for name, module in model.named_modules()
+        if isinstance(module, nn.ModuleList) and len(module) == count
+    ]
+    if len(places) != 1:
+        raise SettingsError(
+            f"The proposer 'early-exit' finds {len(places)} lists of {count} layers in '{model.config.model_type}' and "
+            "needs exactly one. Choose another architecture or another proposer."
+        )
+    top: PreTrainedModel = _copied(model, layers)
+    here: Any = top
+    *way, last = places[0].split(".")
+    for name in way:
+        here._modules[name] = here = _copied(here._modules[name], layers)
+    whole = here._modules[last]
+    here._modules[last] = nn.ModuleList(whole[:layers])
+    return top
+
+
+def _copied(module: Any, layers: int) -> Any:
+    """A copy that holds the same parts, with a configuration of its own that says how many layers there are."""
+    own = copy.copy(module)
+    own._modules = dict(module._modules)
+    if hasattr(own, "config"):
+        own.config = copy.copy(own.config)
+        own.config.num_hidden_layers = layers
+    return own
