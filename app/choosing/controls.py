@@ -14,7 +14,8 @@ from app.lanes import links
 from app.text import plain
 from app.ui.glossary import define
 from app.ui.widgets import number, pick
-from specdec_core.engine import plan
+from specdec_core.engine.check import check
+from specdec_core.engine.check import remark as remark_on
 from specdec_core.errors import ModelError, PromptError, SpecdecError
 from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.models.generation import OFF
@@ -179,7 +180,7 @@ def chosen_lane() -> Settings:
         overlap=bool(state.overlap) and kind.can_overlap,
         memory_budget_mb=state.memory,
     )
-    plan.check(settings)
+    check(settings)
     return settings
 
 
@@ -197,7 +198,7 @@ def refusal() -> str | None:
 def remark() -> str | None:
     """What is worth saying about choices that go together; None if there is nothing."""
     try:
-        return plan.remark(chosen_lane())
+        return remark_on(chosen_lane())
     except SpecdecError:
         return None
 

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 from urllib.parse import quote, unquote
 
-from specdec_core.engine import plan
+from specdec_core.engine.check import check
 from specdec_core.errors import SettingsError, SpecdecError
 from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.options import OptionField, fields
@@ -73,7 +73,7 @@ class Lane:
             rule_options=dict(self.rule_options),
             length_options=dict(self.length_options),
         )
-        plan.check(settings)
+        check(settings)
         return settings
 
     def refusal(self, shared: Settings, missing: Mapping[str, str | None]) -> str | None:

@@ -18,7 +18,7 @@ def label(settings: Settings) -> str:
     Raises:
         SettingsError: one sentence, if there is no such lane.
     """
-    from specdec_core.engine.plan import check  # here, like the tables below: it brings torch
+    from specdec_core.engine.check import check
     from specdec_core.proposers import PROPOSERS
 
     from .lane import Lane, words
@@ -79,7 +79,7 @@ def in_force(header: Header) -> dict[str, Any]:
 
 def _read(header: Header) -> Settings | None:
     """The settings of a record; None for those of another version of the core, and for hostile ones."""
-    from specdec_core.engine.plan import check
+    from specdec_core.engine.check import check
 
     try:
         settings = Settings(**header.settings)

@@ -11,8 +11,8 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
+from specdec_core.engine.check import check
 from specdec_core.engine.events import Finished, Started, Step
-from specdec_core.engine.plan import check
 from specdec_core.errors import SettingsError, SpecdecError
 from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.machines.model_sizes import SHAPES

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.text import Text
 
-from specdec_core.engine.plan import remark
+from specdec_core.engine.check import remark
 from specdec_core.errors import PromptError, SpecdecError
 from specdec_core.models.bundle import Models
 from specdec_core.record.trace import Trace

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from specdec_core.chat import Chat
-from specdec_core.engine.plan import check
+from specdec_core.engine.check import check
 from specdec_core.errors import SettingsError
 from specdec_core.lengths import LENGTH_POLICIES, policy_class
 from specdec_core.options import fields

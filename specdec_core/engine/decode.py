@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -12,11 +12,10 @@ from torch import Tensor
 from specdec_core.chat import Prompt
 from specdec_core.lengths import room
 from specdec_core.models.bundle import Models
-from specdec_core.models.tokenizer import Pieces
 from specdec_core.penalties import paths_of
-from specdec_core.proposers import Outcome, Proposal
+from specdec_core.proposers import Context, DraftedAhead, Outcome, Proposal
 from specdec_core.randomness import Stream, uniforms
-from specdec_core.record.schema import EndReason, Output, Round, Source, Verdict
+from specdec_core.record.schema import EndReason, Round, Source, Verdict
 from specdec_core.record.stats import Tally
 from specdec_core.record.trace import Trace
 from specdec_core.rules import Judgement
@@ -30,6 +29,7 @@ from .describe import RawRound
 from .events import Ended, Event, Finished, Started, Step
 from .plan import Ask, Plan
 from .recorder import Recorder, new_round
+from .text import Text
 
 Cancelled = Callable[[], bool]
 
@@ -67,196 +67,266 @@ def stream(
     Raises as `decode`; everything a user can get wrong is refused before the first event.
     """
     plan = Plan.make(models, prompt, settings or Settings(), ask)  # raises here, not at the first next()
-    return _Loop(plan, lane, cancelled).run()
+    return Lane(plan, lane, cancelled).run()
+
+
+class RoundClock:
+    """The seconds of a round's phases, one lap after the other; what is not the decoder's time is left out."""
+
+    def __init__(self) -> None:
+        self.laps: list[float] = []
+        self._since = time.perf_counter()
+
+    def lap(self, without: float = 0.0) -> None:
+        """End a phase; `without` seconds of it are not counted."""
+        now = time.perf_counter()
+        self.laps.append(now - self._since - without)
+        self._since = now
+
+    def resume(self) -> None:
+        """Leave out what has passed since the last lap."""
+        self._since = time.perf_counter()
 
 
 @dataclass(slots=True)
-class _Ending:
-    """How many of a round's tokens are kept, and why the text ends there, if it does."""
+class Verified:
+    """What the target said about a proposal: float32 logits after the root and every node (n + 1, V), and after every
+    extra token (m, V)."""
 
-    kept: int
+    logits: Tensor
+    extra: Tensor
+
+
+@dataclass(slots=True)
+class Judged:
+    """What the rule made of it.
+
+    Attributes:
+        scores: float32 (n + 1, V), the target's logits after penalties.
+        p, q: the distributions the rule saw; see `Rule.judge`.
+        coins: the random number of each node.
+        tokens: the accepted tokens and the last one, corrected or bonus.
+        number: the random number that drew the last one; None where the distribution is one-hot.
+    """
+
+    judgement: Judgement
+    scores: Tensor
+    p: Tensor
+    q: Tensor | None
+    coins: list[float]
+    tokens: list[int]
+    number: float | None
+
+
+@dataclass(slots=True)
+class Committed:
+    """What of a round became text, and why the text ends there, if it does."""
+
+    tokens: list[int]
+    path: list[int]
     reason: EndReason | None
+    ahead: DraftedAhead
 
 
-class _Loop:
-    """One lane: its clock, its record, and the round."""
+class Lane:
+    """One lane: its clock, its record, and its rounds."""
 
-    def __init__(self, plan: Plan, lane: int, cancelled: Cancelled) -> None:
-        self.plan, self.lane, self.cancelled = plan, lane, cancelled
-        self.settings = plan.settings
-        self.recorder = Recorder(plan.settings.record, plan.context.warp)
+    def __init__(self, plan: Plan, number: int, cancelled: Cancelled) -> None:
+        self.plan, self.number, self.cancelled = plan, number, cancelled
+        self.settings, self.target = plan.settings, plan.target
+        self.start_context, self.warp = plan.start_context, plan.start_context.warp
+        self.tokens, self.past = self.start_context.tokens, self.start_context.past
+        self.recorder = Recorder(plan.settings.record, self.warp)
         self.tally = Tally()
-        self.pieces = Pieces(plan.models.codec, plan.context.tokens)
-        self.output = Output([], [], [], "")
-        self.tokens = plan.context.tokens
+        self.text = Text(plan.models.codec, self.tokens, plan.models.eos, plan.settings)
 
     def run(self) -> Iterator[Event]:
-        with threads(self.plan.models.threads):
-            prefill_s = self._prefill()
+        """The lane's events, from `Started` to `Finished`."""
         plan, settings = self.plan, self.settings
+        with threads(plan.models.threads):
+            prefill_s = self.prefill()
         reason: EndReason | None = None
         try:
-            yield Started(self.lane, settings.proposer, settings.rule, len(plan.prompt_ids), prefill_s)
+            yield Started(self.number, settings.proposer, settings.rule, len(plan.prompt_ids), prefill_s)
             while reason is None and not self.cancelled():
                 with threads(plan.models.threads):
-                    step, reason = self._round()
+                    step, reason = self.round()
                 if step is None:
                     break
                 yield step
         finally:
             plan.proposer.close()
         end: EndReason = reason or "cancelled"
-        yield Ended(self.lane, end)
+        yield Ended(self.number, end)
         with threads(plan.models.threads):
             rounds = self.recorder.finish()
-        rest = self.pieces.rest()
-        if rest and self.output.texts:
-            self.output.texts[-1] += rest
-        self.output.text = "".join(self.output.texts)
+        output = self.text.finish()
         stats = self.tally.stats(prefill_s, self.recorder.seconds)
-        trace = Trace(plan.header(), rounds, self.output, end, stats, plan.names(rounds, self.output.ids))
-        yield Finished(self.lane, end, stats, trace)
+        trace = Trace(plan.header(), rounds, output, end, stats, plan.names(rounds, output.ids))
+        yield Finished(self.number, end, stats, trace)
 
     @torch.inference_mode()
-    def _prefill(self) -> float:
+    def prefill(self) -> float:
         """Read the prompt without its last token, which is the first root; seconds."""
         began = time.perf_counter()
         prompt = self.tokens[:-1]
         for start in range(
             0, len(prompt) or 1, PREFILL_CHUNK
-        ):  # at least once: an encoder reads its source here
+        ):  # once at least: an encoder reads its source here
             if self.cancelled():
                 return time.perf_counter() - began
-            self.plan.target.prefill(prompt[start : start + PREFILL_CHUNK])
-        self.plan.proposer.start(self.plan.context)
-        self.plan.target.synchronise()
+            self.target.prefill(prompt[start : start + PREFILL_CHUNK])
+        self.plan.proposer.start(self.start_context)
+        self.target.synchronise()
         return time.perf_counter() - began
 
     @torch.inference_mode()
-    def _round(self) -> tuple[Step | None, EndReason | None]:
-        """One round; without a step if it was cancelled between drafting and verifying."""
-        plan, context, target = self.plan, self.plan.context, self.plan.target
-        index, start_s, before = self.tally.passes, self.tally.clock, target.length
-        context.round = index
-        context.limit = self.settings.max_new_tokens - len(self.output.ids) - 1
-        context.length = max(0, min(context.policy.length(context), context.limit))
-        context.room = room(self.settings, plan.models, target.length)
-        context.waited = context.ahead_s = 0.0
-        context.ahead_passes = 0
-        context.asides = []
-        if context.past is not None:
-            context.past.extend(self.tokens[context.past.length :])
+    def round(self) -> tuple[Step | None, EndReason | None]:
+        """One round: propose, verify, judge, commit (Leviathan et al. 2023, Algorithm 1, on a tree).
 
-        laps = [time.perf_counter()]
-        proposal = plan.proposer.propose(context)
-        tree, riders = proposal.tree, proposal.riders
-        plan.hold(tree.joined(riders))
+        Without a step if it was cancelled between drafting and verifying.
+        """
+        context, before = self.context(), self.target.length
+        clock = RoundClock()
+        proposal = self.propose(context)
         if self.cancelled():
             return None, None
-        target.synchronise()
-        laps.append(time.perf_counter())
-        if self.settings.overlap:
-            plan.proposer.draft_ahead(context, proposal)
-        logits = target.read(self.tokens[-1], tree.joined(riders))
-        target.synchronise()
-        laps.append(time.perf_counter())
-        logits, rider_logits = logits[: len(tree) + 1], logits[len(tree) + 1 :]
-        coins = uniforms(self.settings.seed, Stream.COINS, index, len(tree)).tolist() if len(tree) else []
-        scores = logits if context.past is None else context.past.penalised(logits, paths_of(tree))
-        p, q = self._laws(scores, proposal)
-        judgement = plan.rule.judge(tree, p, q, coins)
-        number, last = self._draw(judgement, index)
-        laps.append(time.perf_counter())
-        tokens = [tree.tokens[node] for node in judgement.path] + [last]
-        ending = self._ending(tokens)  # decodes text, which is not the decoder's time
-        resumed = time.perf_counter()
-        tokens = tokens[: ending.kept]
-        target.keep([0, *(node + 1 for node in judgement.path[: ending.kept - 1])])
-        self.tokens.extend(tokens)
-        phases = (laps[1] - laps[0] - context.waited, laps[2] - laps[1])
-        outcome = Outcome(judgement.path[: ending.kept], tokens, rider_logits, phases)
-        plan.proposer.observe(context, outcome)
-        context.policy.observe(context, outcome)
-        target.synchronise()
-        committed = time.perf_counter()
+        self.target.synchronise()
+        clock.lap(without=proposal.waited)
+        verified = self.verify(context, proposal)
+        clock.lap()
+        judged = self.judge(context, proposal, verified)
+        clock.lap()
+        kept, reason = self.text.add(judged.tokens)  # decoding text is not the decoder's time
+        clock.resume()
+        committed = self.commit(context, judged, kept, reason, verified.extra, clock)
+        clock.lap()
+        return self.record(context, before, proposal, verified, judged, committed, clock.laps), reason
 
-        verdicts = _cut(tree, judgement, ending.kept)
-        final: Source = judgement.source if len(tree) else "plain"
-        sources: list[Source] = ["accepted"] * min(ending.kept, len(judgement.path))
-        sources += [final] * (ending.kept - len(sources))
-        seconds = [*phases, laps[3] - laps[2], committed - resumed]
-        verdicts += [aside.verdict for aside in context.asides]
-        self.tally.add(tree, verdicts, len(tokens), proposal.passes + context.ahead_passes, seconds)
-        row = new_round(
-            index, start_s, seconds, (before, target.length), proposal, verdicts, (tokens, sources), context
+    def context(self) -> Context:
+        """What is known as the round begins."""
+        if self.past is not None:
+            self.past.extend(self.tokens[self.past.length :])
+        limit = self.settings.max_new_tokens - len(self.text.output.ids) - 1
+        context = replace(
+            self.start_context,
+            round=self.tally.passes,
+            limit=limit,
+            room=room(self.settings, self.plan.models, self.target.length),
         )
-        one_hot = context.warp.greedy and not plan.rule.own_probabilities
+        return replace(context, length=max(0, min(context.policy.length(context), limit)))
+
+    def propose(self, context: Context) -> Proposal:
+        """The proposer's tree, which keeps its promises."""
+        proposal = self.plan.proposer.propose(context)
+        self.plan.hold(proposal)
+        return proposal
+
+    def verify(self, context: Context, proposal: Proposal) -> Verified:
+        """One pass of the target over the root, the tree and the extra tokens."""
+        if self.settings.overlap:
+            self.plan.proposer.draft_ahead(context, proposal)
+        logits = self.target.read(self.tokens[-1], proposal.read)
+        self.target.synchronise()
+        size = len(proposal.tree) + 1
+        return Verified(logits[:size], logits[size:])
+
+    def judge(self, context: Context, proposal: Proposal, verified: Verified) -> Judged:
+        """How far the rule goes along the tree, and the token it draws where it stops."""
+        seed, tree = self.settings.seed, proposal.tree
+        coins = uniforms(seed, Stream.COINS, context.round, len(tree)).tolist() if len(tree) else []
+        scores = verified.logits
+        if self.past is not None:
+            scores = self.past.penalised(scores, paths_of(tree))
+        p, q = self._distributions(scores, proposal)
+        judgement = self.plan.rule.judge(tree, p, q, coins)
+        if self.warp.greedy:
+            number, last = None, int(judgement.final.argmax())
+        else:
+            number = float(uniforms(seed, Stream.CORRECTION, context.round, 1)[0])
+            last = int(draw(judgement.final, number))
+        tokens = [*(tree.tokens[node] for node in judgement.path), last]
+        return Judged(judgement, scores, p, q, coins, tokens, number)
+
+    def commit(
+        self,
+        context: Context,
+        judged: Judged,
+        kept: int,
+        reason: EndReason | None,
+        extra: Tensor,
+        clock: RoundClock,
+    ) -> Committed:
+        """The first `kept` tokens become text, the KV cache keeps their rows, and the proposer receives the verdict."""
+        tokens, path = judged.tokens[:kept], judged.judgement.path[:kept]
+        self.target.keep([0, *(node + 1 for node in path[: kept - 1])])
+        self.tokens.extend(tokens)
+        outcome = Outcome(path, tokens, extra, (clock.laps[0], clock.laps[1]))
+        ahead = self.plan.proposer.observe(context, outcome) or DraftedAhead()
+        context.policy.observe(context, outcome)
+        self.target.synchronise()
+        return Committed(tokens, path, reason, ahead)
+
+    def record(
+        self,
+        context: Context,
+        before: int,
+        proposal: Proposal,
+        verified: Verified,
+        judged: Judged,
+        committed: Committed,
+        seconds: list[float],
+    ) -> Step:
+        """Write the round down; `before` is the length of the KV cache as it began."""
+        tree, judgement, kept = proposal.tree, judged.judgement, len(committed.tokens)
+        final: Source = judgement.source if len(tree) else "plain"
+        sources: list[Source] = ["accepted"] * len(committed.path)
+        sources += [final] * (kept - len(sources))
+        row = new_round(
+            context.round, self.tally.clock, seconds, (before, self.target.length), proposal,
+            _cut(tree, judgement, kept), (committed.tokens, sources), committed.ahead,
+        )  # fmt: skip
+        passes = proposal.passes + committed.ahead.passes
+        self.tally.add(tree, row.nodes.verdict, kept, passes, seconds)
+        one_hot = self.warp.greedy and not self.plan.rule.own_probabilities
         self.recorder.add(
             RawRound(
-                row, tree, judgement, coins, logits, None if one_hot else p, None if one_hot else q,
-                proposal.logits, proposal.logit_rows, number,
-                [aside.model_q for aside in context.asides],
-                None if context.past is None else scores,
+                row, tree, judgement, judged.coins, verified.logits,
+                None if one_hot else judged.p, None if one_hot else judged.q,
+                proposal.logits, proposal.logit_rows, judged.number,
+                [one.model_q for one in (*proposal.dropped, *committed.ahead.dropped)],
+                None if self.past is None else judged.scores,
             )
         )  # fmt: skip
-        return self._step(row), ending.reason
+        return self._step(row)
 
-    def _laws(self, scores: Tensor, proposal: Proposal) -> tuple[Tensor, Tensor | None]:
+    def _distributions(self, scores: Tensor, proposal: Proposal) -> tuple[Tensor, Tensor | None]:
         """p and q as the rule is to see them, p of the target's penalised logits; see `Rule.judge`."""
-        warp, past, tree = self.plan.context.warp, self.plan.context.past, proposal.tree
-        if not (warp.greedy and self.plan.rule.own_probabilities):
-            return warp(scores), proposal.q
+        tree = proposal.tree
+        if not (self.warp.greedy and self.plan.rule.own_probabilities):
+            return self.warp(scores), proposal.q
         q = None
         if proposal.logits is not None and len(tree):
             drafted = proposal.logits[_drafting_rows(proposal)]
-            if past is not None:
+            if self.past is not None:
                 paths = paths_of(tree)
-                drafted = past.penalised(drafted, [paths[parent + 1] for parent in tree.parents])
+                drafted = self.past.penalised(drafted, [paths[parent + 1] for parent in tree.parents])
             q = drafted.softmax(-1)
         return scores.softmax(-1), q
 
-    def _draw(self, judgement: Judgement, index: int) -> tuple[float | None, int]:
-        """The corrected or bonus token, and the number that drew it (None where the law is one-hot)."""
-        final: Tensor = judgement.final
-        if self.plan.context.warp.greedy:
-            return None, int(final.argmax())
-        number = float(uniforms(self.settings.seed, Stream.CORRECTION, index, 1)[0])
-        return number, int(draw(final, number))
-
-    def _ending(self, tokens: list[int]) -> _Ending:
-        """Cut a round's tokens exactly at the end of sequence, a stop string, or the length limit."""
-        room = self.settings.max_new_tokens - len(self.output.ids)
-        for kept, token in enumerate(tokens, start=1):
-            if self._append(token):
-                return _Ending(kept, "stop")
-            if token in self.plan.models.eos:
-                return _Ending(kept, "eos")
-            if kept == room:
-                return _Ending(kept, "length")
-        return _Ending(len(tokens), None)
-
-    def _append(self, token: int) -> bool:
-        """Add a token's piece to the output; whether a stop string now stands at its end."""
-        piece = self.pieces.push(token)
-        output = self.output
-        output.ids.append(token)
-        output.texts.append(piece)
-        output.offsets.append(len(output.text))
-        output.text += piece
-        return any(stop in output.text[-len(piece) - len(stop) :] for stop in self.settings.stop if piece)
-
     def _step(self, row: Round) -> Step:
+        output = self.text.output
         return Step(
-            lane=self.lane,
+            lane=self.number,
             round=row.index,
             clock_s=row.end_s,
             tokens=row.committed.token,
-            texts=self.output.texts[-len(row.committed.token) :],
+            texts=output.texts[-len(row.committed.token) :],
             sources=row.committed.source,
             parent=row.nodes.parent,
             node_texts=self.plan.models.codec.names(row.nodes.token),
             verdict=row.nodes.verdict,
-            total=len(self.output.ids),
+            total=len(output.ids),
             start_s=row.start_s,
             draft_s=row.draft_s,
             verify_s=row.verify_s,

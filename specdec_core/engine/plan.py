@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from operator import index
 from typing import Self
 
-from specdec_core import lengths as draft_length
-from specdec_core.chat import MAX_SYSTEM, Chat, Prompt
-from specdec_core.errors import PromptError, SettingsError
-from specdec_core.lengths import FixedLength, policy_class
+from specdec_core.chat import Chat, Prompt
+from specdec_core.errors import SettingsError
+from specdec_core.lengths import policy_class
 from specdec_core.models.bundle import Models
 from specdec_core.penalties import Penalties
-from specdec_core.proposers import PROPOSERS, Context, Proposer, Resources, proposer_class
+from specdec_core.proposers import Context, Proposal, Proposer, Resources, proposer_class
 from specdec_core.record.schema import Header, ModelInfo, Round
 from specdec_core.rules import Rule, rule_class
 from specdec_core.runtime.machine import packages
 from specdec_core.runtime.reader import Reader
 from specdec_core.sampling import Warp
 from specdec_core.settings import Settings
-from specdec_core.tree import TokenTree
 
-MAX_PROMPT_CHARACTERS = 1_000_000
+from .check import check
+from .prompt import check_window, read_prompt
+
 Ask = Callable[[str], str]
 
 
@@ -40,7 +39,7 @@ class Plan:
     target: Reader
     proposer: Proposer
     rule: Rule
-    context: Context
+    start_context: Context
 
     @classmethod
     def make(cls, models: Models, prompt: Prompt, settings: Settings, ask: Ask | None = None) -> Self:
@@ -56,17 +55,17 @@ class Plan:
         why_not = kind.why_not(models, ask is not None)
         if why_not is not None:
             raise SettingsError(why_not)
-        text, ids = _read_prompt(models, prompt)
+        text, ids = read_prompt(models, prompt)
         needs_draft = "draft" in kind.needs
         start = models.decoder_start
-        _check_window(ids, settings.max_new_tokens, models.window(needs_draft), encoded=start is not None)
+        check_window(ids, settings.max_new_tokens, models.window(needs_draft), encoded=start is not None)
         source, tokens = ([], ids) if start is None else (ids, [start])
         models = models.reading(source)
         widest = kind.max_nodes(settings) + 1
         capacity = len(tokens) + settings.max_new_tokens + widest
         draft = models.draft.reader(capacity, widest) if needs_draft and models.draft else None
         resources = Resources(models.target.reader(capacity, widest), models, capacity, draft, ask)
-        context = Context(
+        start_context = Context(
             settings=settings,
             warp=Warp.of(settings),
             vocabulary=models.target.vocabulary,
@@ -74,7 +73,7 @@ class Plan:
             tokens=list(tokens),
             source=list(source),
             past=Penalties.of(settings).after(tokens),
-            policy=policy_class(settings)(draft_length.read_options(settings), resources),
+            policy=policy_class(settings)(policy_class(settings).read_options(settings), resources),
         )
         return cls(
             models=models,
@@ -85,19 +84,22 @@ class Plan:
             target=resources.target,
             proposer=kind(resources, kind.read_options(settings)),
             rule=rule_kind(rule_kind.read_options(settings)),
-            context=context,
+            start_context=start_context,
         )
 
     @property
     def start(self) -> list[int]:
         """What an encoder–decoder's decoder starts from; empty for causal models."""
-        return self.context.tokens[: self.context.prompt_length] if self.context.source else []
+        return (
+            self.start_context.tokens[: self.start_context.prompt_length] if self.start_context.source else []
+        )
 
-    def hold(self, tree: TokenTree) -> None:
+    def hold(self, proposal: Proposal) -> None:
         """Hold a proposer to its promises; a break is a bug in the proposer, not the user's doing."""
+        tree = proposal.read
         if len(tree) > self.proposer.max_nodes(self.settings):
             raise ValueError(f"'{self.settings.proposer}' proposed {len(tree)} nodes, more than it announced")
-        if tree.tokens and not 0 <= min(tree.tokens) <= max(tree.tokens) < self.context.vocabulary:
+        if tree.tokens and not 0 <= min(tree.tokens) <= max(tree.tokens) < self.start_context.vocabulary:
             raise ValueError(f"'{self.settings.proposer}' proposed a token id outside the vocabulary")
 
     def header(self) -> Header:
@@ -119,7 +121,7 @@ class Plan:
             prompt_texts=models.codec.names(self.prompt_ids),
             vocabulary=models.target.vocabulary,
             judging=type(self.rule).judging,
-            own_probabilities=self.context.warp.greedy and type(self.rule).own_probabilities,
+            own_probabilities=self.start_context.warp.greedy and type(self.rule).own_probabilities,
             heads=[
                 ModelInfo(f"{need} heads", sum(weight.numel() for weight in models.heads[need].parameters()))
                 for need in type(self.proposer).needs
@@ -146,107 +148,3 @@ class Plan:
         return {
             str(token): name for token, name in zip(ordered, self.models.codec.names(ordered), strict=True)
         }
-
-
-def check(settings: Settings) -> None:
-    """Refuse what is wrong whatever the models are.
-
-    Raises:
-        SettingsError: one sentence.
-    """
-    kind, rule_kind = proposer_class(settings.proposer), rule_class(settings.rule)
-    draft_length.read_options(settings)
-    kind.check(settings)
-    rule_kind.check(settings)
-    why_not = rule_kind.unsuited(kind.drafts(settings))
-    if why_not is not None:
-        raise SettingsError(why_not)
-    if settings.overlap and not kind.can_overlap:
-        able = ", ".join(name for name, other in PROPOSERS.items() if other.can_overlap)
-        raise SettingsError(
-            f"The proposer '{kind.name}' cannot draft while the target verifies; overlap works with: {able or 'none'}."
-        )
-
-
-def remark(settings: Settings) -> str | None:
-    """What is worth saying about settings that are allowed, as a sentence; None if there is nothing."""
-    kind, policy = proposer_class(settings.proposer), policy_class(settings)
-    if settings.proposer == "none" or policy is FixedLength or set(policy.steers) & set(kind.heeds):
-        return None
-    return (
-        f"The length policy '{policy.name}' changes nothing here: the proposer '{kind.name}' does not draft token by "
-        "token with a confidence to go by."
-        if kind.heeds
-        else f"The length policy '{policy.name}' changes nothing here: the proposer '{kind.name}' asks for no length."
-    )
-
-
-def _check_window(ids: Sequence[int], more: int, window: int, encoded: bool) -> None:
-    """Refuse what the models cannot read; an encoder's prompt and a decoder's output each have the window."""
-    if encoded and len(ids) > window:
-        raise PromptError(
-            f"The prompt has {len(ids):,} tokens, but the models' encoders read at most {window:,}. Shorten the prompt."
-        )
-    if encoded and more >= window:
-        raise PromptError(
-            f"{more:,} tokens are asked for, but the models' decoders write at most {window - 1:,}. Ask for fewer."
-        )
-    if not encoded and len(ids) + more > window:
-        raise PromptError(
-            f"The prompt has {len(ids):,} tokens and {more:,} more are asked for, but the "
-            f"models read at most {window:,} in all. Shorten the prompt or ask for fewer tokens."
-        )
-
-
-def _check_text(what: str, text: str, most: int) -> None:
-    """Refuse what is too long or no text."""
-    if len(text) > most:
-        raise PromptError(f"The {what} has {len(text):,} characters; at most {most:,} are read. Shorten it.")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise PromptError(
-            f"The {what} holds half of a character (a lone surrogate). Paste it again as text."
-        ) from None
-
-
-def _read_prompt(models: Models, prompt: Prompt) -> tuple[str, list[int]]:
-    """Text and token ids of a prompt given as either; of a chat message its own text and the templated ids."""
-    if isinstance(prompt, str | Chat):
-        text = prompt.message if isinstance(prompt, Chat) else prompt
-        _check_text("prompt", text, MAX_PROMPT_CHARACTERS)
-        if isinstance(prompt, Chat):
-            _check_text("system line", prompt.system, MAX_SYSTEM)
-            ids = models.chat(text, prompt.system)
-        else:
-            ids = models.codec.encode(text)
-        wide = next((token for token in ids if token >= models.target.vocabulary), None)
-        if wide is not None:
-            raise PromptError(
-                f"The tokenizer turns this prompt into the token id {wide}, but the target model knows only ids 0 to "
-                f"{models.target.vocabulary - 1}: tokenizer and model do not belong together."
-            )
-    else:
-        try:
-            ids = [index(token) for token in prompt]
-        except TypeError:
-            raise PromptError(
-                "A prompt is text or a list of token ids; this one holds something else."
-            ) from None
-        width = models.target.vocabulary
-        bad = next((token for token in ids if not 0 <= token < width), None)
-        if bad is not None:
-            raise PromptError(
-                f"The prompt holds the token id {bad}; the target model knows ids 0 to {width - 1}."
-            )
-        text = models.codec.decode(ids)
-    if not ids or (isinstance(prompt, Chat) and not text.strip()):
-        if models.bos is None or isinstance(prompt, Chat):
-            raise PromptError(
-                "The message is empty. Type a few words."
-                if isinstance(prompt, Chat)
-                else "The prompt is empty and this model has no beginning-of-sequence token to start from. "
-                "Type a few words."
-            )
-        ids = [models.bos]
-    return text, ids

@@ -7,11 +7,12 @@ the recorder waits for a handful of rounds and describes them at once. What that
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
 
-from specdec_core.proposers.contract import Context, Proposal
+from specdec_core.proposers.contract import DraftedAhead, Proposal
 from specdec_core.record.schema import Committed, Nodes, Round, Source, Verdict
 from specdec_core.sampling import Warp
 from specdec_core.settings import Record
@@ -66,20 +67,26 @@ class Recorder:
 def new_round(
     index: int,
     start_s: float,
-    seconds: list[float],
+    seconds: Sequence[float],
     cache: tuple[int, int],
     proposal: Proposal,
     verdicts: list[Verdict],
     committed: tuple[list[int], list[Source]],
-    context: Context,
+    ahead: DraftedAhead,
 ) -> Round:
-    """A round with what every recording mode keeps; `seconds` are its draft, verify, judge and commit times."""
+    """A round with what every recording mode keeps.
+
+    Args:
+        seconds: its draft, verify, judge and commit times.
+        cache: rows of the target's KV cache before and after.
+        verdicts: of the tree's nodes; those of dropped tokens are added here.
+        ahead: what was drafted for the next round meanwhile.
+    """
     draft_s, verify_s, judge_s, commit_s = seconds
-    tree, asides = proposal.tree, context.asides
-    if asides:  # behind the tree's nodes, in the order they were given up
+    tree, dropped = proposal.tree, [*proposal.dropped, *ahead.dropped]
+    if dropped:  # after the tree's nodes, in the order in which they were dropped
         tree = TokenTree(
-            [*tree.tokens, *(aside.token for aside in asides)],
-            [*tree.parents, *(aside.parent for aside in asides)],
+            [*tree.tokens, *(one.token for one in dropped)], [*tree.parents, *(one.parent for one in dropped)]
         )
     return Round(
         index=index,
@@ -91,10 +98,15 @@ def new_round(
         cache_before=cache[0],
         cache_after=cache[1],
         draft_passes=proposal.passes,
-        nodes=Nodes(parent=tree.parents, depth=tree.depths, token=tree.tokens, verdict=verdicts),
+        nodes=Nodes(
+            parent=tree.parents,
+            depth=tree.depths,
+            token=tree.tokens,
+            verdict=[*verdicts, *(one.verdict for one in dropped)],
+        ),
         committed=Committed(*committed),
         note=proposal.note,
-        ahead_s=context.ahead_s,
-        ahead_passes=context.ahead_passes,
-        riders=len(proposal.riders),
+        ahead_s=ahead.seconds,
+        ahead_passes=ahead.passes,
+        riders=len(proposal.extra),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from specdec_core.errors import SettingsError
 
-from .contract import Aside, Context, Drafts, Outcome, Proposal, Proposer, Resources
+from .contract import Context, DraftedAhead, Drafts, Dropped, Outcome, Proposal, Proposer, Resources
 
 if TYPE_CHECKING:
     from specdec_core.models.bundle import Models
@@ -54,9 +54,10 @@ def available(models: Models) -> dict[str, str | None]:
 
 __all__ = [
     "PROPOSERS",
-    "Aside",
     "Context",
+    "DraftedAhead",
     "Drafts",
+    "Dropped",
     "Outcome",
     "Proposal",
     "Proposer",

@@ -18,7 +18,7 @@ from specdec_core.lengths import room
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
-from .contract import Context, Drafts, Outcome, Proposal, Proposer, Resources
+from .contract import Context, DraftedAhead, Drafts, Dropped, Outcome, Proposal, Proposer, Resources
 from .draft_model import WHICH, readable
 from .drafting_ahead import Ahead
 from .growth import Growth, Rows, TreeBet
@@ -78,6 +78,7 @@ class Branching(Proposer):
         self.ahead = Ahead(self.draft.device, resources.models.threads)
         self.growth: Growth | None = None  # of the round
         self.kept: list[int] = []  # which of its nodes were proposed
+        self.dropped: list[Dropped] = []
         self.bet: TreeBet | None = None
         self.begun: Growth | None = None  # what a bet that was won has drafted of the next round
 
@@ -122,22 +123,21 @@ class Branching(Proposer):
             return Proposal(TokenTree())
         while not growth.over:
             growth.advance()
-        self.kept = self._chosen(context, growth)
+        self.kept, self.dropped = self._chosen(context, growth)
         return self._proposal(growth, done)
 
-    def _chosen(self, context: Context, growth: Growth) -> list[int]:
-        """The nodes to propose, ascending; the others become asides."""
+    def _chosen(self, context: Context, growth: Growth) -> tuple[list[int], list[Dropped]]:
+        """The nodes to propose, ascending, and the others, which are dropped."""
         every = list(range(len(growth.nodes)))
         if growth.drawn:
-            return every
+            return every, []
         # The sort is stable, so a parent of equal value stays before its child.
         order = sorted(every, key=lambda node: -growth.nodes[node].value)
         count = context.policy.nodes(context, [growth.nodes[node].value for node in order])
         kept = sorted(order[: min(count, growth.budget)])
         pruned = sorted(set(every) - set(kept))
         numbers = {node: number for number, node in enumerate([ROOT, *kept, *pruned], start=-1)}
-        context.asides += growth.given_up(pruned, numbers, "pruned")
-        return kept
+        return kept, growth.given_up(pruned, numbers, "pruned")
 
     def _proposal(self, growth: Growth, done: int) -> Proposal:
         number = {node: place for place, node in enumerate([ROOT, *self.kept], start=-1)}
@@ -153,6 +153,7 @@ class Branching(Proposer):
             logits=torch.cat(growth.logits)[[growth.logit_row[node] for node in read]],
             logit_rows=[where.get(node, -1) for node in (ROOT, *self.kept)],
             passes=growth.passes,
+            dropped=self.dropped,
             note={"ahead_levels": done} if done else {},
         )
 
@@ -175,20 +176,21 @@ class Branching(Proposer):
             path.append(max(children, key=lambda child: growth.nodes[self.kept[child]].value))
         return path
 
-    def observe(self, context: Context, outcome: Outcome) -> None:
+    def observe(self, context: Context, outcome: Outcome) -> DraftedAhead | None:
         growth, bet, self.bet = self.growth, self.bet, None
+        report = None
         if growth is None:
-            return
+            return report
         if bet is not None:
             self.ahead.end()
-            context.ahead_s = self.ahead.beside(outcome.seconds[1])
-            context.ahead_passes = bet.take_passes()
+            report = DraftedAhead(self.ahead.beside(outcome.seconds[1]), bet.take_passes())
             if bet.won(outcome):
                 self.begun = bet.collect()
-                return
-            context.asides += bet.given_up(len(self.kept) + len(context.asides))
+                return report
+            report.dropped = bet.given_up(len(self.kept) + len(self.dropped))
         path = [growth.row[self.kept[node]] for node in outcome.path if self.kept[node] in growth.row]
         self.draft.keep([*growth.rows.path(growth.row[ROOT]), *path])
+        return report
 
     def close(self) -> None:
         self.ahead.close()

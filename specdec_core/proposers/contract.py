@@ -30,13 +30,13 @@ Drafts = Literal["none", "chain", "fixed tree", "independent tree", "distinct tr
 
 
 @dataclass(slots=True)
-class Aside:
+class Dropped:
     """A token that was drafted but never shown to the target; for the record only.
 
     Attributes:
         token: its id.
-        parent: a node of the proposal tree, or n + i for the i-th aside of the round; −1 is the root.
-        verdict: `pruned` (left out of the tree by a budget) or `discarded` (a guess ahead that the verdict overturned).
+        parent: a node of the proposal tree, or n + i for the i-th dropped token of the round; −1 is the root.
+        verdict: `pruned` (left out of the tree by a budget) or `discarded` (drafted ahead on a guess that failed).
         model_q: the draft's own probability of it, if it has one.
     """
 
@@ -46,26 +46,24 @@ class Aside:
     model_q: float | None = None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Context:
-    """What a proposer may look at in one round.
+    """What is known when a round begins. Each round has a fresh one; only `tokens` and `past` grow as tokens are
+    committed.
 
     Attributes:
-        warp: makes the distribution that is sampled of logits, after the penalties of `past`.
+        warp: turns logits into the distribution that is sampled, after the penalties of `past`.
         tokens: prompt and committed tokens; the last one is the root of this round's tree.
         prompt_length: how many of them are the prompt.
-        source: what an encoder has read; empty for causal models, whose prompt stands in `tokens`.
-        past: `tokens` up to the root as penalties see them; None where no penalty is set. Whoever drafts as the target
-            would write passes its logits through it, with the path they come after.
+        source: what an encoder has read; empty for causal models, whose prompt is in `tokens`.
+        past: `tokens` up to the root as penalties see them; None where no penalty is set. A proposer that drafts as the
+            target would write passes its logits through it, with the path they come after.
+        policy: the length policy.
         limit: the deepest node that can still be of use before the length limit.
-        length: how many levels to draft this round: the length policy's wish, at most `limit`.
+        length: how many levels to draft this round: what the length policy wants, at most `limit`.
         room: how many nodes the memory budget allows this round.
         round: index of the round, part of the key of every random number.
         vocabulary: number of the target's logits; every proposed id is below it.
-        waited: seconds of the draft phase that are not the machine's (a person typing, an oracle's knowledge);
-            whoever waits adds to it, the loop takes it off the lane's clock.
-        ahead_s, ahead_passes: drafting that ran beside the target's pass; see `Proposer.draft_ahead`.
-        asides: tokens that were drafted and given up this round; whoever gives them up adds them.
     """
 
     settings: Settings
@@ -80,10 +78,6 @@ class Context:
     length: int = 0
     room: int = 0
     round: int = 0
-    waited: float = 0.0
-    ahead_s: float = 0.0
-    ahead_passes: int = 0
-    asides: list[Aside] = field(default_factory=list)
 
     def uniforms(self, count: int) -> list[float]:
         """The round's drafting numbers for nodes 0 … count − 1."""
@@ -104,9 +98,12 @@ class Proposal:
             confidence.
         logit_rows: for each position (0 the root, i + 1 node i) the row of `logits` that guessed its children, −1
             where there is none; None means that row i belongs to position i.
-        riders: further tokens that ride in the target's pass and are never committed; they hang below the root like
-            the tree. Their logits come back in `Outcome.riders`.
+        extra: further tokens that the target reads in the same pass and that are never committed; they hang below the
+            root like the tree. Their logits come back in `Outcome.extra`.
         passes: how many passes of a draft model the draft phase took; not those made ahead, in the round before.
+        waited: seconds of the draft phase that are not the machine's (a person typing, an oracle's knowledge); the
+            loop takes them off the lane's clock.
+        dropped: tokens that were drafted and left out of the tree, for the record.
         note: small facts for the record, such as where a match was found.
     """
 
@@ -114,9 +111,16 @@ class Proposal:
     q: Tensor | None = None
     logits: Tensor | None = None
     logit_rows: list[int] | None = None
-    riders: TokenTree = field(default_factory=TokenTree)
+    extra: TokenTree = field(default_factory=TokenTree)
     passes: int = 0
+    waited: float = 0.0
+    dropped: list[Dropped] = field(default_factory=list)
     note: Note = field(default_factory=dict)
+
+    @property
+    def read(self) -> TokenTree:
+        """What the target reads after the root: the tree and the extra tokens."""
+        return self.tree.joined(self.extra)
 
 
 @dataclass(slots=True)
@@ -126,14 +130,29 @@ class Outcome:
     Attributes:
         path: the accepted nodes that were committed.
         tokens: all tokens the round committed.
-        riders: float32 (m, V), the target's logits after each rider.
+        extra: float32 (m, V), the target's logits after each extra token.
         seconds: what the draft and verify phases took.
     """
 
     path: list[int]
     tokens: list[int]
-    riders: Tensor | None = None
+    extra: Tensor | None = None
     seconds: tuple[float, float] = (0.0, 0.0)
+
+
+@dataclass(slots=True)
+class DraftedAhead:
+    """What was drafted for the next round beside the target's pass; see `Proposer.draft_ahead`.
+
+    Attributes:
+        seconds: how much of the target's pass it overlapped.
+        passes: how many passes of the draft it took.
+        dropped: tokens of it that the verdict overturned. They are numbered after the proposal's own dropped tokens.
+    """
+
+    seconds: float = 0.0
+    passes: int = 0
+    dropped: list[Dropped] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -238,7 +257,7 @@ class Proposer(ABC):
 
     @classmethod
     def max_nodes(cls, settings: Settings) -> int:
-        """The most nodes and riders a proposal with these settings can have; reserves KV memory."""
+        """The most nodes and extra tokens a proposal with these settings can have; reserves KV memory."""
         return longest(settings)
 
     def start(self, context: Context) -> None:  # noqa: B027 (most proposers have nothing to prepare)
@@ -251,12 +270,12 @@ class Proposer(ABC):
     def draft_ahead(self, context: Context, proposal: Proposal) -> None:  # noqa: B027
         """Begin to draft the next round beside the target's pass, if `settings.overlap` asks for it; returns at once.
 
-        Called just before the target reads `proposal`. `observe` must end or join what was begun here, add what was
-        given up to `context.asides`, and what ran beside the target to `context.ahead_s` and `context.ahead_passes`.
+        Called just before the target reads `proposal`. `observe` has to end or join what was begun here and report it.
         """
 
-    def observe(self, context: Context, outcome: Outcome) -> None:  # noqa: B027
-        """Hear the verdict; `context.tokens` already holds the committed tokens."""
+    def observe(self, context: Context, outcome: Outcome) -> DraftedAhead | None:
+        """Receive the verdict; `context.tokens` already holds the committed tokens. Returns what was drafted ahead."""
+        return None
 
     def close(self) -> None:  # noqa: B027
         """The lane has ended or was closed; called once. Ends what still runs."""

@@ -12,7 +12,7 @@ from specdec_core.lengths import longest
 from specdec_core.sampling import draw
 from specdec_core.tree import TokenTree
 
-from .contract import Aside, Context, Note, Outcome, Proposal, Proposer, Resources
+from .contract import Context, DraftedAhead, Dropped, Note, Outcome, Proposal, Proposer, Resources
 from .drafting_ahead import Ahead
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class Chain:
         self.tokens: list[Tensor] = []
         self.path: list[int] = []  # the same, where a penalty asks for them
         self.passes = 0  # made so far and not yet reported
+        self.dropped: list[Dropped] = []
 
     def advance(self) -> None:
         """Draft one more token."""
@@ -77,10 +78,10 @@ class Chain:
                     return count
         return length
 
-    def cut(self, count: int, context: Context) -> None:
+    def cut(self, count: int) -> None:
         """Give up what was drafted beyond `count` tokens, which are the proposal."""
         if len(self.tokens) > count:
-            context.asides += self.given_up(count, count - 1, count)
+            self.dropped = self.given_up(count, count - 1, count)
             self.reader.rewind(self.start + count - 1 if count else self.begin)
             del (
                 self.tokens[count:],
@@ -90,19 +91,26 @@ class Chain:
                 self.path[count:],
             )
 
-    def given_up(self, start: int, parent: int, number: int) -> list[Aside]:
+    def given_up(self, start: int, parent: int, number: int) -> list[Dropped]:
         """The tokens from `start` on as discarded: node `number`, below `parent`, and the next each below the last."""
-        asides = []
+        dropped = []
         for logits, token in zip(self.logits[start:], self.tokens[start:], strict=True):
-            asides.append(Aside(int(token), parent, "discarded", _own(logits, token)))
+            dropped.append(Dropped(int(token), parent, "discarded", _own(logits, token)))
             parent, number = number, number + 1
-        return asides
+        return dropped
 
     def proposal(self, note: Note) -> Proposal:
         """All of it, which must be something."""
         tokens: list[int] = torch.stack(self.tokens).tolist()
         q = torch.stack(self.q) if self.q else None
-        return Proposal(TokenTree.chain(tokens), q, torch.stack(self.logits), passes=self.passes, note=note)
+        return Proposal(
+            TokenTree.chain(tokens),
+            q,
+            torch.stack(self.logits),
+            passes=self.passes,
+            dropped=self.dropped,
+            note=note,
+        )
 
 
 class Bet:
@@ -158,12 +166,12 @@ class Bet:
             and outcome.tokens[-1] == int(self.guess[0])
         )
 
-    def given_up(self, number: int) -> list[Aside]:
+    def given_up(self, number: int) -> list[Dropped]:
         """What a lost bet had drafted; the guess is node `number`."""
         if self.guess is None or self.next is None:
             return []
         token, logits = self.guess
-        guess = Aside(int(token), self.size - 1, "discarded", _own(logits, token))
+        guess = Dropped(int(token), self.size - 1, "discarded", _own(logits, token))
         return [guess, *self.next.given_up(0, number, number + 1)]
 
 
@@ -193,6 +201,7 @@ class DraftModel(Proposer):
         self.bet: Bet | None = None
         self.begun: Chain | None = None  # what a bet that was won has drafted of the next round
         self.read = 0  # rows of the draft when it had drafted
+        self.dropped = 0  # tokens of the last proposal's making
 
     def start(self, context: Context) -> None:
         self.draft.prefill(readable(context.tokens[:-1], self.draft))
@@ -207,10 +216,11 @@ class DraftModel(Proposer):
             chain = Chain(self.draft, torch.tensor(unread, device=self.draft.device), context)
         if chain is None:
             return Proposal(TokenTree())
-        chain.cut(chain.complete(context, length), context)
+        chain.cut(chain.complete(context, length))
         self.read = self.draft.length
+        self.dropped = len(chain.dropped)
         if not chain.tokens:
-            return Proposal(TokenTree())
+            return Proposal(TokenTree(), dropped=chain.dropped)
         return chain.proposal({"ahead": min(done, len(chain.tokens))} if done else {})
 
     def draft_ahead(self, context: Context, proposal: Proposal) -> None:
@@ -220,18 +230,19 @@ class DraftModel(Proposer):
             self.bet = Bet(self.draft, tokens, context, length)
             self.ahead.begin(self.bet.advance)
 
-    def observe(self, context: Context, outcome: Outcome) -> None:
+    def observe(self, context: Context, outcome: Outcome) -> DraftedAhead | None:
         bet, self.bet = self.bet, None
+        report = None
         if bet is not None:
             self.ahead.end()
-            context.ahead_s = self.ahead.beside(outcome.seconds[1])
-            context.ahead_passes = bet.take_passes()
+            report = DraftedAhead(self.ahead.beside(outcome.seconds[1]), bet.take_passes())
             if bet.won(outcome):
                 self.begun = bet.next
-                return
-            context.asides += bet.given_up(bet.size + len(context.asides))
+                return report
+            report.dropped = bet.given_up(bet.size + self.dropped)
         before = len(context.tokens) - len(outcome.tokens)
         self.draft.rewind(min(self.read, before + len(outcome.path)))
+        return report
 
     def close(self) -> None:
         self.ahead.close()

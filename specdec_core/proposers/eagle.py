@@ -19,7 +19,7 @@ from specdec_core.sampling import widen
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
-from .contract import Aside, Context, Drafts, Outcome, Proposal, Proposer, Resources
+from .contract import Context, Drafts, Dropped, Outcome, Proposal, Proposer, Resources
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -125,7 +125,6 @@ class Eagle(Proposer):
         chances = values[:room].exp().tolist()
         count = max(0, min(len(chances), context.policy.nodes(context, chances)))
         sent = sorted(order[:count].tolist())  # level by level, siblings by probability
-        self._set_aside(context, found, sent)
         number = {ROOT: ROOT} | {candidate: node for node, candidate in enumerate(sent)}
         tree = TokenTree(
             [found.tokens[candidate] for candidate in sent], [number[found.parents[one]] for one in sent]
@@ -137,7 +136,14 @@ class Eagle(Proposer):
         row = {found.read[place]: index + 1 for index, place in enumerate(kept)}
         rows = [0, *(row.get(candidate, -1) for candidate in sent)]
         note = {"levels": depth, "candidates": len(found.tokens)}
-        return Proposal(tree, logits=logits, logit_rows=rows, passes=depth, note=dict(note))
+        return Proposal(
+            tree,
+            logits=logits,
+            logit_rows=rows,
+            passes=depth,
+            dropped=self._dropped(found, sent),
+            note=dict(note),
+        )
 
     def observe(self, context: Context, outcome: Outcome) -> None:
         assert self.seen is not None, "the target has just read"
@@ -199,18 +205,18 @@ class Eagle(Proposer):
         logits = self.output(states).float()
         return logits if past is None else widen(logits, self.ids, self.vocabulary)
 
-    def _set_aside(self, context: Context, found: Candidates, sent: list[int]) -> None:
-        """Record the candidates that were read and then dropped; those never read are mere entries of q."""
+    def _dropped(self, found: Candidates, sent: list[int]) -> list[Dropped]:
+        """The candidates that were read and are not sent; those never read are mere entries of q."""
+        dropped: list[Dropped] = []
         number = {ROOT: ROOT} | {candidate: node for node, candidate in enumerate(sent)}
         chances = found.own.exp().tolist()
         for candidate in found.read:
             if candidate in number:
                 continue
             parent = number[found.parents[candidate]]
-            context.asides.append(
-                Aside(found.tokens[candidate], parent, "pruned", min(1.0, chances[candidate]))
-            )
-            number[candidate] = len(sent) + len(context.asides) - 1
+            number[candidate] = len(sent) + len(dropped)
+            dropped.append(Dropped(found.tokens[candidate], parent, "pruned", min(1.0, chances[candidate])))
+        return dropped
 
     def _chain(self, tokens: list[int], states: Tensor) -> Tensor:
         """Read and keep rows of the text: the state at each place with the token behind it; guessed states (n, d)."""

@@ -68,5 +68,5 @@ class EarlyExit(Proposer):
         self.exit.memory.length = self.target.length
         root = torch.tensor(context.tokens[-1:], device=self.exit.device)
         chain = Chain(self.exit, root, context)
-        chain.cut(chain.complete(context, length), context)
+        chain.cut(chain.complete(context, length))
         return chain.proposal({"exit_layer": self.layer})

@@ -16,7 +16,7 @@ from specdec_core.record.schema import Verdict
 from specdec_core.sampling import draw
 from specdec_core.tree import ROOT, TokenTree
 
-from .contract import Aside, Context, Outcome
+from .contract import Context, Dropped, Outcome
 from .draft_model import fit
 
 if TYPE_CHECKING:
@@ -224,15 +224,15 @@ class Growth:
         able.sort(key=lambda node: -self.nodes[node].value)
         return sorted(able[: self.options.beam])
 
-    def given_up(self, nodes: list[int], number: dict[int, int], verdict: Verdict) -> list[Aside]:
-        """Nodes in ascending order as asides; `number` says under which number each node, or ROOT, goes."""
+    def given_up(self, nodes: list[int], number: dict[int, int], verdict: Verdict) -> list[Dropped]:
+        """Nodes in ascending order as dropped tokens; `number` says under which number each node, or ROOT, goes."""
         return [
-            Aside(self.nodes[node].token, number[self.nodes[node].parent], verdict, self.nodes[node].own)
+            Dropped(self.nodes[node].token, number[self.nodes[node].parent], verdict, self.nodes[node].own)
             for node in nodes
         ]
 
-    def discarded(self, root: int, start: int) -> list[Aside]:
-        """All nodes as asides, numbered from `start` on, below node number `root`."""
+    def discarded(self, root: int, start: int) -> list[Dropped]:
+        """All nodes as dropped tokens, numbered from `start` on, below node number `root`."""
         numbers = {ROOT: root} | {node: start + node for node in range(len(self.nodes))}
         return self.given_up(list(range(len(self.nodes))), numbers, "discarded")
 
@@ -306,9 +306,9 @@ class TreeBet:
         growth.below = -1
         return growth
 
-    def given_up(self, number: int) -> list[Aside]:
+    def given_up(self, number: int) -> list[Dropped]:
         """What a lost bet had drafted; the guess is node `number`."""
         if self.guess is None or self.next is None:
             return []
         token, own = self.guess
-        return [Aside(token, self.path[-1], "discarded", own), *self.next.discarded(number, number + 1)]
+        return [Dropped(token, self.path[-1], "discarded", own), *self.next.discarded(number, number + 1)]

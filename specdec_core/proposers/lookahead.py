@@ -7,7 +7,8 @@ window moves on, and the pool's n-grams that begin with the new root are checked
 
 The published mask lets a token of the window see the text, level 0 up to its own column, and the earlier levels of its
 own column. That is a tree: level 0 is a chain below the root, and every other token hangs below the level before it in
-its column. So the window rides in the target's pass as riders, and the n-grams, merged into a trie, are the proposal.
+its column. So the window goes through the target's pass as extra tokens, and the n-grams, merged into a trie, are the
+proposal.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ class Lookahead(Proposer):
         self.columns[0][0] = root
         self.tried = self.pool.beginning_with(root)
         tree = trie(self.tried, min(self.levels, context.limit), context.room)
-        riders = branch(self.columns) if self._may_ride(context, len(tree)) else TokenTree()
+        extra = branch(self.columns) if self._fits(context, len(tree)) else TokenTree()
         note: Note = {
             "window": [list(level) for level in zip(*self.columns, strict=True)],
             "generated": list(self.generated),
@@ -131,7 +132,7 @@ class Lookahead(Proposer):
             "hits": self.hits,
             "evictions": self.pool.evictions,
         }
-        self.proposal = Proposal(tree, riders=riders, note=note)
+        self.proposal = Proposal(tree, extra=extra, note=note)
         return self.proposal
 
     def observe(self, context: Context, outcome: Outcome) -> None:
@@ -142,8 +143,8 @@ class Lookahead(Proposer):
                 if gram[1 : 1 + len(accepted)] == accepted:
                     self.pool.touch(gram)
         moved = len(outcome.tokens)
-        if len(self.proposal.riders) and outcome.riders is not None:
-            newest = self._likeliest(context, outcome.riders)
+        if len(self.proposal.extra) and outcome.extra is not None:
+            newest = self._likeliest(context, outcome.extra)
             harvested = self._grow(newest)
             self.proposal.note |= {"newest": [newest], "harvested": [list(gram) for gram in harvested]}
             moved -= 1  # the levels have moved up by one, which is one position
@@ -152,11 +153,11 @@ class Lookahead(Proposer):
         self.columns = (self.columns + fresh)[moved : moved + width]
         self.generated = (self.generated + [0] * moved)[moved : moved + width]
 
-    def _likeliest(self, context: Context, riders: Tensor) -> list[int]:
+    def _likeliest(self, context: Context, extra: Tensor) -> list[int]:
         """What the target finds likeliest after each column, penalised for the text and the column's own path."""
-        rows = riders[-len(self.columns) :]
+        rows = extra[-len(self.columns) :]
         if context.past is not None:
-            rows = context.past.penalised(rows, paths_of(self.proposal.riders)[-len(self.columns) :])
+            rows = context.past.penalised(rows, paths_of(self.proposal.extra)[-len(self.columns) :])
         found: list[int] = rows.argmax(-1).tolist()
         return found
 
@@ -189,7 +190,7 @@ class Lookahead(Proposer):
                         "blank": blank,
                     }[self.options.initial]
 
-    def _may_ride(self, context: Context, nodes: int) -> bool:
+    def _fits(self, context: Context, nodes: int) -> bool:
         """Whether the window is of use, fits the memory budget, and stays within what the target can read."""
         size = len(self.columns) * self.levels - 1
         end = (
@@ -200,7 +201,7 @@ class Lookahead(Proposer):
 
 
 def branch(columns: Sequence[Sequence[int]]) -> TokenTree:
-    """The window as riders, level by level and without its first token, which is the root."""
+    """The window as extra, level by level and without its first token, which is the root."""
     width = len(columns)
     tokens: list[int] = []
     parents: list[int] = []

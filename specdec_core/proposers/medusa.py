@@ -19,7 +19,7 @@ from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
 from . import medusa_tree
-from .contract import Aside, Context, Drafts, Outcome, Proposal, Proposer, Resources
+from .contract import Context, Drafts, Dropped, Outcome, Proposal, Proposer, Resources
 from .medusa_tree import Choice
 
 if TYPE_CHECKING:
@@ -127,15 +127,18 @@ class Medusa(Proposer):
         count = min(context.room, context.policy.nodes(context, [worth[choice] for choice in ranked]))
         sent, lost = medusa_tree.arranged(ranked[:count]), ranked[count:]
         number = {choice: index for index, choice in enumerate([*sent, *lost])}
+        dropped = []
         for choice in lost:
             level = len(choice) - 1
             parent = number[choice[:-1]] if level else ROOT
             rank = choice[-1]
-            context.asides.append(Aside(tokens[level][rank], parent, "pruned", own[level][rank]))
+            dropped.append(Dropped(tokens[level][rank], parent, "pruned", own[level][rank]))
         tree = TokenTree([tokens[len(choice) - 1][choice[-1]] for choice in sent], medusa_tree.parents(sent))
         rows = [0, *(depth if depth < levels else -1 for depth in tree.depths)]
         logits = widen(logits, ids, context.vocabulary)
-        return Proposal(tree, logits=logits, logit_rows=rows, passes=1, note={"heads": levels})
+        return Proposal(
+            tree, logits=logits, logit_rows=rows, passes=1, dropped=dropped, note={"heads": levels}
+        )
 
     def observe(self, context: Context, outcome: Outcome) -> None:
         assert self.seen is not None, "the target has just read"

@@ -53,7 +53,7 @@ class Oracle(Proposer):
             return Proposal(TokenTree())
         began = time.perf_counter()
         proposal = self._roll(context, length)
-        context.waited += time.perf_counter() - began
+        proposal.waited = time.perf_counter() - began
         return proposal
 
     def _roll(self, context: Context, length: int) -> Proposal:

@@ -48,11 +48,11 @@ class You(Proposer):
         text = codec.decode(context.tokens)
         began = time.perf_counter()
         answer = ask(text)
-        context.waited += time.perf_counter() - began
+        waited = time.perf_counter() - began
         typed = answer[:MOST_CHARACTERS].encode(errors="ignore").decode()  # no halves of characters
         tokens = list(takewhile(context.vocabulary.__gt__, continuation(codec, context.tokens, typed)))
         note: Note = {"typed": typed[:500], "left_out": max(0, len(tokens) - most)}
-        return Proposal(TokenTree.chain(tokens[:most]), note=note)
+        return Proposal(TokenTree.chain(tokens[:most]), waited=waited, note=note)
 
 
 def continuation(codec: Codec, tokens: list[int], typed: str) -> list[int]:

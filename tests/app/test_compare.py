@@ -27,8 +27,8 @@ from app.metrics.distance import distance
 from app.ui import presenter
 from specdec_core import race
 from specdec_core.analysis.memory import ledger
+from specdec_core.engine.check import check
 from specdec_core.engine.events import Finished
-from specdec_core.engine.plan import check
 from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.options import OptionField, fields
 from specdec_core.proposers import PROPOSERS

@@ -11,7 +11,7 @@ from app.choosing import controls, options
 from app.decoding.runs import Runs
 from app.lanes import links
 from app.metrics import numbers
-from specdec_core.engine import plan
+from specdec_core.engine.check import check
 from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.options import OptionSet, fields
 from specdec_core.proposers import PROPOSERS
@@ -164,7 +164,7 @@ def test_a_list_that_cannot_be_read_is_said_beside_run_and_stays(fresh: Runs, ow
 def test_what_does_not_go_together_is_said_before_a_run(fresh: Runs) -> None:
     at = page(rule="exact-match", temperature="0.5")
     with pytest.raises(Exception) as refused:  # noqa: PT011 (the core's own sentence is what the page has to show)
-        plan.check(Settings(rule="exact-match", temperature=0.5))
+        check(Settings(rule="exact-match", temperature=0.5))
     assert str(refused.value) in words(at).replace("\\", "")
     at.slider(key="temperature").set_value(0.0).run()
     assert str(refused.value) not in words(at).replace("\\", "")

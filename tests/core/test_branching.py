@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 import torch
@@ -202,9 +203,8 @@ def round_law(
 
         monkeypatch.setattr(growth, "draw", choose)
         plan = Plan.make(scripted(target, draft), PROMPT, settings)
-        plan.proposer.start(plan.context)
-        plan.context.limit, plan.context.length, plan.context.room = 2, 2, 100
-        proposal = plan.proposer.propose(plan.context)
+        plan.proposer.start(plan.start_context)
+        proposal = plan.proposer.propose(replace(plan.start_context, limit=2, length=2, room=100))
         tree, trees = proposal.tree, trees + 1
         above = [tuple(tree.tokens[step] for step in tree.path(node)) for node in range(-1, len(tree))]
         p = torch.tensor([target((*PROMPT, *text)) for text in above], dtype=torch.float64)

@@ -17,7 +17,7 @@ import specdec_core as sd
 from specdec_core.analysis.counterfactual import judge_again, why_not
 from specdec_core.models.bundle import HubModel
 from specdec_core.proposers import Context, Proposal
-from specdec_core.proposers.contract import Aside
+from specdec_core.proposers.contract import Dropped
 from specdec_core.randomness import Stream, uniforms
 from specdec_core.record.schema import Round
 from specdec_core.rules import RULES, Judgement
@@ -73,9 +73,10 @@ class Apart(Drawn):
             )
             rows.append(q / q.sum())
             tree = TokenTree([*tree.tokens, int(draw(q, number))], [*tree.parents, parent])
-        context.asides += [Aside(1, -1, "pruned", 0.25), Aside(2, len(tree), "discarded", None)]
+        dropped = [Dropped(1, -1, "pruned", 0.25), Dropped(2, len(tree), "discarded", None)]
         logits = self.draft.read(root, tree)
-        return Proposal(tree, q=torch.stack(rows) if rows else None, logits=logits, passes=1)
+        q = torch.stack(rows) if rows else None
+        return Proposal(tree, q=q, logits=logits, passes=1, dropped=dropped)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -347,7 +347,7 @@ def test_cost_aware_measures_only_what_it_is_not_told(monkeypatch: pytest.Monkey
         from specdec_core.engine.plan import Plan
 
         settings = sd.Settings(proposer=proposer, length_policy="cost-aware", length_options=options)
-        policy = Plan.make(models, [0], settings).context.policy
+        policy = Plan.make(models, [0], settings).start_context.policy
         assert isinstance(policy, CostAware)
         return policy
 

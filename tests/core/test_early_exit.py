@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +17,8 @@ from specdec_core.engine.plan import Plan
 from specdec_core.lengths import FixedLength
 from specdec_core.models.bundle import HubModel
 from specdec_core.proposers import Context
-from specdec_core.proposers.early_exit import EarlyExit, first_layers
+from specdec_core.proposers.early_exit import EarlyExit
+from specdec_core.runtime.first_layers import first_layers
 from specdec_core.runtime.kv import KVLayer
 from specdec_core.runtime.reader import CausalReader
 from specdec_core.sampling import Warp
@@ -117,8 +119,7 @@ def test_nothing_is_stored_twice(prompt: list[int]) -> None:
     plan = Plan.make(models, prompt, exiting(1))
     assert isinstance(plan.proposer, EarlyExit) and isinstance(plan.target, CausalReader)
     plan.target.prefill(prompt[:-1])
-    plan.context.limit = plan.context.length = plan.context.room = 4
-    plan.proposer.propose(plan.context)
+    plan.proposer.propose(replace(plan.start_context, limit=4, length=4, room=4))
     plan.target.read(prompt[-1], sd.TokenTree())
     assert blocks(plan.proposer.exit) == blocks(plan.target)[:2]
     assert plan.target.length == len(prompt) - 1

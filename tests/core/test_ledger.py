@@ -120,7 +120,7 @@ def test_logits_and_waste_are_those_of_the_passes(
 
     def proposing(proposer: Lookahead, context: Any) -> Any:
         found = propose(proposer, context)
-        riding.append(len(found.riders))
+        riding.append(len(found.extra))
         return found
 
     def reading(reader: CausalReader, root: int, tree: Any, known: int = 0) -> Tensor:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 import specdec_core as sd
-from specdec_core.engine.plan import check
+from specdec_core.engine.check import check
 from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.testing import scripted
 

@@ -73,7 +73,7 @@ def test_each_match_is_the_one_its_definition_names(match: str, longest: int) ->
         rng = random.Random(seed)
         text = [rng.randrange(3) for _ in range(1 + rng.randrange(30))]
         proposer, context = _lookup(match, longest, 4)
-        context.tokens = list(text)
+        context.tokens[:] = text
         proposer.start(context)
         for _ in range(12):
             proposal, expected = proposer.propose(context), _by_definition(context.tokens, match, longest)
@@ -93,7 +93,7 @@ def test_each_match_is_the_one_its_definition_names(match: str, longest: int) ->
                         == max(Counter(followers).values())
                     )
             new = [rng.randrange(3) for _ in range(1 + rng.randrange(4))]
-            context.tokens += new
+            context.tokens.extend(new)
             proposer.observe(context, Outcome([], new))
 
 
@@ -109,7 +109,7 @@ def test_the_first_match_is_transformers_prompt_lookup(longest: int) -> None:
         rng = random.Random(seed)
         text = [rng.randrange(4) for _ in range(2 + rng.randrange(40))]
         proposer, context = _lookup("first", longest, 5)
-        context.tokens = text
+        context.tokens[:] = text
         proposer.start(context)
         candidates, _ = theirs.get_candidates(torch.tensor([text]))
         expected = candidates[0, len(text) :].tolist()

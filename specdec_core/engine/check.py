@@ -1,0 +1,42 @@
+"""What can be said about settings alone: refusals and remarks that hold whatever the models are. Needs no torch."""
+
+from __future__ import annotations
+
+from specdec_core.errors import SettingsError
+from specdec_core.lengths import FixedLength, policy_class
+from specdec_core.proposers import PROPOSERS, proposer_class
+from specdec_core.rules import rule_class
+from specdec_core.settings import Settings
+
+
+def check(settings: Settings) -> None:
+    """Refuse what is wrong whatever the models are.
+
+    Raises:
+        SettingsError: one sentence.
+    """
+    kind, rule_kind = proposer_class(settings.proposer), rule_class(settings.rule)
+    policy_class(settings).read_options(settings)
+    kind.check(settings)
+    rule_kind.check(settings)
+    why_not = rule_kind.unsuited(kind.drafts(settings))
+    if why_not is not None:
+        raise SettingsError(why_not)
+    if settings.overlap and not kind.can_overlap:
+        able = ", ".join(name for name, other in PROPOSERS.items() if other.can_overlap)
+        raise SettingsError(
+            f"The proposer '{kind.name}' cannot draft while the target verifies; overlap works with: {able or 'none'}."
+        )
+
+
+def remark(settings: Settings) -> str | None:
+    """What is worth saying about settings that are allowed, as a sentence; None if there is nothing."""
+    kind, policy = proposer_class(settings.proposer), policy_class(settings)
+    if settings.proposer == "none" or policy is FixedLength or set(policy.steers) & set(kind.heeds):
+        return None
+    return (
+        f"The length policy '{policy.name}' changes nothing here: the proposer '{kind.name}' does not draft token by "
+        "token with a confidence to go by."
+        if kind.heeds
+        else f"The length policy '{policy.name}' changes nothing here: the proposer '{kind.name}' asks for no length."
+    )

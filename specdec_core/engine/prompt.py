@@ -1,0 +1,83 @@
+"""A prompt as token ids: read, and refused with a sentence where the models cannot read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index
+
+from specdec_core.chat import MAX_SYSTEM, Chat, Prompt
+from specdec_core.errors import PromptError
+from specdec_core.models.bundle import Models
+
+MAX_PROMPT_CHARACTERS = 1_000_000
+
+
+def check_window(ids: Sequence[int], more: int, window: int, encoded: bool) -> None:
+    """Refuse what the models cannot read; an encoder's prompt and a decoder's output each have the window."""
+    if encoded and len(ids) > window:
+        raise PromptError(
+            f"The prompt has {len(ids):,} tokens, but the models' encoders read at most {window:,}. Shorten the prompt."
+        )
+    if encoded and more >= window:
+        raise PromptError(
+            f"{more:,} tokens are asked for, but the models' decoders write at most {window - 1:,}. Ask for fewer."
+        )
+    if not encoded and len(ids) + more > window:
+        raise PromptError(
+            f"The prompt has {len(ids):,} tokens and {more:,} more are asked for, but the "
+            f"models read at most {window:,} in all. Shorten the prompt or ask for fewer tokens."
+        )
+
+
+def _check_text(what: str, text: str, most: int) -> None:
+    """Refuse what is too long or no text."""
+    if len(text) > most:
+        raise PromptError(f"The {what} has {len(text):,} characters; at most {most:,} are read. Shorten it.")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise PromptError(
+            f"The {what} holds half of a character (a lone surrogate). Paste it again as text."
+        ) from None
+
+
+def read_prompt(models: Models, prompt: Prompt) -> tuple[str, list[int]]:
+    """Text and token ids of a prompt given as either; of a chat message its own text and the templated ids."""
+    if isinstance(prompt, str | Chat):
+        text = prompt.message if isinstance(prompt, Chat) else prompt
+        _check_text("prompt", text, MAX_PROMPT_CHARACTERS)
+        if isinstance(prompt, Chat):
+            _check_text("system line", prompt.system, MAX_SYSTEM)
+            ids = models.chat(text, prompt.system)
+        else:
+            ids = models.codec.encode(text)
+        wide = next((token for token in ids if token >= models.target.vocabulary), None)
+        if wide is not None:
+            raise PromptError(
+                f"The tokenizer turns this prompt into the token id {wide}, but the target model knows only ids 0 to "
+                f"{models.target.vocabulary - 1}: tokenizer and model do not belong together."
+            )
+    else:
+        try:
+            ids = [index(token) for token in prompt]
+        except TypeError:
+            raise PromptError(
+                "A prompt is text or a list of token ids; this one holds something else."
+            ) from None
+        width = models.target.vocabulary
+        bad = next((token for token in ids if not 0 <= token < width), None)
+        if bad is not None:
+            raise PromptError(
+                f"The prompt holds the token id {bad}; the target model knows ids 0 to {width - 1}."
+            )
+        text = models.codec.decode(ids)
+    if not ids or (isinstance(prompt, Chat) and not text.strip()):
+        if models.bos is None or isinstance(prompt, Chat):
+            raise PromptError(
+                "The message is empty. Type a few words."
+                if isinstance(prompt, Chat)
+                else "The prompt is empty and this model has no beginning-of-sequence token to start from. "
+                "Type a few words."
+            )
+        ids = [models.bos]
+    return text, ids

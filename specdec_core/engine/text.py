@@ -1,0 +1,51 @@
+"""The text of a lane as it grows, token by token, and where it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from specdec_core.models.tokenizer import Codec, Pieces
+from specdec_core.record.schema import EndReason, Output
+from specdec_core.settings import Settings
+
+
+class Text:
+    """The output so far: ids, the piece of text each adds, and where the piece begins."""
+
+    def __init__(self, codec: Codec, prompt: Sequence[int], eos: Collection[int], settings: Settings) -> None:
+        self.eos, self.stop, self.most = eos, settings.stop, settings.max_new_tokens
+        self.output = Output([], [], [], "")
+        self._pieces = Pieces(codec, prompt)
+
+    def add(self, tokens: Sequence[int]) -> tuple[int, EndReason | None]:
+        """Add a round's tokens up to the end of sequence, a stop string or the length limit, whichever comes first.
+
+        Returns:
+            How many were added, and why the text ends there, if it does.
+        """
+        room = self.most - len(self.output.ids)
+        for kept, token in enumerate(tokens, start=1):
+            if self._append(token):
+                return kept, "stop"
+            if token in self.eos:
+                return kept, "eos"
+            if kept == room:
+                return kept, "length"
+        return len(tokens), None
+
+    def finish(self) -> Output:
+        """The whole output, with what the last token left of a character."""
+        rest = self._pieces.rest()
+        if rest and self.output.texts:
+            self.output.texts[-1] += rest
+        self.output.text = "".join(self.output.texts)
+        return self.output
+
+    def _append(self, token: int) -> bool:
+        """Add a token's piece; whether the text now ends with a stop string."""
+        piece, output = self._pieces.push(token), self.output
+        output.ids.append(token)
+        output.texts.append(piece)
+        output.offsets.append(len(output.text))
+        output.text += piece
+        return any(stop in output.text[-len(piece) - len(stop) :] for stop in self.stop if piece)
