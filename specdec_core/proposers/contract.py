@@ -174,6 +174,23 @@ class Resources:
     ask: Callable[[str], str] | None = None
 
 
+@dataclass(slots=True)
+class Counterpart:
+    """How another program guesses in the same way.
+
+    Attributes:
+        arguments: what says so there: arguments of `generate`, or vLLM's `speculative_config`.
+        missing: sentences on what cannot be said there.
+        drafts: whether a model drafts there, so that the draft length is the draft's own setting.
+        rule: the rule that judges there at a temperature; None where nothing is judged.
+    """
+
+    arguments: dict[str, Any] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    drafts: bool = False
+    rule: str | None = "speculative-sampling"
+
+
 class Proposer(ABC):
     """A way of guessing the next tokens. One file per family; `PROPOSERS` in this package lists them.
 
@@ -254,6 +271,16 @@ class Proposer(ABC):
     def drafts(cls, settings: Settings) -> Drafts:
         """The kind of proposals made with these settings; rules use it to refuse what they cannot judge exactly."""
         return "chain"
+
+    @classmethod
+    def in_transformers(cls, settings: Settings, layers: int | None = None) -> Counterpart | None:
+        """How transformers' `generate` guesses in this way; None where it cannot. `layers`: the target's, if known."""
+        return None
+
+    @classmethod
+    def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:
+        """How vLLM guesses in this way; None where it cannot. `draft` is the draft model's name, if known."""
+        return None
 
     @classmethod
     def max_nodes(cls, settings: Settings) -> int:

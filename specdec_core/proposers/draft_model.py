@@ -10,9 +10,20 @@ from pydantic import Field
 from specdec_core.lazy_torch import torch
 from specdec_core.lengths import longest
 from specdec_core.sampling import draw
+from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
-from .contract import Context, DraftedAhead, Dropped, Note, Outcome, Proposal, Proposer, Resources
+from .contract import (
+    Context,
+    Counterpart,
+    DraftedAhead,
+    Dropped,
+    Note,
+    Outcome,
+    Proposal,
+    Proposer,
+    Resources,
+)
 from .drafting_ahead import Ahead
 
 if TYPE_CHECKING:
@@ -192,6 +203,28 @@ class DraftModel(Proposer):
         """Which draft."""
 
         draft: Literal["usual", "larger"] = Field("usual", description=WHICH)
+
+    @classmethod
+    def in_transformers(cls, settings: Settings, layers: int | None = None) -> Counterpart | None:
+        return Counterpart(drafts=True)
+
+    @classmethod
+    def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:
+        found = Counterpart(
+            {
+                "method": "draft_model",
+                "model": draft or "the draft model",
+                "num_speculative_tokens": settings.draft_length,
+            }
+        )
+        if settings.temperature > 0 and settings.rule != "token-matching":
+            found.arguments["draft_sample_method"] = "probabilistic"
+        elif settings.temperature > 0:
+            found.missing.append(
+                "Drawn guesses: here the draft draws its tokens; there it takes the likeliest, of which vLLM's rule is "
+                "token matching."
+            )
+        return found
 
     def __init__(self, resources: Resources, options: Any) -> None:
         super().__init__(resources, options)

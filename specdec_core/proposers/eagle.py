@@ -19,7 +19,7 @@ from specdec_core.sampling import widen
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
-from .contract import Context, Drafts, Dropped, Outcome, Proposal, Proposer, Resources
+from .contract import Context, Counterpart, Drafts, Dropped, Outcome, Proposal, Proposer, Resources
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -79,6 +79,14 @@ class Eagle(Proposer):
         )
 
     options: Options
+
+    @classmethod
+    def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:
+        depth = cls.read_options(settings).depth
+        return Counterpart(
+            {"method": "eagle", "model": "the EAGLE head", "num_speculative_tokens": depth},
+            ["top_k and nodes: vLLM checks a chain of guesses, no tree."],
+        )
 
     def __init__(self, resources: Resources, options: Any) -> None:
         from specdec_core.runtime.kv import KVMemory

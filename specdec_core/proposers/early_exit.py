@@ -13,9 +13,10 @@ from pydantic import Field
 
 from specdec_core.errors import SettingsError
 from specdec_core.lazy_torch import torch
+from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
-from .contract import Context, Proposal, Proposer, Resources
+from .contract import Context, Counterpart, Proposal, Proposer, Resources
 from .draft_model import Chain
 
 
@@ -41,6 +42,14 @@ class EarlyExit(Proposer):
         )
 
     options: Options
+
+    @classmethod
+    def in_transformers(cls, settings: Settings, layers: int | None = None) -> Counterpart | None:
+        layer = cls.read_options(settings).layer
+        found = Counterpart({"assistant_early_exit": layer or max(1, (layers or 3) // 3)}, drafts=True)
+        if not layer and layers is None:
+            found.missing.append("A third of the layers: put that number in place of assistant_early_exit.")
+        return found
 
     def __init__(self, resources: Resources, options: Any) -> None:
         super().__init__(resources, options)

@@ -19,7 +19,7 @@ from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
 from . import medusa_tree
-from .contract import Context, Drafts, Dropped, Outcome, Proposal, Proposer, Resources
+from .contract import Context, Counterpart, Drafts, Dropped, Outcome, Proposal, Proposer, Resources
 from .medusa_tree import Choice
 
 if TYPE_CHECKING:
@@ -68,6 +68,13 @@ class Medusa(Proposer):
         )
 
     options: Options
+
+    @classmethod
+    def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:
+        return Counterpart(
+            {"method": "medusa", "model": "the Medusa heads", "num_speculative_tokens": 4},
+            ["The tree: vLLM checks a chain of each head's first guess; set as many tokens as heads."],
+        )
 
     def __init__(self, resources: Resources, options: Any) -> None:
         super().__init__(resources, options)

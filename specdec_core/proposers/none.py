@@ -5,7 +5,7 @@ from __future__ import annotations
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
-from .contract import Context, Drafts, Proposal, Proposer
+from .contract import Context, Counterpart, Drafts, Proposal, Proposer
 
 
 class NoProposer(Proposer):
@@ -25,6 +25,14 @@ class NoProposer(Proposer):
     @classmethod
     def max_nodes(cls, settings: Settings) -> int:
         return 0
+
+    @classmethod
+    def in_transformers(cls, settings: Settings, layers: int | None = None) -> Counterpart | None:
+        return Counterpart(rule=None)
+
+    @classmethod
+    def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:
+        return Counterpart(rule=None)
 
     def propose(self, context: Context) -> Proposal:
         return Proposal(TokenTree())

@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
-from .contract import Context, Note, Outcome, Proposal, Proposer, Resources
+from .contract import Context, Counterpart, Note, Outcome, Proposal, Proposer, Resources
 
 
 class PromptLookup(Proposer):
@@ -51,6 +52,39 @@ class PromptLookup(Proposer):
         )
 
     options: Options
+
+    @classmethod
+    def in_transformers(cls, settings: Settings, layers: int | None = None) -> Counterpart | None:
+        options = cls.read_options(settings)
+        found = Counterpart(
+            {
+                "prompt_lookup_num_tokens": settings.draft_length,
+                "max_matching_ngram_size": options.max_ngram,
+            },
+            rule="token-matching",
+        )
+        if options.match != "first":
+            found.missing.append(
+                f"match = {options.match}: transformers copies what follows the first match from the left."
+            )
+        return found
+
+    @classmethod
+    def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:
+        options = cls.read_options(settings)
+        found = Counterpart(
+            {
+                "method": "ngram",
+                "num_speculative_tokens": settings.draft_length,
+                "prompt_lookup_max": options.max_ngram,
+                "prompt_lookup_min": 1,
+            }
+        )
+        if options.match != "first":
+            found.missing.append(
+                f"match = {options.match}: vLLM copies what follows the first of the longest matches from the left."
+            )
+        return found
 
     def __init__(self, resources: Resources, options: Any) -> None:
         super().__init__(resources, options)

@@ -54,27 +54,17 @@ def for_transformers(settings: Settings, layers: int | None = None) -> Elsewhere
             "top_p": settings.top_p,
         }
     found.generate |= _given(settings, OFF)
-    options = proposer_class(settings.proposer).read_options(settings).model_dump()
-    if settings.proposer in ("draft-model", "early-exit"):
-        found.draft = _draft_length(settings, found.missing)
-        if settings.proposer == "early-exit":
-            found.generate["assistant_early_exit"] = options["layer"] or max(1, (layers or 3) // 3)
-            if not options["layer"] and layers is None:
-                found.missing.append(
-                    "A third of the layers: put that number in place of assistant_early_exit."
-                )
-    elif settings.proposer == "prompt-lookup":
-        found.generate["prompt_lookup_num_tokens"] = settings.draft_length
-        found.generate["max_matching_ngram_size"] = options["max_ngram"]
-        if options["match"] != "first":
-            found.missing.append(
-                f"match = {options['match']}: transformers copies what follows the first match from the left."
-            )
-        _other_length(settings, found.missing)
-    elif settings.proposer != "none":
+    there = proposer_class(settings.proposer).in_transformers(settings, layers)
+    if there is None:
         found.missing += [_no_proposer(settings, "transformers"), *_seed(settings, None)]
         return found
-    _common(settings, found.missing, _rule_in_transformers(settings, found))
+    found.generate |= there.arguments
+    if there.drafts:
+        found.draft = _draft_length(settings, found.missing)
+    found.missing += there.missing
+    if not there.drafts and there.rule is not None:
+        _other_length(settings, found.missing)
+    _common(settings, found.missing, _rule_in_transformers(settings, found, there.rule))
     return found
 
 
@@ -90,53 +80,18 @@ def for_vllm(settings: Settings, draft: str | None = None) -> Elsewhere:
         found.missing.append(
             f"no_repeat_ngram_size = {settings.no_repeat_ngram_size}: vLLM has no ban on repeated n-grams of its own."
         )
-    options = proposer_class(settings.proposer).read_options(settings).model_dump()
-    gamma = settings.draft_length
-    if settings.proposer == "draft-model":
-        found.config = {
-            "method": "draft_model",
-            "model": draft or "the draft model",
-            "num_speculative_tokens": gamma,
-        }
-        if settings.temperature > 0 and settings.rule != "token-matching":
-            found.config["draft_sample_method"] = "probabilistic"
-        elif settings.temperature > 0:
-            found.missing.append(
-                "Drawn guesses: here the draft draws its tokens; there it takes the likeliest, of which vLLM's rule is "
-                "token matching."
-            )
-    elif settings.proposer == "prompt-lookup":
-        found.config = {
-            "method": "ngram",
-            "num_speculative_tokens": gamma,
-            "prompt_lookup_max": options["max_ngram"],
-            "prompt_lookup_min": 1,
-        }
-        if options["match"] != "first":
-            found.missing.append(
-                f"match = {options['match']}: vLLM copies what follows the first of the longest matches from the left."
-            )
-    elif settings.proposer == "eagle":
-        found.config = {
-            "method": "eagle",
-            "model": "the EAGLE head",
-            "num_speculative_tokens": options["depth"],
-        }
-        found.missing.append("top_k and nodes: vLLM checks a chain of guesses, no tree.")
-    elif settings.proposer == "medusa":
-        found.config = {"method": "medusa", "model": "the Medusa heads", "num_speculative_tokens": 4}
-        found.missing.append(
-            "The tree: vLLM checks a chain of each head's first guess; set as many tokens as heads."
-        )
-    elif settings.proposer != "none":
+    there = proposer_class(settings.proposer).in_vllm(settings, draft)
+    if there is None:
         found.missing += [_no_proposer(settings, "vLLM"), *_seed(settings, None)]
         return found
+    found.config = there.arguments or None
+    found.missing += there.missing
     rule = None
     if found.config is not None:
         if settings.length_policy != "fixed":
             found.missing.append(
-                f"length policy = {settings.length_policy}: γ is {gamma} in every round here; see vLLM's own dynamic "
-                "speculative decoding."
+                f"length policy = {settings.length_policy}: γ is {settings.draft_length} in every round here; see vLLM's own "
+                "dynamic speculative decoding."
             )
         if cut := found.generate.pop("min_p", None):
             found.missing.append(f"min_p = {cut:g}: vLLM refuses it while it decodes speculatively.")
@@ -156,7 +111,7 @@ def transformers_code(settings: Settings, target: str, draft: str | None = None,
         chat: a prompt that was a message in the chat template, whose system line is kept; None for plain text.
     """
     found = for_transformers(settings, layers)
-    assisted = settings.proposer == "draft-model"
+    assisted = "draft" in proposer_class(settings.proposer).needs
     lines = [f"# {_about(settings)}", *(f"# Not here: {sentence}" for sentence in found.missing)]
     names = ["AutoModelForCausalLM", "AutoTokenizer"]
     if settings.stop:
@@ -260,21 +215,21 @@ def _other_length(settings: Settings, missing: list[str]) -> None:
         )
 
 
-def _rule_in_transformers(settings: Settings, found: Elsewhere) -> str | None:
-    """Name the rule where transformers has it, else say so; the rule that judges there, if any does."""
+def _rule_in_transformers(settings: Settings, found: Elsewhere, theirs: str | None) -> str | None:
+    """The rule that judges there, if any does; `theirs` is what judges such guesses at a temperature. Names our rule
+    where transformers has it, else says that it has not."""
     rule, sampled = settings.rule, settings.temperature > 0
-    if settings.proposer == "none":
+    if theirs is None:
         return None
     if rule_class(rule).lossless and not sampled:
         return rule  # at temperature 0 all lossless rules write the same
-    if rule == "ensemble" and settings.proposer != "prompt-lookup" and sampled:
+    if rule == "ensemble" and theirs == "speculative-sampling" and sampled:
         weight = float(rule_class(rule).read_options(settings).weight)
         if weight < 1:
             found.generate["assistant_ensemble_weight"] = weight
         return rule
-    theirs = "token-matching" if settings.proposer == "prompt-lookup" else "speculative-sampling"
-    same_law = settings.proposer == "prompt-lookup" and rule == "speculative-sampling"  # of fixed guesses
-    if rule != theirs and not same_law:
+    # Of fixed guesses, token matching and speculative sampling write the same.
+    if rule != theirs and not (theirs == "token-matching" and rule == "speculative-sampling"):
         found.missing.append(_no_rule(settings, "transformers"))
     return theirs
 

@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 
 import specdec_core as sd
 from specdec_core.cli import commands as cli
+from specdec_core.cli import sweep as cli_sweep
 from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.models import catalogue, conversions
 from specdec_core.models.generation import OFF, Generation
@@ -43,7 +44,8 @@ def run(family: sd.Models, monkeypatch: pytest.MonkeyPatch) -> Any:
         given.append(dict(zip(("model", "draft"), names, strict=True)) | more)
         return family
 
-    monkeypatch.setattr(cli, "_load", load)
+    for module in (cli, cli_sweep):
+        monkeypatch.setattr(module, "load", load)
     monkeypatch.setenv("COLUMNS", "80")
 
     def one(*arguments: str, input: str | None = None) -> Result:
@@ -360,7 +362,7 @@ def test_a_text_that_repeats_is_said_beside_the_figures(run: Any, monkeypatch: p
     quiet = run("race", PROMPT, "-n", "24")
     assert "repeat" not in quiet.stderr
     models = scripted(counting, counting)
-    monkeypatch.setattr(cli, "_load", lambda *_, **__: models)
+    monkeypatch.setattr(cli, "load", lambda *_, **__: models)
     raced = flat(run("race", "a", "-n", "40").stderr)
     assert "(repeats 90%)" in raced and "repeats: this share of the text" in raced
     assert raced.count("The last 36 of 40 tokens repeat the same 4 tokens") == 1
