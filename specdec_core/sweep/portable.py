@@ -90,8 +90,8 @@ def for_vllm(settings: Settings, draft: str | None = None) -> Elsewhere:
     if found.config is not None:
         if settings.length_policy != "fixed":
             found.missing.append(
-                f"length policy = {settings.length_policy}: γ is {settings.draft_length} in every round here; see vLLM's own "
-                "dynamic speculative decoding."
+                f"length policy = {settings.length_policy}: γ is {settings.draft_length} in every round here; see "
+                "vLLM's own dynamic speculative decoding."
             )
         if cut := found.generate.pop("min_p", None):
             found.missing.append(f"min_p = {cut:g}: vLLM refuses it while it decodes speculatively.")
@@ -111,7 +111,7 @@ def transformers_code(settings: Settings, target: str, draft: str | None = None,
         chat: a prompt that was a message in the chat template, whose system line is kept; None for plain text.
     """
     found = for_transformers(settings, layers)
-    assisted = "draft" in proposer_class(settings.proposer).needs
+    assisted = bool(found.draft) and "draft" in proposer_class(settings.proposer).needs
     lines = [f"# {_about(settings)}", *(f"# Not here: {sentence}" for sentence in found.missing)]
     names = ["AutoModelForCausalLM", "AutoTokenizer"]
     if settings.stop:
