@@ -14,7 +14,7 @@ from statistics import geometric_mean
 from typing import TYPE_CHECKING, Any
 
 from app.metrics.distance import distance
-from app.metrics.numbers import LEAST_TOKENS, measured_speedup, parting
+from app.metrics.numbers import measured_speedup, parting
 from app.text import count
 from app.ui.chip import chip
 from specdec_core.analysis.memory import Line, total
@@ -24,7 +24,7 @@ from specdec_core.record.trace import Trace
 from specdec_core.rules import lossy
 from specdec_core.settings import Settings
 from specdec_core.sweep.measured import Measured
-from specdec_core.sweep.totals import beyond, wilson
+from specdec_core.sweep.totals import LEAST_TOKENS, beyond, wilson
 
 if TYPE_CHECKING:
     import pandas as pd

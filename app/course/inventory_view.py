@@ -178,7 +178,7 @@ def _treated(question: Question, words: Words) -> None:
                 key=f"inventory-lesson-{key}",
             )
     st.markdown(words("inventory.picture", number=lesson.number, title=plain(lesson.front.title)))
-    pictures.draw(lesson.front.watch, Place(lesson, f"inventory-{question.id}", words))
+    pictures.draw(lesson.front.watch, Place(lesson.id, f"inventory-{question.id}", words))
 
 
 # --- at the end ----------------------------------------------------------------------------------------------------

@@ -148,7 +148,7 @@ class StaticSet:
         device = self.model.device
         with _capturing, torch.cuda.device(device):
             current = torch.cuda.current_stream()
-            stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+            stream = torch.cuda.Stream()
             stream.wait_stream(current)
             with torch.cuda.stream(
                 stream
