@@ -183,10 +183,8 @@ def html(rows: Sequence[Row], titles: Sequence[str], numbers: Sequence[int], the
     )
 
 
-PAGE = {
-    "light": "#fbfaf8",
-    "dark": "#14181f",
-}  # as in .streamlit/config.toml: what scrolls passes below the titles
+# as in .streamlit/config.toml: what scrolls passes below the titles
+PAGE = {"light": "#fbfaf8", "dark": "#14181f"}
 STYLE = """
 .sd-scroll{overflow-x:auto;max-width:100%}
 .sd-table{border-collapse:separate;border-spacing:0;width:100%;font-variant-numeric:tabular-nums;font-size:.95rem}

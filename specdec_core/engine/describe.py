@@ -25,9 +25,8 @@ class RawRound:
     p: Tensor | None  # None: greedy, p is one-hot at the argmax
     q: Tensor | None  # None: the children were deterministic
     draft_logits: Tensor | None  # (m, V)
-    draft_rows: (
-        list[int] | None
-    )  # per position the row of `draft_logits`, −1 without one; None: row i at position i
+    # per position the row of `draft_logits`, −1 without one; None: row i at position i
+    draft_rows: list[int] | None
     draw: float | None
     aside_q: list[float | None] = field(default_factory=list)  # of the drafted tokens the target never saw
     scores: Tensor | None = None  # the logits after penalties; None: there are none
