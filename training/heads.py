@@ -156,6 +156,7 @@ def new_medusa(target: Frozen, heads: int, blocks: int, shared: bool) -> MedusaH
     if not shared:
         with torch.no_grad():
             for head in made:
+                # a ModuleList does not say that it holds Sequentials
                 head[-1].weight.copy_(weight)  # type: ignore[index]
     return made
 

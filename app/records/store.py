@@ -175,6 +175,7 @@ class Library:
         if gone:
             # what was deleted still stands in the log
             with _told(), self._lock, self._engine.connect() as connection:
+                # SQLAlchemy has it None once it is closed, which it is not here
                 connection.connection.driver_connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # type: ignore[union-attr]
         return gone
 

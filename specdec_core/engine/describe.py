@@ -298,8 +298,10 @@ def _block_mass(raw: RawRound) -> list[float] | None:
         return None
     masses: list[float] = []
     running = 1.0
+    p, q = raw.row.nodes.p, raw.row.nodes.q
     for node in range(len(raw.tree)):
-        p_at, q_at = raw.row.nodes.p[node], raw.row.nodes.q[node]  # type: ignore[index]
+        assert p is not None and q is not None
+        p_at, q_at = p[node], q[node]
         assert p_at is not None and q_at is not None
         if raw.q is None or raw.p is None:
             masses.append(running * (1.0 - min(1.0, p_at)))
