@@ -27,7 +27,7 @@ test: $(venv)/.dev model browser  ## run all tests; ARGS="-k tree" chooses some
 	@echo "Running the tests."
 	@scripts/test.sh $(python) $(ARGS)
 
-lint: $(venv)/.dev  ## ruff's rules and format, mypy on the core
+lint: $(venv)/.dev  ## ruff's rules and format, types with mypy
 	@echo "Checking rules, format and types."
 	@$(python) -m ruff check .
 	@$(python) -m ruff format --check .

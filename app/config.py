@@ -114,10 +114,10 @@ def _library(named: str | None) -> Path | None:
         return None
     path = Path(named.strip())
     try:
-        folder = bool(named.strip()) and path.is_dir()
+        is_folder = bool(named.strip()) and path.is_dir()
     except OSError as error:
         raise ValueError(f"SPECDEC_LIBRARY has to be a file's path: {error.strerror}.") from None
-    if folder:
+    if is_folder:
         raise ValueError(f"SPECDEC_LIBRARY has to be a file, and {named.strip()!r} is a folder.")
     return path.resolve() if named.strip() else None
 

@@ -31,7 +31,7 @@ def operator() -> policy.Policy:
 def shelf() -> Shelf:
     """The models that are loaded."""
     usual = family(operator().family)
-    return Shelf(_load, _fetch, prepare=conversion.prepare, stay=dict.fromkeys((Choice(), usual)))
+    return Shelf(_load, _fetch, prepare=conversion.prepare, stay=tuple(dict.fromkeys((Choice(), usual))))
 
 
 @cache

@@ -30,6 +30,7 @@ import websockets
 from playwright.sync_api import sync_playwright
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.typing import Origin, Subprotocol
 
 from app.course import reading
 from app.course.lesson import STEPS
@@ -53,9 +54,9 @@ class Tab:
     async def open(self) -> None:
         """Connect, as a new tab does."""
         address = f"ws://127.0.0.1:{self.port}/_stcore/stream"
-        origin = f"http://127.0.0.1:{self.port}"
+        origin = Origin(f"http://127.0.0.1:{self.port}")
         self.socket = await websockets.connect(
-            address, subprotocols=["streamlit"], origin=origin, max_size=None, open_timeout=60
+            address, subprotocols=[Subprotocol("streamlit")], origin=origin, max_size=None, open_timeout=60
         )
 
     async def ask(self, trigger: str | None = None) -> None:

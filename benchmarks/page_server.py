@@ -22,10 +22,10 @@ def note_commits(file: Path) -> None:
     hear = Run.hear
     out = file.open("w", buffering=1, encoding="ascii")
 
-    def noting(run: Run, event: Event) -> None:
+    def noting(self: Run, event: Event) -> None:
         if isinstance(event, Step):
             out.write(f"{time.time():.6f} {event.lane} {event.round}\n")
-        hear(run, event)
+        hear(self, event)
 
     Run.hear = noting  # type: ignore[method-assign]
 

@@ -65,6 +65,7 @@ class Subjects:
             options["assistant_model"] = self.draft
         prompt = torch.tensor([list(ids)])
         with threads(count):
+            # transformers types a causal model without its GenerationMixin
             output: Tensor = self.target.generate(  # type: ignore[operator]
                 prompt,
                 attention_mask=torch.ones_like(prompt),

@@ -4,9 +4,8 @@ import os
 import signal
 import sys
 
-signal.signal(
-    signal.SIGINT, lambda *_: os._exit(130)
-)  # half an import cannot be unwound: Ctrl+C just ends it
+# half an import cannot be unwound: Ctrl+C just ends it
+signal.signal(signal.SIGINT, lambda *_: os._exit(130))
 
 from specdec_core.cli.commands import app  # noqa: E402
 

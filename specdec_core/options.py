@@ -9,7 +9,7 @@ import types
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -218,4 +218,4 @@ def _list(text: str) -> list[int | float] | list[list[int]]:
     )
     if not flat and not nested:
         raise ValueError("neither numbers nor lists of whole numbers")
-    return value  # type: ignore[no-any-return]
+    return cast(list[int | float] | list[list[int]], value)

@@ -186,7 +186,8 @@ def write(
     spent = sum(note["seconds"] for note in notes)
     for _ in range(notes[-1]["instructions"] if notes else 0):
         next(instructions)
-    used, total = notes[-1]["instructions"] if notes else 0, sum(note["tokens"] for note in notes)
+    used = notes[-1]["instructions"] if notes else 0
+    total: int = sum(note["tokens"] for note in notes)
     prefix, suffix, turn = template(tokenizer)
     writer = Writer(model, slots, len(prefix) + longest_prompt + longest_answer + 1, prefix)
     chance = torch.Generator().manual_seed(seed + 7919 * len(done))

@@ -55,9 +55,8 @@ def train_part(
         plan.seed,
         before["data"]["parts"] if before and parts is None else parts,
     )
-    size = (
-        VOCABULARY - 1 if part == "draft" else VOCABULARY
-    )  # a draft's table has one row more, for all others
+    # a draft's table has one row more, for all others
+    size = VOCABULARY - 1 if part == "draft" else VOCABULARY
     stored = before["vocabulary"] if before else rows.vocabulary(size, [tokenizer.eos_token_id]).tolist()
     teacher = Teacher.of(target.model, torch.tensor(stored))
     module, objective, weights = _new(part, target.model, teacher, rows, fresh=before is None)

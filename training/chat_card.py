@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import PreTrainedModel
 
 import specdec_core as sd
+from specdec_core.models.bundle import HubModel
 from specdec_core.proposers import available
 from specdec_core.record.repeats import LOOP, RUN
 from specdec_core.sweep.cases import Case
@@ -166,11 +168,18 @@ def equality(
     return {"generate": len(prompts), "lanes": compared, "forks": forks}
 
 
+def _causal(models: sd.Models) -> PreTrainedModel:
+    """The target as transformers has it."""
+    assert isinstance(models.target, HubModel)
+    return models.target.model
+
+
 @torch.inference_mode()
 def _generated(models: sd.Models, ids: list[int], most: int) -> list[int]:
     prompt = torch.tensor([ids])
     pad = min(models.eos, default=0)
-    out = models.target.model.generate(
+    # transformers types a causal model without its GenerationMixin
+    out = _causal(models).generate(  # type: ignore[operator]
         prompt, attention_mask=torch.ones_like(prompt), do_sample=False, max_new_tokens=most, pad_token_id=pad,
         eos_token_id=sorted(models.eos) or None,
     )  # fmt: skip
@@ -182,7 +191,7 @@ def _fork(models: sd.Models, ids: list[int], one: list[int], other: list[int]) -
     """Where two texts part, and how far the target's best two tokens are apart there."""
     pairs = enumerate(zip(one, other, strict=False))
     at = next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
-    first, second = models.target.model(torch.tensor([ids + one[:at]])).logits[0, -1].topk(2).values.tolist()
+    first, second = _causal(models)(torch.tensor([ids + one[:at]])).logits[0, -1].topk(2).values.tolist()
     return at, first - second
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
@@ -62,14 +62,15 @@ def train(
 
     if part not in ("eagle", "medusa", "draft"):
         raise ValueError(f"There is no part '{part}'; expected eagle, medusa or draft.")
+    kind = cast(chat.Part, part)
     plan = Plan(
         minutes, None, batch=batch, seed=seed, warmup_steps=30, decay_share=decay_share, rates=Rates(rate, rate),
         evaluate_every=100, checkpoint_every=100,
     )  # fmt: skip
     run = runs / (name or part)
-    state, module, accuracy = chat.train_part(part, model, runs / "answers", run, plan, parts)  # type: ignore[arg-type]
+    state, module, accuracy = chat.train_part(kind, model, runs / "answers", run, plan, parts)
     folder = out or run / "export"
-    chat.export(folder, part, module, model, state, accuracy)  # type: ignore[arg-type]
+    chat.export(folder, kind, module, model, state, accuracy)
     typer.echo(
         f"{state['step']} steps, {state['tokens']:,} tokens, {state['seconds'] / 60:.1f} minutes: {accuracy}"
     )

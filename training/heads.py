@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -43,14 +43,14 @@ class Frozen:
     bfloat16: bool = True
 
     @property
-    def output(self) -> nn.Module:
+    def output(self) -> nn.Linear:
         """From states to logits."""
-        return self.model.get_output_embeddings()
+        return cast(nn.Linear, self.model.get_output_embeddings())
 
     @property
-    def embedding(self) -> nn.Module:
+    def embedding(self) -> nn.Embedding:
         """From tokens to the width of the first layer."""
-        return self.model.get_input_embeddings()
+        return cast(nn.Embedding, self.model.get_input_embeddings())
 
     @property
     def device(self) -> str:
@@ -118,9 +118,9 @@ def eagle_loss(head: EagleHead, target: Frozen) -> Objective:
 
     def losses(ids: Tensor) -> Tensor:
         with target.autocast():
-            states, (guess, said) = eagle_pairs(head, target, ids[:, :-1])
+            (guessed, true), (guess, said) = eagle_pairs(head, target, ids[:, :-1])
         label = said.float().softmax(-1).flatten(0, 1)
-        regression = F.smooth_l1_loss(*(rows.float() for rows in states))
+        regression = F.smooth_l1_loss(guessed.float(), true.float())
         return torch.stack((regression, F.cross_entropy(guess.float().flatten(0, 1), label)))
 
     return losses
@@ -136,8 +136,10 @@ def accuracy(heads: Heads, target: Frozen, rows: Tensor, batch: int = 4) -> list
     places: Counter[int] = Counter()
     for ids in torch.split(rows.to(target.device), batch):
         with target.autocast():
-            medusa_like = isinstance(heads, MedusaHeads)
-            pairs = medusa_pairs(heads, target, ids) if medusa_like else [eagle_pairs(heads, target, ids)[1]]
+            if isinstance(heads, MedusaHeads):
+                pairs = medusa_pairs(heads, target, ids)
+            else:
+                pairs = [eagle_pairs(heads, target, ids)[1]]
         for head, (guess, said) in enumerate(pairs):
             best = guess.topk(min(RANKS, guess.shape[-1]), -1).indices
             right = (best == said.argmax(-1, keepdim=True)).flatten(0, 1)
@@ -149,12 +151,12 @@ def accuracy(heads: Heads, target: Frozen, rows: Tensor, batch: int = 4) -> list
 def new_medusa(target: Frozen, heads: int, blocks: int, shared: bool) -> MedusaHeads:
     """Fresh heads: blocks near the identity, matrices of their own start as the target's."""
     weight = target.output.weight
-    assert isinstance(weight, Tensor)
     vocabulary, width = weight.shape
     made = MedusaHeads(heads, blocks, width, None if shared else vocabulary).to(target.model.device)
     if not shared:
         with torch.no_grad():
             for head in made:
+                # a ModuleList does not say that it holds Sequentials
                 head[-1].weight.copy_(weight)  # type: ignore[index]
     return made
 
@@ -162,14 +164,14 @@ def new_medusa(target: Frozen, heads: int, blocks: int, shared: bool) -> MedusaH
 def new_eagle(target: Frozen, seed: int) -> EagleHead:
     """A fresh head with the sizes of the target's own layers."""
     config = target.model.config
-    width = int(target.output.weight.shape[1])  # type: ignore[index, union-attr]
-    if int(target.embedding.weight.shape[1]) != width:  # type: ignore[index, union-attr]
+    width = int(target.output.weight.shape[1])
+    if int(target.embedding.weight.shape[1]) != width:
         raise ValueError(
             f"'{target.name}' embeds tokens at another width than its states have; EAGLE cannot use it."
         )
     heads = int(config.num_attention_heads)
     shape = LlamaConfig(
-        vocab_size=int(target.output.weight.shape[0]),  # type: ignore[index, union-attr]
+        vocab_size=int(target.output.weight.shape[0]),
         hidden_size=width,
         intermediate_size=int(getattr(config, "intermediate_size", None) or 4 * width),
         num_hidden_layers=1,
@@ -215,7 +217,7 @@ def train(
         objective = eagle_loss(heads, target)
         weights = torch.tensor([1.0, classification], device=target.device)
     _same_run(run, facts)
-    vocabulary = int(target.output.weight.shape[0])  # type: ignore[index, union-attr]
+    vocabulary = int(target.output.weight.shape[0])
     state = steps(
         run, heads, objective, batches,
         lambda: {"accuracy": accuracy(heads, target, heldout)},

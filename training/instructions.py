@@ -42,25 +42,27 @@ KINDS = {  # shares of the instructions
 def instructions(corpus: Path, seed: int) -> Iterator[Instruction]:
     """Instructions without end, in an order that depends on the seed alone; the same one hardly comes twice."""
     chance = random.Random(seed)
-    lists = tomllib.loads(LISTS.read_text(encoding="utf-8"))
+    lists: dict[str, list[str]] = tomllib.loads(LISTS.read_text(encoding="utf-8"))
     passages = list(_passages(corpus))
-    functions = [
+    functions: list[str] = [
         record["code"].strip()
         for record in read_records(require(corpus, "code_functions.jsonl.xz"))
         if len(record["code"]) <= LONGEST_CODE
     ]
-    tasks = [
+    tasks: list[str] = [
         record["prompt"]
         for record in read_records(require(corpus, "code_mbpp.jsonl.xz"))
         if record["split"] != "test"
     ]
-    described = [
+    described: list[str] = [
         record["instruction"].split("\n")[0]
         for record in read_records(require(corpus, "code_functions.jsonl.xz"))
         if 20 <= len(record["instruction"].split("\n")[0]) <= 90
     ]
-    sums = [record["question"] for record in read_records(require(corpus, "math_gsm8k_train.jsonl.xz"))]
-    questions = [
+    sums: list[str] = [
+        record["question"] for record in read_records(require(corpus, "math_gsm8k_train.jsonl.xz"))
+    ]
+    questions: list[tuple[str, str]] = [
         (record["context"], record["question"])
         for record in read_records(require(corpus, "qa_fairytaleqa.jsonl.xz"))
         if record["split"] != "test" and len(record["context"]) <= LONGEST_PASSAGE
@@ -130,6 +132,7 @@ def instructions(corpus: Path, seed: int) -> Iterator[Instruction]:
         return chance.choice(ask).format(a=first, b=second, s=chance.choice("+-*"))
 
     def rewrite() -> str:
+        ask: tuple[str, ...]
         if chance.random() < 0.35:
             ask = (
                 "Add a docstring to this function:",

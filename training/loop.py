@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
-from tqdm import tqdm  # type: ignore[import-untyped]
+from tqdm import tqdm
 
 from training.batches import Batches
 from training.checkpoints import latest_checkpoint, load_optimisers, load_state, load_weights, save_checkpoint
@@ -185,7 +185,7 @@ def steps(
             ids = batches.next().to(device)
             parts = objective(ids)
             loss = parts.sum() if parts_weights is None else (parts * parts_weights).sum()
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimisers.step(rate)
             value = loss.item()

@@ -43,7 +43,7 @@ def shape_for(target: Frozen, layers: int, hidden: int) -> Shape:
         kv_heads=heads // 2,
         head_dim=HEAD_DIM,
         ffn=-(-hidden * 8 // 3 // HEAD_DIM) * HEAD_DIM,
-        vocab=int(target.output.weight.shape[0]),  # type: ignore[index, union-attr]
+        vocab=int(target.output.weight.shape[0]),
         max_positions=min(window, MOST_POSITIONS),
     )
 

@@ -9,7 +9,7 @@ from random import Random
 
 import numpy as np
 from tokenizers import Tokenizer
-from tqdm import tqdm  # type: ignore[import-untyped]
+from tqdm import tqdm
 
 from training.documents import Document
 from training.mix import SOURCES, Source

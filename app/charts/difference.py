@@ -115,7 +115,9 @@ def _short(labels: Sequence[str]) -> Sequence[str]:
     return heads if len(set(heads)) == len(heads) else labels
 
 
-def _told(sources: list[list[str]], ends: list[int], common: list[int | None], labels: Sequence[str]) -> str:
+def _told(
+    sources: Sequence[Sequence[str]], ends: list[int], common: list[int | None], labels: Sequence[str]
+) -> str:
     said = []
     for lane, label in enumerate(labels):
         guessed = sources[lane][: ends[lane]].count("accepted")

@@ -7,10 +7,8 @@ import streamlit as st
 
 from .chart import Chart
 
-TEXT = {
-    "light": "#121823",
-    "dark": "#e8e6e1",
-}  # as in .streamlit/config.toml; Streamlit's own grey is too pale
+# as in .streamlit/config.toml; Streamlit's own grey is too pale
+TEXT = {"light": "#121823", "dark": "#e8e6e1"}
 
 
 def draw(chart: Chart, key: str) -> None:

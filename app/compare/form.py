@@ -24,8 +24,8 @@ from specdec_core.rules import RULES
 def draw(missing: Mapping[str, str | None]) -> None:
     """The form of the lane that is being changed, if one is."""
     state = st.session_state
-    name = state.get("editing")
-    if name not in state.lanes:
+    name: str | None = state.get("editing")
+    if name is None or name not in state.lanes:
         return
     lane, number = state.lanes[name], list(state.lanes).index(name) + 1
     with st.container(border=True, key="lane-form"):
@@ -73,8 +73,8 @@ def draw(missing: Mapping[str, str | None]) -> None:
 def take() -> None:
     """Take what the open form's widgets hold into its lane, before the cards are drawn."""
     state = st.session_state
-    name = state.get("editing")
-    if name in state.lanes and f"{name}.proposer" in state:
+    name: str | None = state.get("editing")
+    if name is not None and name in state.lanes and f"{name}.proposer" in state:
         state.lanes[name] = _read(name, state.lanes[name])
 
 
@@ -137,20 +137,19 @@ def _seed(name: str, what: str, value: Any) -> str:
 def _read(name: str, lane: Lane) -> Lane:
     """The lane as the form has it; an option that cannot be read keeps its last value."""
     state = st.session_state
-    found = replace(
-        lane,
-        **{
-            what: state.get(f"{name}.{what}", getattr(lane, what))
-            for what in ("proposer", "gamma", "rule", "length", "overlap", "memory")
-        },
-    )
+    widgets: dict[str, Any] = {
+        what: state.get(f"{name}.{what}", getattr(lane, what))
+        for what in ("proposer", "gamma", "rule", "length", "overlap", "memory")
+    }
+    found = replace(lane, **widgets)
+    own: dict[str, Any] = {}
     for prefix, place in (("o", "options"), ("r", "rule_options"), ("l", "length_options")):
         owner, values = found.of(prefix)
         if owner is not lane.of(prefix)[0]:
             values = options.usual(prefix, owner)
         options.put(prefix, owner, values, name)
         try:
-            found = replace(found, **{place: options.chosen(prefix, owner, name)})
+            own[place] = options.chosen(prefix, owner, name)
         except SettingsError:
-            found = replace(found, **{place: dict(values)})
-    return found
+            own[place] = dict(values)
+    return replace(found, **own)

@@ -151,9 +151,8 @@ def _charts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None
         for chart in draws:
             with st.container():
                 draw(chart(traces, labels, MEASURED), chart.__name__)
-    draw(
-        charts.difference_strip(traces, labels, MEASURED), "difference_strip"
-    )  # as wide as the page: a row per lane
+    # as wide as the page: a row per lane
+    draw(charts.difference_strip(traces, labels, MEASURED), "difference_strip")
 
 
 def _prompts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
@@ -28,9 +28,15 @@ from specdec_core.sweep.totals import csv_of, failures, looping, summary, to_csv
 from .sweeps import MAX_CELLS, OVER, Job, Order, sweeps
 from .table import NOTHING
 
+if TYPE_CHECKING:  # plotly is imported with the first chart
+    from app.charts.matrix import Measure
+
 ADDRESS = "sweep"
-IN_ADDRESS = {"bind": "query-params", "persist_state": "session"}
-MEASURES = {"speedup": "Speedup", "tokens_per_pass": "Tokens per pass τ", "alpha": "Acceptance rate α"}
+MEASURES: dict[Measure, str] = {
+    "speedup": "Speedup",
+    "tokens_per_pass": "Tokens per pass τ",
+    "alpha": "Acceptance rate α",
+}
 FAILURES = 5  # are told one by one
 
 
@@ -78,7 +84,8 @@ def _form(
             default=list(titles),
             format_func=titles.__getitem__,
             key="sweep_families",
-            **IN_ADDRESS,
+            bind="query-params",
+            persist_state="session",
             wrap=True,
             help="The example prompts that ship with the lab.",
         )
@@ -87,14 +94,16 @@ def _form(
             most = st.number_input(
                 "Prompts of each kind",
                 **_range(links.SWEEP_MOST),
-                **IN_ADDRESS,
+                bind="query-params",
+                persist_state="session",
                 help="The first so many of each kind; more prompts make the medians steadier.",
             )
         with middle:
             repeats = st.number_input(
                 "Repeats",
                 **_range(links.SWEEP_REPEATS),
-                **IN_ADDRESS,
+                bind="query-params",
+                persist_state="session",
                 help="How many times each cell is timed. Lanes take turns, and each turn begins with another lane.",
             )
         with right:
@@ -262,7 +271,8 @@ def matrix(rows: Sequence[Measured], about: dict[str, object], provenance: str) 
         default="speedup",
         format_func=MEASURES.__getitem__,
         key="sweep_measure",
-        **IN_ADDRESS,
+        bind="query-params",
+        persist_state="session",
         required=True,
         help="The three never mix: tokens per pass leave out what guessing costs, α leaves out how long drafts are.",
     )
@@ -289,8 +299,8 @@ def matrix(rows: Sequence[Measured], about: dict[str, object], provenance: str) 
         names = ", ".join(dict.fromkeys(lossy))
         st.caption(f":material/warning: lossy, so with texts of their own: {plain(names)}")
     failed = failures(rows)
-    for told in failed[:FAILURES]:
-        st.caption(f":material/error: {plain(told)}")
+    for failure in failed[:FAILURES]:
+        st.caption(f":material/error: {plain(failure)}")
     if len(failed) > FAILURES:
         st.caption(f"… and {len(failed) - FAILURES} more; the JSON has them all.")
     with st.expander("As a table, with intervals", icon=":material/table:", key="sweep_table"):

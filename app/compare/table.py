@@ -14,7 +14,7 @@ from statistics import geometric_mean
 from typing import TYPE_CHECKING, Any
 
 from app.metrics.distance import distance
-from app.metrics.numbers import LEAST_TOKENS, measured_speedup, parting
+from app.metrics.numbers import measured_speedup, parting
 from app.text import count
 from app.ui.chip import chip
 from specdec_core.analysis.memory import Line, total
@@ -24,7 +24,7 @@ from specdec_core.record.trace import Trace
 from specdec_core.rules import lossy
 from specdec_core.settings import Settings
 from specdec_core.sweep.measured import Measured
-from specdec_core.sweep.totals import beyond, wilson
+from specdec_core.sweep.totals import LEAST_TOKENS, beyond, wilson
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -183,10 +183,8 @@ def html(rows: Sequence[Row], titles: Sequence[str], numbers: Sequence[int], the
     )
 
 
-PAGE = {
-    "light": "#fbfaf8",
-    "dark": "#14181f",
-}  # as in .streamlit/config.toml: what scrolls passes below the titles
+# as in .streamlit/config.toml: what scrolls passes below the titles
+PAGE = {"light": "#fbfaf8", "dark": "#14181f"}
 STYLE = """
 .sd-scroll{overflow-x:auto;max-width:100%}
 .sd-table{border-collapse:separate;border-spacing:0;width:100%;font-variant-numeric:tabular-nums;font-size:.95rem}

@@ -14,7 +14,8 @@ from specdec_core.analysis.whatif import WhatIf, on_clock
 from specdec_core.errors import SettingsError
 from specdec_core.machines.costs import Costs
 from specdec_core.machines.model_sizes import SHAPES, shape
-from specdec_core.machines.profiles import Modelled, Profile, Recorded, shipped
+from specdec_core.machines.profiles import Profile, Recorded, shipped
+from specdec_core.machines.roofline import Modelled
 from specdec_core.record.trace import Trace
 
 KEYS = ("wp", "wb", "wc", "wt", "wd")  # what this view keeps in the address

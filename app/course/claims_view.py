@@ -17,20 +17,10 @@ from app.text import plain
 from . import claims, measured, pictures, progress
 from .claims import VERDICTS, Claim
 from .claims_chart import chart
+from .pictures import Place
 from .words import Words
 
 GLYPHS = {"true": "✓", "conditional": "◐", "false": "✗"}
-
-
-class Stand:
-    """Where a claim's picture is drawn: what `pictures` asks of a place in a lesson."""
-
-    def __init__(self, claim: Claim, words: Words) -> None:
-        self.lesson, self.step, self.words = claim, "claim", words
-
-    def key(self, name: str) -> str:
-        """A widget's key, of its own for each claim."""
-        return f"claim-{self.lesson.id}-{name}"
 
 
 def draw(words: Words) -> None:
@@ -95,7 +85,7 @@ def _verdict(claim: Claim, mine: progress.Answer, words: Words) -> None:
 
 def _demonstration(claim: Claim, words: Words) -> None:
     if claim.front.picture is not None:
-        pictures.draw(claim.front.picture, Stand(claim, words))  # type: ignore[arg-type]
+        pictures.draw(claim.front.picture, Place(claim.id, "claim", words))
     if claim.front.chart is not None and claim.drawn is not None:
         made = chart(
             claim.front.chart,

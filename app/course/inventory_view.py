@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from html import escape
 from pathlib import Path
-from typing import get_args
+from typing import cast, get_args
 
 import streamlit as st
 
@@ -33,7 +33,7 @@ def draw(asked: str, words: Words) -> None:
     if asked not in get_args(When):
         st.warning(words("inventory.unknown"), icon=":material/search_off:")
         return
-    when: When = asked  # type: ignore[assignment]
+    when = cast(When, asked)
     found, problems = inventory.read(words.language)
     if found is None:
         st.error(words("inventory.broken"), icon=":material/report:")
@@ -55,10 +55,11 @@ def draw(asked: str, words: Words) -> None:
 
 def standing() -> str:
     """The question or the result that the address asks for; nothing where it asks for no questions."""
-    when = st.query_params.get(PARAM)
-    if when not in get_args(When):
+    asked = st.query_params.get(PARAM)
+    if asked not in get_args(When):
         return ""
-    return _place(when, progress.here().inventories.get(when, {}))  # type: ignore[arg-type]
+    when = cast(When, asked)
+    return _place(when, progress.here().inventories.get(when, {}))
 
 
 def _place(when: When, answers: dict[str, progress.Answer]) -> str:
@@ -178,7 +179,7 @@ def _treated(question: Question, words: Words) -> None:
                 key=f"inventory-lesson-{key}",
             )
     st.markdown(words("inventory.picture", number=lesson.number, title=plain(lesson.front.title)))
-    pictures.draw(lesson.front.watch, Place(lesson, f"inventory-{question.id}", words))
+    pictures.draw(lesson.front.watch, Place(lesson.id, f"inventory-{question.id}", words))
 
 
 # --- at the end ----------------------------------------------------------------------------------------------------

@@ -29,9 +29,8 @@ def enlarged(figure: go.Figure) -> go.Figure:
     layout = content.get("layout", {})
     layout.pop("template", None)
     legend = layout.get("legend", {})
-    if (
-        legend.get("y", 0) < 0
-    ):  # below the plot: the axis's title needs more room above it, and the plot its height
+    # below the plot: the axis's title needs more room above it, and the plot its height
+    if legend.get("y", 0) < 0:
         legend["y"] *= LARGER
         layout["height"] = layout.get("height", 450) + ROOM
     return go.Figure(_grown(content, None))

@@ -17,7 +17,7 @@ from specdec_core.errors import sentence
 from . import pictures
 from .lesson import MOST_WORDS, SECTIONS, Code, Front, Lesson, Picture, Problem, Section
 from .source import Draft, Mistake, apart, compute, known, section, told
-from .words import FOLDER
+from .words import FOLDER as FOLDER
 
 _FILE = re.compile(r"(\d\d[a-z]?)-([a-z0-9]+(?:-[a-z0-9]+)*)\.md")
 

@@ -51,7 +51,7 @@ def _one(lesson: Lesson, with_key: bool, words: Words) -> None:
     _options(lesson, "predict")
     st.markdown(f"{words('teaching.sheet_note')} ______________________")
     with st.container(key=f"figure-{lesson.id}"):
-        pictures.draw(lesson.front.watch, Place(lesson, "sheet", words))
+        pictures.draw(lesson.front.watch, Place(lesson.id, "sheet", words))
     st.markdown(f"**{words('teaching.sheet_question')}** {lesson.sections['check'].prose}")
     _options(lesson, "check")
     if with_key:

@@ -91,7 +91,7 @@ def _text(section: Section) -> None:
 def _picture(picture: Picture | None, lesson: Lesson, step: str, words: Words) -> None:
     if picture is not None:
         with st.container(key=f"course-picture-{step}"):
-            pictures.draw(picture, Place(lesson, step, words))
+            pictures.draw(picture, Place(lesson.id, step, words))
 
 
 def _predict(lesson: Lesson, mine: progress.Progress, words: Words) -> None:

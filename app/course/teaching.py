@@ -26,13 +26,8 @@ HEADS = """
   width: 100% !important; flex: 0 0 0px; min-height: 0; align-items: flex-end;
 }
 """
-MAY_HIDE = (
-    "change",
-    "explain",
-    "code",
-    "check",
-    "lab",
-)  # steps; without predict and watch there is no lesson
+# steps; without predict and watch there is no lesson
+MAY_HIDE = ("change", "explain", "code", "check", "lab")
 PARTS = ("rail", *MAY_HIDE, "home")
 
 

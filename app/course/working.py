@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
-from simpleeval import EvalWithCompoundTypes, FeatureNotAvailable, InvalidExpression  # type: ignore[import-untyped]
+from simpleeval import EvalWithCompoundTypes, FeatureNotAvailable, InvalidExpression
 
 from specdec_core.errors import SpecdecError
 

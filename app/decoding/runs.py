@@ -141,9 +141,8 @@ class Runs:
         except Left:
             run.error = STOPPED
         except SpecdecError as error:
-            if (
-                not run.stopped
-            ):  # a run that was stopped while its models were loading has nothing to complain about
+            # a run that was stopped while its models were loading has nothing to complain about
+            if not run.stopped:
                 run.error = str(error)
             elif run.state == "loading":
                 run.error = STOPPED

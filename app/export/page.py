@@ -10,7 +10,7 @@ import json
 import re
 import zlib
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from datetime import datetime
 from functools import cache
 from hashlib import sha256
@@ -117,7 +117,7 @@ def label(trace: Trace) -> str:
 def differing(traces: Sequence[Trace]) -> list[str]:
     """In what the lanes are unlike, so that their times say nothing about each other."""
     heads = [trace.header for trace in traces]
-    found = {
+    found: dict[str, Sized] = {
         "machine": {head.machine for head in heads},
         "device": {head.device for head in heads},
         "number format": {head.dtype for head in heads},
@@ -172,8 +172,8 @@ def _settings(
     traces: Sequence[Trace], names: list[str], cursor: dict[str, int] | None, raced: bool | None
 ) -> dict[str, Any]:
     """What the player is told beside the traces; the keys are those of its `Data`."""
-    from app.metrics.numbers import LEAST_TOKENS
     from specdec_core.rules import RULES
+    from specdec_core.sweep.totals import LEAST_TOKENS
 
     compared = not differing(traces)
     beside = _told(raced, len(traces)) if compared else ""

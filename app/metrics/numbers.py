@@ -13,11 +13,8 @@ from specdec_core.rules import RULES, lossy
 from specdec_core.settings import Settings
 from specdec_core.sweep.totals import LEAST_TOKENS
 
-TOKEN_BY_TOKEN = (
-    "speculative-sampling",
-    "token-matching",
-    "exact-match",
-)  # a chance of its own for each token
+# a chance of its own for each token
+TOKEN_BY_TOKEN = ("speculative-sampling", "token-matching", "exact-match")
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ def player(
         The component's state: `cursor` (what `CURSOR` names, and "of", after the viewer moved) and `done` (the
         run's id in the one script run after a live run has ended, otherwise None).
     """
-    from app.metrics.numbers import LEAST_TOKENS
+    from specdec_core.sweep.totals import LEAST_TOKENS
 
     where = cursor or {}
     return _component(

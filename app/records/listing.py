@@ -20,16 +20,8 @@ ORDERS = {
     "speedup": "Highest measured speedup",
     "name": "By name",
 }
-ADDRESS = (
-    "run",
-    "picked",
-    "q",
-    "who",
-    "sort",
-    "sheet",
-    "hide",
-    "present",
-)  # the page's keys in the address, beside the cursor's
+# the page's keys in the address, beside the cursor's
+ADDRESS = ("run", "picked", "q", "who", "sort", "sheet", "hide", "present")
 MOST_SHOWN = 6  # lanes side by side
 
 

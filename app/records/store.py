@@ -173,11 +173,9 @@ class Library:
             mine = (runs.c.id == run_id) & (runs.c.owner == _digest(owner))
             gone = connection.execute(delete(runs).where(mine)).rowcount > 0
         if gone:
-            with (
-                _told(),
-                self._lock,
-                self._engine.connect() as connection,
-            ):  # what was deleted still stands in the log
+            # what was deleted still stands in the log
+            with _told(), self._lock, self._engine.connect() as connection:
+                # SQLAlchemy has it None once it is closed, which it is not here
                 connection.connection.driver_connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # type: ignore[union-attr]
         return gone
 

@@ -64,9 +64,8 @@ class OwnerCookie:
             if message["type"] == "http.response.start":
                 answer = MutableHeaders(scope=message)
                 answer.append("Set-Cookie", cookie)
-                answer["Cache-Control"] = (
-                    "private, no-cache"  # no proxy may hand one visitor's secret to the next
-                )
+                # no proxy may hand one visitor's secret to the next
+                answer["Cache-Control"] = "private, no-cache"
             await send(message)
 
         await self.app(scope, receive, with_cookie)

@@ -11,6 +11,7 @@ from app.ui.glossary import define
 from specdec_core.proposers import PROPOSERS
 from specdec_core.record.repeats import percent
 from specdec_core.rules import lossy as lossy_rule
+from specdec_core.sweep.totals import LEAST_TOKENS
 
 MEASURED = "measured · this machine, this run"
 FORMULA = (
@@ -67,7 +68,7 @@ def show(run: Run) -> None:
                 define("Measured speedup")
                 + f"\n\nHere {_speed(stats.tokens_per_second)} against {_speed(base.tokens_per_second)}. "
                 "Recording is not timed." + ("\n\nThe two lanes wrote different texts." if part else ""),
-                f"none: fewer than {numbers.LEAST_TOKENS} tokens in a lane"
+                f"none: fewer than {LEAST_TOKENS} tokens in a lane"
                 if speedup is None
                 else "a bound: drafting is not counted"
                 if PROPOSERS[lane.proposer].unpaid

@@ -15,10 +15,8 @@ LARGE_REM = 27  # pixels: the player's smallest type is 0.75rem, and 20 pixels a
 
 BOXES = {"settings": "more"}  # keys of containers that had a name of their own before they could be hidden
 DESK = {"prompt", "choices", "run", "settings"}
-BESIDE = {
-    "lab": {"choices", "run"},
-    "compare": DESK - {"prompt"},
-}  # what stands in a column beside the prompt
+# what stands in a column beside the prompt
+BESIDE = {"lab": {"choices", "run"}, "compare": DESK - {"prompt"}}
 
 # What Streamlit says by colour alone gets a sign.
 SIGNS = """

@@ -22,7 +22,7 @@ def pick(
     if key not in st.session_state:
         asked = st.query_params.get(key, st.session_state.get(f"last_{key}", default))
         st.session_state[key] = asked if asked in titles else default
-    picked = st.selectbox(
+    picked: str = st.selectbox(
         label, list(titles), format_func=lambda name: titles.get(name, name), key=key, help=words, **more
     )
     st.session_state[f"last_{key}"] = picked
@@ -40,15 +40,15 @@ def number(
     cast = int if setting.whole else float
     draw = st.slider if kind == "slider" else st.number_input
     # Streamlit begins with the lowest by itself, and warns of a default where a page sets the value (a preset does).
-    usual = {} if setting.default == setting.low else {"value": cast(setting.default)}
+    usual: dict[str, Any] = {} if setting.default == setting.low else {"value": cast(setting.default)}
     draw(
         label,
         min_value=cast(setting.low),
         max_value=cast(setting.high),
-        **usual,
         step=cast(step),
         key=setting.key,
         bind="query-params",
         help=words,
         disabled=disabled,
+        **usual,
     )

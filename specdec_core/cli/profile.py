@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
+from typing import Literal
 
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
@@ -28,6 +29,7 @@ from specdec_core.runtime.machine import available_bytes, choose_device, choose_
 from specdec_core.runtime.width_curve import WIDTHS, width_curve
 
 DRAFT_WIDTHS = (1, 2, 4, 8, 16, 32)  # a level of a draft tree seldom expands more
+Weights = Literal["trained", "random"]
 ROOM = 1.1  # of the weights' own size has to be free before they are made
 
 Told = Callable[[int, int], None]
@@ -59,7 +61,7 @@ class Plan:
             )
 
 
-def record(models: Models, plan: Plan, *, label: str, note: str, weights: str, told: Told) -> Recorded:
+def record(models: Models, plan: Plan, *, label: str, note: str, weights: Weights, told: Told) -> Recorded:
     """Measure, and say how far it is: `told` gets the curves done and their number.
 
     Raises:
@@ -88,7 +90,7 @@ def record(models: Models, plan: Plan, *, label: str, note: str, weights: str, t
         device=models.device,
         threads=models.threads,
         passes="graphs" if getattr(models.target, "graphs", None) else "eager",
-        weights=weights,  # type: ignore[arg-type]
+        weights=weights,
         measurements=plan.measurements,
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         packages=packages(),

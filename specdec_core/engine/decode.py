@@ -170,9 +170,8 @@ class Lane:
         """Read the prompt without its last token, which is the first root; seconds."""
         began = time.perf_counter()
         prompt = self.tokens[:-1]
-        for start in range(
-            0, len(prompt) or 1, PREFILL_CHUNK
-        ):  # once at least: an encoder reads its source here
+        # at least once: an encoder reads its source here
+        for start in range(0, len(prompt) or 1, PREFILL_CHUNK):
             if self.cancelled():
                 return time.perf_counter() - began
             self.target.prefill(prompt[start : start + PREFILL_CHUNK])

@@ -25,9 +25,8 @@ class RawRound:
     p: Tensor | None  # None: greedy, p is one-hot at the argmax
     q: Tensor | None  # None: the children were deterministic
     draft_logits: Tensor | None  # (m, V)
-    draft_rows: (
-        list[int] | None
-    )  # per position the row of `draft_logits`, −1 without one; None: row i at position i
+    # per position the row of `draft_logits`, −1 without one; None: row i at position i
+    draft_rows: list[int] | None
     draw: float | None
     aside_q: list[float | None] = field(default_factory=list)  # of the drafted tokens the target never saw
     scores: Tensor | None = None  # the logits after penalties; None: there are none
@@ -299,8 +298,10 @@ def _block_mass(raw: RawRound) -> list[float] | None:
         return None
     masses: list[float] = []
     running = 1.0
+    p, q = raw.row.nodes.p, raw.row.nodes.q
     for node in range(len(raw.tree)):
-        p_at, q_at = raw.row.nodes.p[node], raw.row.nodes.q[node]  # type: ignore[index]
+        assert p is not None and q is not None
+        p_at, q_at = p[node], q[node]
         assert p_at is not None and q_at is not None
         if raw.q is None or raw.p is None:
             masses.append(running * (1.0 - min(1.0, p_at)))

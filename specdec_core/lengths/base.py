@@ -23,9 +23,8 @@ class LengthPolicy(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     summary: ClassVar[str]  # two sentences: what it does, and when it loses
-    asks: ClassVar[bool] = (
-        False  # whether `more` can say no; asking costs a wait for the device per drafted token
-    )
+    # whether `more` can say no; asking costs a wait for the device per drafted token
+    asks: ClassVar[bool] = False
 
     class Options(OptionSet):
         """Has none."""

@@ -34,7 +34,6 @@ def jacobi(reader: Reader, root: int, guess: Sequence[int]) -> list[Row]:
         before = rows[-1].tokens
         written = reader.read(root, TokenTree.chain(before)).argmax(-1).tolist()[: len(before)]
         right = next((at for at, token in enumerate(before) if token != written[at]), len(before))
-        rows.append(
-            Row(written, min(len(before), right + 1))
-        )  # behind right tokens the next one is right, too
+        # behind right tokens the next one is right, too
+        rows.append(Row(written, min(len(before), right + 1)))
     return rows

@@ -16,9 +16,8 @@ from specdec_core.errors import SettingsError
 from .costs import MAX_BATCH, MAX_CONTEXT, Costs, Named, Text
 from .model_sizes import Shape, shape
 
-KERNELS = (
-    10  # that a transformer layer starts, in round numbers: norms, projections, rotation, attention, MLP
-)
+# kernels that a transformer layer starts, in round numbers: norms, projections, rotation, attention, MLP
+KERNELS = 10
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 

@@ -266,9 +266,8 @@ def load_models(
         _shipped(entry.medusa if entry else None) if medusa is None else resolve(str(medusa)),
         _shipped(entry.eagle if entry else None) if eagle is None else resolve(str(eagle)),
     )
-    pack(
-        model
-    )  # after the heads, which copy rows of it; drafts read one token at a time and win nothing from it
+    # after the heads, which copy rows of it; drafts read one token at a time and win nothing from it
+    pack(model)
     names = (_name(target_source), _name(draft_source or ""), _name(larger_source or ""))
     return assemble(
         tokenizer, model, small, names=names, graphs=graphs, heads=heads, larger_draft=larger,

@@ -29,9 +29,8 @@ WAIT_S = 3600.0  # for another process that converts the same model
 SPARE_BYTES = 200_000_000  # that stay free on the disk
 Report = Callable[[float | None, str], None]  # how far it has come, 0 to 1 or unknown, and what is being done
 
-_seen: dict[
-    Path, tuple[Any, ...]
-] = {}  # copies whose checksums this process has compared, with their files' states
+# copies whose checksums this process has compared, with their files' states
+_seen: dict[Path, tuple[Any, ...]] = {}
 
 
 def quiet(fraction: float | None, words: str) -> None:

@@ -91,9 +91,8 @@ class Guessing(nn.Module):
     def restrict(self, ids: Tensor | None) -> None:
         """Let it guess the target's tokens `ids`, int64 (k,); None is all of them."""
         self.register_buffer(KEY, None if ids is None else offsets(ids))
-        self._outputs: list[
-            tuple[nn.Module, nn.Module]
-        ] = []  # the last target's output, and what is used of it
+        # the last target's output, and what is used of it
+        self._outputs: list[tuple[nn.Module, nn.Module]] = []
 
     @property
     def vocabulary(self) -> Tensor | None:

@@ -203,12 +203,10 @@ class Proposer(ABC):
     summary: ClassVar[str]  # two sentences: what it does, and when it loses
     needs: ClassVar[tuple[str, ...]] = ()
     can_overlap: ClassVar[bool] = False  # whether `draft_ahead` does anything
-    unpaid: ClassVar[bool] = (
-        False  # whether its drafting is off the clock, so that its speed is a bound, no speedup
-    )
-    heeds: ClassVar[tuple[str, ...]] = (
-        "length",
-    )  # what of a length policy it asks: "length", "more", "nodes"
+    # whether its drafting is off the clock, so that its speed is a bound, no speedup
+    unpaid: ClassVar[bool] = False
+    # what of a length policy it asks: "length", "more", "nodes"
+    heeds: ClassVar[tuple[str, ...]] = ("length",)
 
     class Options(OptionSet):
         """Has none."""

@@ -43,7 +43,7 @@ class Ahead:
         """
         if self._workers is None:
             self._workers = ThreadPoolExecutor(1, "specdec-ahead")
-            self._stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None  # type: ignore[no-untyped-call]
+            self._stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
         if self._stream:  # what the draft left on the caller's stream comes first
             self._stream.wait_stream(torch.cuda.current_stream(self.device))
         self.asked = time.perf_counter()

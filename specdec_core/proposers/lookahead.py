@@ -193,9 +193,8 @@ class Lookahead(Proposer):
     def _fits(self, context: Context, nodes: int) -> bool:
         """Whether the window is of use, fits the memory budget, and stays within what the target can read."""
         size = len(self.columns) * self.levels - 1
-        end = (
-            len(context.tokens) + len(self.columns) + self.levels - 2
-        )  # position of the last level's last column, + 1
+        # position of the last level's last column, + 1
+        end = len(context.tokens) + len(self.columns) + self.levels - 2
         positions = self.resources.models.target.positions
         return context.limit > 1 and nodes + size <= context.room and end <= positions
 

@@ -111,9 +111,8 @@ class Medusa(Proposer):
 
     def propose(self, context: Context) -> Proposal:
         choices = [choice for choice in self.choices if len(choice) <= context.limit]
-        if (
-            self.state is None or not choices or context.room < 1
-        ):  # a prompt of one token leaves no state behind
+        # a prompt of one token leaves no state behind
+        if self.state is None or not choices or context.room < 1:
             return Proposal(TokenTree())
         levels = max(map(len, choices))
         logits = self.heads(self.state, self.output, levels).float()
@@ -128,9 +127,8 @@ class Medusa(Proposer):
         worth = {
             choice: prod(chances[level][rank] for level, rank in enumerate(choice)) for choice in choices
         }
-        ranked = sorted(
-            choices, key=lambda choice: (-worth[choice], len(choice), choice)
-        )  # parents before children
+        # parents before children
+        ranked = sorted(choices, key=lambda choice: (-worth[choice], len(choice), choice))
         count = min(context.room, context.policy.nodes(context, [worth[choice] for choice in ranked]))
         sent, lost = medusa_tree.arranged(ranked[:count]), ranked[count:]
         number = {choice: index for index, choice in enumerate([*sent, *lost])}

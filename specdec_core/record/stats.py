@@ -32,9 +32,8 @@ class Tally:
     verify_s: float = 0.0
     other_s: float = 0.0
     verdicts: Counter[Verdict] = field(default_factory=Counter)
-    judged: Counter[int] = field(
-        default_factory=Counter
-    )  # by depth, the places at which something was judged
+    # by depth, the places at which something was judged
+    judged: Counter[int] = field(default_factory=Counter)
     passed: Counter[int] = field(default_factory=Counter)  # by depth, those at which something was accepted
     branched: bool = False  # whether any proposal had siblings
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from specdec_core.record.schema import Verdict
+from specdec_core.record.schema import Source, Verdict
 from specdec_core.sampling import residual
 from specdec_core.tree import ROOT, TokenTree
 
@@ -51,8 +51,8 @@ def walk(
             verdicts[child] = "rejected"
             current = residual(current, _drafted(q, child, token, current))
         if accepted == ROOT:
-            source = "corrected" if tree.children[position] else "bonus"
-            return Judgement(path, verdicts, thresholds, current, source)  # type: ignore[arg-type]
+            source: Source = "corrected" if tree.children[position] else "bonus"
+            return Judgement(path, verdicts, thresholds, current, source)
         path.append(accepted)
         position = accepted + 1
 

@@ -100,7 +100,7 @@ def _ops() -> Any:
 @cache
 def _works() -> bool:
     """Whether this build of torch has the packed product, and it is right."""
-    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+    if not torch.backends.mkldnn.is_available():
         return False
     layer = nn.Linear(16, 8)
     rows = torch.linspace(-1, 1, 32).reshape(1, 2, 16)

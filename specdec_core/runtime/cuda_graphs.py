@@ -148,11 +148,10 @@ class StaticSet:
         device = self.model.device
         with _capturing, torch.cuda.device(device):
             current = torch.cuda.current_stream()
-            stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+            stream = torch.cuda.Stream()
             stream.wait_stream(current)
-            with torch.cuda.stream(
-                stream
-            ):  # reserves blocks and chooses kernels, neither of which can be recorded
+            # reserves blocks and chooses kernels, neither of which can be recorded
+            with torch.cuda.stream(stream):
                 self._forward(fixed)
             current.wait_stream(stream)
             graph = torch.cuda.CUDAGraph()
@@ -256,9 +255,8 @@ class Graphs:
 
 def works(model: PreTrainedModel, capture: bool = True) -> bool:
     """Whether fixed passes of this model can be captured and equal its ordinary ones, tried on a few small trees."""
-    if not getattr(
-        model, "_can_compile_fullgraph", True
-    ):  # transformers' mark for passes that wait for the device
+    # transformers' mark for passes that wait for the device
+    if not getattr(model, "_can_compile_fullgraph", True):
         return False
     plain, fixed = CausalReader(model, 32), Graphs(model, capture).reader(32)
     tolerance = 1e-3 if model.dtype == torch.float32 else 0.1

@@ -31,7 +31,7 @@ class KVLayer(CacheLayerMixin):
     is_sliding = False
 
     def __init__(self, memory: KVMemory, block: Block | None = None) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()  # type: ignore[no-untyped-call]  # has no hints in transformers
         self.memory = memory
         self.block = block or Block()
 

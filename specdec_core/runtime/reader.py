@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-Listener = Callable[
-    [Tensor], None
-]  # states (m, d) in the model's dtype: what the output matrix turns into logits
+# states (m, d) in the model's dtype: what the output matrix turns into logits
+Listener = Callable[[Tensor], None]
 
 
 class Reader(Protocol):

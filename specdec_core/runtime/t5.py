@@ -25,10 +25,8 @@ from .reader import CausalReader, Reader
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-FAMILY = (
-    "t5",
-    "mt5",
-)  # model types whose decoder shares one distance bias among all layers; FLAN-T5 is a "t5"
+# model types whose decoder shares one distance bias among all layers; FLAN-T5 is a "t5"
+FAMILY = ("t5", "mt5")
 LONGEST = 1_024  # tokens on either side where the configuration does not say: what mT5 was trained on
 
 

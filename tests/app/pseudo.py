@@ -13,9 +13,8 @@ from pathlib import Path
 
 OPEN, CLOSE = "⟦", "⟧"
 _ITEM = re.compile(r"(- [^\s:]+: +)(.+)")
-_APART = re.compile(
-    r"//[^\n]*|/\*.*?\*/|import [^\n]*|/(?! )[^/\n]+/[a-z]*", re.DOTALL
-)  # comments, imports, patterns
+# comments, imports, patterns
+_APART = re.compile(r"//[^\n]*|/\*.*?\*/|import [^\n]*|/(?! )[^/\n]+/[a-z]*", re.DOTALL)
 _TITLE = re.compile(r"(title|about|claim): +(.+)")
 
 

@@ -202,10 +202,8 @@ def test_the_table_s_values_are_the_traces_own(traces: list[Trace]) -> None:
     ]
     share, count, z = judged.count("accepted") / len(judged), len(judged), 1.959964
     assert alpha["value"] == pytest.approx(share)
-    for end in (
-        alpha["low"],
-        alpha["high"],
-    ):  # the ends of Wilson's interval solve (share − x)² = z² x (1 − x) / n
+    # the ends of Wilson's interval solve (share − x)² = z² x (1 − x) / n
+    for end in (alpha["low"], alpha["high"]):
         assert (share - end) ** 2 == pytest.approx(z * z * end * (1 - end) / count)
     assert rows["acceptance_rate"].cells[2].value == {"by_depth": traces[2].stats.acceptance_by_depth}
     assert "one run, no spread" in rows["speedup"].cells[1].note

@@ -56,9 +56,8 @@ def shelf(fresh: Runs, prompts: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     monkeypatch.setattr(services, "runs", lambda: runs)
     chosen = {**OPERATOR, "SPECDEC_DEFAULT_MODELS": usual.REAL}
     monkeypatch.setattr(services, "operator", lambda: policy.read(chosen))
-    untrained = partial(
-        usual.guessers, there=lambda part: False
-    )  # the model here has no heads, whatever ships
+    # the model here has no heads, whatever ships
+    untrained = partial(usual.guessers, there=lambda part: False)
     monkeypatch.setattr(usual, "guessers", untrained)
     yield shelf
     runs.close()

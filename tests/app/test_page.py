@@ -209,9 +209,8 @@ def test_any_text_is_taken_as_text(fresh: Runs, prompt: str) -> None:
 
 
 def test_a_refusal_of_the_core_is_shown_and_nothing_is_lost(fresh: Runs) -> None:
-    at = page(
-        prompt="XYZ", tokens="4"
-    )  # no letter of the scripted alphabet: an empty prompt without a BOS token
+    # no letter of the scripted alphabet: an empty prompt without a BOS token
+    at = page(prompt="XYZ", tokens="4")
     press(at, "go")
     finish(at, fresh)
     assert len(at.error) == 1

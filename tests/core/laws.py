@@ -18,9 +18,8 @@ from specdec_core.testing import Law
 from specdec_core.tree import TokenTree
 
 Text = tuple[int, ...]
-SMALLEST = (
-    5.0  # texts expected less often than this are counted together, as chi-square's approximation wants
-)
+# texts expected less often than this are counted together, as chi-square's approximation wants
+SMALLEST = 5.0
 
 
 def exact_law(law: Law, prompt: Sequence[int], length: int, warp: Warp) -> dict[Text, float]:

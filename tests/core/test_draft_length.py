@@ -280,9 +280,8 @@ def test_cost_aware_believes_outcomes_over_confidence() -> None:
     context = _context(settings, 8)
     for at, confidence in enumerate([0.93, 0.97, 0.55, 0.91], start=1):
         policy.more(context, at, confidence)
-    policy.observe(
-        context, Outcome([0, 1], [0] * 3)
-    )  # 0.93 and 0.97 accepted, 0.55 rejected, 0.91 not reached
+    # 0.93 and 0.97 accepted, 0.55 rejected, 0.91 not reached
+    policy.observe(context, Outcome([0, 1], [0] * 3))
     assert policy.chance(0.93) == pytest.approx((2 + 4 * 0.93) / (2 + 4))
     assert policy.chance(0.5) == pytest.approx((0 + 4 * 0.5) / (1 + 4))
     assert policy.chance(1.0) == pytest.approx((2 + 4) / (2 + 4))

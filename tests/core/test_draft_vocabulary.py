@@ -189,9 +189,8 @@ def test_norms_are_those_of_a_llama_layer() -> None:
         torch.cat((target.get_input_embeddings().weight[4], states[0, 0])) @ w["fc.weight"].T + w["fc.bias"]
     )
     value = norm(rows, w["layers.0.input_layernorm.weight"]) @ w["layers.0.self_attn.v_proj.weight"].T
-    seen = (
-        value.view(2, 1, 8).expand(2, 2, 8).reshape(-1)
-    )  # one row sees itself alone; two heads share a value
+    # one row sees itself alone; two heads share a value
+    seen = value.view(2, 1, 8).expand(2, 2, 8).reshape(-1)
     rows = rows + seen @ w["layers.0.self_attn.o_proj.weight"].T
     normed = norm(rows, w["layers.0.post_attention_layernorm.weight"])
     gate = normed @ w["layers.0.mlp.gate_proj.weight"].T

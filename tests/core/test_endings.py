@@ -12,22 +12,8 @@ from specdec_core.testing import scripted
 from .tiny import PROMPTS, generate, module, pair
 from .trees import Oracle
 
-STORY = [
-    2,
-    3,
-    4,
-    5,
-    6,
-    7,
-    8,
-    9,
-    10,
-    11,
-    12,
-    13,
-    14,
-    15,
-]  # c d e f …: what the scripted target writes after a, b
+# c d e f …: what the scripted target writes after a, b
+STORY = [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]
 
 
 def _tells(text: tuple[int, ...]) -> Sequence[float]:

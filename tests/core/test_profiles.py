@@ -194,9 +194,8 @@ def test_a_recorded_profile_is_read_between_its_widths_and_at_its_own_contexts()
     assert costs.draft is not None and costs.draft(2) == pytest.approx(0.0011)
     assert costs.cost_ratio == pytest.approx(0.25)
     assert costs.output_share == 0.2
-    assert profile.draft is not None and profile.draft.output_share == pytest.approx(
-        200 / 300
-    )  # not the embedding
+    # not the embedding
+    assert profile.draft is not None and profile.draft.output_share == pytest.approx(200 / 300)
     assert costs.pair == "big with small"
     with pytest.raises(
         sd.SettingsError, match=r"not recorded at batch 8; choose one of: batch 1 with context 128"

@@ -119,9 +119,8 @@ def test_every_round_is_what_a_naive_replay_says(
     prompt = [0, 1, 2, 3, 0, 2]
     trace = sd.decode(scripted(law), prompt, LOOKAHEAD.but(options=options, max_new_tokens=60))
     levels = ngram - 1
-    known: dict[
-        int, list[tuple[int, bool]]
-    ] = {}  # where a column begins → its tokens, and whether the target wrote them
+    # where a column begins → its tokens, and whether the target wrote them
+    known: dict[int, list[tuple[int, bool]]] = {}
     used: dict[tuple[int, ...], int] = {}
     clock, text, hits = 0, list(prompt), 0
 

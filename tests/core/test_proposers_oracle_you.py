@@ -281,11 +281,8 @@ def test_nobody_to_ask_is_refused_in_one_sentence() -> None:
 def test_the_oracle_obeys_a_length_policy_that_asks() -> None:
     """A draft ends behind the first token that the target itself gives less than the threshold. Catches: a policy that
     is not asked, and a memory that is out of step after a short draft."""
-    models, threshold, written = (
-        pair("gpt2"),
-        0.042,
-        0,
-    )  # a threshold among this tiny model's flat probabilities
+    # a threshold among this tiny model's flat probabilities
+    models, threshold, written = pair("gpt2"), 0.042, 0
     settings = ORACLE.but(length_policy="confidence", length_options={"threshold": threshold})
     trace = sd.decode(models, PROMPTS[0], settings)
     assert trace.token_ids == generate(module(models), PROMPTS[0], 30)

@@ -37,9 +37,8 @@ def test_each_sum_is_stored_before_the_next_is_added(terms: list[float]) -> None
 
 
 def test_the_order_of_adding_matters() -> None:
-    assert (
-        running_sums([17.25, 0.06, 0.06], "bfloat16")[-1] == 17.25
-    )  # each 0.06 is less than half a step of 0.125
+    # each 0.06 is less than half a step of 0.125
+    assert running_sums([17.25, 0.06, 0.06], "bfloat16")[-1] == 17.25
     assert running_sums([0.06, 0.06, 17.25], "bfloat16")[-1] == 17.375
 
 

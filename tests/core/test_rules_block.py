@@ -65,9 +65,8 @@ def test_thresholds_verdicts_and_the_residual_follow_the_paper() -> None:
     claims = [Fraction(1), Fraction(1, 2), Fraction(1), Fraction(1)]
     assert claims[2] == min(1, claims[1] * p[1][2] / q[1][2])
     for kept in range(4):
-        coins = [
-            0.0 if node + 1 == kept else 1.0 for node in range(3)
-        ]  # only coin τ passes; those before it fail
+        # only coin τ passes; those before it fail
+        coins = [0.0 if node + 1 == kept else 1.0 for node in range(3)]
         judgement = Block().judge(TokenTree.chain(tokens), *tensors, coins)
         assert judgement.thresholds == pytest.approx(
             [float(threshold) for threshold in thresholds], abs=1e-12

@@ -182,10 +182,8 @@ def test_a_mean_keeps_all_or_nothing(reading: str) -> None:
         assert branching.path == ([0, 2] if stays else [])
         assert branching.thresholds == [float(stays), None, float(stays), None]
     sure = Confidence(Confidence.Options(threshold=1.0, reading="draft"))
-    assert sure.judge(TokenTree.chain([1, 2]), p, None, [0.5, 0.5]).path == [
-        0,
-        1,
-    ]  # deterministic: confidence 1
+    # deterministic: confidence 1
+    assert sure.judge(TokenTree.chain([1, 2]), p, None, [0.5, 0.5]).path == [0, 1]
 
 
 @pytest.mark.usefixtures("proposers")

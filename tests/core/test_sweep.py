@@ -341,9 +341,8 @@ def test_a_cell_knows_what_repeats(models: sd.Models) -> None:
     case = Case("own", "one", "a")
     rows = list(sweep.sweep(models, [case], [lane.but(max_new_tokens=40) for lane in LANES], repeats=1))
     plain = sd.decode(models, case.prompt, sd.Settings(proposer="none", max_new_tokens=40))
-    assert (
-        [row.repeated for row in rows] == [32 / 40] * 3 == [plain.loops().share] * 3
-    )  # it counts to 8, again and again
+    # it counts to 8, again and again
+    assert [row.repeated for row in rows] == [32 / 40] * 3 == [plain.loops().share] * 3
     assert ",repeated," in to_csv(rows).splitlines()[0]
 
 

@@ -131,9 +131,8 @@ def test_an_early_exit_costs_its_layers_and_the_output_matrix() -> None:
     assert replay(usual, HERE).draft_s == pytest.approx(2 * 0.004 * (0.8 / 3 + 0.2))
     assert isinstance(HERE, Recorded)
     header = replace(trace.header, target=replace(trace.header.target, name="big"))
-    assert (
-        replay(replace(trace, header=header), HERE).draft_s == told.draft_s
-    )  # the profile's own target has 4
+    # the profile's own target has 4
+    assert replay(replace(trace, header=header), HERE).draft_s == told.draft_s
 
 
 def test_searching_costs_nothing_and_an_oracle_is_called_a_bound() -> None:

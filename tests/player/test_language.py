@@ -37,9 +37,8 @@ SAID = """() => {
 def left(said: list[str], kept: set[str]) -> Iterator[str]:
     """The pieces with a phrase outside of brackets."""
     for text in said:
-        bare = re.sub(
-            f"{pseudo.OPEN}[^{pseudo.CLOSE}]*$", " ", text
-        )  # a view may show the half of a text before its colon
+        # a view may show the half of a text before its colon
+        bare = re.sub(f"{pseudo.OPEN}[^{pseudo.CLOSE}]*$", " ", text)
         while (
             shorter := re.sub(f"{pseudo.OPEN}[^{pseudo.OPEN}{pseudo.CLOSE}]*{pseudo.CLOSE}", " ", bare)
         ) != bare:

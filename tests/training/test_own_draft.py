@@ -66,9 +66,8 @@ def test_a_distilled_draft_serves_its_target(target: Path, tmp_path: Path) -> No
         models = sd.load_models(target, _train(target, text, tokens), device="cpu")
         settings = sd.Settings(max_new_tokens=2, temperature=1.0)
         found = []
-        for end in range(
-            4, 12
-        ):  # places of the text: what a random target writes on is like nothing it was taught
+        # places of the text: what a random target writes on is like nothing it was taught
+        for end in range(4, 12):
             trace = sd.decode(models, " ".join(TEXT.split()[:end]), settings)
             assert trace.header.draft is not None and trace.audit() == []
             found.append(trace.rounds[0].positions[0].overlap or 0.0)

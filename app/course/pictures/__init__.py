@@ -12,21 +12,21 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
-from app.course.lesson import Lesson, Picture
+from app.course.lesson import Picture
 from app.course.words import Words
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a picture is drawn: the lesson, the step, and the words of its language."""
+    """Where a picture is drawn: the id of the lesson or the claim, the step, and the words of its language."""
 
-    lesson: Lesson
+    id: str
     step: str
     words: Words
 
     def key(self, name: str) -> str:
-        """A widget's key, of its own for each lesson and step."""
-        return f"course-{self.lesson.id}-{self.step}-{name}"
+        """A widget's key, of its own for each lesson or claim, and step."""
+        return f"course-{self.id}-{self.step}-{name}"
 
 
 @cache

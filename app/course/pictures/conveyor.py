@@ -70,9 +70,8 @@ def belts(given: With, positions: list[int], words: Words) -> str:
     ]
     drawn = "".join(
         _belt(one, *pair, scale, machine.bytes_per_s, words)
-        + (
-            "" if limits[at + 1 : at + 2] == [limit] else f"<p>{escape(limit)}</p>"
-        )  # said once of belts alike
+        # said once of belts alike
+        + ("" if limits[at + 1 : at + 2] == [limit] else f"<p>{escape(limit)}</p>")
         for at, (one, pair, limit) in enumerate(zip(positions, pairs, limits, strict=True))
     )
     return f"<section class='conveyor'>{drawn}</section>"

@@ -161,8 +161,8 @@ def curves(target: Sequence[float], draft: Sequence[float], heat: float, words: 
         hovermode="closest",
         dragmode=False,
     )
-    values = {"heat": heat, "rolled": f"{now[0]:.0%}", "favourite": f"{now[1]:.0%}"}
-    return Chart(figure, words("heat.curves"), words("heat.exact"), words("heat.alt", **values))
+    said = {"heat": heat, "rolled": f"{now[0]:.0%}", "favourite": f"{now[1]:.0%}"}
+    return Chart(figure, words("heat.curves"), words("heat.exact"), words("heat.alt", **said))
 
 
 @lru_cache(maxsize=32)

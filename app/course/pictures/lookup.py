@@ -138,9 +138,8 @@ def copies(trace: Trace, begin: int) -> tuple[Copy, ...]:
     """The rounds that found a match; `begin` is the number of the first token that was written."""
     found, at = [], begin
     for row in trace.rounds:
-        start = row.note.get("match_start")
-        if isinstance(start, int) and row.nodes.token:
-            matched = int(row.note["match_length"])  # type: ignore[arg-type]
+        start, matched = row.note.get("match_start"), row.note.get("match_length")
+        if isinstance(start, int) and isinstance(matched, int) and row.nodes.token:
             passed = sum(verdict == "accepted" for verdict in row.nodes.verdict)
             found.append(Copy(start + matched, at, matched, len(row.nodes.token), passed))
         at += len(row.committed.token)

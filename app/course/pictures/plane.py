@@ -252,7 +252,7 @@ def chart(found: Sequence[Dot], chosen: Dot, gamma: int, words: Words) -> Chart:
         )
         for each in found
     )
-    figures = proposers.card().figures
+    figures = measured.card().figures
     return Chart(
         figure,
         words("plane.title", gamma=gamma),
@@ -314,7 +314,7 @@ def _expanded(name: str) -> list[str]:
     return [f"exit {layer}" for layer in proposers.exit_layers()] if name == "exits" else [name]
 
 
-def _line(name: str, group: str) -> proposers.Line:
+def _line(name: str, group: str) -> measured.Line:
     if found := _EXIT.fullmatch(name):
         return proposers.exit_line(int(found[1]))
     return proposers.line(name, group)

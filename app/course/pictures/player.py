@@ -56,7 +56,7 @@ def draw(given: With, at: Place) -> None:
         assert example is not None
         st.caption(at.words("player.recorded", machine=example.machine, date=example.recorded[:10]))
         draw_player(
-            f"{at.lesson.id}-{at.step}-{picked}",
+            f"{at.id}-{at.step}-{picked}",
             mode="replay",
             traces=lanes(example),
             provenance="recorded",

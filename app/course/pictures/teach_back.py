@@ -24,7 +24,7 @@ class With(Strict):
 
 def draw(given: With, at: Place) -> None:
     """Draw the field, and the way to take it home."""
-    key, lesson, kept = at.key("note"), at.lesson.id, progress.here()
+    key, lesson, kept = at.key("note"), at.id, progress.here()
 
     @fragment
     def show() -> None:

@@ -34,9 +34,8 @@ def load_heads(
         heads["eagle"] = eagle.read(eagle_source, width, vocabulary, int(embedding.shape[1]))
     for head in heads.values():
         head.to(target.device, target.dtype)
-        head.output(
-            target.get_output_embeddings()
-        )  # a draft vocabulary's rows are copied while they can be read
+        # a draft vocabulary's rows are copied while they can be read
+        head.output(target.get_output_embeddings())
     if "eagle" in heads:
         pack(heads["eagle"])  # it reads several tokens a pass; a Medusa head reads one
     return dict(heads)

@@ -79,9 +79,8 @@ class EagleHead(Guessing):
         self.layers = nn.ModuleList([layer])
         self.accuracy = accuracy
         self.restrict(vocabulary)
-        self._rotary = (
-            LlamaRotaryEmbedding(config),
-        )  # in a tuple: its float32 angles must not follow `to(dtype)`
+        # in a tuple: its float32 angles must not follow `to(dtype)`
+        self._rotary = (LlamaRotaryEmbedding(config),)
 
     @property
     def own_embedding(self) -> bool:
