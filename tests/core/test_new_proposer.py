@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from specdec_core.proposers.base import Context, Proposal, Proposer
+from specdec_core.proposers import Context, Proposal, Proposer
 from specdec_core.tree import TokenTree
 
 
