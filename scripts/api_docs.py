@@ -1,0 +1,113 @@
+"""Writes docs/api.md from the docstrings of the core's public names: `python scripts/api_docs.py`."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from pathlib import Path
+from textwrap import indent
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+FILE = ROOT / "docs" / "api.md"
+ORDER = """
+    load_models assemble Models
+    Settings Chat
+    decode stream race Started Step Ended Finished
+    Trace TokenTree
+    PROPOSERS RULES
+    SpecdecError ModelError PromptError SettingsError TraceError
+""".split()
+HEAD = """# API
+
+What `import specdec_core as sd` offers. Written by `scripts/api_docs.py` from the docstrings; change those, not this.
+"""
+
+
+def main() -> None:
+    """Write the file."""
+    FILE.write_text(text(), encoding="utf-8")
+
+
+def text() -> str:
+    """The whole page."""
+    import specdec_core as sd
+
+    missing = set(sd.__all__) - set(ORDER)
+    assert not missing, f"say where in docs/api.md these stand: {missing}"
+    parts = [HEAD]
+    for name in ORDER:
+        value = getattr(sd, name)
+        parts.append(_table(name, value) if isinstance(value, dict) else _entry(name, value))
+    return "\n".join(parts)
+
+
+def _entry(name: str, value: Any) -> str:
+    """A stub of a function or class, docstrings included."""
+    if not inspect.isclass(value):
+        return f"## `sd.{name}`\n\n```python\n{_stub(name, value)}\n```\n"
+    lines = [f"class {name}:", _quoted(value)]
+    settings = getattr(value, "model_fields", {})
+    lines += [
+        f"    {key} = {field.get_default(call_default_factory=True)!r}" for key, field in settings.items()
+    ]
+    for key, member in vars(value).items():
+        found = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+        if (
+            key.startswith("_")
+            or key.startswith("model_")
+            or not inspect.isfunction(found)
+            or not found.__doc__
+        ):
+            continue
+        mark = (
+            "@property\n" if isinstance(member, property) else "@classmethod\n" if found is not member else ""
+        )
+        lines += ["", indent(mark + _stub(key, found), "    ")]
+    return f"## `sd.{name}`\n\n```python\n" + "\n".join(lines) + "\n```\n"
+
+
+def _stub(name: str, value: Any) -> str:
+    return f"def {name}{_signature(value)}:\n{_quoted(value)}"
+
+
+def _quoted(value: Any) -> str:
+    return indent('"""' + inspect.cleandoc(value.__doc__ or "") + '"""', "    ")
+
+
+def _table(name: str, kinds: dict[str, Any]) -> str:
+    """Proposers or rules by name, with what each says of itself and its options."""
+    from specdec_core.options import fields
+
+    lines = [f"## `sd.{name}`", ""]
+    for key, kind in kinds.items():
+        lines.append(f"- **`{key}`** ({kind.title}): {kind.summary}")
+        for option in fields(kind.Options).values():
+            lines.append(f"  - `{option.name}` = `{option.default!r}` ({option.wanted}): {option.help}")
+    return "\n".join([*lines, ""])
+
+
+def _signature(value: Any) -> str:
+    """The signature, one parameter a line where it is long."""
+    parts, star = [], False
+    found = inspect.signature(value)
+    for parameter in found.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not star:
+            parts.append("*")
+            star = True
+        kind = "" if parameter.annotation is parameter.empty else f": {parameter.annotation}"
+        usual = ""
+        if parameter.default is not parameter.empty:
+            usual = getattr(parameter.default, "__name__", None) or repr(parameter.default)
+            usual = f" = {usual}" if kind else f"={usual}"
+        parts.append(
+            ("*" if parameter.kind is parameter.VAR_POSITIONAL else "") + parameter.name + kind + usual
+        )
+    returns = "" if found.return_annotation is found.empty else f" -> {found.return_annotation}"
+    line = f"({', '.join(parts)}){returns}"
+    return line if len(line) < 90 else "(\n    " + ",\n    ".join(parts) + f",\n){returns}"
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    main()
