@@ -14,16 +14,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
+from specdec_core.lazy_torch import torch
 
-from specdec_core.record.schema import Verdict
-from specdec_core.tree import TokenTree
-
-from .base import Judgement, Rule
+from .base import Decision, Judgement, Rule
+from .recursive_rejection import over
+from .walk import walk
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from specdec_core.proposers.contract import Drafts
+    from specdec_core.tree import TokenTree
+
+    from .recorded import Recorded
 
 PRECISION = 1e-9  # of ρ; above the smallest, ρ costs acceptance but never exactness
 
@@ -49,31 +52,39 @@ class KSeq(Rule):
         )
 
     def judge(self, tree: TokenTree, p: Tensor, q: Tensor | None, coins: Sequence[float]) -> Judgement:
-        verdicts: list[Verdict] = ["unreached"] * len(tree)
-        thresholds: list[float | None] = [None] * len(tree)
-        path: list[int] = []
-        position = 0
-        while children := tree.children[position]:
-            here = p[position]
-            tokens = torch.tensor([[tree.tokens[child]] for child in children], device=p.device)
-            drawn = _points(tokens, here) if q is None else q[children]
-            rho = _scale(here, drawn)
-            shares = torch.minimum(drawn, here / rho)
-            passing = (shares.gather(1, tokens) / drawn.gather(1, tokens)).squeeze(1).nan_to_num(0.0).tolist()
-            for child, threshold in zip(children, passing, strict=True):
-                thresholds[child] = threshold
-                passed = coins[child] < threshold
-                verdicts[child] = "accepted" if passed else "rejected"
-                if passed:
-                    path.append(child)
-                    position = child + 1
-                    break
-            else:
-                left = (here - p.new_tensor(_reach(shares)) @ shares).clamp_min(0.0)
-                mass = left.sum()
-                final = left / mass if float(mass) > 0.0 else here
-                return Judgement(path, verdicts, thresholds, final, "corrected")
-        return Judgement(path, verdicts, thresholds, p[position], "bonus")
+        passing: dict[int, float] = {}
+        shares: Tensor | None = None
+
+        def ratio(child: int, failed: list[int]) -> float:
+            nonlocal shares
+            if not failed:
+                here, siblings = p[tree.parents[child] + 1], tree.children[tree.parents[child] + 1]
+                tokens = torch.tensor([[tree.tokens[other]] for other in siblings], device=p.device)
+                drawn = _points(tokens, here) if q is None else q[siblings]
+                shares = torch.minimum(drawn, here / _scale(here, drawn))
+                ratios = (shares.gather(1, tokens) / drawn.gather(1, tokens)).squeeze(1).nan_to_num(0.0)
+                passing.update(zip(siblings, ratios.tolist(), strict=True))
+            return passing[child]
+
+        decision = walk(tree, coins, ratio)
+        final = p[decision.end]
+        if shares is not None and tree.children[decision.end]:
+            left = (final - p.new_tensor(_reach(shares)) @ shares).clamp_min(0.0)
+            mass = left.sum()
+            final = left / mass if float(mass) > 0.0 else final
+        return decision.then(tree, final)
+
+    def judge_recorded(self, seen: Recorded) -> Decision:
+        """At nodes without siblings, or whose siblings are different point masses, ρ is 1; else no trace keeps it."""
+
+        def ratio(child: int, failed: list[int]) -> float:
+            siblings = seen.tree.children[seen.tree.parents[child] + 1]
+            different = len({seen.tree.tokens[other] for other in siblings}) == len(siblings)
+            if not different or (seen.drawn and len(siblings) > 1):
+                raise seen.lacks("the scale ρ at nodes with several drawn children")
+            return over(seen.p[child], seen.q[child])
+
+        return seen.walk(ratio)
 
 
 def _points(tokens: Tensor, like: Tensor) -> Tensor:
