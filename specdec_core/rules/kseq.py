@@ -12,6 +12,7 @@ another sibling.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import TYPE_CHECKING
 
 from specdec_core.lazy_torch import torch
@@ -69,7 +70,7 @@ class KSeq(Rule):
         decision = walk(tree, coins, ratio)
         final = p[decision.end]
         if shares is not None and tree.children[decision.end]:
-            left = (final - p.new_tensor(_reach(shares)) @ shares).clamp_min(0.0)
+            left = (final - p.new_tensor(_reach(shares.sum(-1).tolist())) @ shares).clamp_min(0.0)
             mass = left.sum()
             final = left / mass if float(mass) > 0.0 else final
         return decision.then(tree, final)
@@ -92,12 +93,12 @@ def _points(tokens: Tensor, like: Tensor) -> Tensor:
     return like.new_zeros(len(tokens), len(like)).scatter_(1, tokens, 1.0)
 
 
-def _reach(shares: Tensor) -> list[float]:
-    """r_i: with which probability sibling i is judged, given that shares_i = min(q_i, p/ρ)."""
+def _reach(betas: list[float]) -> list[float]:
+    """r_i: with which probability sibling i is judged, given β_i, the probability that it passes when it is."""
     reached = [1.0]
-    for beta in shares.sum(-1).tolist()[:-1]:
+    for beta in betas:
         reached.append(reached[-1] * max(0.0, 1.0 - beta))
-    return reached
+    return reached[:-1]
 
 
 def _scale(p: Tensor, q: Tensor) -> float:
@@ -106,14 +107,22 @@ def _scale(p: Tensor, q: Tensor) -> float:
     What ρ needs to be, Σ r_i, never falls as ρ grows. So if ρ falls short, nothing up to what it needs fits either; and
     if ρ fits, what it needs fits as well. Both ends of the bracket move by that, besides being halved.
     """
-    if len(q) == 1:
+    count = len(q)
+    if count == 1:
         return 1.0
-    possible = ((q > 0.0) & (p > 0.0)).to(q.dtype)
+    rows = q[:1] if bool((q == q[0]).all()) else q  # equal siblings overlap with p alike
+    possible = (q > 0.0) & (p > 0.0)
+    # Which siblings can be the same token. A token that all can be needs the most, and as a rule there is one.
+    together: set[tuple[bool, ...]] = {(True,) * count}
+    if not bool(possible.all(0).any()):
+        together = set(map(tuple, possible[:, possible.any(0)].T.tolist()))
 
     def needed(rho: float) -> float:
-        return float((q.new_tensor(_reach(torch.minimum(q, p / rho))) @ possible).max())
+        betas = torch.minimum(rows, p / rho).sum(-1).tolist()
+        reached = _reach(betas * (count // len(rows)))
+        return max((sum(compress(reached, siblings)) for siblings in together), default=0.0)
 
-    low, high = 1.0, float(len(q))
+    low, high = 1.0, float(count)
     middle = low
     while True:
         need = needed(middle)
