@@ -15,9 +15,9 @@ from typing import Any
 from specdec_core.errors import SpecdecError, TraceError
 from specdec_core.record.schema import Round, Verdict
 from specdec_core.record.trace import Trace
+from specdec_core.rules import Decision, rule_class
+from specdec_core.rules.recorded import Recorded
 from specdec_core.settings import SAMPLING, Settings
-
-from .judges import JUDGES, Seen, size_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,6 @@ def judge_again(trace: Trace, rule: str, rule_options: Mapping[str, Any] | None 
         SettingsError: one sentence, for an unknown rule, wrong options, or a rule that cannot serve the settings.
         TraceError: one sentence, if the record does not hold what this rule needs to know.
     """
-    from specdec_core.rules import rule_class
-
     kind, names = rule_class(rule), ("rule", "rule_options", *SAMPLING)
     recorded = Settings(
         **{name: trace.header.settings[name] for name in names if name in trace.header.settings}
@@ -97,14 +95,12 @@ def judge_again(trace: Trace, rule: str, rule_options: Mapping[str, Any] | None 
     kind.check(settings)
     options = kind.read_options(settings)
     repeats = rule == recorded.rule and options == kind.read_options(recorded)
-    if rule not in JUDGES:
-        raise TraceError(f"The rule '{rule}' looks at whole distributions, which a trace does not keep.")
     _check(trace)
-    rounds = []
+    judge, rounds = kind(options), []
     for row in trace.rounds:
-        seen = Seen(row, kind, settings, repeats, trace.header.own_probabilities)
-        path, verdicts, thresholds = JUDGES[rule](seen, options)
-        rounds.append(_close(row, path, verdicts, thresholds, _ends(trace, row)))
+        met = row.nodes.threshold if repeats else None
+        decision = judge.judge_recorded(Recorded(row, kind, settings, met, trace.header.own_probabilities))
+        rounds.append(_close(row, decision, _ends(trace, row)))
     return Counterfactual(rule, options.model_dump(), kind.lossless, rounds)
 
 
@@ -125,7 +121,7 @@ def _check(trace: Trace) -> None:
     """
     mode = trace.header.settings.get("record")
     for row in trace.rounds:
-        nodes, size = row.nodes, size_of(row)
+        nodes, size = row.nodes, row.nodes_read
         for column in (nodes.coin, nodes.p, nodes.q, nodes.model_p, nodes.rank, nodes.entropy):
             if column is None or any(value is None for value in column[:size]):
                 raise TraceError(
@@ -148,10 +144,9 @@ def _ends(trace: Trace, row: Round) -> set[int]:
     return ends
 
 
-def _close(
-    row: Round, path: list[int], verdicts: list[Verdict], thresholds: list[float | None], ends: set[int]
-) -> Rejudged:
+def _close(row: Round, decision: Decision, ends: set[int]) -> Rejudged:
     """The judged round, cut where the text ends and filled up with the nodes that no rule judges."""
+    path, verdicts = decision.path, decision.verdicts
     kept = next((place for place, node in enumerate(path, start=1) if node in ends), len(path) + 1)
     if kept <= len(path):
         alive = {-1, *path[: kept - 1]}
@@ -165,7 +160,7 @@ def _close(
         index=row.index,
         path=path[:kept],
         verdicts=[*verdicts, *row.nodes.verdict[size:]],
-        thresholds=[*thresholds, *[None] * (len(row.nodes.verdict) - size)],
+        thresholds=[*decision.thresholds, *[None] * (len(row.nodes.verdict) - size)],
         tokens=kept,
         recorded=len(row.committed.token),
         same=path[:kept] == recorded,

@@ -26,8 +26,6 @@ from specdec_core.settings import Settings
 from specdec_core.sweep.totals import LEAST_TOKENS, NORMAL_95
 from specdec_core.theory import Curve, pass_time
 
-from .judges import size_of
-
 Cause = Literal["acceptance", "few guesses", "drafting", "width", "overhead", "unexplained", "nothing"]
 LEAST_LOSS = 0.005  # tokens or plain rounds: smaller ones would be told as 0.00
 
@@ -149,7 +147,7 @@ def why(plain: Trace, lane: Trace, curve: Curve | None = None) -> Diagnosis | No
     if curve is not None:
         ratio = sum(pass_time(curve, _width(row)) for row in lane.rounds) / rounds / pass_time(curve, 1)
         width = (ratio - 1.0) * plain_verify / unit
-    speedup, read = stats.tokens * unit / stats.decode_s, sum(map(size_of, lane.rounds))
+    speedup, read = stats.tokens * unit / stats.decode_s, sum(row.nodes_read for row in lane.rounds)
     apart = math.exp(NORMAL_95 * math.hypot(*(_scatter(trace.rounds) for trace in (plain, lane))))
     return Diagnosis(
         speedup=speedup,
@@ -176,12 +174,12 @@ def _scatter(rounds: Sequence[Round]) -> float:
 
 
 def _width(row: Round) -> int:
-    return 1 + size_of(row) + row.riders
+    return 1 + row.nodes_read + row.riders
 
 
 def _depth(row: Round) -> int:
     """How many tokens the round could have won beyond the target's own: the depth of what the target saw."""
-    return max(row.nodes.depth[: size_of(row)], default=0)
+    return max(row.nodes.depth[: row.nodes_read], default=0)
 
 
 def _fallen(row: Round) -> int:

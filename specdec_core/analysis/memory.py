@@ -21,8 +21,6 @@ from specdec_core.runtime.cpu_linear import packed_bytes
 from specdec_core.runtime.t5 import EncoderDecoder
 from specdec_core.settings import Settings
 
-from .judges import size_of
-
 FLOAT32 = 4  # bytes; logits are judged in this precision whatever the model's own
 
 
@@ -173,7 +171,7 @@ def _encoded_bytes(model: Model | None, source: int) -> int:
 
 def _width(row: Round) -> int:
     """Tokens in the target's pass: the root, the nodes it saw, the riders."""
-    return 1 + size_of(row) + row.riders
+    return 1 + row.nodes_read + row.riders
 
 
 def _eagle_bytes(models: Models, settings: Settings, capacity: int) -> int:

@@ -168,8 +168,7 @@ def on_clock(trace: Trace, profile: Profile, costs: Costs, layers: int | None = 
 
 def pass_width(row: Round) -> int:
     """Tokens in the target's pass of a round: the root, every node the target saw, and what rode along."""
-    seen = sum(verdict not in ("pruned", "discarded") for verdict in row.nodes.verdict)
-    return 1 + seen + row.riders
+    return 1 + row.nodes_read + row.riders
 
 
 def _draft_rows(row: Round, name: str) -> list[int]:

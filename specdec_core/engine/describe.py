@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 
 from specdec_core.record.schema import TOP, Candidates, Position, Round
-from specdec_core.rules.base import Judgement
+from specdec_core.rules import Judgement
+from specdec_core.rules.block import recorded_masses
+from specdec_core.rules.recursive_rejection import at_nodes, thresholds
 from specdec_core.sampling import Warp
 from specdec_core.tree import TokenTree
 
@@ -56,7 +58,6 @@ def describe(
     row = draft_row = 0
     for raw in batch:
         raw.row.positions = heads.positions(raw, row, draft_row)
-        raw.row.block_mass = _block_mass(raw)
         row += len(raw.logits)
         if raw.draft_logits is not None:
             draft_row += len(raw.draft_logits)
@@ -136,50 +137,15 @@ def _fill_nodes(batch: list[RawRound], target: _Described, draft: _Described | N
         nodes.entropy = [*(target.entropy[where] for where in rows[start:end]), *unseen]
         nodes.p_max = [*(largest[where] for where in rows[start:end]), *unseen]
         nodes.p_entropy = [*(entropy[where] for where in rows[start:end]), *unseen] if warped else None
-        nodes.p = [*(best[start:end] if raw.p is None else _at(raw.p, raw.tree)), *unseen]
-        nodes.q = [*_drawn_from(raw.q, raw.tree), *unseen]
-        if raw.p is not None and raw.q is not None and not warp.greedy and not raw.tree.is_chain:
-            nodes.recursive = [*_recursive(raw.tree, raw.p, raw.q), *unseen]
+        one_hot = best[start:end], [1.0] * len(raw.tree)
+        p_at, q_at = one_hot if raw.p is None else at_nodes(raw.tree, raw.p, raw.q)
+        nodes.p, nodes.q = [*p_at, *unseen], [*q_at, *unseen]
+        if raw.tree.is_chain:
+            masses = recorded_masses(raw.tree, raw.p, raw.q, p_at, q_at)
+            raw.row.block_mass = masses + [0.0] * len(unseen)
+        elif raw.p is not None and raw.q is not None and not warp.greedy:
+            nodes.recursive = [*thresholds(raw.tree, raw.p, raw.q), *unseen]
         start = end
-
-
-def _at(probs: Tensor, tree: TokenTree) -> list[float]:
-    """The probability of every node's token at its parent."""
-    if not len(tree):
-        return []
-    values: list[float] = probs[[parent + 1 for parent in tree.parents], tree.tokens].tolist()
-    return values
-
-
-def _drawn_from(q: Tensor | None, tree: TokenTree) -> list[float]:
-    """The probability with which every node was drawn."""
-    if q is None or not len(tree):
-        return [1.0] * len(tree)
-    values: list[float] = q[range(len(tree)), tree.tokens].tolist()
-    return values
-
-
-def _recursive(tree: TokenTree, p: Tensor, q: Tensor) -> list[float]:
-    """The threshold of recursive rejection at every node of a drawn tree, had all its earlier siblings failed.
-
-    As `rules.recursive_rejection`, but for all families of siblings at once: the second children, the third, …
-    """
-    ratios = zip(_at(p, tree), _drawn_from(q, tree), strict=True)
-    thresholds = [min(1.0, mass / drawn) if drawn > 0.0 else 0.0 for mass, drawn in ratios]
-    families = [children for children in tree.children if len(children) > 1]
-    left = p[[tree.parents[children[0]] + 1 for children in families]]
-    for order in range(1, max(map(len, families), default=0)):
-        kept = [place for place, children in enumerate(families) if len(children) > order]
-        if len(kept) < len(families):
-            families, left = [families[place] for place in kept], left[kept]
-        left = (left - q[[children[order - 1] for children in families]]).clamp_min_(0.0)
-        nodes = [children[order] for children in families]
-        tokens = [tree.tokens[node] for node in nodes]
-        left /= left.sum(-1, keepdim=True).clamp_min_(1e-30)  # nothing is left only where no sibling can fail
-        values = torch.stack((left[range(len(nodes)), tokens], q[nodes, tokens])).tolist()
-        for node, mass, drawn in zip(nodes, *values, strict=True):
-            thresholds[node] = min(1.0, mass / drawn) if drawn > 0.0 else 0.0
-    return thresholds
 
 
 class _Heads:
@@ -286,26 +252,3 @@ def _candidates(probs: Tensor) -> list[Candidates]:
         count = sum(value > 0.0 for value in values)
         heads.append(Candidates(ids[:count], values[:count], tail if count == len(values) else 0.0))
     return heads
-
-
-def _block_mass(raw: RawRound) -> list[float] | None:
-    """What block verification needs of a chain (Sun et al. 2024): S_i = Σ max(0, π_i p − q) at positions 0 … n − 1.
-
-    π_i is the running product of min(1, π p/q) over the drafted tokens. For a deterministic child x, q is a point
-    mass and S_i = π_i (1 − p(x)). None for trees that are no chain.
-    """
-    if not raw.tree.is_chain:
-        return None
-    masses: list[float] = []
-    running = 1.0
-    p, q = raw.row.nodes.p, raw.row.nodes.q
-    for node in range(len(raw.tree)):
-        assert p is not None and q is not None
-        p_at, q_at = p[node], q[node]
-        assert p_at is not None and q_at is not None
-        if raw.q is None or raw.p is None:
-            masses.append(running * (1.0 - min(1.0, p_at)))
-        else:
-            masses.append(float((running * raw.p[node] - raw.q[node]).clamp_min(0.0).sum()))
-        running = min(1.0, running * p_at / q_at) if q_at > 0.0 else 0.0
-    return masses + [0.0] * (len(raw.row.nodes.token) - len(raw.tree))

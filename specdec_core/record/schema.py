@@ -184,6 +184,11 @@ class Round:
         """The lane's clock when the round was committed."""
         return self.start_s + self.draft_s + self.verify_s + self.judge_s + self.commit_s
 
+    @property
+    def nodes_read(self) -> int:
+        """How many nodes the target read; the others (pruned, discarded) come after these, and no rule judges them."""
+        return sum(verdict not in ("pruned", "discarded") for verdict in self.nodes.verdict)
+
 
 @dataclass(slots=True)
 class Stats:

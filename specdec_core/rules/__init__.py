@@ -1,4 +1,4 @@
-"""The acceptance rules, by name. A new rule is one file here and one line in `_TABLE`."""
+"""The acceptance rules, by name, described without torch. A new rule is one file here and one line in `_TABLE`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib import import_module
 from specdec_core.errors import SettingsError
 from specdec_core.record.trace import Trace
 
-from .base import Judgement, Rule
+from .base import Decision, Judgement, Rule
 
 _TABLE = (  # file.class, in the order in which they are offered: lossless ones first
     "speculative_sampling.SpeculativeSampling",
@@ -48,4 +48,4 @@ def lossy(trace: Trace) -> bool:
     return settings.get("proposer") != "none" and rule is not None and not rule.lossless
 
 
-__all__ = ["RULES", "Judgement", "Rule", "lossy", "rule_class"]
+__all__ = ["RULES", "Decision", "Judgement", "Rule", "lossy", "rule_class"]

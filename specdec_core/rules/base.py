@@ -1,4 +1,4 @@
-"""What an acceptance rule is: a pure function of tensors that walks a proposal tree and says how far it may go."""
+"""What an acceptance rule is: a pure function that walks a proposal tree and says how far it may go."""
 
 from __future__ import annotations
 
@@ -7,39 +7,64 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from torch import Tensor
-
+from specdec_core.errors import TraceError
 from specdec_core.options import OptionSet, read
 from specdec_core.record.schema import Judging, Source, Verdict
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from specdec_core.proposers.contract import Drafts
+
+    from .recorded import Recorded
 
 
 @dataclass(slots=True)
-class Judgement:
-    """What a rule decided about a whole tree.
+class Decision:
+    """How far a rule goes down a tree.
 
     Attributes:
         path: the accepted nodes from the first level down; empty if none.
         verdicts: per node `accepted`, `rejected` or `unreached`.
         thresholds: per node the probability with which its coin let it pass; None where it was not judged. What a
             rule decides may depend on the tokens of these nodes and of the nodes above them, and on no others.
-        final: float32 (V,), the distribution from which the token after the path is drawn.
-        source: `bonus` if nothing was rejected at that place, else `corrected`.
     """
 
     path: list[int]
     verdicts: list[Verdict]
     thresholds: list[float | None]
+
+    @property
+    def end(self) -> int:
+        """The position after which the next token is drawn: 0 is the root, i + 1 node i."""
+        return self.path[-1] + 1 if self.path else 0
+
+    def then(self, tree: TokenTree, final: Tensor) -> Judgement:
+        """The judgement in which the next token comes from `final`: a corrected one if there were nodes to accept."""
+        source: Source = "corrected" if tree.children[self.end] else "bonus"
+        return Judgement(self.path, self.verdicts, self.thresholds, final, source)
+
+
+@dataclass(slots=True)
+class Judgement(Decision):
+    """What a rule decided about a whole tree.
+
+    Attributes:
+        final: float32 (V,), the distribution from which the token after the path is drawn.
+        source: `bonus` if nothing was rejected at that place, else `corrected`.
+    """
+
     final: Tensor
     source: Source
 
 
 class Rule(ABC):
     """An acceptance rule. One file per rule; `RULES` in this package lists them.
+
+    A file holds the rule's description, how it judges a tree by whole distributions, and how it judges a recorded
+    round by the numbers that a trace keeps; both share their arithmetic. The description needs no torch.
 
     `lossless` is a claim: the law of the output equals the target's. The enumerator holds every rule to it.
     """
@@ -94,3 +119,11 @@ class Rule(ABC):
                 where the proposal was deterministic, which is a point mass at each node's token.
             coins: n uniform numbers in [0, 1); node i passes if coins[i] < its threshold.
         """
+
+    def judge_recorded(self, seen: Recorded) -> Decision:
+        """Judge a recorded round as `judge` would have judged it.
+
+        Raises:
+            TraceError: with one sentence, if a trace does not keep what the rule needs.
+        """
+        raise TraceError(f"The rule '{self.name}' looks at whole distributions, which a trace does not keep.")

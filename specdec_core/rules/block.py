@@ -10,17 +10,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
+from specdec_core.errors import TraceError
+from specdec_core.lazy_torch import torch
 from specdec_core.record.schema import Verdict
-from specdec_core.tree import TokenTree
 
-from .base import Judgement, Rule
+from .base import Decision, Judgement, Rule
 from .recursive_rejection import at_nodes
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from specdec_core.proposers.contract import Drafts
+    from specdec_core.tree import TokenTree
+
+    from .recorded import Recorded
 
 
 class Block(Rule):
@@ -53,25 +56,60 @@ class Block(Rule):
         """
         if not tree.is_chain:
             raise ValueError("block verification judges chains, got a tree with branches")
-        size = len(tree)
-        if not size:
+        if not len(tree):
             return Judgement([], [], [], p[0], "bonus")
-        claims = [1.0]  # p_i of the paper: the ratios multiplied so far, capped at 1
-        p_at, q_at = at_nodes(tree, p, q)
-        for mass, drawn in zip(p_at, q_at, strict=True):
-            claims.append(min(1.0, claims[-1] * mass / drawn) if drawn > 0.0 else 0.0)
+        claims = _claims(*at_nodes(tree, p, q))
         spare = _spare(tree, p, q, claims)
         masses: list[float] = spare.sum(-1).tolist()
-        thresholds = [_passing(*pair) for pair in zip(masses[1:], claims[1:], strict=False)] + claims[-1:]
-        kept = max((node + 1 for node in range(size) if coins[node] < thresholds[node]), default=0)
-        path = list(range(kept))
-        verdicts: list[Verdict] = ["unreached"] * size
-        verdicts[:kept] = ["accepted"] * kept
-        if kept == size:
-            return Judgement(path, verdicts, [*thresholds], p[size], "bonus")
-        verdicts[kept] = "rejected"
-        final = spare[kept] / masses[kept] if masses[kept] > 0.0 else p[kept]
-        return Judgement(path, verdicts, [*thresholds], final, "corrected")
+        decision = _longest(coins, _thresholds(claims, masses))
+        kept = decision.end
+        if kept < len(tree) and masses[kept] > 0.0:
+            return decision.then(tree, spare[kept] / masses[kept])
+        return decision.then(tree, p[kept])
+
+    def judge_recorded(self, seen: Recorded) -> Decision:
+        if not seen.tree.is_chain:
+            raise TraceError(
+                f"Round {seen.row.index} of this trace proposes a tree, and the rule 'block' judges chains. Choose "
+                "'speculative-sampling', or a trace of a proposer that drafts a chain."
+            )
+        claims = _claims(seen.p, seen.q)
+        # One-hot vectors are not what the masses were taken from, if a rule with its own view of T = 0 judged.
+        masses = _fixed_masses(claims, seen.p) if seen.one_hot else seen.row.block_mass
+        if masses is None:
+            raise seen.lacks("the masses of block verification")
+        bars = _thresholds(claims, masses)
+        met = seen.met or [None] * len(bars)
+        return _longest(
+            seen.coins, [bar if old is None else old for bar, old in zip(bars, met, strict=False)]
+        )
+
+
+def recorded_masses(
+    tree: TokenTree, p: Tensor | None, q: Tensor | None, p_at: list[float], q_at: list[float]
+) -> list[float]:
+    """What the record keeps of a chain for `Block.judge_recorded`: S_i of the paper at positions 0 … n − 1.
+
+    Args:
+        tree: a chain of n nodes.
+        p: as in `Rule.judge`; None where it is one-hot.
+        q: likewise; None where the proposal was deterministic.
+        p_at: p of every node's token.
+        q_at: q of every node's token, 1 for a deterministic one.
+    """
+    claims = _claims(p_at, q_at)
+    if p is None or q is None:
+        return _fixed_masses(claims, p_at)
+    masses: list[float] = _spare(tree, p, q, claims).sum(-1).tolist()
+    return masses
+
+
+def _claims(p_at: list[float], q_at: list[float]) -> list[float]:
+    """p_i of the paper: the ratios multiplied so far, capped at 1; n + 1 numbers."""
+    claims = [1.0]
+    for mass, drawn in zip(p_at, q_at, strict=True):
+        claims.append(min(1.0, claims[-1] * mass / drawn) if drawn > 0.0 else 0.0)
+    return claims
 
 
 def _spare(tree: TokenTree, p: Tensor, q: Tensor | None, claims: list[float]) -> Tensor:
@@ -83,6 +121,27 @@ def _spare(tree: TokenTree, p: Tensor, q: Tensor | None, claims: list[float]) ->
     return claimed.scatter(1, drafted, 0.0)  # a point mass takes all there is at its token
 
 
-def _passing(mass: float, claim: float) -> float:
-    """h_i of the paper, for S_i = `mass` and p_i = `claim`; 0/0 means that p equals q, where nothing can fail."""
-    return mass / (mass + 1.0 - claim) if mass + 1.0 - claim > 0.0 else 1.0
+def _fixed_masses(claims: list[float], p_at: list[float]) -> list[float]:
+    """The sums of `_spare` where each node is a point mass."""
+    return [claim * (1.0 - min(1.0, mass)) for claim, mass in zip(claims, p_at, strict=False)]
+
+
+def _thresholds(claims: list[float], masses: list[float]) -> list[float]:
+    """h_i of the paper at each of n nodes, for p_i = `claims` and S_i = `masses`; the last node's is its claim.
+
+    0/0 means that p equals q, where nothing can fail.
+    """
+    bars = []
+    for claim, mass in zip(claims[1:-1], masses[1:], strict=False):
+        bars.append(mass / (mass + 1.0 - claim) if mass + 1.0 - claim > 0.0 else 1.0)
+    return bars + claims[1:][-1:]
+
+
+def _longest(coins: Sequence[float], thresholds: list[float]) -> Decision:
+    """Keep all nodes of a chain up to the last one whose coin passes."""
+    size = len(thresholds)
+    kept = max((node + 1 for node in range(size) if coins[node] < thresholds[node]), default=0)
+    verdicts: list[Verdict] = ["accepted" if node < kept else "unreached" for node in range(size)]
+    if kept < size:
+        verdicts[kept] = "rejected"
+    return Decision(list(range(kept)), verdicts, [*thresholds])

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
-from torch import Tensor
 
 from specdec_core.record.schema import Verdict
-from specdec_core.tree import TokenTree
 
-from .base import Judgement, Rule
+from .base import Decision, Judgement, Rule
 from .recursive_rejection import at_nodes
+from .walk import Ratio, walk
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from specdec_core.tree import TokenTree
+
+    from .recorded import Recorded
 
 
 class Confidence(Rule):
@@ -56,43 +63,35 @@ class Confidence(Rule):
     options: Options
 
     def judge(self, tree: TokenTree, p: Tensor, q: Tensor | None, coins: Sequence[float]) -> Judgement:
-        if not len(tree):
-            return Judgement([], [], [], p[0], "bonus")
+        if self.options.reading == "mean-of-largest":
+            values = _largest(tree, p)
+        else:
+            p_at, q_at = at_nodes(tree, p, q)
+            values = p_at if self.options.reading == "target" else q_at
+        decision = self._decide(tree, values, partial(walk, tree, [0.0] * len(tree)))
+        return decision.then(tree, p[decision.end])
+
+    def judge_recorded(self, seen: Recorded) -> Decision:
+        if self.options.reading == "mean-of-largest":
+            values = seen.p_max
+        else:
+            values = seen.p if self.options.reading == "target" else seen.q
+        return self._decide(seen.tree, values, seen.walk)
+
+    def _decide(self, tree: TokenTree, values: list[float], walk: Callable[[Ratio], Decision]) -> Decision:
+        """Follow what is likely enough; `values` are the probabilities of the reading, one per node."""
+        if self.options.reading == "target":
+            return walk(lambda child, failed: float(values[child] >= self.options.threshold))
+        path = _first_path(tree)
+        sure = bool(path) and sum(values[node] for node in path) / len(path) >= self.options.threshold
         verdicts: list[Verdict] = ["unreached"] * len(tree)
         thresholds: list[float | None] = [None] * len(tree)
-        p_at, q_at = at_nodes(tree, p, q)
-        if self.options.reading == "target":
-            path = self._walk(tree, p_at, verdicts, thresholds)
-        else:
-            path = _first_path(tree)
-            values = q_at if self.options.reading == "draft" else _largest(tree, p)
-            sure = sum(values[node] for node in path) / len(path) >= self.options.threshold
-            for node in path:
-                thresholds[node] = 1.0 if sure else 0.0
-                verdicts[node] = "accepted" if sure else "unreached"
-            if not sure:
-                verdicts[path[0]] = "rejected"
-                path = []
-        end = path[-1] + 1 if path else 0
-        return Judgement(path, verdicts, thresholds, p[end], "corrected" if tree.children[end] else "bonus")
-
-    def _walk(
-        self, tree: TokenTree, p_at: list[float], verdicts: list[Verdict], thresholds: list[float | None]
-    ) -> list[int]:
-        """Follow the first child that is likely enough, as deep as there is one; fills verdicts and thresholds."""
-        path: list[int] = []
-        position = 0
-        while True:
-            for child in tree.children[position]:
-                passes = p_at[child] >= self.options.threshold
-                thresholds[child] = 1.0 if passes else 0.0
-                verdicts[child] = "accepted" if passes else "rejected"
-                if passes:
-                    path.append(child)
-                    position = child + 1
-                    break
-            else:
-                return path
+        for node in path:
+            thresholds[node] = float(sure)
+            verdicts[node] = "accepted" if sure else "unreached"
+        if path and not sure:
+            verdicts[path[0]] = "rejected"
+        return Decision(path if sure else [], verdicts, thresholds)
 
 
 def _first_path(tree: TokenTree) -> list[int]:
@@ -107,5 +106,7 @@ def _first_path(tree: TokenTree) -> list[int]:
 
 def _largest(tree: TokenTree, p: Tensor) -> list[float]:
     """Per node the largest probability the target gives to any token at the node's parent."""
+    if not len(tree):
+        return []
     largest: list[float] = p.amax(-1).tolist()
     return [largest[parent + 1] for parent in tree.parents]

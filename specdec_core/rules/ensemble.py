@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pydantic import Field
-from torch import Tensor
 
-from specdec_core.tree import TokenTree
+from .base import Decision, Judgement, Rule
+from .recursive_rejection import judge, judge_recorded
 
-from .base import Judgement, Rule
-from .recursive_rejection import walk
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from specdec_core.tree import TokenTree
+
+    from .recorded import Recorded
 
 
 class Ensemble(Rule):
@@ -44,4 +49,7 @@ class Ensemble(Rule):
     options: Options
 
     def judge(self, tree: TokenTree, p: Tensor, q: Tensor | None, coins: Sequence[float]) -> Judgement:
-        return walk(tree, p, q, coins, self.options.weight)
+        return judge(tree, p, q, coins, self.options.weight)
+
+    def judge_recorded(self, seen: Recorded) -> Decision:
+        return judge_recorded(seen, self.options.weight)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from specdec_core.errors import SettingsError
 from specdec_core.settings import Settings
-from specdec_core.tree import TokenTree
 
-from .base import Judgement, Rule
-from .recursive_rejection import walk
+from .base import Decision, Judgement, Rule
+from .recursive_rejection import judge, judge_recorded
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from specdec_core.tree import TokenTree
+
+    from .recorded import Recorded
 
 
 class ExactMatch(Rule):
@@ -35,4 +40,7 @@ class ExactMatch(Rule):
             )
 
     def judge(self, tree: TokenTree, p: Tensor, q: Tensor | None, coins: Sequence[float]) -> Judgement:
-        return walk(tree, p, None, coins)  # p is one-hot: the threshold is 1 at the argmax and 0 elsewhere
+        return judge(tree, p, None, coins)  # p is one-hot: the threshold is 1 at the argmax and 0 elsewhere
+
+    def judge_recorded(self, seen: Recorded) -> Decision:
+        return judge_recorded(seen, points=True)

@@ -12,18 +12,22 @@ another sibling.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
+from specdec_core.lazy_torch import torch
 
-from specdec_core.record.schema import Verdict
-from specdec_core.tree import TokenTree
-
-from .base import Judgement, Rule
+from .base import Decision, Judgement, Rule
+from .recursive_rejection import over
+from .walk import walk
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from specdec_core.proposers.contract import Drafts
+    from specdec_core.tree import TokenTree
+
+    from .recorded import Recorded
 
 PRECISION = 1e-9  # of ρ; above the smallest, ρ costs acceptance but never exactness
 
@@ -49,31 +53,39 @@ class KSeq(Rule):
         )
 
     def judge(self, tree: TokenTree, p: Tensor, q: Tensor | None, coins: Sequence[float]) -> Judgement:
-        verdicts: list[Verdict] = ["unreached"] * len(tree)
-        thresholds: list[float | None] = [None] * len(tree)
-        path: list[int] = []
-        position = 0
-        while children := tree.children[position]:
-            here = p[position]
-            tokens = torch.tensor([[tree.tokens[child]] for child in children], device=p.device)
-            drawn = _points(tokens, here) if q is None else q[children]
-            rho = _scale(here, drawn)
-            shares = torch.minimum(drawn, here / rho)
-            passing = (shares.gather(1, tokens) / drawn.gather(1, tokens)).squeeze(1).nan_to_num(0.0).tolist()
-            for child, threshold in zip(children, passing, strict=True):
-                thresholds[child] = threshold
-                passed = coins[child] < threshold
-                verdicts[child] = "accepted" if passed else "rejected"
-                if passed:
-                    path.append(child)
-                    position = child + 1
-                    break
-            else:
-                left = (here - p.new_tensor(_reach(shares)) @ shares).clamp_min(0.0)
-                mass = left.sum()
-                final = left / mass if float(mass) > 0.0 else here
-                return Judgement(path, verdicts, thresholds, final, "corrected")
-        return Judgement(path, verdicts, thresholds, p[position], "bonus")
+        passing: dict[int, float] = {}
+        shares: Tensor | None = None
+
+        def ratio(child: int, failed: list[int]) -> float:
+            nonlocal shares
+            if not failed:
+                here, siblings = p[tree.parents[child] + 1], tree.children[tree.parents[child] + 1]
+                tokens = torch.tensor([[tree.tokens[other]] for other in siblings], device=p.device)
+                drawn = _points(tokens, here) if q is None else q[siblings]
+                shares = torch.minimum(drawn, here / _scale(here, drawn))
+                ratios = (shares.gather(1, tokens) / drawn.gather(1, tokens)).squeeze(1).nan_to_num(0.0)
+                passing.update(zip(siblings, ratios.tolist(), strict=True))
+            return passing[child]
+
+        decision = walk(tree, coins, ratio)
+        final = p[decision.end]
+        if shares is not None and tree.children[decision.end]:
+            left = (final - p.new_tensor(_reach(shares.sum(-1).tolist())) @ shares).clamp_min(0.0)
+            mass = left.sum()
+            final = left / mass if float(mass) > 0.0 else final
+        return decision.then(tree, final)
+
+    def judge_recorded(self, seen: Recorded) -> Decision:
+        """At nodes without siblings, or whose siblings are different point masses, ρ is 1; else no trace keeps it."""
+
+        def ratio(child: int, failed: list[int]) -> float:
+            siblings = seen.tree.children[seen.tree.parents[child] + 1]
+            different = len({seen.tree.tokens[other] for other in siblings}) == len(siblings)
+            if not different or (seen.drawn and len(siblings) > 1):
+                raise seen.lacks("the scale ρ at nodes with several drawn children")
+            return over(seen.p[child], seen.q[child])
+
+        return seen.walk(ratio)
 
 
 def _points(tokens: Tensor, like: Tensor) -> Tensor:
@@ -81,12 +93,12 @@ def _points(tokens: Tensor, like: Tensor) -> Tensor:
     return like.new_zeros(len(tokens), len(like)).scatter_(1, tokens, 1.0)
 
 
-def _reach(shares: Tensor) -> list[float]:
-    """r_i: with which probability sibling i is judged, given that shares_i = min(q_i, p/ρ)."""
+def _reach(betas: list[float]) -> list[float]:
+    """r_i: with which probability sibling i is judged, given β_i, the probability that it passes when it is."""
     reached = [1.0]
-    for beta in shares.sum(-1).tolist()[:-1]:
+    for beta in betas:
         reached.append(reached[-1] * max(0.0, 1.0 - beta))
-    return reached
+    return reached[:-1]
 
 
 def _scale(p: Tensor, q: Tensor) -> float:
@@ -95,14 +107,22 @@ def _scale(p: Tensor, q: Tensor) -> float:
     What ρ needs to be, Σ r_i, never falls as ρ grows. So if ρ falls short, nothing up to what it needs fits either; and
     if ρ fits, what it needs fits as well. Both ends of the bracket move by that, besides being halved.
     """
-    if len(q) == 1:
+    count = len(q)
+    if count == 1:
         return 1.0
-    possible = ((q > 0.0) & (p > 0.0)).to(q.dtype)
+    rows = q[:1] if bool((q == q[0]).all()) else q  # equal siblings overlap with p alike
+    possible = (q > 0.0) & (p > 0.0)
+    # Which siblings can be the same token. A token that all can be needs the most, and as a rule there is one.
+    together: set[tuple[bool, ...]] = {(True,) * count}
+    if not bool(possible.all(0).any()):
+        together = set(map(tuple, possible[:, possible.any(0)].T.tolist()))
 
     def needed(rho: float) -> float:
-        return float((q.new_tensor(_reach(torch.minimum(q, p / rho))) @ possible).max())
+        betas = torch.minimum(rows, p / rho).sum(-1).tolist()
+        reached = _reach(betas * (count // len(rows)))
+        return max((sum(compress(reached, siblings)) for siblings in together), default=0.0)
 
-    low, high = 1.0, float(len(q))
+    low, high = 1.0, float(count)
     middle = low
     while True:
         need = needed(middle)

@@ -1,4 +1,4 @@
-"""The walk that all exact rules share: try the children of a node one by one, subtracting what has failed.
+"""What most exact rules share: after a rejection, the next sibling is judged against what q left of p.
 
 Leviathan et al. 2023 (Algorithm 1) for one child; SpecInfer (Miao et al. 2024, Algorithm 2) for several: after child
 x drawn from q is rejected, p becomes norm(max(0, p − q)) for its next sibling. q is each child's own: without
@@ -8,19 +8,24 @@ mass: it passes with probability p(x), and a rejection removes x from p.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
-from specdec_core.record.schema import Source, Verdict
+from specdec_core.lazy_torch import torch
 from specdec_core.sampling import residual
-from specdec_core.tree import ROOT, TokenTree
+from specdec_core.tree import TokenTree
 
-from .base import Judgement
+from .base import Decision, Judgement
+from .walk import walk
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from .recorded import Recorded
 
 
-def walk(
+def judge(
     tree: TokenTree, p: Tensor, q: Tensor | None, coins: Sequence[float], weight: float = 1.0
 ) -> Judgement:
     """Judge `tree` by recursive rejection; arguments as in `Rule.judge`.
@@ -28,37 +33,80 @@ def walk(
     Below 1, `weight` w puts the mixture w p + (1 − w) q in p's place at every child, which is no longer exact. The
     residual is the same, since the mixture less q is w (p − q).
     """
-    verdicts: list[Verdict] = ["unreached"] * len(tree)
-    thresholds: list[float | None] = [None] * len(tree)
-    path: list[int] = []
-    if not len(tree):
-        return Judgement(path, verdicts, thresholds, p[0], "bonus")
     p_at, q_at = at_nodes(tree, p, q)
-    position = 0
-    while True:
-        current = p[position]
-        accepted = ROOT
-        for order, child in enumerate(tree.children[position]):
-            token = tree.tokens[child]
-            mass = p_at[child] if order == 0 else float(current[token])
-            ratio = mass / q_at[child] if q_at[child] > 0.0 else 0.0
-            threshold = min(1.0, 1.0 - weight + weight * ratio)
-            thresholds[child] = threshold
-            if coins[child] < threshold:
-                verdicts[child] = "accepted"
-                accepted = child
-                break
-            verdicts[child] = "rejected"
-            current = residual(current, _drafted(q, child, token, current))
-        if accepted == ROOT:
-            source: Source = "corrected" if tree.children[position] else "bonus"
-            return Judgement(path, verdicts, thresholds, current, source)
-        path.append(accepted)
-        position = accepted + 1
+    left: Tensor  # what the failed siblings have left of p at their parent
+
+    def reject(child: int) -> None:
+        nonlocal left
+        left = residual(left, _drafted(q, child, tree.tokens[child], left))
+
+    def ratio(child: int, failed: list[int]) -> float:
+        nonlocal left
+        if not failed:
+            left = p[tree.parents[child] + 1]
+            return over(p_at[child], q_at[child])
+        reject(failed[-1])
+        return over(float(left[tree.tokens[child]]), q_at[child])
+
+    decision = walk(tree, coins, ratio, weight)
+    if children := tree.children[decision.end]:
+        reject(children[-1])
+    else:
+        left = p[decision.end]
+    return decision.then(tree, left)
+
+
+def judge_recorded(seen: Recorded, weight: float = 1.0, points: bool = False) -> Decision:
+    """Judge a recorded round by recursive rejection, as `judge` would.
+
+    Args:
+        points: whether the rule ignores q and takes each node for a point mass.
+    """
+
+    def ratio(child: int, failed: list[int]) -> float:
+        if seen.drawn and not points:
+            return seen.recursive[child] if failed else over(seen.p[child], seen.q[child])
+        tokens, mass = seen.tree.tokens, seen.p[child]
+        tried = {tokens[other]: seen.p[other] for other in failed}
+        if tokens[child] in tried or mass == 0.0:
+            return 0.0
+        return mass / max(mass, 1.0 - math.fsum(tried.values()))
+
+    return seen.walk(ratio, weight)
+
+
+def thresholds(tree: TokenTree, p: Tensor, q: Tensor) -> list[float]:
+    """The threshold at every node of a drawn tree, had all its earlier siblings failed; arguments as in `Rule.judge`.
+
+    This is what the record keeps for `judge_recorded`. All families of siblings are judged at once: the second
+    children, the third, …
+    """
+    bars = [min(1.0, over(*pair)) for pair in zip(*at_nodes(tree, p, q), strict=True)]
+    families = [children for children in tree.children if len(children) > 1]
+    left = p[[tree.parents[children[0]] + 1 for children in families]]
+    for order in range(1, max(map(len, families), default=0)):
+        kept = [place for place, children in enumerate(families) if len(children) > order]
+        if len(kept) < len(families):
+            families, left = [families[place] for place in kept], left[kept]
+        left = (left - q[[children[order - 1] for children in families]]).clamp_min_(0.0)
+        nodes = [children[order] for children in families]
+        tokens = [tree.tokens[node] for node in nodes]
+        left /= left.sum(-1, keepdim=True).clamp_min_(1e-30)  # nothing is left only where no sibling can fail
+        values = torch.stack((left[range(len(nodes)), tokens], q[nodes, tokens])).tolist()
+        for node, *pair in zip(nodes, *values, strict=True):
+            bars[node] = min(1.0, over(*pair))
+    return bars
+
+
+def over(mass: float, drawn: float) -> float:
+    """p/q of a token; a token that q rules out does not pass."""
+    return mass / drawn if drawn > 0.0 else 0.0
 
 
 def at_nodes(tree: TokenTree, p: Tensor, q: Tensor | None) -> tuple[list[float], list[float]]:
-    """p and q of every node's token at its parent, fetched from the device at once."""
+    """p and q of every node's token at its parent, fetched from the device at once; q is 1 where it is a point mass."""
+    if not len(tree):
+        return [], []
     positions = torch.tensor(tree.parents, device=p.device) + 1
     tokens = torch.tensor(tree.tokens, device=p.device)
     p_at: list[float] = p[positions, tokens].tolist()

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from torch import Tensor
+from .base import Decision, Judgement, Rule
+from .recursive_rejection import judge, judge_recorded
 
-from specdec_core.tree import TokenTree
+if TYPE_CHECKING:
+    from torch import Tensor
 
-from .base import Judgement, Rule
-from .recursive_rejection import walk
+    from specdec_core.tree import TokenTree
+
+    from .recorded import Recorded
 
 
 class TokenMatching(Rule):
@@ -29,4 +33,7 @@ class TokenMatching(Rule):
     )
 
     def judge(self, tree: TokenTree, p: Tensor, q: Tensor | None, coins: Sequence[float]) -> Judgement:
-        return walk(tree, p, None, coins)
+        return judge(tree, p, None, coins)
+
+    def judge_recorded(self, seen: Recorded) -> Decision:
+        return judge_recorded(seen, points=True)

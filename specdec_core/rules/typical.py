@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import torch
 from pydantic import Field
-from torch import Tensor
 
+from specdec_core.lazy_torch import torch
 from specdec_core.record.schema import Verdict
 from specdec_core.tree import ROOT, TokenTree
 
-from .base import Judgement, Rule
+from .base import Decision, Judgement, Rule
 from .recursive_rejection import at_nodes
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from .recorded import Recorded
 
 
 class Typical(Rule):
@@ -54,25 +59,31 @@ class Typical(Rule):
     def judge(self, tree: TokenTree, p: Tensor, q: Tensor | None, coins: Sequence[float]) -> Judgement:
         if not len(tree):
             return Judgement([], [], [], p[0], "bonus")
-        likely, _ = at_nodes(tree, p, None)
-        lowered = self.options.delta * torch.exp(-torch.special.entr(p).sum(-1))
-        bars: list[float] = lowered.clamp_max(self.options.epsilon).tolist()
+        p_at, _ = at_nodes(tree, p, None)
+        entropy: list[float] = torch.special.entr(p).sum(-1).tolist()
+        decision = self._decide(tree, p_at, [entropy[parent + 1] for parent in tree.parents])
+        return decision.then(tree, p[decision.end])
+
+    def judge_recorded(self, seen: Recorded) -> Decision:
+        return self._decide(seen.tree, seen.p, seen.entropy)
+
+    def _decide(self, tree: TokenTree, p_at: list[float], entropy: list[float]) -> Decision:
+        """The longest path above the bar; per node its token's probability and the entropy at its parent."""
         thresholds: list[float | None] = [None] * len(tree)
         scores: dict[int, float] = {ROOT: 0.0}  # log-likelihood of the path to every node that passes
         for node, parent in enumerate(tree.parents):
             if parent in scores:
-                passes = likely[node] > bars[parent + 1]
-                thresholds[node] = 1.0 if passes else 0.0
+                bar = min(self.options.delta * math.exp(-entropy[node]), self.options.epsilon)
+                passes = p_at[node] > bar
+                thresholds[node] = float(passes)
                 if passes:
-                    scores[node] = scores[parent] + math.log(likely[node])
+                    scores[node] = scores[parent] + math.log(p_at[node])
         depths = {ROOT: 0} | dict(enumerate(tree.depths))
-        best = max(scores, key=lambda node: (depths[node], scores[node], -node))
-        path = tree.path(best)
+        path = tree.path(max(scores, key=lambda node: (depths[node], scores[node], -node)))
         verdicts: list[Verdict] = ["unreached"] * len(tree)
         for node, parent in enumerate(tree.parents):
             if node in path:
                 verdicts[node] = "accepted"
             elif thresholds[node] == 0.0 and parent in (ROOT, *path):
                 verdicts[node] = "rejected"
-        end = best + 1
-        return Judgement(path, verdicts, thresholds, p[end], "corrected" if tree.children[end] else "bonus")
+        return Decision(path, verdicts, thresholds)

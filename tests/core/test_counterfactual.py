@@ -20,7 +20,8 @@ from specdec_core.proposers import Context, Proposal
 from specdec_core.proposers.contract import Dropped
 from specdec_core.randomness import Stream, uniforms
 from specdec_core.record.schema import Round
-from specdec_core.rules import RULES, Judgement
+from specdec_core.rules import RULES, Judgement, Rule
+from specdec_core.rules.speculative_sampling import SpeculativeSampling
 from specdec_core.sampling import Warp, draw
 from specdec_core.testing import scripted
 from specdec_core.tree import TokenTree
@@ -359,10 +360,36 @@ def test_wrong_options_are_a_sentence() -> None:
         judge_again(trace, "ensemble", {"weight": 2.0})
 
 
-def test_the_module_loads_without_torch() -> None:
-    """Catches: a page of traces that waits for torch."""
-    code = "import sys, specdec_core as sd; sd.counterfactual.judge_again; print('torch' in sys.modules)"
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-        == "False\n"
+def test_rounds_are_judged_again_without_torch() -> None:
+    """Every rule on a trace from the disk, in a process of its own. Catches: a page of traces that waits for torch."""
+    code = """
+import sys
+import specdec_core as sd
+from specdec_core.rules import RULES
+trace = sd.Trace.from_json(sys.stdin.read())
+others = [sd.counterfactual.judge_again(trace, rule) for rule in RULES if rule != "exact-match"]
+print(len(others), "torch" in sys.modules)
+"""
+    trace = decoded("draft-model", "speculative-sampling", {}, Warp(1.0))
+    ran = subprocess.run(
+        [sys.executable, "-c", code], input=trace.to_json(), capture_output=True, text=True, check=True
     )
+    assert ran.stdout == f"{len(RULES) - 1} False\n"
+
+
+def test_a_rule_that_reads_no_record_is_refused_and_a_record_with_a_hole_too() -> None:
+    """Catches: a traceback for a rule of one's own, or a threshold that is made up where the record has none."""
+
+    class Whole(SpeculativeSampling):
+        name = "whole"
+        judge_recorded = Rule.judge_recorded
+
+    trace = copy.deepcopy(decoded("draft-model", "speculative-sampling", {}, Warp(1.0)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(RULES, "whole", Whole)
+        with pytest.raises(sd.TraceError, match="whole distributions"):
+            judge_again(trace, "whole")
+    assert trace.rounds[0].nodes.threshold is not None
+    trace.rounds[0].nodes.threshold[0] = None
+    with pytest.raises(sd.TraceError, match="does not hold the threshold"):
+        judge_again(trace, "speculative-sampling")

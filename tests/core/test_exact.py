@@ -18,7 +18,7 @@ from specdec_core.exact.distribution import (
 )
 from specdec_core.rules import RULES, Judgement, Rule
 from specdec_core.rules.block import Block
-from specdec_core.rules.recursive_rejection import walk
+from specdec_core.rules.recursive_rejection import judge
 from specdec_core.rules.speculative_sampling import SpeculativeSampling
 from specdec_core.tree import TokenTree
 
@@ -105,7 +105,7 @@ class ResampleFromTarget(Rule):
     title = summary = ""
 
     def judge(self, tree: TokenTree, p: Tensor, q: Tensor | None, coins: Sequence[float]) -> Judgement:
-        judgement = walk(tree, p, q, coins)
+        judgement = judge(tree, p, q, coins)
         place = judgement.path[-1] + 1 if judgement.path else 0
         judgement.final = p[place]
         return judgement
@@ -132,7 +132,7 @@ class PeeksBelow(SpeculativeSampling):
     name = "peeks-below"
 
     def judge(self, tree: TokenTree, p: Tensor, q: Tensor | None, coins: Sequence[float]) -> Judgement:
-        judgement = walk(tree, p, q, coins)
+        judgement = judge(tree, p, q, coins)
         if not judgement.path and tree.tokens[-1] != 0:
             judgement.final = p[0]
         return judgement
@@ -144,7 +144,7 @@ class WaitsBelow(SpeculativeSampling):
     name = "waits-below"
 
     def judge(self, tree: TokenTree, p: Tensor, q: Tensor | None, coins: Sequence[float]) -> Judgement:
-        judgement = walk(tree, p, q, coins)
+        judgement = judge(tree, p, q, coins)
         if tree.tokens[-1] != 0 and judgement.thresholds[0] is not None:
             judgement.thresholds[0] *= 0.5
         return judgement
@@ -206,7 +206,7 @@ def test_a_rule_that_uses_an_undecided_distribution_is_not_certified() -> None:
         name = "wrong-row"
 
         def judge(self, tree: TokenTree, p: Tensor, q: Tensor | None, coins: Sequence[float]) -> Judgement:
-            judgement = walk(tree, p, q, coins)
+            judgement = judge(tree, p, q, coins)
             judgement.final = p[-1]
             return judgement
 
