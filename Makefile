@@ -27,11 +27,12 @@ test: $(venv)/.dev model browser  ## run all tests; ARGS="-k tree" chooses some
 	@echo "Running the tests."
 	@scripts/test.sh $(python) $(ARGS)
 
-lint: $(venv)/.dev  ## ruff's rules and format, types with mypy
+lint: $(venv)/.dev node_modules/.package-lock.json  ## ruff's rules and format, types with mypy and TypeScript
 	@echo "Checking rules, format and types."
 	@$(python) -m ruff check .
 	@$(python) -m ruff format --check .
 	@$(python) -m mypy
+	@$(venv)/bin/node node_modules/typescript/bin/tsc
 
 bench: $(venv)/.dev  ## measure against transformers on this machine
 	@echo "Measuring; leave the machine alone meanwhile."
@@ -58,6 +59,12 @@ $(venv)/.made:
 $(venv)/.app: requirements.txt constraints.txt $(venv)/.made
 	@echo "Installing the app's requirements into $(venv) (some minutes the first time: PyTorch is large)."
 	@$(pip) --requirement requirements.txt
+	@touch $@
+
+# npm itself writes this file once all is in place.
+node_modules/.package-lock.json: package.json package-lock.json $(venv)/.dev
+	@echo "Installing the TypeScript compiler into node_modules."
+	@$(venv)/bin/npm ci --loglevel=error >/dev/null
 	@touch $@
 
 $(venv)/.dev: requirements-dev.txt $(venv)/.app

@@ -1,12 +1,26 @@
 /** The tree that is being built, its mask and its meters. Everything it says and every number comes with the data. */
 
+/**
+ * @typedef {number[]} Path from the root, a child's number on each level
+ * @typedef {{row: number, column: number}} Place
+ * @typedef {Place & {path: Path, parent: number|null, label: string, chance: string, told: string}} TreeNode the root has no parent
+ * @typedef {Place & {path: Path, parent: number, label: string}} Slot where a guess can be added
+ * @typedef {{title: string, note: string, meters: {label: string, value: number, shown: string, look: string}[]}} Part
+ * @typedef {{nodes: TreeNode[], slots: Slot[], rows: number, columns: number, mask: boolean[][]|null, positions: number[],
+ *   worth: Part[], words: Record<string, string>, spent: string, most: number}} Data without a mask the tree is only shown
+ * @typedef {{root: Element, path: Path|null, send: (act: "add"|"remove", path: Path) => void}} Own what a mounted picture keeps
+ */
+
+/** @type {WeakMap<Element, Own>} */
 const mounted = new WeakMap();
 const SVG = "http://www.w3.org/2000/svg";
 
+/** @param {{data: Data, parentElement: Element, setTriggerValue: (name: string, value: object) => void}} given */
 export default function ({ data, parentElement, setTriggerValue }) {
   let own = mounted.get(parentElement);
   if (!own) {
-    own = { root: parentElement.querySelector(".builder"), path: null, send: null };
+    const root = /** @type {Element} */ (parentElement.querySelector(".builder"));
+    own = { root, path: null, send: () => {} };
     mounted.set(parentElement, own);
   }
   own.send = (act, path) => setTriggerValue("act", { do: act, path, at: Date.now() });
@@ -14,7 +28,12 @@ export default function ({ data, parentElement, setTriggerValue }) {
   return () => mounted.delete(parentElement);
 }
 
-/** @param {string} tag @param {Record<string, string>} given @param {...(Node|string)} inside */
+/**
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Record<string, string>} given
+ * @param {...(Node|string)} inside
+ */
 function el(tag, given = {}, ...inside) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(given)) made.setAttribute(name, value);
@@ -22,25 +41,30 @@ function el(tag, given = {}, ...inside) {
   return made;
 }
 
+/** @param {Path|null} one @param {Path|null} other */
 const same = (one, other) => one !== null && other !== null && one.join() === other.join();
 
+/** @param {Own} own @param {Data} data */
 function draw(own, data) {
-  const focused = own.root.getRootNode().activeElement?.dataset?.path;
+  const page = /** @type {Document|ShadowRoot} */ (own.root.getRootNode());
+  const focused = /** @type {HTMLElement|null} */ (page.activeElement)?.dataset?.path;
   const words = data.words;
   const chosen = data.nodes.findIndex((node) => same(node.path, own.path));
   if (chosen < 0) own.path = null;
 
+  /** @param {Path|null} path */
   const pick = (path) => {
     own.path = path;
     draw(own, data);
   };
+  /** @param {TreeNode} node */
   const remove = (node) => {
     if (!node.path.length) return;
     own.path = node.path.slice(0, -1);
     own.send("remove", node.path);
   };
   if (!data.mask) {
-    own.root.replaceChildren(treeOf(data, -1, null, null, null));
+    own.root.replaceChildren(treeOf(data, -1, null, () => {}, () => {}));
     return;
   }
   const tree = treeOf(data, chosen, pick, remove, (slot) => {
@@ -58,20 +82,28 @@ function draw(own, data) {
     left.append(away);
   }
   const right = el("section", { class: "part", "aria-label": words.mask },
-    el("h3", {}, words.mask), maskOf(data, chosen, pick), el("p", { class: "note" }, words.mask_help));
+    el("h3", {}, words.mask), maskOf(data, data.mask, chosen, pick), el("p", { class: "note" }, words.mask_help));
   own.root.replaceChildren(
     el("div", { class: "sides" }, left, right),
     worthOf(data),
   );
   const wanted = focused ?? null;
+  /** @type {HTMLElement|null} */
   const again = wanted === null ? null
     : own.root.querySelector(`[data-path="${wanted}"]`)
       ?? own.root.querySelector(`[data-path="${(own.path ?? []).join(".")}"]`);
   again?.focus({ preventScroll: true });
 }
 
+/**
+ * @param {Data} data
+ * @param {number} chosen
+ * @param {((path: Path|null) => void)|null} pick null: nothing can be done with the tree
+ * @param {(node: TreeNode) => void} remove
+ * @param {(slot: Slot) => void} add
+ */
 function treeOf(data, chosen, pick, remove, add) {
-  const line = chosen < 0 ? [] : data.mask[chosen];
+  const line = data.mask?.[chosen] ?? [];
   const places = el("div", { class: "places", "aria-hidden": "true" });
   for (let at = 0; at < data.columns; at += 1) places.append(el("span", {}, `+${at}`));
   const field = el("div", { class: "field" });
@@ -82,8 +114,9 @@ function treeOf(data, chosen, pick, remove, add) {
   lines.setAttribute("preserveAspectRatio", "none");
   lines.setAttribute("aria-hidden", "true");
   field.append(lines);
-  const edge = (place, look) => {
-    const from = data.nodes[place.parent];
+  /** @param {Place} place @param {number} parent @param {string} look */
+  const edge = (place, parent, look) => {
+    const from = data.nodes[parent];
     const path = document.createElementNS(SVG, "path");
     const [x, y, to] = [from.column + 0.45, from.row + 0.5, place.row + 0.5];
     path.setAttribute("d", y === to ? `M${x} ${y} H${place.column + 0.1}`
@@ -91,8 +124,8 @@ function treeOf(data, chosen, pick, remove, add) {
     path.setAttribute("class", look);
     lines.append(path);
   };
-  data.slots.forEach((slot) => edge(slot, "maybe"));
-  data.nodes.forEach((node, at) => node.parent !== null && edge(node, line[at] ? "lit" : ""));
+  data.slots.forEach((slot) => edge(slot, slot.parent, "maybe"));
+  data.nodes.forEach((node, at) => node.parent !== null && edge(node, node.parent, line[at] ? "lit" : ""));
   data.nodes.forEach((node, at) => {
     const look = at === chosen ? "here" : line[at] ? "above" : chosen >= 0 ? "out" : "";
     const name = at ? String(at) : "●";
@@ -124,15 +157,23 @@ function treeOf(data, chosen, pick, remove, add) {
   return el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": data.words.tree }, places, field);
 }
 
+/** @param {HTMLElement} made @param {Place} place */
 function put(made, place) {
   made.style.setProperty("--column", String(place.column));
   made.style.setProperty("--row", String(place.row));
   return made;
 }
 
-function maskOf(data, chosen, pick) {
-  const { words, mask, positions } = data;
-  const line = chosen < 0 ? [] : mask[chosen];
+/**
+ * @param {Data} data
+ * @param {boolean[][]} mask
+ * @param {number} chosen
+ * @param {(path: Path|null) => void} pick
+ */
+function maskOf(data, mask, chosen, pick) {
+  const { words, positions } = data;
+  const line = mask[chosen] ?? [];
+  /** @param {number} at */
   const name = (at) => (at ? String(at) : "●");
   const head = el("tr", {}, el("td", {}),
     ...mask.map((_, at) => {
@@ -142,8 +183,9 @@ function maskOf(data, chosen, pick) {
     }),
     el("th", { scope: "col", class: "position" }, words.position));
   const rows = mask.map((row, at) => {
-    const made = el("tr", { class: at === chosen ? "here" : "" }, el("th", { scope: "row" }, name(at)));
-    if (!at) made.firstChild.setAttribute("aria-label", words.root);
+    const first = el("th", { scope: "row" }, name(at));
+    const made = el("tr", { class: at === chosen ? "here" : "" }, first);
+    if (!at) first.setAttribute("aria-label", words.root);
     row.forEach((seen, column) => {
       const cell = el("td", { class: `${seen ? "seen" : ""} ${line[column] ? "lit" : ""}` }, seen ? "●" : "·");
       cell.setAttribute("aria-label", seen ? words.sees : words.blind);
@@ -157,6 +199,7 @@ function maskOf(data, chosen, pick) {
     el("table", {}, el("thead", {}, head), el("tbody", {}, ...rows)));
 }
 
+/** @param {Data} data */
 function worthOf(data) {
   const top = Math.max(...data.worth.flatMap((part) => part.meters.map((meter) => meter.value)));
   const worth = el("section", { class: "worth", "aria-label": data.words.tokens }, el("h3", {}, data.words.tokens));

@@ -3,12 +3,15 @@
  * browser's history: the way back would lead through every move of the viewer's before it led to another page.
  */
 
+/** @import { Told } from "./tell.js" */
+
+/** @type {(keyof Told)[]} */
 const NAMES = ["round", "step", "node", "lead", "view"]; // in the page's order (`CURSOR`), or it would write them anew
 
 /**
  * An address's query with this cursor in it; what else it says stays as it is written.
  * @param {string} query with or without the question mark in front
- * @param {Partial<import("./tell.js").Told>} cursor
+ * @param {Partial<Told>} cursor
  */
 export function withCursor(query, cursor) {
   const parts = query.replace(/^\?/, "").split("&").filter(Boolean);
@@ -21,7 +24,10 @@ export function withCursor(query, cursor) {
   return parts.length ? `?${parts.join("&")}` : "";
 }
 
-/** Put the cursor into the address of the page that the player stands on. */
+/**
+ * Put the cursor into the address of the page that the player stands on.
+ * @param {Partial<Told>} cursor
+ */
 export function keepInAddress(cursor) {
   try {
     history.replaceState(history.state, "", `${location.pathname}${withCursor(location.search, cursor)}${location.hash}`);

@@ -1,5 +1,10 @@
 /** Drafting beside the target's pass: how long it took, and what of it came to nothing. */
 
+/**
+ * @import { Phases, RoundRecord } from "../types.js"
+ * @import { Scene } from "./proposer_view.js"
+ */
+
 import { el } from "./dom.js";
 import { number } from "./model.js";
 import { knows } from "./moments.js";
@@ -8,7 +13,7 @@ import { W } from "./text_proposer.js";
 
 const MOST = 64; // lost tokens that are drawn
 
-/** @param {import("./proposer_view.js").Scene} scene */
+/** @param {Scene} scene */
 export function drawAhead({ view, round, row, note }) {
   const taken = number(note.ahead) ?? number(note.ahead_levels);
   const made = [];
@@ -33,11 +38,17 @@ export function drawAhead({ view, round, row, note }) {
   return made;
 }
 
-/** The round's draft and verify phases on one clock, with the drafting ahead below the pass it ran beside. */
+/**
+ * The round's draft and verify phases on one clock, with the drafting ahead below the pass it ran beside.
+ * @param {RoundRecord} row
+ * @param {boolean} lost
+ */
 function gantt(row, lost) {
+  /** @param {keyof Phases} name */
   const time = (name) => Math.max(0, number(row[name]) ?? 0);
-  const [draft, verify, ahead] = ["draft_s", "verify_s", "ahead_s"].map(time);
+  const [draft, verify, ahead] = [time("draft_s"), time("verify_s"), time("ahead_s")];
   const whole = Math.max(draft + verify, draft + ahead, 1e-9);
+  /** @param {string} name @param {number} from @param {number} length @param {string} [mark] */
   const bar = (name, from, length, mark) => {
     const part = el("span", { class: `phase ${name}`, "data-seconds": length }, mark ? el("span", { class: "phase-mark", "aria-hidden": "true" }, mark) : null);
     part.style.insetInlineStart = `${(100 * from) / whole}%`;
@@ -45,6 +56,7 @@ function gantt(row, lost) {
     return part;
   };
   const beside = ahead > 0 ? [bar(lost ? "gone" : "ahead", draft, ahead, lost ? MARK.discarded : "")] : [];
+  /** @param {string} name @param {string} words @param {...HTMLElement} parts */
   const line = (name, words, ...parts) => [el("dt", {}, name), el("dd", {}, el("span", { class: "track", "aria-hidden": "true" }, ...parts), el("span", { class: "track-words" }, words))];
   return el(
     "dl", { class: "gantt" },

@@ -7,26 +7,38 @@
  *
  * @typedef {{id: number|null, p: number|null, q: number|null, pBound?: number|null, qBound?: number|null}} Given a null
  *   probability is only known to be at most its bound; the row without an id is all others
- * @typedef {Given & {shared: number, over: number, under: number, most: number}} Row in probabilities: min(p, q), q above
+ */
+
+/**
+ * @template {Given} [Of=Given]
+ * @typedef {Of & {shared: number, over: number, under: number, most: number}} Row in probabilities: min(p, q), q above
  *   p, p above q; `most` bounds what is shared where one side is not known, else 0
- * @typedef {{rows: Row[], top: number, totals: {shared: number, over: number, under: number}|null}} Areas `top` is what
+ */
+
+/**
+ * @template {Given} [Of=Given]
+ * @typedef {{rows: Row<Of>[], top: number, totals: {shared: number, over: number, under: number}|null}} Areas `top` is what
  *   the width stands for; totals are null where neither the record nor the rows tell them
  */
 
 const NONE = 1e-9;
 
 /**
- * @param {Given[]} rows the last one may be all others
+ * @template {Given} Of
+ * @param {Of[]} rows the last one may be all others
  * @param {number|null} total recorded Σ min(p, q), or Σ p over the guesses where they are fixed
- * @param {Set<number>|null} [fixed] the fixed guesses of a place without a q: each takes its own p
- * @returns {Areas}
+ * @param {Set<number|null>|null} [fixed] the fixed guesses of a place without a q: each takes its own p
+ * @returns {Areas<Of>}
  */
 export function areasOf(rows, total, fixed = null) {
-  const drawn = rows.map((row) => ({ ...row, ...(fixed ? taken(row, fixed) : compared(row)) }));
+  /** @type {Row<Of>[]} */
+  const drawn = rows.map((row) => ({ ...row, over: 0, under: 0, ...(fixed ? taken(row, fixed) : compared(row)) }));
   if (total !== null) settle(drawn, total, fixed);
   const top = Math.max(NONE, ...rows.map((row) => Math.max(row.p ?? 0, row.q ?? 0)));
   // What a token has of a side that does not name it is part of all others on that side, and is drawn once.
+  /** @param {"p"|"q"} side */
   const lent = (side) => drawn.reduce((sum, row) => (row[side] === null ? sum + row.shared : sum), 0);
+  /** @param {Row} row @param {"p"|"q"} side */
   const left = (row, side) => (row[side] === null ? 0 : Math.max(0, row[side] - row.shared - (row.id === null && !fixed ? lent(side) : 0)));
   for (const row of drawn) {
     row.over = fixed ? 0 : left(row, "q");
@@ -38,10 +50,12 @@ export function areasOf(rows, total, fixed = null) {
   return { rows: drawn, top, totals: shared === null ? null : { shared, over: fixed ? 0 : apart, under: apart } };
 }
 
+/** @param {Given} row @param {Set<number|null>} fixed */
 function taken(row, fixed) {
   return { shared: fixed.has(row.id) ? (row.p ?? 0) : 0, most: 0 };
 }
 
+/** @param {Given} row */
 function compared(row) {
   if (row.id === null) return { shared: 0, most: 0 }; // settled by the recorded total
   if (row.p !== null && row.q !== null) return { shared: Math.min(row.p, row.q), most: 0 };
@@ -52,6 +66,9 @@ function compared(row) {
 /**
  * Give what the recorded total leaves to all others. What they cannot hold belongs to tokens that only one side names:
  * where the others' p is used up, to those whose p is named and whose q is among the others', or the other way round.
+ * @param {Row[]} rows
+ * @param {number} total
+ * @param {Set<number|null>|null} fixed
  */
 function settle(rows, total, fixed) {
   const others = rows.find((row) => row.id === null);
@@ -74,9 +91,9 @@ function settle(rows, total, fixed) {
  */
 export function band(from, to, top) {
   const step = 1 / Math.max(1, to.length);
-  const down = to.flatMap((value, at) => [[value / top, at * step], [value / top, (at + 1) * step]]);
-  const up = from.flatMap((value, at) => [[value / top, at * step], [value / top, (at + 1) * step]]).reverse();
-  return [...down, ...up];
+  /** @param {number[]} column @returns {[number, number][]} */
+  const edge = (column) => column.flatMap((value, at) => [[value / top, at * step], [value / top, (at + 1) * step]]);
+  return [...edge(to), ...edge(from).reverse()];
 }
 
 /**
@@ -88,15 +105,21 @@ export function band(from, to, top) {
 export function polygons(areas, parts) {
   const { rows, top } = areas;
   const zero = rows.map(() => 0);
+  /** @param {"p"|"q"|"shared"} name */
   const column = (name) => rows.map((row) => row[name] ?? 0);
+  /** @param {"over"|"under"} name */
   const to = (name) => rows.map((row) => row.shared + row[name]);
+  /** @type {[string, number[], number[]][]} */
   const bands = parts
     ? [["shared", zero, column("shared")], ["over", column("shared"), to("over")], ["under", column("shared"), to("under")]]
     : [["p", zero, column("p")], ["q", zero, column("q")]];
   return bands.filter(([, from, end]) => end.some((value, at) => value - from[at] > NONE)).map(([name, from, end]) => ({ name, points: band(from, end, top) }));
 }
 
-/** Round numbers within 0 … `top` for an axis, at most four. */
+/**
+ * Round numbers within 0 … `top` for an axis, at most four.
+ * @param {number} top
+ */
 export function ticks(top) {
   const step = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5].find((size) => top / size < 4) ?? top;
   return Array.from({ length: Math.floor(top / step + 1e-6) + 1 }, (_, at) => Number((at * step).toFixed(3)));

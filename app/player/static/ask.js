@@ -1,5 +1,7 @@
 /** The question of a run that is drafted by its visitor: the text so far, and a line for the next words. */
 
+/** @import { Question } from "../types.js" */
+
 import { el, setText } from "./dom.js";
 import { Q } from "./text.js";
 
@@ -15,6 +17,7 @@ export function createAsk(send) {
   const hint = el("p", { class: "hint", "aria-live": "polite" });
   const line = el("div", { class: "ask-line" }, input, button);
   const root = el("form", { class: "ask", hidden: true, "aria-label": Q.title }, el("h2", {}, Q.title), text, line, hint);
+  /** @type {Question|null} */
   let asked = null;
 
   function advise() {
@@ -37,7 +40,7 @@ export function createAsk(send) {
 
   return {
     root,
-    /** @param {{question: number, text: string, most: number}|null} message null: nothing is asked any more */
+    /** @param {Question|null} message null: nothing is asked any more */
     show(message) {
       asked = message;
       root.hidden = !message;

@@ -1,5 +1,7 @@
 /** The bar below the lanes: slider over the rounds, buttons, speed. It reports gestures and shows where the cursor is. */
 
+/** @import { View } from "./state.js" */
+
 import { el, icon, setText } from "./dom.js";
 import { SPEEDS } from "./playback.js";
 import { wasRead } from "./slots.js";
@@ -15,17 +17,24 @@ const ICONS = {
   next: "M2 3v10l6-5zM8 3v10l6-5z",
   last: "M11 3h2v10h-2zM3 3v10l7-5z",
 };
+/** @type {Move[]} */
+const MOVES = ["first", "previous", "back", "play", "step", "next", "last"];
+/** @type {Set<Move>} */
 const FORWARD = new Set(["step", "next", "last"]);
 
 /**
- * @param {{first: () => void, previous: () => void, back: () => void, play: () => void, step: () => void, next: () => void,
- *   last: () => void, scrub: (stop: number) => void, speed: (value: number) => void, help: () => void}} on
+ * @typedef {"first"|"previous"|"back"|"play"|"step"|"next"|"last"} Move
+ * @typedef {Record<Move, () => void> & {scrub: (stop: number) => void, speed: (value: number) => void}} Moves
+ */
+
+/**
+ * @param {Moves & {help: () => void}} on
  * @returns `root`, `show(view, rounds, early)`, `playing(is, speed, words)`
  */
 export function createControls(on) {
-  const buttons = {};
+  const buttons = /** @type {Record<Move, HTMLButtonElement>} */ ({});
   const row = el("div", { class: "buttons" });
-  for (const name of ["first", "previous", "back", "play", "step", "next", "last"]) {
+  for (const name of MOVES) {
     const button = el("button", { type: "button", class: `control ${name}`, "aria-label": T[name], title: T[name] }, icon(ICONS[name]));
     button.onclick = () => on[name]();
     buttons[name] = button;
@@ -46,22 +55,22 @@ export function createControls(on) {
   return {
     root,
     /**
-     * @param {import("./state.js").View} view
+     * @param {View} view
      * @param {number} rounds the leading lane's
      * @param {boolean} early whether somebody stopped the run
      */
     show(view, rounds, early) {
-      const { stop, last, event, moment } = view;
+      const { stop, last, event } = view;
       if (slider.max !== String(last)) slider.max = String(last);
       if (slider.value !== String(stop)) slider.value = String(stop);
       slider.style.setProperty("--filled", `${last ? (100 * stop) / last : 0}%`);
-      const inside = event === null ? "" : `: ${T.phase(moment, view.current.proposals.filter(wasRead).length)}`;
+      const inside = event === null || !view.current ? "" : `: ${T.phase(view.moment, view.current.proposals.filter(wasRead).length)}`;
       const words = stop > rounds ? (early ? T.stoppedEnd : T.atEnd) : stop === 0 ? T.atPrompt : `${T.roundOf(stop, rounds)}${inside}`;
       setText(where, words);
       slider.setAttribute("aria-valuetext", words);
-      for (const [name, button] of Object.entries(buttons)) {
+      for (const name of MOVES) {
         const off = name !== "play" && (FORWARD.has(name) ? view.atEnd : stop === 0);
-        button.setAttribute("aria-disabled", String(off)); // stays focusable: the focus must not fall off the bar
+        buttons[name].setAttribute("aria-disabled", String(off)); // stays focusable: the focus must not fall off the bar
       }
     },
     /**

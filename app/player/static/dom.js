@@ -6,10 +6,11 @@ const SVG = "http://www.w3.org/2000/svg";
 
 /**
  * Make an element. `attributes` take strings and numbers; `null`, `undefined` and `false` leave an attribute out.
- * @param {string} tag
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
  * @param {Record<string, string|number|boolean|null|undefined>} [attributes]
  * @param {...(Node|string|null|undefined)} children strings become text nodes
- * @returns {HTMLElement}
+ * @returns {HTMLElementTagNameMap[Tag]}
  */
 export function el(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
@@ -35,7 +36,11 @@ export function icon(path) {
   return svg;
 }
 
-/** Put `text` into `node` unless it is there already: an unchanged live region stays silent. */
+/**
+ * Put `text` into `node` unless it is there already: an unchanged live region stays silent.
+ * @param {Node} node
+ * @param {string} text
+ */
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
@@ -63,15 +68,40 @@ export function appendToken(into, text) {
   }
 }
 
-/** A run starts below the form that started it: show it, without moving more than needed. */
+/**
+ * The element that an event is about: views listen to their own elements, which have no other targets in them.
+ * @param {Event} event
+ * @returns {HTMLElement}
+ */
+export function elementOf(event) {
+  return /** @type {HTMLElement} */ (event.target);
+}
+
+/**
+ * The parts that are there; `el` leaves out the others by itself.
+ * @template Part
+ * @param {(Part|null)[]} parts
+ * @returns {Part[]}
+ */
+export function present(parts) {
+  return /** @type {Part[]} */ (parts.filter(Boolean));
+}
+
+/**
+ * A run starts below the form that started it: show it, without moving more than needed.
+ * @param {Element} part
+ */
 export function bringIntoView(part) {
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   requestAnimationFrame(() => part.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" }));
 }
 
-/** Whether the page behind `node` is dark, judged from the theme's background or, without one, the page's own. */
+/**
+ * Whether the page behind `node` is dark, judged from the theme's background or, without one, the page's own.
+ * @param {Element} node
+ */
 export function isDark(node) {
-  const host = node.getRootNode().host ?? node;
+  const host = /** @type {Partial<ShadowRoot>} */ (node.getRootNode()).host ?? node;
   const themed = getComputedStyle(host).getPropertyValue("--st-background-color").trim();
   const probe = el("span", { hidden: true });
   node.append(probe);

@@ -3,8 +3,11 @@
  * app/export/ makes such pages; in the app this module is not used.
  */
 
+/** @import { Data } from "./source.js" */
+
 import { el, setText } from "./dom.js";
 import { mount } from "./player.js";
+import { sure } from "./sure.js";
 import { PAGE } from "./text.js";
 
 const WHOLE = /^-?\d{1,6}$/;
@@ -12,18 +15,20 @@ const WORD = /^[a-z]{1,12}$/;
 
 /** Draw the traces that stand in this page, and keep the cursor in its address. */
 export async function openPage() {
-  const host = document.getElementById("player");
+  const host = sure(document.getElementById("player"));
   const shadow = host.attachShadow({ mode: "open" });
   const root = el("div", {});
   const style = el("style");
-  style.textContent = document.getElementById("player-style").textContent;
+  style.textContent = sure(document.getElementById("player-style")).textContent;
   shadow.append(style, root);
-  const notice = document.getElementById("notice");
-  let texts = null;
-  let data = null;
+  const notice = sure(document.getElementById("notice"));
+  /** @type {string[]} */
+  let texts;
+  /** @type {Data} */
+  let data;
   try {
-    texts = await Promise.all([...document.querySelectorAll(".trace")].map(textOf));
-    const { labels, ...settings } = JSON.parse(document.getElementById("settings").textContent);
+    texts = await Promise.all([.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".trace"))].map(textOf));
+    const { labels, ...settings } = JSON.parse(sure(document.getElementById("settings")).textContent);
     data = { ...settings, traces: texts.map((text, at) => ({ label: labels[at], trace: JSON.parse(text) })) };
   } catch {
     setText(notice, document.querySelector("[data-packed]") && !window.DecompressionStream ? PAGE.old : PAGE.damaged);
@@ -52,7 +57,10 @@ export async function openPage() {
   addPrinting(shadow, () => player.update(at()));
 }
 
-/** A trace's JSON as it was written, unpacked where it was packed. */
+/**
+ * A trace's JSON as it was written, unpacked where it was packed.
+ * @param {HTMLElement} element
+ */
 async function textOf(element) {
   if (!element.dataset.packed) return element.textContent;
   const bytes = Uint8Array.from(atob(JSON.parse(element.textContent)), (sign) => sign.charCodeAt(0));
@@ -60,19 +68,24 @@ async function textOf(element) {
   return new Response(stream).text();
 }
 
-/** What `#round=3&view=mask` says: whole numbers and words; the player ignores what it does not know. */
+/**
+ * What `#round=3&view=mask` says: whole numbers and words; the player ignores what it does not know.
+ * @param {string} hash
+ */
 function cursorIn(hash) {
   const given = [...new URLSearchParams(hash.slice(1))].filter(([, text]) => WHOLE.test(text) || WORD.test(text));
   return Object.fromEntries(given.map(([name, text]) => [name, WHOLE.test(text) ? Number(text) : text]));
 }
 
+/** @param {object} cursor */
 function hashOf(cursor) {
   const parts = Object.entries(cursor).filter(([, value]) => value !== null && (WHOLE.test(value) || WORD.test(value)));
   return `#${new URLSearchParams(parts.map(([name, value]) => [name, String(value)]))}`;
 }
 
+/** @param {string[]} labels @param {string[]} texts */
 function addSaving(labels, texts) {
-  const box = document.getElementById("saving");
+  const box = sure(document.getElementById("saving"));
   labels.forEach((label, at) => {
     const button = el("button", { type: "button" }, PAGE.save(label));
     button.onclick = () => {
@@ -84,12 +97,17 @@ function addSaving(labels, texts) {
   });
 }
 
-/** On paper everything is unfolded, and light. */
+/**
+ * On paper everything is unfolded, and light.
+ * @param {ShadowRoot} shadow
+ * @param {() => void} redraw
+ */
 function addPrinting(shadow, redraw) {
+  /** @type {HTMLDetailsElement[]} */
   const folded = [];
   addEventListener("beforeprint", () => {
     shadow.querySelector(".player")?.setAttribute("data-theme", "light");
-    for (const details of document.querySelectorAll("details:not([open])")) {
+    for (const details of /** @type {NodeListOf<HTMLDetailsElement>} */ (document.querySelectorAll("details:not([open])"))) {
       details.open = true;
       folded.push(details);
     }

@@ -1,26 +1,33 @@
 /** Where two lanes' texts part. */
 
 /**
+ * @import { Lane } from "./model.js"
+ * @import { LaneView } from "./state.js"
+ */
+
+/**
  * @typedef {{round: number, at: number}} Fork the token with which a lane's text leaves another's: its round, its place
  */
 
-const parted = new WeakMap(); // Lane → WeakMap(Lane → where their whole texts part), so that each pair is compared once
+/** @type {WeakMap<Lane, WeakMap<Lane, (Fork & {other: number})|null>>} where their whole texts part, so that each pair is compared once */
+const parted = new WeakMap();
 
 /**
  * The fork of a lane from the baseline, once both have written it; null before, and while one text begins the other.
- * @param {import("./state.js").LaneView} view
- * @param {import("./state.js").LaneView} plain
+ * @param {LaneView} view
+ * @param {LaneView} plain
  * @returns {Fork|null}
  */
 export function forkOf(view, plain) {
   if (!view.lane.trace || !plain.lane.trace || view.lane.prompt !== plain.lane.prompt) return null; // live lanes grow
-  if (!parted.has(view.lane)) parted.set(view.lane, new WeakMap());
-  const known = parted.get(view.lane);
+  const known = parted.get(view.lane) ?? new WeakMap();
+  parted.set(view.lane, known);
   if (!known.has(plain.lane)) known.set(plain.lane, part(view.lane, plain.lane));
   const found = known.get(plain.lane);
   return found && found.round < view.rounds.length && found.other < plain.rounds.length ? found : null;
 }
 
+/** @param {Lane} lane @param {Lane} plain */
 function part(lane, plain) {
   const one = textOf(lane);
   const other = textOf(plain);
@@ -30,11 +37,16 @@ function part(lane, plain) {
   return { ...tokenAt(lane, at), other: tokenAt(plain, at).round };
 }
 
+/** @param {Lane} lane */
 function textOf(lane) {
   return lane.rounds.flatMap((round) => round.tokens.map((token) => token.text)).join("");
 }
 
-/** The token that holds a character of the text. */
+/**
+ * The token that holds a character of the text.
+ * @param {Lane} lane
+ * @param {number} character
+ */
 function tokenAt(lane, character) {
   let length = 0;
   for (const round of lane.rounds) {

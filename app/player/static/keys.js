@@ -1,12 +1,15 @@
 /** The player's keys. They act while the focus is inside it, and never where the viewer types or chooses. */
 
+import { elementOf } from "./dom.js";
+
 /**
- * @param {{ready: () => boolean, event: (by: number) => void, round: (by: number) => void, node: (by: number) => void,
+ * @param {{ready: () => boolean, event: (by: number) => void, round: (by: number) => void, node: (by: 1|-1) => void,
  *   lead: (lane: number) => void, view: () => void, toggle: () => void, home: () => void, end: () => void, drop: () => void,
  *   choose: (chip: HTMLElement) => void, help: () => void}} on
  * @returns {(event: KeyboardEvent) => void}
  */
 export function createKeys(on) {
+  /** @type {Record<string, () => void>} */
   const actions = {
     ArrowRight: () => on.event(1),
     ArrowLeft: () => on.event(-1),
@@ -23,10 +26,10 @@ export function createKeys(on) {
   };
   for (let lane = 0; lane < 9; lane += 1) actions[String(lane + 1)] = () => on.lead(lane);
   return (event) => {
-    const target = event.target;
+    const target = elementOf(event);
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     if (target.closest("dialog, select, textarea, [contenteditable]")) return;
-    if (target.matches("input") && target.type !== "range") return;
+    if (target instanceof HTMLInputElement && target.type !== "range") return;
     if (target.matches("button, summary") && event.key === " ") return; // the button's own key
     if (target.matches("span[role=button]") && (event.key === "Enter" || event.key === " ")) {
       event.preventDefault();
@@ -56,9 +59,10 @@ const CHOICE = "[role=tablist], [role=radiogroup], [role=toolbar], [role=menu], 
  */
 export function lendArrows(box, keys) {
   const page = box.ownerDocument;
+  /** @param {KeyboardEvent} event */
   function lend(event) {
     if (event.key !== "ArrowRight" && event.key !== "ArrowLeft") return;
-    const { target } = event;
+    const target = elementOf(event);
     const ground = target.matches("body, main") && target.scrollWidth <= target.clientWidth; // else they scroll it
     const button = target.matches("button:not([role], [aria-haspopup])") && !target.closest(CHOICE);
     if (!(ground || button) || event.shiftKey || page.querySelector("dialog[open], [role=dialog]")) return;

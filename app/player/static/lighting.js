@@ -1,14 +1,20 @@
 /** Lights a node in every view while the pointer or the keyboard is on it in one of them. */
 
+/** @import { Selection } from "./state.js" */
+
+import { elementOf } from "./dom.js";
+
 /**
  * What a node's element stands for; null for anything else.
- * @param {Element} element
- * @returns {import("./state.js").Selection|null}
+ * @param {Element|null} element
+ * @returns {Selection|null}
  */
 export function nodeOf(element) {
+  /** @type {HTMLElement|null|undefined} */
   const chip = element?.closest?.("[data-node]");
+  /** @type {HTMLElement|null|undefined} */
   const owner = chip?.closest("[data-round][data-lane]");
-  if (!owner) return null;
+  if (!chip || !owner) return null;
   return { lane: Number(owner.dataset.lane), round: Number(owner.dataset.round), node: Number(chip.dataset.node) };
 }
 
@@ -17,8 +23,11 @@ export function nodeOf(element) {
  * @returns `refresh()` for elements that were drawn anew
  */
 export function createLighting(box) {
+  /** @type {Selection|null} */
   let hovered = null;
+  /** @type {Selection|null} */
   let focused = null;
+  /** @type {Element[]} */
   let lit = [];
 
   function light() {
@@ -28,16 +37,17 @@ export function createLighting(box) {
     for (const element of lit) element.classList.add("lit");
   }
 
+  /** @param {Selection|null} node */
   function hover(node) {
     if (same(node, hovered)) return;
     hovered = node;
     light();
   }
 
-  box.addEventListener("pointerover", (event) => hover(nodeOf(event.target)));
+  box.addEventListener("pointerover", (event) => hover(nodeOf(elementOf(event))));
   box.addEventListener("pointerleave", () => hover(null));
   box.addEventListener("focusin", (event) => {
-    focused = nodeOf(event.target);
+    focused = nodeOf(elementOf(event));
     light();
   });
   box.addEventListener("focusout", () => {
@@ -51,13 +61,18 @@ export function createLighting(box) {
   };
 }
 
-/** Elements name their lane and round themselves, or stand in one that does. */
+/**
+ * Elements name their lane and round themselves, or stand in one that does.
+ * @param {HTMLElement} box
+ * @param {Selection} at
+ */
 function elementsOf(box, { lane, round, node }) {
   const owner = `[data-lane="${lane}"][data-round="${round}"]`;
   const chip = `[data-node="${node}"]`;
   return [...box.querySelectorAll(`${owner}${chip}, ${owner} ${chip}`)].filter((element) => same(nodeOf(element), { lane, round, node }));
 }
 
+/** @param {Selection|null} one @param {Selection|null} other */
 function same(one, other) {
   return one === other || (one !== null && other !== null && one.lane === other.lane && one.round === other.round && one.node === other.node);
 }

@@ -1,16 +1,19 @@
 /** A run as it happens: server-sent events, gathered and handed over once per frame. */
 
+/** @import { Message } from "../types.js" */
+
 const LATE_MS = 200; // a hidden tab gets no frames; its lanes are kept up to date all the same
 
 /**
  * Listen to a run. Messages that come twice, because the connection broke, are passed on once.
  * @param {string} url
- * @param {{batch: (messages: object[]) => void, connection: (state: "open"|"reconnecting"|"lost") => void}} on
+ * @param {{batch: (messages: Message[]) => void, connection: (state: "open"|"reconnecting"|"lost") => void}} on
  * @returns {{close: () => void}}
  */
 export function listen(url, on) {
   const source = new EventSource(url);
   let seen = -1;
+  /** @type {Message[]} */
   let waiting = [];
   let frame = 0;
   let timer = 0;

@@ -1,6 +1,12 @@
 /** Lookahead's window and its pool of phrases: what was guessed, what was tried, what was found. */
 
-import { el } from "./dom.js";
+/**
+ * @import { RoundRecord, Trace } from "../types.js"
+ * @import { Round } from "./model.js"
+ * @import { Scene } from "./proposer_view.js"
+ */
+
+import { el, present } from "./dom.js";
 import { list, number, tokenText } from "./model.js";
 import { knows } from "./moments.js";
 import { rootText } from "./slots.js";
@@ -9,7 +15,7 @@ import { W } from "./text_proposer.js";
 
 const MOST = 64; // columns, and phrases of a kind, that are drawn; the proposer's options stay below
 
-/** @param {import("./proposer_view.js").Scene} scene */
+/** @param {Scene} scene */
 export function drawLookahead(scene) {
   const { view, lane, round, row, note } = scene;
   const trace = lane.trace;
@@ -21,7 +27,7 @@ export function drawLookahead(scene) {
   const harvested = over && note.newest !== undefined ? phrases(note.harvested) : null; // older records noted what the round before had found
   const tried = phrases(note.guesses);
   const recent = phrases(note.recent);
-  return [
+  return present([
     el("p", { class: "window-line" }, riders ? W.rides(riders) : W.home),
     picture(trace, levels, list(note.generated), newest),
     el("p", { class: "note" }, W.windowIs, newest ? ` ${W.newestIs}` : ""),
@@ -32,21 +38,31 @@ export function drawLookahead(scene) {
     recent.length ? phraseList(W.recent, recent.map((gram) => plainPhrase(trace, gram))) : null,
     harvested ? el("h3", {}, W.harvested(harvested.length)) : null,
     harvested?.length ? phraseList(W.harvested(harvested.length), harvested.map((gram) => plainPhrase(trace, gram)), { class: "phrases found" }) : null,
-  ].filter(Boolean);
+  ]);
 }
 
-/** A note's lists of token ids, all of one length; null where it holds nothing of the kind. */
+/**
+ * A note's lists of token ids, all of one length; null where it holds nothing of the kind.
+ * @param {number[][]|undefined} given
+ */
 function grid(given) {
   const rows = list(given).map(list);
   const fits = rows.length > 0 && rows.length <= MOST && rows[0].length > 0 && rows[0].length <= MOST;
   return fits && rows.every((row) => row.length === rows[0].length && row.every(Number.isInteger)) ? rows : null;
 }
 
+/** @param {number[][]|undefined} given */
 function phrases(given) {
   return list(given).slice(0, MOST).map(list).filter((gram) => gram.length && gram.length <= MOST && gram.every(Number.isInteger));
 }
 
-/** The window: one row for each level, shifted so that what guesses the same position stands in one column. */
+/**
+ * The window: one row for each level, shifted so that what guesses the same position stands in one column.
+ * @param {Trace|null} trace
+ * @param {number[][]} levels
+ * @param {number[]} generated
+ * @param {number[]|null} newest
+ */
 function picture(trace, levels, generated, newest) {
   const width = levels[0].length;
   const heads = el("div", { class: "window-row heads", role: "row" }, el("span", { class: "window-name", role: "columnheader" }, W.position));
@@ -60,12 +76,14 @@ function picture(trace, levels, generated, newest) {
   return el("div", { class: "window-box", role: "group", tabindex: 0, "aria-label": W.windowName(width, levels.length) }, table);
 }
 
+/** @param {string} name @param {number} shift @param {HTMLElement[]} cells */
 function line(name, shift, cells) {
   const gap = el("span", { class: "window-gap", role: "presentation" });
   gap.style.setProperty("--shift", String(shift));
   return el("div", { class: "window-row", role: "row" }, el("span", { class: "window-name", role: "rowheader" }, name), shift ? gap : null, ...cells);
 }
 
+/** @param {Trace|null} trace @param {number} id @param {keyof typeof W.cellMark} kind @param {number} position */
 function cell(trace, id, kind, position) {
   const text = tokenText(trace, id);
   return el(
@@ -74,25 +92,34 @@ function cell(trace, id, kind, position) {
   );
 }
 
+/** @param {string} name @param {HTMLElement[]} items @param {Record<string, string|number>} [attributes] */
 function phraseList(name, items, attributes = {}) {
   return el("ul", { class: "phrases", "aria-label": name, ...attributes }, ...items);
 }
 
+/** @param {Trace|null} trace @param {number[]} gram */
 function plainPhrase(trace, gram) {
   return el("li", { class: "phrase", "data-gram": gram.join(" ") }, ...gram.map((id) => el("span", { class: "phrase-token" }, flat(tokenText(trace, id)))));
 }
 
-/** A phrase that was tried: behind its first token, the root, stand the nodes it became. */
+/**
+ * A phrase that was tried: behind its first token, the root, stand the nodes it became.
+ * @param {Trace|null} trace
+ * @param {number[]} gram
+ * @param {Round} round
+ * @param {RoundRecord} row
+ */
 function triedPhrase(trace, gram, round, row) {
   const ids = list(row.nodes?.token);
+  /** @type {number|null} */
   let above = -1;
   const rest = gram.slice(1).map((id) => {
     const item = above === null ? null : round.proposals.find((each) => each.parent === above && ids[each.node] === id);
     above = item ? item.node : null; // beyond the depth or the memory that was left, a phrase ends
     const verdict = item?.verdict;
     return el(
-      "span", { class: `phrase-token ${item ? verdict : "left"}`, "data-node": item?.node, title: item ? `${quote(item.text)}: ${VERDICT[verdict] ?? verdict}` : W.leftOut },
-      MARK[verdict] ? el("span", { class: "mark", "aria-hidden": "true" }, MARK[verdict]) : null, flat(tokenText(trace, id)),
+      "span", { class: `phrase-token ${item ? verdict : "left"}`, "data-node": item?.node, title: item ? `${quote(item.text)}: ${VERDICT[item.verdict] ?? verdict}` : W.leftOut },
+      verdict && MARK[verdict] ? el("span", { class: "mark", "aria-hidden": "true" }, MARK[verdict]) : null, flat(tokenText(trace, id)),
     );
   });
   return el("li", { class: "phrase tried", "data-gram": gram.join(" ") }, el("span", { class: "phrase-token root" }, flat(tokenText(trace, gram[0]))), ...rest);

@@ -1,6 +1,13 @@
 /** Prompt lookup: the place earlier in the text that ends as the text ends now, and an arrow from what followed it there. */
 
-import { appendToken, el } from "./dom.js";
+/**
+ * @import { Note, Settings } from "../types.js"
+ * @import { Lane, Round } from "./model.js"
+ * @import { Scene } from "./proposer_view.js"
+ * @import { View } from "./state.js"
+ */
+
+import { appendToken, el, present } from "./dom.js";
 import { list, number, tokenText } from "./model.js";
 import { flat, MARK, quote, VERDICT } from "./text.js";
 import { W } from "./text_proposer.js";
@@ -10,14 +17,16 @@ const AROUND = 24; // tokens shown on either side of a match, and before the end
 const WHOLE = 120; // a text of at most so many tokens is shown whole
 const COPIES = 64; // guesses that are drawn
 
-/** @param {import("./proposer_view.js").Scene} scene */
-export function drawLookup({ view, lane, round, row, note, settings }) {
+/** @param {Scene} scene */
+export function drawLookup({ view, lane, round, note, settings }) {
   if (!Object.hasOwn(note, "match_start")) return [el("p", { class: "hint" }, W.noMatchNote)];
   const { texts, prompt } = textsBefore(lane, round.index);
   const size = texts.length;
-  const [start, length, copied] = ["match_start", "match_length", "copied"].map((name) => number(note[name]));
-  const found = start !== null && length !== null && start >= 0 && length > 0 && start + length <= size;
+  const [given, long, copied] = [number(note.match_start), number(note.match_length), number(note.copied)];
+  const [start, length] = [given ?? -1, long ?? -1];
+  const found = start >= 0 && length > 0 && start + length <= size;
   const count = found ? Math.min(Math.max(copied ?? 0, 0), size - start - length) : 0;
+  /** @param {number} at @param {number} from @param {number} to */
   const within = (at, from, to) => found && at >= from && at < to;
   const kinds = texts.map((_, at) => [
     at < prompt ? "given" : "",
@@ -38,23 +47,32 @@ export function drawLookup({ view, lane, round, row, note, settings }) {
     next = to;
   }
   box.append(ghosts(view, round));
-  return [
+  return present([
     el("p", { class: "window-line" }, ...(found ? [W.match(length, count, place(start, length, prompt)), " ", chosen(settings, note)] : [W.miss])),
-    found ? el("ul", { class: "lookup-key", "aria-hidden": "true" }, ...["matched", "copied"].map(key)) : null,
+    found ? el("ul", { class: "lookup-key", "aria-hidden": "true" }, key("matched"), key("copied")) : null,
     box,
-  ].filter(Boolean);
+  ]);
 }
 
-/** The pieces of the text in which was searched, and how many of them are the prompt. */
+/**
+ * The pieces of the text in which was searched, and how many of them are the prompt.
+ * @param {Lane} lane
+ * @param {number} index
+ */
 function textsBefore(lane, index) {
   const trace = lane.trace;
-  const given = list(trace.header?.prompt_texts).map(String);
-  const begun = list(trace.header?.decoder_start).map((id) => tokenText(trace, id)); // behind an encoder's source
+  const given = list(trace?.header?.prompt_texts).map(String);
+  const begun = list(trace?.header?.decoder_start).map((id) => tokenText(trace, id)); // behind an encoder's source
   const written = lane.rounds.slice(0, index).flatMap((round) => round.tokens.map((token) => token.text));
   return { texts: [...given, ...begun, ...written], prompt: given.length };
 }
 
-/** The stretches of the text that are shown, as pairs of ends: around the place that was found, and the end. */
+/**
+ * The stretches of the text that are shown, as pairs of ends: around the place that was found, and the end.
+ * @param {number} size
+ * @param {number} from
+ * @param {number} to
+ */
 function shown(size, from, to) {
   if (size <= WHOLE) return [[0, size]];
   const [start, end] = [Math.max(0, from - AROUND), Math.min(size, to + AROUND)];
@@ -62,23 +80,31 @@ function shown(size, from, to) {
   return from >= size || tail <= end ? [[Math.min(start, tail), size]] : [[start, end], [tail, size]];
 }
 
+/** @param {number} tokens */
 function gap(tokens) {
   return el("span", { class: "lookup-gap" }, W.gap(tokens));
 }
 
+/** @param {keyof typeof W.lookupKey} kind */
 function key(kind) {
   return el("li", {}, el("span", { class: `piece ${kind}` }, W.lookupKey[kind]));
 }
 
+/** @param {Settings} settings @param {Note} note */
 function chosen(settings, note) {
   return W.choice(String(settings.options?.match ?? "longest"), number(note.matches), number(note.votes));
 }
 
+/** @param {number} start @param {number} length @param {number} prompt */
 function place(start, length, prompt) {
   return start + length <= prompt ? W.inPrompt : W.inAnswer;
 }
 
-/** The copies behind the text, as they are judged. */
+/**
+ * The copies behind the text, as they are judged.
+ * @param {View} view
+ * @param {Round} round
+ */
 function ghosts(view, round) {
   const chips = round.proposals.slice(0, COPIES).map(({ node, text, verdict }) => el(
     "span", { class: `ghost ${verdict}`, "data-node": node, title: `${quote(text)}: ${VERDICT[verdict] ?? verdict}` },
@@ -97,7 +123,7 @@ export function createArrow(root) {
     box?.querySelector(".arrow")?.remove();
     const from = box?.querySelector(".copied");
     const to = box?.querySelector(".ghost");
-    if (from && to && box.clientWidth) box.append(arrow(box.getBoundingClientRect(), from.getClientRects()[0], to.getClientRects()[0]));
+    if (box && from && to && box.clientWidth) box.append(arrow(box.getBoundingClientRect(), from.getClientRects()[0], to.getClientRects()[0]));
   };
   let width = 0;
   const watcher = new ResizeObserver(() => {
@@ -109,7 +135,12 @@ export function createArrow(root) {
   return { draw };
 }
 
-/** From below the copied tokens to above the first copy; below both where they share a line. */
+/**
+ * From below the copied tokens to above the first copy; below both where they share a line.
+ * @param {DOMRect} box
+ * @param {DOMRect} from
+ * @param {DOMRect} to
+ */
 function arrow(box, from, to) {
   const [x1, y1] = [(from.left + from.right) / 2 - box.left, from.bottom - box.top];
   const level = Math.abs(from.top - to.top) < from.height;
@@ -120,6 +151,7 @@ function arrow(box, from, to) {
   const path = document.createElementNS(SVG, "path");
   const tip = level ? -5 : 5;
   for (const [name, value] of [["class", "arrow"], ["aria-hidden", "true"]]) svg.setAttribute(name, value);
+  /** @param {...number} numbers */
   const at = (...numbers) => numbers.map((value) => value.toFixed(1)).join(" ");
   path.setAttribute("d", `M${at(x1, y1)} C${at(x1, y1 + bend, x2, end, x2, y2)} M${at(x2 - 4, y2 - tip)} L${at(x2, y2)} L${at(x2 + 4, y2 - tip)}`);
   svg.append(path);

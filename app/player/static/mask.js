@@ -4,9 +4,17 @@
  * nothing else. Below the columns stands the KV memory, slot under slot.
  */
 
-import { el, setText } from "./dom.js";
+/**
+ * @import { Round } from "./model.js"
+ * @import { Phase } from "./moments.js"
+ * @import { Pass } from "./slots.js"
+ * @import { View } from "./state.js"
+ */
+
+import { el, elementOf, setText } from "./dom.js";
 import { attribute, setClass, stand, write } from "./patch.js";
 import { createSlots, MOST_ROWS, passOf, sees } from "./slots.js";
+import { sure } from "./sure.js";
 import { flat, MARK, quote, VERDICT } from "./text.js";
 import { W } from "./text_tree.js";
 import { createZoom } from "./zoom.js";
@@ -18,7 +26,7 @@ const FIT = 470; // px of height for all rows together, as the box in mask.css l
 const LABELLED = 15; // px, from which a row's words have room
 const PREFIX = { few: 3, many: 4 }; // cells, the width of the folded column, so that its number has room
 
-/** @returns {{root: HTMLElement, show: (view: import("./state.js").View) => void}} */
+/** @returns {{root: HTMLElement, show: (view: View) => void}} */
 export function createMask() {
   const guide = el("p", { class: "guide" });
   const say = el("p", { class: "mask-say" });
@@ -42,15 +50,21 @@ export function createMask() {
     el("div", { class: "mask-memory" }, el("h3", {}, W.slotsTitle), slots.say, el("p", { class: "hint" }, W.slotsFrom)),
   ];
 
+  /** @type {Pass|null} */
   let pass = null;
-  let owner = {};
-  let rows = []; // {head, mark, line} of each row drawn
+  let owner = { round: -1, lane: -1 };
+  /** @type {Drawn[]} */
+  const rows = [];
+  /** @type {number|"fit"|null} */
   let wish = null; // px of a cell, "fit", or null for the usual size
   let width = 0; // px that the view has
   let scale = 1; // how much larger than usual the page's type is, as on a projector
-  const drawn = {}; // sizes as they were written last
-  let state = {};
+  /** @type {Parameters<typeof write>[0]} */
+  const drawn = { known: {} }; // sizes as they were written last
+  /** @type {{phase: Phase, source: string}} */
+  let state = { phase: "committed", source: "" };
   let looked = ""; // the row that was selected last
+  /** @type {number|null} */
   let pointed = null; // the row that the pointer or the keyboard is on
 
   new ResizeObserver(() => {
@@ -61,10 +75,10 @@ export function createMask() {
     if (pass && (wish === "fit" || scale !== before)) resize(wish);
   }).observe(root);
   box.addEventListener("keydown", onKey);
-  for (const name of ["pointerover", "focusin"]) field.addEventListener(name, (event) => point(rowAt(event.target)));
+  for (const name of ["pointerover", "focusin"]) field.addEventListener(name, (event) => point(rowAt(elementOf(event))));
   for (const name of ["pointerleave", "focusout"]) field.addEventListener(name, () => point(null));
 
-  /** @param {import("./state.js").View} view */
+  /** @param {View} view */
   function show(view) {
     const round = view.current;
     root.hidden = !round;
@@ -79,22 +93,25 @@ export function createMask() {
     if (wanted !== pass || owner.lane !== view.lead) {
       pass = wanted;
       owner = { round: round.index, lane: view.lead };
-      build();
+      build(wanted);
     }
     const phase = view.moment?.phase ?? "committed";
-    const here = view.focus && view.focus.lane === owner.lane && view.focus.round === owner.round ? (pass.rowOf.get(view.focus.node) ?? null) : null;
-    paint(round, phase, view.focus?.node < 0 ? null : here, view.chosen);
+    const here = view.focus && view.focus.lane === owner.lane && view.focus.round === owner.round ? (wanted.rowOf.get(view.focus.node) ?? null) : null;
+    paint(wanted, round, phase, view.focus && view.focus.node < 0 ? null : here, view.chosen);
     const own = round.tokens.at(-1);
-    setText(guide, W.maskGuide(phase, pass.rows.length, pass.branches));
+    setText(guide, W.maskGuide(phase, wanted.rows.length, wanted.branches));
     state = { phase, source: own ? VERDICT[own.source] : "" };
-    slots.show(pass, phase, size(), folded() * size(), owner, state.source);
+    slots.show(wanted, phase, size(), folded() * size(), owner, state.source);
     tell();
     const name = view.chosen && here !== null ? `${owner.lane} ${owner.round} ${here}` : "";
-    if (name && name !== looked) reveal(here);
+    if (name && name !== looked) reveal(sure(here));
     looked = name;
   }
 
-  /** Scroll the box, and nothing else, to a row that was selected. */
+  /**
+   * Scroll the box, and nothing else, to a row that was selected.
+   * @param {number} at
+   */
   function reveal(at) {
     const cell = size();
     const room = box.clientHeight - slotsHead.offsetHeight - slots.root.offsetHeight;
@@ -102,11 +119,14 @@ export function createMask() {
     box.scrollTop = (at + 0.5) * cell - room / 2;
   }
 
-  /** Another pass: its rows and columns. */
-  function build() {
+  /**
+   * Another pass: its rows and columns.
+   * @param {Pass} pass
+   */
+  function build(pass) {
     const shown = Math.min(pass.rows.length, MOST_ROWS);
     while (rows.length > shown) {
-      const row = rows.pop();
+      const row = sure(rows.pop());
       row.head.remove();
       row.line.remove();
       row.column.remove();
@@ -117,7 +137,7 @@ export function createMask() {
       stand(heads, row.head, at);
       stand(cells, row.line, at);
       stand(slotsHead, row.column, at + 1);
-      fill(row, at);
+      fill(pass, row, at);
     }
     box.setAttribute("aria-label", W.maskName(shown));
     legend.show(pass.rows.some((row) => row.kind === "rider"));
@@ -128,8 +148,13 @@ export function createMask() {
     measure();
   }
 
-  /** What a row shows whatever the moment. */
-  function fill(row, at) {
+  /**
+   * What a row shows whatever the moment.
+   * @param {Pass} pass
+   * @param {Drawn} row
+   * @param {number} at
+   */
+  function fill(pass, row, at) {
     const { kind, node, text, depth } = pass.rows[at];
     const seen = sees(pass.rows, at);
     const [position, slot] = pass.before === null ? [null, null] : [pass.before + depth, pass.before + at];
@@ -142,7 +167,7 @@ export function createMask() {
     attribute(row.head, "aria-disabled", kind !== "node"); // the others are there to be read
     for (const element of [row.head, row.line]) {
       attribute(element, "data-row", at);
-      for (const [key, value] of [["data-node", node], ["data-round", owner.round], ["data-lane", owner.lane]]) attribute(element, key, kind === "node" ? value : null);
+      for (const [key, value] of Object.entries({ node, ...owner })) attribute(element, `data-${key}`, kind === "node" ? value : null);
     }
     const [ground, columns, path, own] = row.line.children;
     attribute(ground, "d", `M${-PREFIX.many} ${at}H${pass.rows.length}v1H${-PREFIX.many}z`);
@@ -151,17 +176,24 @@ export function createMask() {
     attribute(own, "d", `M${at} ${at}h1v1h-1z`);
   }
 
-  /** What the moment knows of each row: the verdict, and whether the pass has run. */
-  function paint(round, phase, here, chosen) {
+  /**
+   * What the moment knows of each row: the verdict, and whether the pass has run.
+   * @param {Pass} pass
+   * @param {Round} round
+   * @param {Phase} phase
+   * @param {number|null} here
+   * @param {boolean} chosen
+   */
+  function paint(pass, round, phase, here, chosen) {
     if (cells.dataset.phase !== phase) cells.dataset.phase = phase;
     const kept = phase === "committed" ? new Set(pass.kept) : null;
     rows.forEach((row, at) => {
       const { kind, node } = pass.rows[at];
-      const verdict = kind === "node" ? round.proposals[node].verdict : kind;
-      const name = `${verdict}${kept?.has(at) ? " kept" : ""}${at === here ? (chosen ? " selected" : " focused") : ""}`;
+      const verdict = kind === "node" ? round.proposals[node].verdict : null;
+      const name = `${verdict ?? kind}${kept?.has(at) ? " kept" : ""}${at === here ? (chosen ? " selected" : " focused") : ""}`;
       setClass(row.head, `mask-row ${name}`);
       setClass(row.line, `mask-line ${name}`);
-      setText(row.mark, kind === "rider" ? "~" : (MARK[verdict] ?? ""));
+      setText(row.mark, kind === "rider" ? "~" : ((verdict && MARK[verdict]) ?? ""));
       write(row, "stop", at === (here ?? 0) ? 0 : -1, (value) => (row.head.tabIndex = value));
     });
   }
@@ -170,12 +202,13 @@ export function createMask() {
   function tell() {
     const at = pointed ?? rows.findIndex((row) => row.head.tabIndex === 0);
     const row = pass?.rows[at];
-    if (!row) return;
-    const path = sees(pass.rows, at).slice(0, -1);
-    const named = path.map((each) => (each ? quote(pass.rows[each].text) : W.theRoot(quote(pass.rows[0].text))));
+    if (!pass || !row) return;
+    const { rows: all, before } = pass;
+    const path = sees(all, at).slice(0, -1);
+    const named = path.map((each) => (each ? quote(all[each].text) : W.theRoot(quote(all[0].text))));
     const others = !named.length ? null : named.length > 5 ? `${named.slice(0, 2).join(", ")}, ${W.moreRows(named.length - 3)}, ${named.at(-1)}` : named.join(", ");
     const own = W.rowNamed(quote(row.text), row.kind);
-    setText(say, W.maskSees(own, pass.before, others, pass.before === null ? null : pass.before + row.depth, pass.before + at));
+    setText(say, W.maskSees(own, before, others, before === null ? null : before + row.depth, (before ?? 0) + at));
   }
 
   function size() {
@@ -200,15 +233,17 @@ export function createMask() {
     cells.setAttribute("viewBox", `${-prefix} 0 ${prefix + rows.length} ${rows.length}`);
     cells.style.inlineSize = `${(prefix + rows.length) * cell}px`;
     cells.style.blockSize = `${rows.length * cell}px`;
-    setText(slotsHead.firstChild, pass?.before === null ? "…" : W.maskPrefix(pass?.before ?? 0));
+    setText(sure(slotsHead.firstChild), pass?.before === null ? "…" : W.maskPrefix(pass?.before ?? 0));
   }
 
+  /** @param {number|"fit"|null} to */
   function resize(to) {
     wish = typeof to === "number" ? Math.min(Math.max(to, CELLS.least), CELLS.largest) : to;
     measure();
     if (pass) slots.show(pass, state.phase, size(), folded() * size(), owner, state.source);
   }
 
+  /** @param {number|null} at */
   function point(at) {
     if (at === pointed) return;
     pointed = at;
@@ -217,15 +252,18 @@ export function createMask() {
     tell();
   }
 
+  /** @param {Element} target */
   function rowAt(target) {
+    /** @type {HTMLElement|null|undefined} */
     const line = target.closest?.("[data-row]");
     return line ? Number(line.dataset.row) : null;
   }
 
+  /** @param {KeyboardEvent} event */
   function onKey(event) {
     let took = zoom.key(event);
-    const at = rowAt(event.target);
-    const next = at === null || event.ctrlKey || event.metaKey || event.altKey ? null : { ArrowUp: at - 1, ArrowDown: at + 1 }[event.key] ?? null;
+    const at = rowAt(elementOf(event));
+    const next = at === null || event.ctrlKey || event.metaKey || event.altKey ? null : stepOf(event.key, at);
     if (next !== null) {
       took = true;
       const head = rows[next]?.head;
@@ -240,8 +278,21 @@ export function createMask() {
   return { root, show };
 }
 
-/** Cells beside each other as one: [first, how many]. */
+/**
+ * The row above or below, for its key.
+ * @param {string} key
+ * @param {number} at
+ */
+function stepOf(key, at) {
+  return key === "ArrowUp" ? at - 1 : key === "ArrowDown" ? at + 1 : null;
+}
+
+/**
+ * Cells beside each other as one: [first, how many].
+ * @param {number[]} columns
+ */
 function runs(columns) {
+  /** @type {[number, number][]} */
   const made = [];
   for (const column of columns) {
     const last = made.at(-1);
@@ -250,6 +301,8 @@ function runs(columns) {
   }
   return made;
 }
+
+/** @typedef {ReturnType<typeof makeRow>} Drawn one row as it is drawn */
 
 function makeRow() {
   const [mark, word, position, slot] = ["mark", "mask-word", "mask-number", "mask-number slot-number"].map((name) => el("span", { class: name }));
@@ -261,14 +314,15 @@ function makeRow() {
     part.setAttribute("class", name);
     line.append(part);
   }
-  return { head, mark, word, position, slot, line, column: el("span", { class: "mask-column" }) };
+  return { head, mark, word, position, slot, line, column: el("span", { class: "mask-column" }), known: {} };
 }
 
 function createLegend() {
+  /** @param {keyof typeof W.maskLegend} name */
   const key = (name) => el("span", { class: "mask-key" }, el("i", { class: `mask-sample ${name}` }), W.maskLegend[name]);
   const rider = key("rider");
   return {
     root: el("p", { class: "mask-legend hint" }, key("prefix"), key("sees"), key("self"), rider),
-    show: (riders) => (rider.hidden = !riders),
+    show: (/** @type {boolean} */ riders) => (rider.hidden = !riders),
   };
 }

@@ -4,42 +4,63 @@
  * Everything here tolerates a damaged record: missing columns read as null, odd values as absent.
  */
 
+/**
+ * @import { Phases, Rules, Seen, Source, Step, Trace, Verdict } from "../types.js"
+ * @import { Repeats } from "./repeats.js"
+ */
+
 import { createRepeats } from "./repeats.js";
 import { branches } from "./tree.js";
 
 /**
- * @typedef {{node: number, text: string, verdict: string, depth: number, parent: number}} Proposal
- * @typedef {{text: string, name: string, source: string, node: number}} Token a committed token: its piece of the text, its
+ * @typedef {{node: number, text: string, verdict: Seen, depth: number, parent: number}} Proposal
+ * @typedef {{text: string, name: string, source: Source, node: number}} Token a committed token: its piece of the text, its
  *   name where that piece is empty; `node` is −1 where the target wrote it
  * @typedef {{at: number, nodes: Proposal[]}} Hang proposals that died where committed token `at` stands
  * @typedef {{start: number, drafted: number, verified: number, end: number, ahead: number}} Times the lane's clock in seconds
  *   when the round began, when its draft was there, when the target's pass was over, and at its commit; `ahead` is how long
  *   drafting for the next round ran beside the pass
  * @typedef {{index: number, end: number, total: number, times: Times, tokens: Token[], proposals: Proposal[], hangs: Hang[]}} Round
- * @typedef {{label: string, prompt: string, rounds: Round[], rest: string, total: number, temperature: number, judging: string,
- *   end: string|null, proposer: string, rule: string, trace: object|null, repeats: import("./repeats.js").Repeats, lossy?: boolean, apart?: boolean}} Lane
+ * @typedef {{label: string, prompt: string, rounds: Round[], rest: string, total: number, temperature: number, judging: "each"|"longest",
+ *   end: string|null, proposer: string, rule: string, trace: Trace|null, repeats: Repeats, lossy?: boolean, apart?: boolean}} Lane
  */
 
+/** @type {Verdict[]} */
 export const VERDICTS = ["accepted", "rejected", "unreached", "pruned", "cut", "discarded"];
+/** @type {Source[]} */
 const SOURCES = ["accepted", "corrected", "bonus", "plain"];
 
-/** @returns {any[]} `value` where it is an array, otherwise an empty one */
+/**
+ * @template Value
+ * @param {readonly Value[]|null|undefined} value in a damaged record anything
+ * @returns {Value[]} `value` where it is an array, otherwise an empty one
+ */
 export function list(value) {
   return Array.isArray(value) ? value : [];
 }
 
-/** @returns {number|null} `value` where it is a finite number */
+/**
+ * @param {unknown} value
+ * @returns {number|null} `value` where it is a finite number
+ */
 export function number(value) {
   return typeof value === "number" && Number.isFinite(value) ? value : null;
 }
 
+/**
+ * @template {string} Word
+ * @param {unknown} value
+ * @param {Word[]} words
+ * @param {Word} otherwise
+ * @returns {Word}
+ */
 function known(value, words, otherwise) {
-  return words.includes(value) ? value : otherwise;
+  return words.find((word) => word === value) ?? otherwise;
 }
 
 /**
  * The text of a token id, as the trace names it.
- * @param {object} trace
+ * @param {Trace|null} trace
  * @param {number} id
  */
 export function tokenText(trace, id) {
@@ -47,8 +68,20 @@ export function tokenText(trace, id) {
   return typeof text === "string" ? text : `⟨${id}⟩`;
 }
 
-/** One round from plain columns; shared by traces and by `step` messages. */
+/**
+ * One round from plain columns; shared by traces and by `step` messages.
+ * @param {number} index
+ * @param {Times} times
+ * @param {number} total
+ * @param {string[]} texts
+ * @param {string[]} names
+ * @param {unknown[]} sources
+ * @param {unknown[]} parents
+ * @param {string[]} nodeTexts
+ * @param {unknown[]} verdicts
+ */
 function makeRound(index, times, total, texts, names, sources, parents, nodeTexts, verdicts) {
+  /** @type {Proposal[]} */
   const proposals = nodeTexts.map((text, node) => {
     const given = number(parents[node]) ?? node - 1;
     const parent = given >= -1 && given < node ? given : -1;
@@ -60,6 +93,7 @@ function makeRound(index, times, total, texts, names, sources, parents, nodeText
     const source = known(sources[at], SOURCES, "plain");
     return { text: String(text ?? ""), name: String(text || names[at] || ""), source, node: source === "accepted" && path[at] ? path[at].node : -1 };
   });
+  /** @type {Map<number, Hang>} */
   const hangs = new Map();
   const tree = branches(proposals); // of a tree only what was rejected hangs in the text; the current round shows it all
   for (const item of proposals) {
@@ -67,14 +101,21 @@ function makeRound(index, times, total, texts, names, sources, parents, nodeText
     let above = item.parent;
     while (above >= 0 && proposals[above].verdict !== "accepted") above = proposals[above].parent;
     const at = above < 0 ? 0 : proposals[above].depth;
-    if (!hangs.has(at)) hangs.set(at, { at, nodes: [] });
-    hangs.get(at).nodes.push(item);
+    const hang = hangs.get(at) ?? { at, nodes: [] };
+    hangs.set(at, hang);
+    hang.nodes.push(item);
   }
   return { index, end: times.end, total, times, tokens, proposals, hangs: [...hangs.values()] };
 }
 
-/** When a row's phases ended, by the lane's clock, which never runs backwards. Plain decoding drafts nothing. */
+/**
+ * When a row's phases ended, by the lane's clock, which never runs backwards. Plain decoding drafts nothing.
+ * @param {Phases|null|undefined} row
+ * @param {number} before
+ * @param {boolean} plain
+ */
 function timesOf(row, before, plain) {
+  /** @param {keyof Phases} name */
   const part = (name) => Math.max(0, number(row?.[name]) ?? 0);
   const start = Math.max(before, part("start_s"));
   const drafted = start + (plain ? 0 : part("draft_s"));
@@ -84,7 +125,7 @@ function timesOf(row, before, plain) {
 
 /**
  * A lane from a whole trace.
- * @param {object} trace a trace of version 1, as parsed JSON
+ * @param {Trace} trace a trace of version 1, as parsed JSON
  * @param {string} label
  * @returns {Lane}
  */
@@ -138,7 +179,11 @@ export function emptyLane(label, prompt, proposer) {
   return { label, prompt, rounds: [], rest: "", total: 0, temperature: 0, judging: "each", end: null, proposer, rule: "", trace: null, repeats: createRepeats(prompt) };
 }
 
-/** Whether a lane's rule lets the text leave the target's law. `rules` maps names to {title, lossless}. */
+/**
+ * Whether a lane's rule lets the text leave the target's law. `rules` maps names to {title, lossless}.
+ * @param {Lane} lane
+ * @param {Rules|undefined} rules
+ */
 export function lossy(lane, rules) {
   return lane.proposer !== "none" && rules?.[lane.rule]?.lossless === false;
 }
@@ -146,7 +191,7 @@ export function lossy(lane, rules) {
 /**
  * Take one `step` message into its lane.
  * @param {Lane} lane
- * @param {object} step
+ * @param {Step} step
  */
 export function addStep(lane, step) {
   const texts = list(step.texts);

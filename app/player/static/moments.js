@@ -5,19 +5,27 @@
  * are "waiting" (what was pruned is known before the check), what was drafted ahead in vain is "absent", and nothing is
  * committed before the last moment. Views ask `knows` before they read the trace.
  *
- * @typedef {import("./model.js").Lane} Lane
- * @typedef {import("./model.js").Round} Round
- * @typedef {{phase: "proposed"|"verified"|"judged"|"committed", node: number|null, nodes: number[], clock: number}} Event
+ * @typedef {"proposed"|"verified"|"judged"|"committed"} Phase
+ * @typedef {{phase: Phase, node: number|null, nodes: number[], clock: number}} Event
  *   `nodes` are those whose verdict falls, `node` is the one that decides; `clock` is the lane's, in seconds: judging
  *   is recorded as one phase, so every verdict stands at its beginning
- * @typedef {{phase: Event["phase"], step: number, steps: number, judged: Set<number>, node: number|null}} Moment
+ * @typedef {{phase: Phase, step: number, steps: number, judged: Set<number>, node: number|null}} Moment
+ */
+
+/**
+ * @import { Seen } from "../types.js"
+ * @import { Lane, Proposal, Round } from "./model.js"
+ * @import { View } from "./state.js"
  */
 
 const JUDGED = new Set(["accepted", "rejected"]);
 
-const events = new WeakMap(); // Round → Event[]
-const partial = new WeakMap(); // Round → the rounds as they were at its moments, so that equal cursors give equal objects
-const passed = new WeakMap(); // Event[] → Moment[]
+/** @type {WeakMap<Round, Event[]>} */
+const events = new WeakMap();
+/** @type {WeakMap<Round, Round[]>} the rounds as they were at its moments, so that equal cursors give equal objects */
+const partial = new WeakMap();
+/** @type {WeakMap<Event[], Moment[]>} */
+const passed = new WeakMap();
 
 /**
  * A round's events in order.
@@ -34,8 +42,10 @@ export function momentsOf(lane, round) {
   return made;
 }
 
+/** @param {Lane} lane @param {Round} round */
 function listed(lane, round) {
   const { drafted, verified, end } = round.times;
+  /** @type {Event[]} */
   const made = round.proposals.length ? [{ phase: "proposed", node: null, nodes: [], clock: drafted }] : [];
   made.push({ phase: "verified", node: null, nodes: [], clock: verified });
   // A rule walks down from the root, along the siblings of each level; on one level the earlier sibling came first.
@@ -60,14 +70,17 @@ function listed(lane, round) {
  */
 export function momentAt(lane, round, event) {
   const list = momentsOf(lane, round);
-  if (!passed.has(list)) {
+  let made = passed.get(list);
+  if (!made) {
+    /** @type {number[]} */
     const judged = [];
-    passed.set(list, list.map(({ phase, node, nodes }, step) => {
+    made = list.map(({ phase, node, nodes }, step) => {
       judged.push(...nodes);
       return { phase, step, steps: list.length, judged: new Set(judged), node };
-    }));
+    });
+    passed.set(list, made);
   }
-  return passed.get(list)[event ?? list.length - 1];
+  return made[event ?? list.length - 1];
 }
 
 /**
@@ -80,15 +93,17 @@ export function momentAt(lane, round, event) {
 export function roundAt(lane, round, event) {
   const list = momentsOf(lane, round);
   if (event === null || event >= list.length - 1) return round;
-  if (!partial.has(round)) partial.set(round, []);
-  const made = partial.get(round);
+  const made = partial.get(round) ?? [];
+  partial.set(round, made);
   made[event] ??= unfinished(round, momentAt(lane, round, event), list[event].clock);
   return made[event];
 }
 
+/** @param {Round} round @param {Moment} moment @param {number} clock */
 function unfinished(round, moment, clock) {
   // What was drafted ahead and thrown away is no proposal of the round: until the commit it does not exist.
-  const verdictOf = ({ verdict }) => ({ discarded: "absent", pruned: "pruned" })[verdict] ?? "waiting";
+  /** @param {Proposal} item @returns {Seen} */
+  const verdictOf = ({ verdict }) => (verdict === "discarded" ? "absent" : verdict === "pruned" ? "pruned" : "waiting");
   const proposals = round.proposals.map((item) => (moment.judged.has(item.node) ? item : { ...item, verdict: verdictOf(item) }));
   const times = { ...round.times, verified: Math.min(round.times.verified, clock), end: clock };
   return { ...round, proposals, times, end: clock, tokens: [], hangs: [], total: round.total - round.tokens.length };
@@ -96,7 +111,7 @@ function unfinished(round, moment, clock) {
 
 /**
  * Whether something about the round `view.current` may be in the page. Every earlier round is known in full.
- * @param {import("./state.js").View} view
+ * @param {View} view
  * @param {"q"|"p"|"coin"|"positions"|"times"} what `q`: what the proposer knew; `p`: the target's probabilities of the
  *   proposals; `coin`: coin and threshold of `node`, once it was judged; `positions`: whole distributions, the residual,
  *   the target's own token; `times`: how long the phases took
@@ -108,6 +123,6 @@ export function knows(view, what, node) {
   if (!moment) return false;
   if (what === "q") return true;
   if (what === "p") return moment.phase !== "proposed";
-  if (what === "coin") return moment.judged.has(node);
+  if (what === "coin") return node !== undefined && moment.judged.has(node);
   return moment.phase === "committed";
 }

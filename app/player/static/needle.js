@@ -1,5 +1,7 @@
 /** Numbers that fall on a ruler: a coin against its threshold, and the number that draws a token. */
 
+/** @import { Drawable } from "./odds.js" */
+
 import { el } from "./dom.js";
 import { flat, MARK } from "./text.js";
 import { O } from "./text_odds.js";
@@ -7,11 +9,15 @@ import { O } from "./text_odds.js";
 const WIDE = 0.14; // of the ruler; narrower zones carry no word
 const NAMED = 0.09;
 
+/** @param {number} value */
 function percent(value) {
   return `${(100 * Math.min(Math.max(value, 0), 1)).toFixed(4)}%`;
 }
 
-/** The needle itself: where the number fell. */
+/**
+ * The needle itself: where the number fell.
+ * @param {number} u
+ */
 function needle(u) {
   const mark = el("span", { class: "needle" }, el("span", { class: "needle-word" }, "u"));
   mark.style.insetInlineStart = percent(u);
@@ -25,6 +31,7 @@ function needle(u) {
  * @returns {HTMLElement}
  */
 export function coinRuler(u, threshold) {
+  /** @param {string} name @param {number} size @param {string} mark @param {string} word */
   const zone = (name, size, mark, word) => {
     const part = el("span", { class: name }, size >= WIDE ? el("span", { class: "zone-word" }, `${mark} ${word}`) : null);
     part.style.inlineSize = percent(size);
@@ -38,7 +45,7 @@ export function coinRuler(u, threshold) {
  * Where the tokens of a law stand on the ruler from 0 to 1, in the order of the vocabulary, around the one that was
  * drawn. The tokens that the record does not name lie between them; the drawn one holds `u`, which bounds how many
  * of them stand before it.
- * @param {import("./odds.js").Drawable[]} law
+ * @param {Drawable[]} law
  * @param {number} u
  * @param {number} vocabulary
  * @returns {{id: number|null, text: string|null, from: number, size: number, drawn: boolean}[]|null} null where the record does
@@ -48,15 +55,16 @@ export function segmentsOf(law, u, vocabulary) {
   const drawn = law.find((token) => token.committed);
   if (!drawn) return null;
   const named = [...law].sort((one, other) => one.id - other.id);
+  /** @param {Drawable[]} tokens */
   const mass = (tokens) => tokens.reduce((sum, token) => sum + token.prob, 0);
   const before = named.filter((token) => token.id < drawn.id);
   const [ahead, tail] = [mass(before), Math.max(0, 1 - mass(named))];
   const spread = ahead + tail * (vocabulary > 0 ? Math.min(1, drawn.id / vocabulary) : 0.5);
   const [least, most] = [Math.max(ahead, u - drawn.prob), Math.min(ahead + tail, u)];
   const start = Math.max(Math.min(spread, most), Math.min(least, most));
-  const parts = [...before, { id: null, prob: Math.max(0, start - ahead) }, drawn, { id: null, prob: Math.max(0, ahead + tail - start) }, ...named.filter((token) => token.id > drawn.id)];
+  const parts = [...before, { id: null, text: null, prob: Math.max(0, start - ahead) }, drawn, { id: null, text: null, prob: Math.max(0, ahead + tail - start) }, ...named.filter((token) => token.id > drawn.id)];
   let from = 0;
-  return parts.filter((part) => part.prob > 0).map(({ id, text = null, prob }) => {
+  return parts.filter((part) => part.prob > 0).map(({ id, text, prob }) => {
     const part = { id, text, from, size: prob, drawn: id === drawn.id };
     from += prob;
     return part;
@@ -65,7 +73,7 @@ export function segmentsOf(law, u, vocabulary) {
 
 /**
  * The number that drew a token on its law's cumulative bar; null where the record does not name the token.
- * @param {import("./odds.js").Drawable[]} law
+ * @param {Drawable[]} law
  * @param {number} u
  * @param {number} vocabulary
  */
@@ -75,7 +83,7 @@ export function drawRuler(law, u, vocabulary) {
   const parts = segments.map(({ id, text, from, size, drawn }) => {
     const part = el(
       "span", { class: `segment${drawn ? " drawn" : ""}${id === null ? " rest" : ""}`, "data-token": id ?? "rest" },
-      size >= NAMED && id !== null ? el("span", { class: "zone-word" }, flat(text)) : null,
+      size >= NAMED && text !== null ? el("span", { class: "zone-word" }, flat(text)) : null,
     );
     part.style.insetInlineStart = percent(from);
     part.style.inlineSize = percent(size);

@@ -1,30 +1,42 @@
 /** The odds of a selected token, as numbers: a pure reading of the record, as far as the cursor's moment knows it. */
 
+/**
+ * @import { Candidates, Measure, Position, Seen, Settings, Source, Trace } from "../types.js"
+ * @import { Lane, Proposal, Round } from "./model.js"
+ * @import { View } from "./state.js"
+ */
+
 import { list, number, tokenText } from "./model.js";
 import { knows } from "./moments.js";
 import { roundOf } from "./state.js";
+import { sure } from "./sure.js";
 
 const SHOWN = 4; // candidates of each distribution that are shown at once
-const BARS = new Set(["typical", "confidence"]); // rules that hold a probability against a bar: no coin decides
 const COVERS = new Set(["speculative-sampling", "exact-match"]); // of fixed guesses one passes with Σ p over them
 const TRIES = new Set(["ensemble", "kseq"]); // so does one of rivals that are tried in turn, each by its threshold
 const CLOSE = 1e-6;
+/** @type {("p"|"q"|"model_p"|"model_q"|"rank"|"entropy")[]} */
+export const FACTS = ["p", "q", "model_p", "model_q", "rank", "entropy"];
 
 /**
- * @typedef {{id: number, text: string, p: number|null, q: number|null, pBound: number|null, qBound: number|null, node: number|null,
- *   chosen: boolean, committed: boolean, minor: boolean}} Row a null probability is only known to be at most its bound
+ * @typedef {{id: number|null, text: string|null, p: number|null, q: number|null, pBound?: number|null, qBound?: number|null, node: number|null,
+ *   chosen?: boolean, committed?: boolean, minor?: boolean}} Shown a row as it is shown; the one without id and text is all others
+ * @typedef {Shown & {id: number, text: string, minor: boolean}} Row a null probability is only known to be at most its bound
  * @typedef {{rows: Row[], pRest: number|null, qRest: number|null, hasP: boolean, hasQ: boolean}} Bars
- * @typedef {{rule: string, options: Record<string, unknown>, p: number|null, entropy: number|null, asIs: boolean}} Bar of a rule that draws no coin
+ * @typedef {{rule: "typical"|"confidence", options: Record<string, unknown>, p: number|null, entropy: number|null, asIs: boolean}} Bar of a rule that draws no coin
  * @typedef {{id: number, text: string, prob: number, committed: boolean}} Drawable
- * @typedef {{node: number, text: string, verdict: string, u: number, threshold: number}} Coin
- * @typedef {{text: string, verdict: string|null, source: string|null, committed: string|null, lane: number, round: number, node: number, label: string,
+ * @typedef {{node: number, text: string, verdict: Seen, u: number, threshold: number}} Coin
+ * @typedef {Partial<Record<typeof FACTS[number], number|null>>} Facts
+ * @typedef {(name: Measure, of: number) => number|null} Entry one number of the round's columns
+ * @typedef {{node: number, p: number|null, q: number|null}} Exact what the columns know of a guess
+ * @typedef {{text: string, verdict: Seen|null, source: Source|null, committed: Source|null, lane: number, round: number, node: number, label: string,
  *   greedy: boolean, own: boolean, atZero: boolean, shared: boolean, covers: boolean, chance: number|null, matching: boolean,
  *   lossy: boolean, rule: string, longest: boolean, unreached: Unreached|null,
- *   bar: Bar|null, siblings: number, fixed: Set<number>|null, failed: number, elder: {q: number, lawful: boolean, waiting: number}|null,
+ *   bar: Bar|null, siblings: number, fixed: Set<number|null>|null, failed: number, elder: {q: number|null, lawful: boolean, waiting: number}|null,
  *   target: {text: string, rank: number|null}|null, judged: Bars|null, models: Bars|null, overlap: number|null,
  *   residual: {rows: Drawable[], rest: number}|null, law: Drawable[]|null, draw: number|null, vocabulary: number,
  *   coin: {u: number, threshold: number, later: boolean}|null, coins: Coin[]|null,
- *   facts: Record<string, number|null>|null, missing: "record"|"place"|null, knowsP: boolean, pointed: boolean, modelless: boolean, undrafted: boolean}} Odds
+ *   facts: Facts|null, missing: "record"|"place"|null, knowsP: boolean, pointed: boolean, modelless: boolean, undrafted: boolean}} Odds
  *   `pointed`: the guesses were fixed, not drawn; `modelless`: and no model stands behind them; `undrafted`: nothing was proposed;
  *   `covers`: of fixed guesses one passes with Σ p over them; `chance`: with which one does where it is told by thresholds
  * @typedef {{by: "longest"|"longer"|"branch"|"rejected"|"rival"|"rivalAbove"|"end"|"other", other?: string, stem?: string}} Unreached
@@ -33,58 +45,71 @@ const CLOSE = 1e-6;
 
 /**
  * Everything the panel says about the token in focus.
- * @param {import("./state.js").View} view
+ * @param {View} view
  * @returns {Odds|null}
  */
 export function oddsOf(view) {
   const selection = view.focus;
-  const lane = selection ? view.lanes[selection.lane]?.lane : null;
+  const lane = selection && view.lanes[selection.lane]?.lane;
   const trace = lane?.trace;
-  const row = list(trace?.rounds)[selection?.round];
-  const round = selection ? roundOf(view, selection) : null;
+  if (!selection || !lane || !trace) return null;
+  const row = list(trace.rounds)[selection.round];
+  const round = roundOf(view, selection);
   if (!row || !round) return null;
   const { node } = selection;
-  const proposal = node >= 0 ? round.proposals[node] : null;
-  const own = proposal ? null : round.tokens.find((token) => token.node < 0);
+  const proposal = (node >= 0 && round.proposals[node]) || null;
+  const own = proposal ? undefined : round.tokens.find((token) => token.node < 0);
   if (!proposal && !own) return null;
+  const ownAt = own ? round.tokens.indexOf(own) : -1;
 
   const current = selection.lane === view.lead && selection.round === view.current?.index;
+  /** @param {Parameters<typeof knows>[1]} what @param {number} [about] */
   const may = (what, about) => !current || knows(view, what, about);
   const knowsP = may("p");
   const over = may("positions");
   // Which places were recorded tells what was accepted: before the commit only those whose parent is known to be.
   const reached = over || !proposal || proposal.parent < 0 || round.proposals[proposal.parent]?.verdict === "accepted";
   const positions = list(row.positions);
-  const place = !proposal ? positions[round.tokens.indexOf(own)] : reached ? positions.find((item) => item?.at === proposal.parent) : null;
-  const position = place && gated(place, knowsP, over);
+  const place = !proposal ? positions[ownAt] : reached ? positions.find((item) => item?.at === proposal.parent) : null;
+  const position = place ? gated(place, knowsP, over) : null;
 
   const nodes = row.nodes ?? {};
+  /** @param {Measure} name @param {number} of */
   const entry = (name, of) => number(list(nodes[name])[of]);
+  /** @param {Measure} name */
   const at = (name) => (proposal && (knowsP || name === "q" || name === "model_q") ? entry(name, node) : null);
-  const facts = proposal ? Object.fromEntries(["p", "q", "model_p", "model_q", "rank", "entropy"].map((name) => [name, at(name)])) : null;
-  const id = proposal ? list(nodes.token)[node] : list(row.committed?.token)[round.tokens.indexOf(own)];
+  const facts = proposal ? Object.fromEntries(FACTS.map((name) => [name, at(name)])) : null;
+  const id = proposal ? list(nodes.token)[node] : list(row.committed?.token)[ownAt];
   const settings = trace.header?.settings ?? {};
   const known = facts && Object.values(facts).some((value) => value !== null);
   const parent = proposal ? proposal.parent : place?.at;
+  /** @param {Proposal} item */
   const seen = (item) => !["pruned", "discarded"].includes(lane.rounds[selection.round].proposals[item.node]?.verdict);
   const siblings = round.proposals.filter((item) => item.parent === parent && seen(item)); // of what the target was shown
   const elder = proposal ? siblings.filter((item) => item.node < node) : [];
   const drawnFrom = position?.q || position?.model_q;
+  /** @param {(node: number) => boolean} test */
   const every = (test) => siblings.length > 0 && siblings.every((item) => test(item.node));
   const pointed = every((at) => entry("q", at) === 1); // at temperature 0 also what a model drafted
   const modelless = pointed && every((at) => entry("model_q", at) === null);
   const rule = String(settings.rule ?? "");
   const thresholds = siblings.map((item) => (may("coin", item.node) ? entry("threshold", item.node) : null));
-  const bar = BARS.has(rule) && decisive(proposal, entry) ? barOf(settings, at, over ? position : null) : null;
+  const barred = rule === "typical" || rule === "confidence" ? rule : null; // it holds a probability against a bar: no coin decides
+  const bar = barred && decisive(proposal, entry) ? barOf(barred, settings, at, over ? position : null) : null;
 
-  /** What the columns know of a place's tokens: p of every guess, q of the first, whose law is the recorded one. */
+  /**
+   * What the columns know of a place's tokens: p of every guess, q of the first, whose law is the recorded one.
+   * @param {Measure} p
+   * @param {Measure} q
+   */
   const exact = (p, q) => new Map(siblings.map((item) => [
     list(nodes.token)[item.node], { node: item.node, p: knowsP ? entry(p, item.node) : null, q: item === siblings[0] ? entry(q, item.node) : null },
   ]));
+  /** @param {Candidates|null|undefined} p @param {Candidates|null|undefined} q @param {[Measure, Measure]} columns */
   const bars = (p, q, columns) => barsOf(trace, p, q, exact(...columns), id, over ? place?.token : null);
 
   return {
-    text: proposal?.text ?? own.name,
+    text: proposal?.text ?? sure(own).name,
     verdict: proposal?.verdict ?? null,
     source: own?.source ?? null,
     committed: over ? (place?.source ?? null) : null,
@@ -111,13 +136,13 @@ export function oddsOf(view) {
     judged: position && (position.p || position.q) ? bars(position.p, position.q, ["p", "q"]) : null,
     models: position && (position.model_p || position.model_q) ? bars(position.model_p, position.model_q, ["model_p", "model_q"]) : null,
     overlap: number(position?.overlap),
-    residual: position?.residual ? residualOf(trace, position.residual, place.token) : null,
-    law: over && number(place?.draw) !== null ? headOf(trace, place.residual ?? place.p, place.token) : null,
+    residual: position?.residual ? residualOf(trace, position.residual, place?.token) : null,
+    law: over && place && number(place.draw) !== null ? headOf(trace, place.residual ?? place.p, place.token) : null,
     draw: over ? number(place?.draw) : null,
     vocabulary: number(trace.header?.vocabulary) ?? 0,
     unreached: proposal?.verdict === "unreached" ? unreachedOf(lane, round, proposal, entry("threshold", node)) : null,
     coin: !bar && may("coin", node) ? coinOf(proposal, entry, elder.length > 0) : null,
-    coins: lane.judging === "longest" && proposal && (!current || view.moment.judged.size) ? coinsOf(round, entry) : null,
+    coins: lane.judging === "longest" && proposal && (!current || view.moment?.judged.size) ? coinsOf(round, entry) : null,
     facts: known ? facts : null,
     missing: position?.p || (position && !knowsP && (position.q || position.model_q)) ? null : positions.length || known ? "place" : "record",
     knowsP,
@@ -127,7 +152,12 @@ export function oddsOf(view) {
   };
 }
 
-/** A position without what the moment does not know yet. */
+/**
+ * A position without what the moment does not know yet.
+ * @param {Position} place
+ * @param {boolean} knowsP
+ * @param {boolean} over
+ */
 function gated(place, knowsP, over) {
   return {
     p: knowsP ? place.p : null,
@@ -139,23 +169,38 @@ function gated(place, knowsP, over) {
   };
 }
 
+/** @param {Proposal|null} item */
 function judgedVerdict(item) {
   return item?.verdict === "accepted" || item?.verdict === "rejected";
 }
 
-/** Whether a node's threshold leaves nothing to a coin. */
+/**
+ * Whether a node's threshold leaves nothing to a coin.
+ * @param {Proposal|null} proposal
+ * @param {Entry} entry
+ */
 function decisive(proposal, entry) {
   const threshold = proposal ? entry("threshold", proposal.node) : null;
   return threshold === null || threshold === 0 || threshold === 1;
 }
 
-/** How likely one of a place's guesses passes; null where a threshold is not known. */
+/**
+ * How likely one of a place's guesses passes; null where a threshold is not known.
+ * @param {(number|null)[]} thresholds
+ */
 function chanceOf(thresholds) {
-  if (!thresholds.length || thresholds.includes(null)) return null;
-  return 1 - thresholds.reduce((none, threshold) => none * (1 - threshold), 1);
+  const given = thresholds.filter((threshold) => threshold !== null);
+  if (!given.length || given.length < thresholds.length) return null;
+  return 1 - given.reduce((none, threshold) => none * (1 - threshold), 1);
 }
 
-/** @returns {Unreached} */
+/**
+ * @param {Lane} lane
+ * @param {Round} round
+ * @param {Proposal} proposal
+ * @param {number|null} threshold
+ * @returns {Unreached}
+ */
 function unreachedOf(lane, round, proposal, threshold) {
   if (lane.judging === "longest") return { by: "longest" };
   if (lane.rule === "typical") return { by: threshold === 1 ? "longer" : "branch" };
@@ -169,23 +214,35 @@ function unreachedOf(lane, round, proposal, threshold) {
   return { by: [above, ...rivals].some((item) => item?.verdict === "cut") ? "end" : "other" };
 }
 
+/** @param {Proposal|null} proposal @param {Entry} entry @param {boolean} later */
 function coinOf(proposal, entry, later) {
-  if (!judgedVerdict(proposal)) return null;
+  if (!proposal || !judgedVerdict(proposal)) return null;
   const u = entry("coin", proposal.node);
   const threshold = entry("threshold", proposal.node);
   return u === null || threshold === null ? null : { u, threshold, later };
 }
 
-/** Every coin of a chain that is judged as one. */
+/**
+ * Every coin of a chain that is judged as one.
+ * @param {Round} round
+ * @param {Entry} entry
+ */
 function coinsOf(round, entry) {
   return round.proposals
     .map(({ node, text, verdict }) => ({ node, text, verdict, u: entry("coin", node), threshold: entry("threshold", node) }))
-    .filter((coin) => coin.u !== null && coin.threshold !== null);
+    .filter(/** @returns {coin is Coin} */ (coin) => coin.u !== null && coin.threshold !== null);
 }
 
-function barOf(settings, at, position) {
+/**
+ * @param {Bar["rule"]} rule
+ * @param {Settings} settings
+ * @param {(name: Measure) => number|null} at
+ * @param {Position|null} position
+ * @returns {Bar}
+ */
+function barOf(rule, settings, at, position) {
   return {
-    rule: String(settings.rule),
+    rule,
     options: settings.rule_options ?? {},
     p: at("p"),
     entropy: at("p_entropy") ?? at("entropy"),
@@ -193,7 +250,13 @@ function barOf(settings, at, position) {
   };
 }
 
-/** A later guess of a place: its own q, and whether that is the recorded law still (drawn with replacement). */
+/**
+ * A later guess of a place: its own q, and whether that is the recorded law still (drawn with replacement).
+ * @param {Proposal[]} elder
+ * @param {number|null} q
+ * @param {Candidates} law
+ * @param {number} id
+ */
 function elderOf(elder, q, law, id) {
   const place = list(law.id).indexOf(id);
   const recorded = place < 0 ? null : number(list(law.prob)[place]);
@@ -201,38 +264,61 @@ function elderOf(elder, q, law, id) {
   return { q, lawful, waiting: elder.filter((item) => item.verdict !== "rejected").length };
 }
 
-/** The token the target likes best at this place. */
+/**
+ * The token the target likes best at this place.
+ * @param {Trace} trace
+ * @param {Position|null} position
+ * @param {number|null} rank
+ */
 function targetOf(trace, position, rank) {
   const best = list(position?.model_p?.id)[0] ?? list(position?.p?.id)[0];
   return Number.isInteger(best) ? { text: tokenText(trace, best), rank } : null;
 }
 
+/** @param {Candidates|null|undefined} one @param {Candidates|null|undefined} other */
 function same(one, other) {
-  return Boolean(one && other) && JSON.stringify([one.id, one.prob]) === JSON.stringify([other.id, other.prob]);
+  if (!one || !other) return false;
+  return JSON.stringify([one.id, one.prob]) === JSON.stringify([other.id, other.prob]);
 }
 
-/** A distribution's named head as id → probability. */
+/**
+ * A distribution's named head as id → probability.
+ * @param {Candidates|null|undefined} candidates
+ */
 function head(candidates) {
   const probs = list(candidates?.prob);
+  /** @type {[number, number|null][]} */
   const pairs = list(candidates?.id).map((id, at) => [id, number(probs[at])]);
-  return new Map(pairs.filter(([id, value]) => Number.isInteger(id) && value !== null && value >= 0 && value <= 1 + CLOSE * 10));
+  return new Map(pairs.filter(/** @returns {pair is [number, number]} */ (pair) => {
+    const [id, value] = pair;
+    return Number.isInteger(id) && value !== null && value >= 0 && value <= 1 + CLOSE * 10;
+  }));
 }
 
 /**
  * The union of two heads; what one of them does not name is only bounded by its smallest named or its tail.
+ * @param {Trace} trace
+ * @param {Candidates|null|undefined} p
+ * @param {Candidates|null|undefined} q
+ * @param {Map<number, Exact>} exact
+ * @param {number} chosen
+ * @param {number|null|undefined} committed
  * @returns {Bars}
  */
 function barsOf(trace, p, q, exact, chosen, committed) {
   const ps = head(p);
   const qs = head(q);
   const [hasP, hasQ] = [ps.size > 0, qs.size > 0];
+  /** @param {Map<number, number>} map */
   const first = (map) => [...map.keys()].slice(0, SHOWN);
   const major = new Set([...first(ps), ...first(qs), chosen, committed]);
   const ids = new Set([...ps.keys(), ...qs.keys(), ...exact.keys()]);
-  for (const id of [chosen, committed]) if (Number.isInteger(id)) ids.add(id);
+  for (const id of [chosen, committed]) if (typeof id === "number" && Number.isInteger(id)) ids.add(id);
+  /** @param {Map<number, number>} map @param {Candidates|null|undefined} candidates */
   const bound = (map, candidates) => Math.min(...map.values(), number(candidates?.tail) ?? 1);
   const pBound = hasP ? bound(ps, p) : null;
   const qBound = hasQ ? bound(qs, q) : null;
+  /** @param {Map<number, number>} map @param {number|null} limit @param {number} id @param {number|null|undefined} known */
   const value = (map, limit, id, known) => map.get(id) ?? known ?? (limit === 0 ? 0 : null);
   const rows = [...ids].map((id) => ({
     id,
@@ -250,7 +336,13 @@ function barsOf(trace, p, q, exact, chosen, committed) {
   return { rows, pRest: hasP ? restOf(rows, ps, p, "p") : null, qRest: hasQ ? restOf(rows, qs, q, "q") : null, hasP, hasQ };
 }
 
-/** The tail's mass without the rows that are known exactly although the head does not name them. */
+/**
+ * The tail's mass without the rows that are known exactly although the head does not name them.
+ * @param {Row[]} rows
+ * @param {Map<number, number>} map
+ * @param {Candidates|null|undefined} candidates
+ * @param {"p"|"q"} name
+ */
 function restOf(rows, map, candidates, name) {
   const tail = number(candidates?.tail);
   if (tail === null) return null;
@@ -261,20 +353,28 @@ function restOf(rows, map, candidates, name) {
  * The rows that are shown, with all others as the last one.
  * @param {Bars} bars
  * @param {boolean} expanded
+ * @returns {Shown[]}
  */
 export function shownOf(bars, expanded) {
   const rows = expanded ? bars.rows : bars.rows.filter((row) => !row.minor);
   const hidden = expanded ? [] : bars.rows.filter((row) => row.minor);
+  /** @param {number|null} value @param {"p"|"q"} name */
   const rest = (value, name) => (value === null ? null : hidden.reduce((sum, row) => sum + (row[name] ?? 0), value));
   const others = { id: null, text: null, p: rest(bars.pRest, "p"), q: rest(bars.qRest, "q"), node: null };
   return (others.p ?? 0) > 1e-9 || (others.q ?? 0) > 1e-9 ? [...rows, others] : rows;
 }
 
-/** @returns {Drawable[]} the named tokens of a law, in falling order */
+/**
+ * @param {Trace} trace
+ * @param {Candidates|null|undefined} candidates
+ * @param {number|undefined} committed
+ * @returns {Drawable[]} the named tokens of a law, in falling order
+ */
 function headOf(trace, candidates, committed) {
   return [...head(candidates)].map(([id, prob]) => ({ id, text: tokenText(trace, id), prob, committed: id === committed }));
 }
 
+/** @param {Trace} trace @param {Candidates} residual @param {number|undefined} committed */
 function residualOf(trace, residual, committed) {
   const rows = headOf(trace, residual, committed);
   const kept = rows.filter((row, at) => at < SHOWN || row.committed);

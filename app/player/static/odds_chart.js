@@ -1,35 +1,58 @@
 /** p against q on paper: a table whose rows carry three areas, and the sums of these. */
 
+/**
+ * @import { Areas, Row } from "./areas.js"
+ * @import { Bars, Odds, Shown } from "./odds.js"
+ */
+
 import { polygons, ticks } from "./areas.js";
 import { el } from "./dom.js";
 import { flat, MARK, prob, quote } from "./text.js";
 import { O } from "./text_odds.js";
 
-const SVG = "http://www.w3.org/2000/svg";
+/** @typedef {"shared"|"over"|"under"} Part */
 
-/** Both distributions as bars of length 1, made of what they share and what they do not; with the numbers. */
+const SVG = "http://www.w3.org/2000/svg";
+/** @type {("p"|"q")[]} */
+const SIDES = ["q", "p"];
+
+/**
+ * Both distributions as bars of length 1, made of what they share and what they do not; with the numbers.
+ * @param {NonNullable<Areas["totals"]>} totals
+ * @param {Record<Part, string>} words
+ * @param {boolean} fixed
+ */
 export function sums(totals, words, fixed) {
+  /** @param {Part} name @param {number} size */
   const piece = (name, size) => {
     const part = el("span", { class: `area ${name}` });
     part.style.inlineSize = `${100 * size}%`;
     return part;
   };
+  /** @param {"p"|"q"} name @param {Part} other */
   const bar = (name, other) => el(
     "div", { class: "sum" },
     el("span", { class: "sum-name" }, O.sums[name]),
     el("span", { class: "sum-bar" }, piece("shared", totals.shared), piece(other, 1 - totals.shared)),
   );
+  /** @param {Part} name */
   const item = (name) => words[name] && el(
     "li", { "data-part": name, "data-value": totals[name] }, el("span", { class: `swatch area ${name}` }), el("span", {}, words[name]), el("b", {}, prob(totals[name])),
   );
   return el(
     "div", { class: "sums" },
     el("div", { "aria-hidden": "true" }, fixed ? null : bar("q", "over"), bar("p", "under")),
-    el("ul", { class: "part-list" }, ...["shared", "over", "under"].map((name) => item(name) || null)),
+    el("ul", { class: "part-list" }, item("shared") || null, item("over") || null, item("under") || null),
   );
 }
 
-/** The areas over the rows of a table: one row for each token, one polygon for each area. */
+/**
+ * The areas over the rows of a table: one row for each token, one polygon for each area.
+ * @param {Areas<Shown>} areas
+ * @param {Bars} bars
+ * @param {boolean} parts
+ * @param {Odds} odds
+ */
 export function chart(areas, bars, parts, odds) {
   const heads = el(
     "div", { class: `bar-row bar-heads${bars.hasQ ? "" : " single"}`, role: "row" },
@@ -46,7 +69,12 @@ export function chart(areas, bars, parts, odds) {
   return table;
 }
 
-/** What lies behind all rows at once. */
+/**
+ * What lies behind all rows at once.
+ * @param {Areas<Shown>} areas
+ * @param {boolean} parts
+ * @param {Bars} bars
+ */
 function plane(areas, parts, bars) {
   const made = polygons(areas, parts).map(({ name, points }) => {
     const part = el("div", { class: `area ${name}`, "data-area": name });
@@ -55,7 +83,7 @@ function plane(areas, parts, bars) {
   });
   const lines = document.createElementNS(SVG, "svg");
   for (const [name, value] of [["viewBox", `0 0 1 ${areas.rows.length}`], ["preserveAspectRatio", "none"]]) lines.setAttribute(name, value);
-  for (const name of ["q", "p"].filter((each) => bars[each === "p" ? "hasP" : "hasQ"])) {
+  for (const name of SIDES.filter((each) => bars[each === "p" ? "hasP" : "hasQ"])) {
     const path = document.createElementNS(SVG, "path");
     path.setAttribute("class", name);
     path.setAttribute("d", `M0 0 ${areas.rows.map((row, at) => `H${((row[name] ?? 0) / areas.top).toFixed(5)} V${at + 1}`).join(" ")} H0`);
@@ -64,8 +92,9 @@ function plane(areas, parts, bars) {
   return el("div", { class: "plane", "aria-hidden": "true" }, ...made, lines);
 }
 
+/** @param {Row<Shown>} row @param {number} top @param {Bars} bars @param {boolean} parts @param {Odds} odds */
 function barRow(row, top, bars, parts, odds) {
-  const mark = row.chosen && odds.verdict ? MARK[odds.verdict] : row.committed ? MARK[odds.committed] : "";
+  const mark = (row.chosen && odds.verdict ? MARK[odds.verdict] : row.committed && odds.committed ? MARK[odds.committed] : "") ?? "";
   const said = parts ? (row.most > 1e-9 ? O.sharedAtMost(row.most) : O.sharedBy(row.shared)) : "";
   const plot = el("span", { class: "plot", role: "cell" }, el("span", { class: "unseen" }, said));
   if (parts && row.most > 0) {
@@ -85,17 +114,20 @@ function barRow(row, top, bars, parts, odds) {
   );
 }
 
+/** @param {string|null} text @param {string} marks */
 export function label(text, marks) {
   const short = text === null ? el("i", {}, O.everything) : flat(text.length > 24 ? `${text.slice(0, 23)}…` : text);
   const word = el("span", { class: "bar-token" }, short);
   return el("span", { class: "bar-label", role: "rowheader", title: text === null ? null : quote(text) }, word, marks ? el("span", { class: "bar-mark" }, marks) : null);
 }
 
+/** @param {string} name @param {number|null} exact @param {number|null|undefined} bound */
 export function value(name, exact, bound) {
   const text = exact !== null ? prob(exact) : bound === null || bound === undefined ? "—" : `≤ ${prob(bound).replace("< ", "")}`;
   return el("span", { class: `value${exact === null ? " bound" : ""}`, role: "cell", "data-name": name, "data-value": exact, title: exact === null ? O.among : String(exact) }, text);
 }
 
+/** @param {number} top */
 function axis(top) {
   return el("div", { class: "scale", "aria-hidden": "true" }, ...ticks(top).map((value) => {
     const tick = el("span", { class: "tick" }, String(value));

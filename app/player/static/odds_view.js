@@ -1,58 +1,81 @@
 /** The odds panel: p against q as areas, the coin on its ruler, and what a rejection leaves to draw from. */
 
+/**
+ * @import { Seen } from "../types.js"
+ * @import { Areas } from "./areas.js"
+ * @import { Bar, Coin, Drawable, Odds } from "./odds.js"
+ * @import { View } from "./state.js"
+ */
+
 import { areasOf } from "./areas.js";
 import { el } from "./dom.js";
 import { coinRuler, drawRuler, rulerEnds } from "./needle.js";
-import { oddsOf, shownOf } from "./odds.js";
+import { FACTS, oddsOf, shownOf } from "./odds.js";
 import { chart, label, sums, value } from "./odds_chart.js";
+import { sure } from "./sure.js";
 import { flat, MARK, prob, quote, VERDICT } from "./text.js";
 import { O } from "./text_odds.js";
+
+/** @type {Record<string, string|undefined>} why a guess was not judged, by its verdict */
+const UNSEEN = { waiting: O.waiting, pruned: O.pruned, cut: O.cut, discarded: O.discarded };
 
 /** @returns the panel's view: `root`, `show(view, rules)` */
 export function createOdds() {
   const root = el("section", { class: "odds", "aria-label": O.title });
   let drawn = "";
+  /** @type {Record<string, {title: string}>} */
   let titles = {}; // of the rules
+  /** @type {"judged"|"models"|null} */
   let lens = null; // the viewer's choice between "judged" and "models", kept from token to token
   let expanded = false;
 
+  /** @param {Odds|null} odds */
   function draw(odds) {
     root.replaceChildren(...(odds ? panel(odds) : [el("p", { class: "hint" }, O.empty)]));
   }
 
-  /** Draw again after a press, with the keyboard where it was. */
+  /**
+   * Draw again after a press, with the keyboard where it was.
+   * @param {Odds} odds
+   * @param {string} button
+   */
   function again(odds, button) {
     draw(odds);
-    root.querySelector(button)?.focus();
+    /** @type {HTMLElement|null} */ (root.querySelector(button))?.focus();
   }
 
+  /** @param {Odds} odds */
   function panel(odds) {
     const judged = odds.verdict === "accepted" || odds.verdict === "rejected";
+    /** @type {HTMLElement[]} */
     const parts = [heading(odds)];
-    const unseen = odds.missing && (O[odds.verdict] ?? O.sibling);
+    const unseen = odds.missing && (UNSEEN[odds.verdict ?? ""] ?? O.sibling);
     const why = odds.missing === "record" ? O.nothing : (unreached(odds) ?? unseen);
     if (why) parts.push(el("p", { class: "hint" }, why));
     if (!odds.missing) parts.push(...distributions(odds));
-    if (odds.coin) parts.push(coin(odds, titleOf(odds)));
-    if (odds.coins?.length > 1) parts.push(coins(odds));
-    if (odds.bar && judged) parts.push(decided(odds.bar, odds.verdict));
-    if (odds.residual && odds.verdict !== "accepted") parts.push(residual(odds));
+    if (odds.coin) parts.push(coin(odds, odds.coin, titleOf(odds)));
+    if (odds.coins && odds.coins.length > 1) parts.push(coins(odds, odds.coins));
+    if (odds.bar && odds.verdict && judged) parts.push(decided(odds.bar, odds.verdict));
+    if (odds.residual && odds.verdict !== "accepted") parts.push(residual(odds, odds.residual));
     else if (odds.source && odds.law) parts.push(drawOf(odds));
     if (odds.missing && odds.facts) parts.push(facts(odds.facts));
     return parts;
   }
 
+  /** @param {Odds} odds */
   function titleOf(odds) {
     return titles[odds.rule]?.title ?? odds.rule;
   }
 
+  /** @param {Odds} odds */
   function distributions(odds) {
     const using = (lens ?? (odds.greedy ? "models" : "judged")) === "models" && odds.models ? "models" : odds.judged ? "judged" : "models";
-    const bars = odds[using];
+    const bars = sure(odds[using]);
     const rows = shownOf(bars, expanded);
     const fixed = using === "judged" && bars.hasP && !bars.hasQ ? odds.fixed : null;
     const parts = using === "judged" && bars.hasP && (bars.hasQ || fixed !== null) && !odds.own && !odds.matching;
     const areas = areasOf(rows, using === "judged" ? odds.overlap : null, fixed);
+    /** @param {"judged"|"models"} name @param {string} words */
     const tab = (name, words) => {
       const button = el("button", { type: "button", class: "tab", "aria-pressed": String(using === name) }, words);
       button.onclick = () => {
@@ -61,6 +84,7 @@ export function createOdds() {
       };
       return button;
     };
+    /** @type {HTMLElement[]} */
     const made = [el("p", { class: "compares" }, comparison(odds, titleOf(odds)))];
     if (odds.judged && odds.models) made.push(el("div", { class: "tabs", role: "group", "aria-label": O.views }, tab("judged", O.judge), tab("models", O.sure)));
     if (parts && areas.totals) made.push(sums(areas.totals, words(odds, fixed), Boolean(fixed)));
@@ -80,7 +104,7 @@ export function createOdds() {
   return {
     root,
     /**
-     * @param {import("./state.js").View} view
+     * @param {View} view
      * @param {Record<string, {title: string}>} [rules]
      */
     show(view, rules = {}) {
@@ -88,7 +112,7 @@ export function createOdds() {
       const { focus, moment } = view;
       const lane = focus ? view.lanes[focus.lane].lane : null;
       const inside = focus && focus.lane === view.lead && focus.round === view.current?.index ? moment?.step : "whole";
-      const key = focus ? `${focus.lane} ${focus.round} ${focus.node} ${inside} ${lane.trace?.header?.id}` : "none";
+      const key = focus && lane ? `${focus.lane} ${focus.round} ${focus.node} ${inside} ${lane.trace?.header?.id}` : "none";
       if (key === drawn) return;
       drawn = key;
       draw(oddsOf(view));
@@ -96,29 +120,41 @@ export function createOdds() {
   };
 }
 
+/** @param {Odds} odds */
 function heading(odds) {
   const verdict = odds.verdict ?? odds.source;
   const title = odds.verdict ? O.judged(quote(odds.text), VERDICT[odds.verdict] ?? odds.verdict) : O.own(quote(odds.text), odds.source);
   return el(
     "div", { class: "odds-head" },
-    el("h2", { class: `odds-title ${verdict}` }, el("span", { class: "mark", "aria-hidden": "true" }, MARK[verdict] ?? ""), title),
+    el("h2", { class: `odds-title ${verdict}` }, el("span", { class: "mark", "aria-hidden": "true" }, verdict ? MARK[verdict] : ""), title),
     el("p", { class: "odds-where" }, O.where(odds.round + 1, odds.label)),
   );
 }
 
-/** Why no verdict fell on an unreached guess. */
+/**
+ * Why no verdict fell on an unreached guess.
+ * @param {Odds} odds
+ */
 function unreached({ unreached: found }) {
   if (!found) return null;
   const { by, other = "", stem = "" } = found;
   return O.unreached[by](quote(other), quote(stem));
 }
 
-/** The words of the rule that judged; null for a rule without any. */
+/**
+ * The words of the rule that judged; null for a rule without any.
+ * @param {Record<string, (siblings: number) => string>} words
+ * @param {Odds} odds
+ */
 function saidBy(words, odds) {
   return Object.hasOwn(words, odds.rule) ? words[odds.rule](odds.siblings) : null;
 }
 
-/** What the judge holds against what here, in one sentence. */
+/**
+ * What the judge holds against what here, in one sentence.
+ * @param {Odds} odds
+ * @param {string} title
+ */
 function comparison(odds, title) {
   if (!odds.knowsP) return odds.pointed ? O.beforeFixed : O.before;
   if (odds.undrafted) return odds.atZero ? O.writesGreedy : O.writes;
@@ -129,18 +165,26 @@ function comparison(odds, title) {
   if (odds.own) return O.comparesOwn;
   if (odds.matching) return O.comparesMatching(odds.siblings);
   if (odds.longest) return O.comparesChain;
-  if (odds.bar) return O.comparesBar[odds.rule];
+  if (odds.bar) return O.comparesBar[odds.bar.rule];
   if (odds.rule !== "speculative-sampling") return saidBy(O.comparesBy, odds) ?? O.comparesRule(title);
   if (odds.pointed) return O.comparesFixed(odds.siblings);
   if (odds.elder) return O.comparesElder(odds.elder.q, odds.elder.lawful, odds.elder.waiting);
   return O.compares;
 }
 
+/** @param {Odds} odds @param {Set<number|null>|null} fixed */
 function words(odds, fixed) {
   if (fixed) return odds.covers ? O.parts.fixed : O.parts.held;
   return odds.rule === "speculative-sampling" && !odds.atZero ? O.parts.strict : O.parts.loose;
 }
 
+/**
+ * @param {Odds} odds
+ * @param {"judged"|"models"} using
+ * @param {Areas} areas
+ * @param {boolean} parts
+ * @param {boolean} fixed
+ */
 function notes(odds, using, areas, parts, fixed) {
   const said = [];
   if (odds.greedy && using === "judged") said.push(O.oneHot);
@@ -160,19 +204,24 @@ function notes(odds, using, areas, parts, fixed) {
   return said;
 }
 
-function coin(odds, title) {
-  const { u, threshold } = odds.coin;
+/** @param {Odds} odds @param {NonNullable<Odds["coin"]>} met @param {string} title */
+function coin(odds, met, title) {
+  const { u, threshold, later } = met;
   const carried = odds.longest && odds.verdict === "accepted" && u >= threshold;
-  const words = carried ? O.carried(u, threshold) : O.tossed(u, threshold, odds.verdict);
+  const words = carried ? O.carried(u, threshold) : O.tossed(u, threshold, sure(odds.verdict));
   return el(
     "div", { class: "coin", "data-coin": u, "data-threshold": threshold },
-    el("h3", {}, O.coin), coinRuler(u, threshold), rulerEnds(), el("p", { class: "note" }, words, " ", thresholdOf(odds, title)),
+    el("h3", {}, O.coin), coinRuler(u, threshold), rulerEnds(), el("p", { class: "note" }, words, " ", thresholdOf(odds, later, title)),
   );
 }
 
-/** Where the threshold comes from that the coin met. */
-function thresholdOf(odds, title) {
-  const { later } = odds.coin;
+/**
+ * Where the threshold comes from that the coin met.
+ * @param {Odds} odds
+ * @param {boolean} later
+ * @param {string} title
+ */
+function thresholdOf(odds, later, title) {
   if (odds.greedy && !odds.lossy) return O.greedy;
   if (odds.longest) return O.longest;
   if (odds.matching) return later ? O.matchRatioLater : O.matchRatio;
@@ -180,18 +229,27 @@ function thresholdOf(odds, title) {
   return later ? O.ratioLater : odds.pointed ? O.ratioFixed : O.ratio;
 }
 
-/** The coins of a chain that is judged as one, below each other. */
-function coins(odds) {
+/**
+ * The coins of a chain that is judged as one, below each other.
+ * @param {Odds} odds
+ * @param {Coin[]} all
+ */
+function coins(odds, all) {
+  /** @param {Coin} coin */
   const row = ({ node, text, verdict, u, threshold }) => el(
     "li", { class: `${verdict}${node === odds.node ? " chosen" : ""}`, "data-node": node, "data-round": odds.round, "data-lane": odds.lane },
     el("span", { class: "mark", "aria-hidden": "true" }, MARK[verdict] ?? ""),
     el("span", { class: "bar-token" }, flat(text)), coinRuler(u, threshold),
     el("span", { class: "unseen" }, `${VERDICT[verdict] ?? verdict}: ${prob(u)} / ${prob(threshold)}`),
   );
-  return el("div", { class: "coins" }, el("h3", {}, O.coins), el("ol", {}, ...odds.coins.map(row)));
+  return el("div", { class: "coins" }, el("h3", {}, O.coins), el("ol", {}, ...all.map(row)));
 }
 
-/** In place of the coin, for a rule that holds probabilities against a bar. */
+/**
+ * In place of the coin, for a rule that holds probabilities against a bar.
+ * @param {Bar} bar
+ * @param {Seen} verdict
+ */
 function decided(bar, verdict) {
   const law = O.bars[bar.rule](bar).replace(/\.$/, "");
   return el(
@@ -201,7 +259,10 @@ function decided(bar, verdict) {
   );
 }
 
-/** What the rule left of p, in words: [heading, law]. */
+/**
+ * What the rule left of p, in words: [heading, law].
+ * @param {Odds} odds
+ */
 function lawOf(odds) {
   if (odds.matching) return [O.matchResidual(odds.failed), O.matchResidualIs];
   if (odds.bar?.asIs) return [O.asIs, O.asIsIs];
@@ -209,10 +270,12 @@ function lawOf(odds) {
   return odds.failed > 1 ? [O.siblingsLeft(odds.failed), O.siblingsLeftIs] : [O.residual, odds.atZero ? O.residualLaw : O.residualIs];
 }
 
-function residual(odds) {
-  const rows = odds.residual.rows;
+/** @param {Odds} odds @param {NonNullable<Odds["residual"]>} left */
+function residual(odds, left) {
+  const { rows, rest } = left;
   const top = Math.max(1e-9, ...rows.map((row) => row.prob));
   const table = el("div", { class: "bars", role: "table", "aria-label": O.residual });
+  /** @param {Drawable|{id: null, text: null, prob: number, committed: boolean}} row */
   const add = (row) => {
     const line = el("span", { class: `line area under${row.prob > top * 1.0001 ? " over-long" : ""}` });
     line.style.inlineSize = `${Math.min(100, (100 * row.prob) / top)}%`;
@@ -222,27 +285,33 @@ function residual(odds) {
     ));
   };
   rows.forEach(add);
-  if (odds.residual.rest > 1e-6) add({ id: null, text: null, prob: odds.residual.rest, committed: false });
+  if (rest > 1e-6) add({ id: null, text: null, prob: rest, committed: false });
   const [heading, law] = lawOf(odds);
   const drawing = law === O.leftIs || law === O.matchResidualIs; // says that a token is drawn
   const note = odds.atZero ? (drawing ? O.greedily : `${law} ${O.greedily}`) : law;
   return el("div", { class: "residual" }, el("h3", {}, heading), table, el("p", { class: "note" }, note), ...drawnFrom(odds));
 }
 
-/** The draw of a token that nothing was rejected for. */
+/**
+ * The draw of a token that nothing was rejected for.
+ * @param {Odds} odds
+ */
 function drawOf(odds) {
   return el("div", { class: "draw" }, el("h3", {}, O.draw), ...drawnFrom(odds));
 }
 
+/** @param {Odds} odds */
 function drawnFrom(odds) {
   if (odds.draw === null || odds.atZero) return [];
   const ruler = odds.law && drawRuler(odds.law, odds.draw, odds.vocabulary);
   return [...(ruler ? [ruler, rulerEnds()] : []), el("p", { class: "note" }, O.drawn(odds.draw), ruler ? ` ${O.ruler}` : "")];
 }
 
+/** @param {NonNullable<Odds["facts"]>} values */
 function facts(values) {
   const grid = el("dl", { class: "facts" });
-  for (const [name, value] of Object.entries(values)) {
+  for (const name of FACTS) {
+    const value = values[name] ?? null;
     if (value === null) continue;
     grid.append(el("div", {}, el("dt", {}, O.facts[name]), el("dd", { "data-name": name, "data-value": value }, name === "rank" ? String(value) : prob(value))));
   }

@@ -3,6 +3,7 @@
 import { el } from "./dom.js";
 import { T } from "./text.js";
 
+/** @type {("tree"|"mask"|"odds"|"window")[]} */
 export const NAMES = ["tree", "mask", "odds", "window"]; // as they are named in the page's address
 
 /**
@@ -15,7 +16,9 @@ export function createPanels(views, opened) {
   const grid = el("div", { class: "panels" });
   const root = el("div", { class: "panel-box" }, tabs, grid);
   const names = NAMES.filter((name) => views[name]);
+  /** @type {Record<string, HTMLButtonElement>} */
   const buttons = {};
+  /** @type {string|null} */
   let wanted = null;
   for (const name of names) {
     const button = el("button", { type: "button", class: "panel-tab" }, T.view[name]);
@@ -31,7 +34,7 @@ export function createPanels(views, opened) {
 
   function show() {
     const there = names.filter((name) => !views[name].root.hidden);
-    const current = there.includes(wanted) ? wanted : there[0];
+    const current = there.find((name) => name === wanted) ?? there[0];
     for (const name of names) {
       buttons[name].hidden = !there.includes(name);
       buttons[name].setAttribute("aria-pressed", String(name === current));
@@ -40,8 +43,9 @@ export function createPanels(views, opened) {
     tabs.hidden = there.length < 2;
   }
 
+  /** @param {string|null} name */
   function open(name) {
-    wanted = names.includes(name) ? name : null;
+    wanted = names.find((each) => each === name) ?? null;
     show();
   }
 

@@ -4,6 +4,7 @@
  */
 
 import { el, icon, setText } from "./dom.js";
+import { sure } from "./sure.js";
 import { PICTURE } from "./text.js";
 
 const ICON = "M1.5 2.5h13v11h-13zM3 4v8h10V4zM4 11l2.5-4 2 2.5 1.3-1.5L12 11z"; // a frame, its hole wound the other way, a picture
@@ -28,6 +29,7 @@ export function createPicture(views, { titles = {}, where = () => "" } = {}) {
   const said = el("p", { class: "note", role: "status" });
   const root = el("div", { class: "picture" }, button, menu);
 
+  /** @param {boolean} on */
   function open(on) {
     menu.hidden = !on;
     button.setAttribute("aria-expanded", String(on));
@@ -38,8 +40,10 @@ export function createPicture(views, { titles = {}, where = () => "" } = {}) {
     menu.querySelector("button")?.focus();
   }
 
+  /** @param {string} name @param {HTMLElement} panel */
   function row(name, panel) {
-    const title = titles[name] ?? PICTURE[name] ?? name;
+    const title = titles[name] ?? (name === "text" ? PICTURE.text : name);
+    /** @param {"SVG"|"PNG"} kind */
     const save = (kind) => {
       const one = el("button", { type: "button", class: "picture-kind", "aria-label": PICTURE.as(title, kind) }, kind);
       one.onclick = async () => {
@@ -57,7 +61,7 @@ export function createPicture(views, { titles = {}, where = () => "" } = {}) {
     return el("div", { class: "picture-row" }, el("span", {}, title), save("SVG"), save("PNG"));
   }
 
-  button.onclick = () => open(menu.hidden);
+  button.onclick = () => open(Boolean(menu.hidden));
   root.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || menu.hidden) return;
     event.stopPropagation();
@@ -65,7 +69,7 @@ export function createPicture(views, { titles = {}, where = () => "" } = {}) {
     button.focus();
   });
   root.addEventListener("focusout", (event) => {
-    if (event.relatedTarget && !root.contains(event.relatedTarget)) open(false);
+    if (event.relatedTarget && !root.contains(/** @type {Node} */ (event.relatedTarget))) open(false);
   });
   return { root, close: () => open(false) };
 }
@@ -76,13 +80,13 @@ export function createPicture(views, { titles = {}, where = () => "" } = {}) {
  * @returns {{text: string, width: number, height: number}}
  */
 export function svgOf(panel) {
-  const box = panel.closest(".player");
-  const copy = panel.cloneNode(true);
+  const box = /** @type {HTMLElement} */ (panel.closest(".player"));
+  const copy = /** @type {HTMLElement} */ (panel.cloneNode(true));
   copyState(panel, copy);
   copy.removeAttribute("id");
   let outer = copy;
   for (let above = panel.parentElement; above; above = above === box ? null : above.parentElement) {
-    const frame = above.cloneNode(false);
+    const frame = /** @type {HTMLElement} */ (above.cloneNode(false));
     frame.style.cssText = "display: block; margin: 0; padding: 0; border: 0; block-size: auto; overflow: visible; position: static";
     frame.append(outer);
     outer = frame;
@@ -90,7 +94,7 @@ export function svgOf(panel) {
   const inline = panel.getBoundingClientRect().width;
   copy.style.cssText += `; inline-size: ${inline}px; max-inline-size: none; margin: 0; block-size: auto; min-block-size: 0; max-block-size: none; position: absolute; left: ${EDGE}px; top: ${EDGE}px`;
   outer.style.cssText += `; position: relative; inline-size: ${box.getBoundingClientRect().width}px; border-radius: 0`;
-  const css = cssOf(box.getRootNode());
+  const css = cssOf(/** @type {Document|ShadowRoot} */ (box.getRootNode()));
   for (const name of new Set(css.match(/--st-[\w-]+/g))) {
     const value = getComputedStyle(box).getPropertyValue(name).trim();
     if (value) outer.style.setProperty(name, value);
@@ -125,16 +129,20 @@ export async function pngOf(panel) {
   const canvas = document.createElement("canvas");
   canvas.width = Math.round(width * scale);
   canvas.height = Math.round(height * scale);
-  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+  sure(canvas.getContext("2d")).drawImage(image, 0, 0, canvas.width, canvas.height);
   return new Promise((resolve, reject) => {
     canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the canvas gave nothing"))), "image/png");
   });
 }
 
-/** What a copy of elements lacks: what was drawn and typed; and what had to be scrolled to comes into sight. */
+/**
+ * What a copy of elements lacks: what was drawn and typed; and what had to be scrolled to comes into sight.
+ * @param {Element} from
+ * @param {Element} to
+ */
 function copyState(from, to) {
   const originals = [from, ...from.querySelectorAll("*")];
-  const copies = [to, ...to.querySelectorAll("*")];
+  const copies = /** @type {HTMLElement[]} */ ([to, ...to.querySelectorAll("*")]);
   originals.forEach((original, at) => {
     const copy = copies[at];
     if (original instanceof HTMLCanvasElement) {
@@ -151,17 +159,23 @@ function copyState(from, to) {
   });
 }
 
+/** @param {Element} element */
 function scrolls(element) {
   if (element.scrollWidth <= element.clientWidth && element.scrollHeight <= element.clientHeight) return false;
   return /auto|scroll/.test(getComputedStyle(element).overflow);
 }
 
-/** How large the copy becomes: laid out for a moment beside the player, where nobody sees it. */
+/**
+ * How large the copy becomes: laid out for a moment beside the player, where nobody sees it.
+ * @param {HTMLElement} box
+ * @param {HTMLElement} outer
+ * @param {HTMLElement} copy
+ */
 function measured(box, outer, copy) {
   const stand = el("div", { "aria-hidden": "true", inert: true });
   stand.style.cssText = "position: absolute; inset: 0 auto auto 0; inline-size: 0; block-size: 0; overflow: hidden; visibility: hidden";
   stand.append(outer);
-  box.parentNode.append(stand);
+  sure(box.parentNode).append(stand);
   const width = Math.ceil(Math.max(copy.scrollWidth, copy.offsetWidth)) + 2 * EDGE;
   const height = Math.ceil(Math.max(copy.scrollHeight, copy.offsetHeight)) + 2 * EDGE;
   outer.style.inlineSize = `${Math.max(width, box.getBoundingClientRect().width)}px`;
@@ -171,16 +185,21 @@ function measured(box, outer, copy) {
   return { width, height };
 }
 
-/** The style sheets of the tree that `root` is, as one text; nothing in it names another address. */
+/**
+ * The style sheets of the tree that `root` is, as one text; nothing in it names another address.
+ * @param {Document|ShadowRoot} root
+ */
 function cssOf(root) {
   const rules = [...root.styleSheets, ...root.adoptedStyleSheets].flatMap((sheet) => [...sheet.cssRules]);
   return rules.filter((rule) => !(rule instanceof CSSFontFaceRule || rule instanceof CSSImportRule)).map((rule) => rule.cssText).join("\n");
 }
 
+/** @param {string} text */
 function svgBlob(text) {
   return new Blob([text], { type: "image/svg+xml" });
 }
 
+/** @param {Blob} blob @param {string} name */
 function download(blob, name) {
   const link = el("a", { href: URL.createObjectURL(blob), download: name });
   link.click();

@@ -5,7 +5,16 @@
  * and the page move the cursor.
  */
 
+/**
+ * @import { Trace } from "../types.js"
+ * @import { Lane } from "./model.js"
+ * @import { Data, TraceRef } from "./source.js"
+ * @import { Cursor, Selection, View } from "./state.js"
+ * @import { Told, Wanted } from "./tell.js"
+ */
+
 import { keepInAddress } from "./address.js";
+import { elementOf } from "./dom.js";
 import { createKeys, lendArrows } from "./keys.js";
 import { nodeOf } from "./lighting.js";
 import { laneOf, lossy } from "./model.js";
@@ -24,10 +33,10 @@ const PERFORMANCE_MS = 12_000; // how long a whole run may take when the page st
 /**
  * Draw the player into `root`.
  * @param {HTMLElement} root an empty element that belongs to the player
- * @param {import("./source.js").Data} first
- * @param {{setStateValue?: (name: string, value: object) => void, setTriggerValue?: (name: string, value: string) => void}} [api]
+ * @param {Data} first
+ * @param {{setStateValue?: (name: string, value: Told & {of?: string}) => void, setTriggerValue?: (name: string, value: string) => void}} [api]
  *   how the page hears of the cursor and of a run's end
- * @returns {{update: (data: import("./source.js").Data) => void, destroy: () => void}}
+ * @returns {{update: (data: Data) => void, destroy: () => void}}
  */
 export function mount(root, first, api = {}) {
   const born = performance.now();
@@ -36,9 +45,13 @@ export function mount(root, first, api = {}) {
   let ended = ""; // the run that was followed to its end: the page may go on calling it live for a moment
   let asked = ""; // the cursor that the page named last
   let job = 0; // counts sources, so that a late answer to an old question is dropped
+  /** @type {Lane[]} */
   let lanes = [];
+  /** @type {Cursor} */
   let cursor = { stop: 0, event: null, selection: null, lead: null };
+  /** @type {View|null} */
   let view = null;
+  /** @type {{close: () => void}|null} */
   let live = null;
   let replaying = false;
   let doneTimer = 0;
@@ -63,15 +76,17 @@ export function mount(root, first, api = {}) {
     step: () => go(byEvent(lanes, cursor, 1)),
     next: () => go(byRound(lanes, cursor, 1)),
     last: () => go(whole(Infinity)),
-    scrub: (stop) => go(whole(stop)),
-    speed: (value) => {
+    scrub: (/** @type {number} */ stop) => go(whole(stop)),
+    speed: (/** @type {number} */ value) => {
       playback.setSpeed(value);
       drawPlaying();
     },
   };
   const screen = createScreen({
     controls: moves,
-    clock: (seconds) => replaying && go(atClock(lanes, view.lead, seconds)),
+    clock: (seconds) => {
+      if (replaying && view) go(atClock(lanes, view.lead, seconds));
+    },
     lead: letLead,
     opened: () => tell.soon(),
     answer: (number, words) => answer(String(data.events), number, words),
@@ -87,7 +102,7 @@ export function mount(root, first, api = {}) {
   });
 
   box.addEventListener("click", (event) => {
-    const node = replaying ? nodeOf(event.target) : null;
+    const node = replaying ? nodeOf(elementOf(event)) : null;
     if (!node) return;
     playback.pause();
     select(node);
@@ -97,7 +112,9 @@ export function mount(root, first, api = {}) {
     event: (by) => (by > 0 ? moves.step() : moves.back()),
     round: (by) => (by > 0 ? moves.next() : moves.previous()),
     node: stepNode,
-    lead: (lane) => lane < lanes.length && letLead(lane),
+    lead: (lane) => {
+      if (lane < lanes.length) letLead(lane);
+    },
     view: () => {
       screen.panels.next();
       tell.soon();
@@ -105,7 +122,9 @@ export function mount(root, first, api = {}) {
     toggle: playback.toggle,
     home: moves.first,
     end: moves.last,
-    drop: () => view.chosen && select(null),
+    drop: () => {
+      if (view?.chosen) select(null);
+    },
     choose: (target) => target.click(),
     help: screen.help,
   });
@@ -114,18 +133,25 @@ export function mount(root, first, api = {}) {
 
   // --- the cursor -----------------------------------------------------------------------------------------------
 
-  /** The cursor at the end of a round. */
+  /**
+   * The cursor at the end of a round.
+   * @param {number} stop
+   */
   function whole(stop) {
     return { ...cursor, stop, event: null, selection: null };
   }
 
-  /** Draw at another place; the panes follow the ends of their texts again. */
+  /**
+   * Draw at another place; the panes follow the ends of their texts again.
+   * @param {Cursor} next
+   */
   function move(next) {
     cursor = placed(lanes, next);
     screen.follow();
     draw();
   }
 
+  /** @param {Cursor} next */
   function go(next) {
     if (!replaying) return;
     playback.pause();
@@ -133,8 +159,9 @@ export function mount(root, first, api = {}) {
     tell.soon();
   }
 
+  /** @param {number} lane */
   function letLead(lane) {
-    if (replaying) {
+    if (replaying && view) {
       go(ledBy(lanes, view, lane));
       return;
     }
@@ -142,6 +169,7 @@ export function mount(root, first, api = {}) {
     screen.lead(leader(lanes, lane));
   }
 
+  /** @param {Selection|null} selection */
   function select(selection) {
     cursor = { ...cursor, selection };
     draw();
@@ -149,10 +177,13 @@ export function mount(root, first, api = {}) {
     tell.soon();
   }
 
-  /** To the next or previous token; forward also into the next round. The keyboard stays in the tree if it was there. */
+  /**
+   * To the next or previous token; forward also into the next round. The keyboard stays in the tree if it was there.
+   * @param {1|-1} by
+   */
   function stepNode(by) {
-    if (!view.focus) return;
-    const inTree = screen.tree.has(box.getRootNode().activeElement);
+    if (!view?.focus) return;
+    const inTree = screen.tree.has(/** @type {Document|ShadowRoot} */ (box.getRootNode()).activeElement);
     let next = view.chosen ? neighbour(view, view.focus, by) : view.focus;
     if (!next && by > 0 && view.focus.lane === view.lead && view.event === null && view.stop < view.last) {
       const further = whole(view.stop + 1);
@@ -174,6 +205,7 @@ export function mount(root, first, api = {}) {
     screen.playing(playback.isPlaying(), playback.speed(), lanes[leader(lanes, cursor.lead)]);
   }
 
+  /** @param {Lane[]} next */
   function setLanes(next) {
     lanes = next;
     for (const lane of lanes) Object.assign(lane, { lossy: lossy(lane, data.rules), apart: data.compared === false });
@@ -182,6 +214,7 @@ export function mount(root, first, api = {}) {
 
   // --- replay ---------------------------------------------------------------------------------------------------
 
+  /** @param {{label: string, trace: Trace}[]} traces @param {Wanted} wanted @param {boolean} autoplay */
   function replay(traces, wanted, autoplay) {
     setLanes(traces.map(({ trace, label }) => laneOf(trace, label)));
     replaying = true;
@@ -194,11 +227,14 @@ export function mount(root, first, api = {}) {
     tell.forget();
     if (!moving) return;
     const rounds = lastStop(lanes, cursor.lead); // a speed that shows the whole run in good time
-    playback.setSpeed(SPEEDS.find((value) => value >= 1 && (ROUND_MS * rounds) / value <= PERFORMANCE_MS) ?? SPEEDS.at(-1));
+    playback.setSpeed(SPEEDS.find((value) => value >= 1 && (ROUND_MS * rounds) / value <= PERFORMANCE_MS) ?? SPEEDS[SPEEDS.length - 1]);
     playback.play();
   }
 
-  /** Put the cursor where the page says. */
+  /**
+   * Put the cursor where the page says.
+   * @param {Wanted} wanted
+   */
   function place(wanted) {
     const at = placed(lanes, wanted);
     const round = Math.min(at.stop, lanes[at.lead]?.rounds.length ?? 0) - 1;
@@ -207,8 +243,14 @@ export function mount(root, first, api = {}) {
 
   // --- live -----------------------------------------------------------------------------------------------------
 
+  /** @param {string} url */
   function follow(url) {
     const mine = (job += 1);
+    /**
+     * @template {unknown[]} Said
+     * @param {(...told: Said) => unknown} action
+     * @returns {(...told: Said) => unknown}
+     */
     const current = (action) => (...told) => mine === job && action(...told);
     playback.pause();
     replaying = false;
@@ -219,17 +261,23 @@ export function mount(root, first, api = {}) {
     live = followRun(address(url), { prompt: String(data.prompt ?? ""), labels: (data.traces ?? []).map((ref) => ref.label) }, {
       say: current(screen.say),
       ask: current(screen.ask),
-      lanes: current((told) => {
+      lanes: current((/** @type {Lane[]} */ told) => {
         const fresh = !lanes.length;
         setLanes(told);
         if (fresh) screen.toStart();
       }),
       progress: current(() => screen.progress(ongoing(lanes, cursor.lead, data.least), lanes, data)),
-      done: current((refs, failed) => finish(refs, failed, mine, runId(url))),
+      done: current((/** @type {TraceRef[]} */ refs, /** @type {string|null} */ failed) => finish(refs, failed, mine, runId(url))),
     });
   }
 
-  /** The run is over: turn into its replay, and tell the page once. */
+  /**
+   * The run is over: turn into its replay, and tell the page once.
+   * @param {TraceRef[]} told
+   * @param {string|null} failed
+   * @param {number} mine
+   * @param {string} run
+   */
   async function finish(told, failed, mine, run) {
     const refs = told.map(({ label, url }, at) => ({ label, url: url ?? data.traces?.[at]?.url }));
     if (refs.length && refs.every((ref) => ref.url)) {
@@ -249,6 +297,7 @@ export function mount(root, first, api = {}) {
 
   // --- what the page asks for -----------------------------------------------------------------------------------
 
+  /** @param {TraceRef[]} refs @param {number} mine @param {(traces: {label: string, trace: Trace}[]) => void} then */
   async function load(refs, mine, then) {
     let traces = null;
     try {
@@ -278,6 +327,7 @@ export function mount(root, first, api = {}) {
     }
   }
 
+  /** @param {Data} next */
   function update(next) {
     data = next;
     screen.setTheme();

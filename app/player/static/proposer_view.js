@@ -1,5 +1,11 @@
 /** What the proposer of the leading lane looked at, for those that look at something of their own. */
 
+/**
+ * @import { Note, RoundRecord, Settings } from "../types.js"
+ * @import { Lane, Round } from "./model.js"
+ * @import { View } from "./state.js"
+ */
+
 import { drawAhead } from "./ahead_view.js";
 import { el } from "./dom.js";
 import { drawLookahead } from "./lookahead_view.js";
@@ -10,11 +16,12 @@ import { W } from "./text_proposer.js";
 
 /**
  * What a proposer's picture is made from: the round as far as it is visible, and its recorded row.
- * @typedef {{view: import("./state.js").View, lane: import("./model.js").Lane, round: import("./model.js").Round, row: object,
- *   note: Record<string, unknown>, settings: Record<string, unknown>}} Scene
+ * @typedef {{view: View, lane: Lane, round: Round, row: RoundRecord,
+ *   note: Note, settings: Settings}} Scene
  */
 
 const OVERLAPPING = ["draft-model", "branching"];
+/** @type {Record<string, (scene: Scene) => string>} */
 const FACTS = {
   medusa: (scene) => W.medusa(number(scene.note.heads), drafted(scene)),
   eagle: (scene) => W.eagle(number(scene.note.levels), number(scene.note.candidates), drafted(scene)),
@@ -29,38 +36,49 @@ export function createWindow() {
 
   return {
     root,
-    /** @param {import("./state.js").View} view */
+    /** @param {View} view */
     show(view) {
       const lane = view.lanes[view.lead]?.lane;
       const settings = lane?.trace?.header?.settings ?? {};
-      const drawer = drawerOf(lane?.proposer, settings);
-      root.hidden = !drawer || !list(lane.trace?.rounds).length;
-      const key = root.hidden ? "" : [lane.trace.header?.id, view.lead, view.current?.index, view.moment?.step].join(" ");
+      const rows = list(lane?.trace?.rounds);
+      const drawer = rows.length ? drawerOf(lane.proposer, settings) : null;
+      root.hidden = !drawer;
+      const key = drawer ? [lane.trace?.header?.id, view.lead, view.current?.index, view.moment?.step].join(" ") : "";
       if (key === drawn) return;
       drawn = key;
-      const row = root.hidden ? null : list(lane.trace.rounds)[view.current?.index];
-      const scene = row && { view, lane, round: view.current, row, note: row.note ?? {}, settings };
-      const title = root.hidden ? "" : (W.titles[lane.proposer] ?? "");
+      const round = view.current;
+      const row = round && rows[round.index];
+      const scene = row ? { view, lane, round, row, note: row.note ?? {}, settings } : null;
+      const title = drawer ? (W.titles[lane.proposer] ?? "") : "";
       root.setAttribute("aria-label", title);
-      root.replaceChildren(...(root.hidden ? [] : [heading(title, scene), ...(scene ? drawer(scene) : [el("p", { class: "hint" }, W.start)])]));
+      root.replaceChildren(...(drawer ? [heading(title, scene), ...(scene ? drawer(scene) : [el("p", { class: "hint" }, W.start)])] : []));
       arrow.draw();
     },
   };
 }
 
+/** @param {string} title @param {Scene|null} scene */
 function heading(title, scene) {
   const where = scene && el("p", { class: "odds-where" }, O.where(scene.round.index + 1, scene.lane.label));
   return el("div", { class: "odds-head" }, el("h2", {}, title), where);
 }
 
+/**
+ * @param {string} proposer
+ * @param {Settings} settings
+ * @returns {((scene: Scene) => (string|Node)[])|null}
+ */
 function drawerOf(proposer, settings) {
   if (proposer === "lookahead") return drawLookahead;
   if (proposer === "prompt-lookup") return drawLookup;
   if (OVERLAPPING.includes(proposer)) return settings.overlap === true ? drawAhead : null;
-  return Object.hasOwn(FACTS, String(proposer)) ? (scene) => [el("p", { class: "window-line" }, FACTS[proposer](scene))] : null;
+  return Object.hasOwn(FACTS, proposer) ? (scene) => [el("p", { class: "window-line" }, FACTS[proposer](scene))] : null;
 }
 
-/** How many nodes the target was shown; what was pruned was so before it looked. */
+/**
+ * How many nodes the target was shown; what was pruned was so before it looked.
+ * @param {Scene} scene
+ */
 function drafted({ lane, round }) {
   return lane.rounds[round.index].proposals.filter((item) => item.verdict !== "pruned" && item.verdict !== "discarded").length;
 }

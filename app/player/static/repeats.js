@@ -18,12 +18,16 @@ const RUN = 16; // tokens, as in specdec_core/record/repeats.py
  * @returns {Repeats}
  */
 export function createRepeats(prompt) {
+  /** @type {unknown[]} */
   const ids = [];
+  /** @type {string[]} */
   const texts = [];
-  const since = []; // by token: the length of the text from which on it repeats; Infinity where it never does
+  /** @type {number[]} by token: the length of the text from which on it repeats; Infinity where it never does */
+  const since = [];
   const counts = [0]; // by length: how many tokens repeat
   const found = [Infinity]; // by length: the first token that repeats from that length on
-  const runs = new Map(); // a run's ids → how often the text has it, and how often it may
+  /** @type {Map<string, {times: number, allowed: number|null}>} a run's ids → how often the text has it, and how often it may */
+  const runs = new Map();
 
   /** Whether the run that ends the text now repeats. */
   function repeats() {
@@ -66,7 +70,11 @@ export function createRepeats(prompt) {
   };
 }
 
-/** How often a text stands in the prompt, spaces around it aside; occurrences may overlap. */
+/**
+ * How often a text stands in the prompt, spaces around it aside; occurrences may overlap.
+ * @param {string} text
+ * @param {string} prompt
+ */
 function occurrences(text, prompt) {
   const bare = text.trim() || text;
   let times = 0;

@@ -5,7 +5,15 @@
  * tokens, in order, is exactly the committed text: marks are drawn by the style sheet.
  */
 
+/**
+ * @import { Fork } from "./fork.js"
+ * @import { Hang, Round } from "./model.js"
+ * @import { Repeats } from "./repeats.js"
+ * @import { LaneView, Selection } from "./state.js"
+ */
+
 import { appendToken, el, setText } from "./dom.js";
+import { sure } from "./sure.js";
 import { count, flat, MARK, T, VERDICT } from "./text.js";
 
 const PROMPT_SHOWN = 160; // characters of a long prompt's end
@@ -50,13 +58,17 @@ export function createLane(at, lead) {
   const pane = el("div", { class: "pane", tabindex: 0, role: "group" }, text, below);
   const root = el("section", { class: "lane", "data-lane": at }, head, pane);
 
+  /** @type {Round[]} */
   let shown = []; // the drawn rounds' models, in step with body's children
+  /** @type {Repeats|null} */
   let repeats = null; // of the lane that is drawn, and how long its text was when its repeats were marked
   let length = 0;
   let following = true;
   let due = false; // whether the end of the text has moved
   let laid = ""; // the sizes for which the pane was scrolled last
+  /** @type {Element|null} */
   let lit = null;
+  /** @type {Element|null} */
   let now = null;
   pane.addEventListener("scroll", () => {
     if (sizes() !== laid) return; // the text moved, not the viewer: the observer brings its end back
@@ -73,7 +85,10 @@ export function createLane(at, lead) {
     return `${pane.clientWidth} ${pane.clientHeight} ${text.offsetHeight}`;
   }
 
-  /** Where the pane shows only whole rows when it is scrolled at least to `low`; `low` itself where no row begins later. */
+  /**
+   * Where the pane shows only whole rows when it is scrolled at least to `low`; `low` itself where no row begins later.
+   * @param {number} low
+   */
   function wholeRow(low) {
     const from = pane.getBoundingClientRect().top + pane.clientTop - pane.scrollTop;
     const rounds = [...body.children];
@@ -102,7 +117,7 @@ export function createLane(at, lead) {
 
   /**
    * Mark what repeats in the drawn text. Only tokens that are new or whose mark changes are looked at.
-   * @param {import("./repeats.js").Repeats} found
+   * @param {Repeats} found
    * @param {number} same how many rounds are drawn as before
    */
   function setRepeats(found, same) {
@@ -118,16 +133,17 @@ export function createLane(at, lead) {
         const again = found.marked(begin + at, now);
         chip.classList.toggle("again", again);
         if (!again || found.marked(begin + at - 1, now)) return;
-        const unit = chip.parentNode.classList.contains("spot") ? chip.parentNode : chip;
+        const unit = unitOf(chip);
         unit.before(el("span", { class: "loop", role: "note", "aria-label": T.againFrom, title: T.againFrom }, T.again));
       });
     }
   }
 
+  /** @param {Round[]} rounds @param {string} given @param {Repeats} found */
   function setRounds(rounds, given, found) {
     let same = 0; // nearly always the same objects; those of a finished record are compared, so that none is drawn twice
     while (same < shown.length && same < rounds.length && alike(shown[same], rounds[same])) same += 1;
-    while (body.children.length > same) body.lastChild.remove();
+    while (body.children.length > same) body.lastChild?.remove();
     if (rounds.length > same) {
       const added = document.createDocumentFragment();
       for (let index = same; index < rounds.length; index += 1) added.append(drawRound(at, rounds[index], rounds[index - 1]?.tokens.at(-1)?.text ?? given));
@@ -139,6 +155,7 @@ export function createLane(at, lead) {
     return changed;
   }
 
+  /** @param {Selection|null} selection @param {boolean} chosen @param {number|null} current */
   function light(selection, chosen, current) {
     lit?.classList.remove("selected", "focused");
     lit?.removeAttribute("aria-current");
@@ -152,10 +169,14 @@ export function createLane(at, lead) {
     if (chosen) lit?.setAttribute("aria-current", "true");
   }
 
-  /** Mark the token with which the text leaves the baseline's. */
+  /**
+   * Mark the token with which the text leaves the baseline's.
+   * @param {Fork|null} fork
+   * @param {string} baseline
+   */
   function part(fork, baseline) {
     const token = fork && body.children[fork.round]?.querySelectorAll(".tok")[fork.at];
-    const before = token?.parentNode.classList.contains("spot") ? token.parentNode : token;
+    const before = token && unitOf(token);
     if (!before) forkMark.remove();
     else if (forkMark.nextSibling !== before) {
       const words = T.fork(baseline);
@@ -179,8 +200,8 @@ export function createLane(at, lead) {
       label.replaceChildren(several ? button : name);
     },
     /**
-     * @param {import("./state.js").LaneView} view
-     * @param {{focus?: object|null, chosen?: boolean, current?: number|null, baseline?: string}} [marks] `baseline` is the
+     * @param {LaneView} view
+     * @param {{focus?: Selection|null, chosen?: boolean, current?: number|null, baseline?: string}} [marks] `baseline` is the
      *   label of the lane against which speed and text are held
      */
     show(view, marks = {}) {
@@ -188,7 +209,7 @@ export function createLane(at, lead) {
       button.setAttribute("title", T.lead(view.lane.label, at + 1));
       setText(numbers.ratio, view.speedup === null ? "" : T.ratio(view.speedup));
       ratio.hidden = view.speedup === null;
-      setText(ratio.lastChild, ratio.hidden ? "" : (marks.baseline ?? ""));
+      setText(sure(ratio.lastChild), ratio.hidden ? "" : (marks.baseline ?? ""));
       ratio.setAttribute("title", T.ratioOf(marks.baseline ?? ""));
       pane.setAttribute("aria-label", T.lane(view.lane.label));
       setText(ended, view.end ? (T.ends[view.end] ?? "") : "");
@@ -220,17 +241,19 @@ export function createLane(at, lead) {
   };
 }
 
+/** @param {Round} one @param {Round} other */
 function alike(one, other) {
   return one === other || signature(one) === signature(other);
 }
 
+/** @param {Round} round */
 function signature(round) {
   return JSON.stringify([round.tokens, round.proposals]);
 }
 
 /**
  * @param {number} lane
- * @param {import("./model.js").Round} round
+ * @param {Round} round
  * @param {string} before the text before it, at least its end
  */
 function drawRound(lane, round, before) {
@@ -263,7 +286,21 @@ function drawRound(lane, round, before) {
   return box;
 }
 
-/** A token with what died in its place below it. A line break cannot stand in the upper row; it follows instead. */
+/**
+ * The element in which a token stands: its own, or where something hangs below it, that of both.
+ * @param {Element} chip
+ */
+function unitOf(chip) {
+  const around = chip.parentElement;
+  return around?.classList.contains("spot") ? around : chip;
+}
+
+/**
+ * A token with what died in its place below it. A line break cannot stand in the upper row; it follows instead.
+ * @param {Hang} hang
+ * @param {Round} round
+ * @param {HTMLElement|null} upper
+ */
 function spot(hang, round, upper) {
   const below = el("span", { class: "hang", role: "group", "aria-label": T.proposals });
   const rejected = hang.nodes.filter((item) => item.verdict === "rejected");
@@ -276,11 +313,11 @@ function spot(hang, round, upper) {
       "data-node": item.node,
       role: "button",
       tabindex: -1,
-      "aria-label": T.chip(item.text, VERDICT[item.verdict], round.index + 1),
-      title: T.chip(item.text, VERDICT[item.verdict], round.index + 1),
+      "aria-label": T.chip(item.text, VERDICT[item.verdict] ?? item.verdict, round.index + 1),
+      title: T.chip(item.text, VERDICT[item.verdict] ?? item.verdict, round.index + 1),
     });
     if (named.includes(item)) chip.append(el("span", { class: "gone" }, flat(item.text).trim() || "◌"));
-    else chip.append(MARK[item.verdict]);
+    else chip.append(MARK[item.verdict] ?? "");
     (named.includes(item) ? below : behind).append(chip);
   }
   if (rejected.length > named.length) below.append(el("span", { class: "more", title: count(rejected.length - named.length, "proposal") }, T.more(rejected.length - named.length)));

@@ -1,5 +1,10 @@
 /** The current round in large: its number, how long its phases took, and the tree of what was proposed. */
 
+/**
+ * @import { Phases, Trace } from "../types.js"
+ * @import { View } from "./state.js"
+ */
+
 import { el, setText } from "./dom.js";
 import { list, number } from "./model.js";
 import { knows } from "./moments.js";
@@ -15,7 +20,7 @@ export function createRound() {
 
   return {
     root,
-    /** @param {import("./state.js").View} view */
+    /** @param {View} view */
     show(view) {
       const round = view.current;
       setText(title, round ? T.roundTitle(round.index + 1) : T.prompt);
@@ -32,8 +37,10 @@ export function createRound() {
   };
 }
 
+/** @param {Trace|null} trace @param {number} index */
 function phaseText(trace, index) {
   const row = list(trace?.rounds)[index];
+  /** @param {keyof Phases} name */
   const part = (name) => number(row?.[name]) ?? 0;
   const plain = trace?.header?.settings?.proposer === "none"; // what passes before its check is no drafting
   const other = part("judge_s") + part("commit_s") + (plain ? part("draft_s") : 0);

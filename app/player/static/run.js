@@ -1,5 +1,11 @@
 /** A run that is going on: what its messages mean, from the queue to the addresses of its traces. */
 
+/**
+ * @import { Message, Question } from "../types.js"
+ * @import { Lane } from "./model.js"
+ * @import { TraceRef } from "./source.js"
+ */
+
 import { listen } from "./live.js";
 import { addStep, emptyLane } from "./model.js";
 import { T } from "./text.js";
@@ -10,22 +16,28 @@ const MAX_LANES = 8;
  * Follow a run to its end.
  * @param {string} url its event stream
  * @param {{prompt: string, labels: string[]}} known what the page knows of it already
- * @param {{lanes: (lanes: import("./model.js").Lane[]) => void, progress: () => void, say: (text: string|null) => void,
- *   ask: (question: object|null) => void, done: (refs: {label: string, url?: string}[], failed: string|null) => void}} on `lanes` tells of a new or renamed
+ * @param {{lanes: (lanes: Lane[]) => void, progress: () => void, say: (text: string|null) => void,
+ *   ask: (question: Question|null) => void, done: (refs: TraceRef[], failed: string|null) => void}} on `lanes` tells of a new or renamed
  *   lane, `progress` of rounds that were added to the lanes, `ask` of a question to the visitor, `done` comes once and last
  * @returns {{close: () => void}}
  */
 export function followRun(url, known, on) {
+  /** @type {Lane[]} */
   let lanes = [];
+  /** @type {string|null} */
   let failed = null;
   let over = false;
+  /** @type {string|null} */
   let said = T.connecting;
+  /** @type {Map<number, string|undefined>} */
   const finished = new Map();
+  /** @param {string|null} text */
   const say = (text) => {
     said = text;
     on.say(text);
   };
 
+  /** @param {number} at @param {Extract<Message, {type: "started"}>} message */
   function start(at, message) {
     const next = lanes.slice();
     while (next.length <= at) next.push(emptyLane("", known.prompt, ""));
@@ -36,15 +48,17 @@ export function followRun(url, known, on) {
     say(failed);
   }
 
+  /** @param {Message} message */
   function take(message) {
-    const at = Number.isInteger(message.lane) && message.lane >= 0 && message.lane < MAX_LANES ? message.lane : null;
+    const { lane = -1 } = message;
+    const at = Number.isInteger(lane) && lane >= 0 && lane < MAX_LANES ? lane : null;
     if (message.type === "queued") say(T.queued(Number(message.place) || 1));
     else if (message.type === "error") say((failed = String(message.message ?? T.lost)));
     else if (message.type === "started" && at !== null) start(at, message);
     else if (message.type === "ask" && Number.isInteger(message.question)) on.ask(message);
     else if (message.type === "answered") on.ask(null);
-    else if (message.type === "step" && lanes[at]) addStep(lanes[at], message);
-    else if (message.type === "finished" && lanes[at]) {
+    else if (message.type === "step" && at !== null && lanes[at]) addStep(lanes[at], message);
+    else if (message.type === "finished" && at !== null && lanes[at]) {
       lanes[at].end = typeof message.end === "string" ? message.end : null;
       finished.set(at, message.trace);
     } else if (message.type === "done") {

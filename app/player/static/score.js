@@ -1,11 +1,20 @@
 /** The measured speedup in large, with its definition and where the number comes from. */
 
+/**
+ * @import { Lane, Round } from "./model.js"
+ * @import { Data } from "./source.js"
+ * @import { Ongoing } from "./state.js"
+ */
+
 import { el, setText } from "./dom.js";
+import { sure } from "./sure.js";
 import { LEGEND, MARK, T } from "./text.js";
 
+/** @type {Set<string>} */
 const RARE = new Set(["pruned", "discarded", "cut", "again"]); // explained beside the others only where they occur
 const UNPAID = new Set(["oracle", "you"]); // whose drafting is on no clock
-const occurring = new WeakMap(); // Round → the verdicts in it
+/** @type {WeakMap<Round, string[]>} the rare verdicts in it */
+const occurring = new WeakMap();
 
 /** @returns the head's view: `root`, `show(view, lanes, data)` */
 export function createScore() {
@@ -28,32 +37,32 @@ export function createScore() {
   return {
     root,
     /**
-     * @param {{lanes: import("./state.js").LaneView[], speedup: number|null, compared: number, baseline: number}|null} view null: nothing yet
-     * @param {import("./model.js").Lane[]} lanes
-     * @param {import("./source.js").Data} data
+     * @param {Pick<Ongoing, "lanes"|"speedup"|"compared"|"baseline">|null} view null: nothing yet
+     * @param {Lane[]} lanes
+     * @param {Data} data
      */
     show(view, lanes, data) {
-      const compared = (view?.compared ?? -1) >= 0;
+      const head = view ? lanes[view.compared] : undefined;
+      const compared = head !== undefined;
       const ratio = view?.speedup ?? null;
       speedup.hidden = details.hidden = !compared;
-      setText(title, lanes.length > 2 && compared ? T.speedupOf(lanes[view.compared].label) : T.speedup);
+      setText(title, lanes.length > 2 && head ? T.speedupOf(head.label) : T.speedup);
       setText(value, ratio === null ? T.none : T.times(ratio));
-      const said = ratio === null ? T.notyet(data.least ?? 1) : T.faster(ratio, lanes[view.baseline]?.label ?? "");
-      const bounded = ratio !== null && UNPAID.has(lanes[view.compared].proposer) ? T.bound(said) : said;
-      const { repeated, tokens } = view?.lanes[view.compared] ?? {};
+      const said = ratio === null ? T.notyet(data.least ?? 1) : T.faster(ratio, lanes[view?.baseline ?? -1]?.label ?? "");
+      const bounded = head && ratio !== null && UNPAID.has(head.proposer) ? T.bound(said) : said;
+      const { repeated, tokens } = view?.lanes[view.compared] ?? { repeated: 0, tokens: 0 };
       setText(words, ratio !== null && repeated ? T.flattered(bounded, repeated, tokens) : bounded);
       setText(origin, [data.provenance, data.provenance_note].filter(Boolean).join(" · "));
       legend.hidden = lanes.length > 0 && lanes.every((lane) => lane.proposer === "none"); // nothing is judged
       const rare = rareIn((view?.lanes ?? []).flatMap((lane) => lane.rounds));
       if (view?.lanes.some((lane) => lane.repeated)) rare.add("again");
-      for (const item of legend.children) {
-        const { verdict } = item.dataset;
+      for (const item of /** @type {HTMLCollectionOf<HTMLElement>} */ (legend.children)) {
+        const verdict = String(item.dataset.verdict);
         if (RARE.has(verdict)) item.hidden = !rare.has(verdict);
       }
-      const head = lanes[view?.compared ?? -1];
       const bent = head?.lossy ? head : lanes.find((lane) => lane.lossy); // the headline's own rule before the others'
       lossy.hidden = !bent;
-      if (bent) setText(lossy.lastChild, T.lossy(data.rules?.[bent.rule]?.title ?? bent.rule));
+      if (bent) setText(sure(lossy.lastChild), T.lossy(data.rules?.[bent.rule]?.title ?? bent.rule));
       const temperature = Math.max(0, ...lanes.map((lane) => lane.temperature));
       random.hidden = !(compared && temperature > 0 && !bent);
       if (!random.hidden) setText(random, T.random(temperature));
@@ -61,12 +70,17 @@ export function createScore() {
   };
 }
 
-/** The rare verdicts among the rounds that are shown; rounds never change, so each is looked at once. */
+/**
+ * The rare verdicts among the rounds that are shown; rounds never change, so each is looked at once.
+ * @param {Round[]} rounds
+ */
 function rareIn(rounds) {
+  /** @type {Set<string>} */
   const found = new Set();
   for (const round of rounds) {
-    if (!occurring.has(round)) occurring.set(round, round.proposals.map((item) => item.verdict).filter((verdict) => RARE.has(verdict)));
-    for (const verdict of occurring.get(round)) found.add(verdict);
+    const rare = occurring.get(round) ?? round.proposals.map((item) => item.verdict).filter((verdict) => RARE.has(verdict));
+    occurring.set(round, rare);
+    for (const verdict of rare) found.add(verdict);
   }
   return found;
 }

@@ -1,5 +1,12 @@
 /** Everything the player draws, put together: what stands where, and how one view (state.js) reaches all of it. */
 
+/**
+ * @import { Moves } from "./controls.js"
+ * @import { Lane } from "./model.js"
+ * @import { Data } from "./source.js"
+ * @import { Ongoing, View } from "./state.js"
+ */
+
 import { createAsk } from "./ask.js";
 import { createControls } from "./controls.js";
 import { bringIntoView, el, isDark, setText } from "./dom.js";
@@ -20,7 +27,7 @@ import { createTranscript } from "./transcript.js";
 import { meanRound, ROUND_MS } from "./walk.js";
 
 /**
- * @param {{controls: object, clock: (seconds: number) => void, lead: (lane: number) => void, opened: () => void,
+ * @param {{controls: Moves, clock: (seconds: number) => void, lead: (lane: number) => void, opened: () => void,
  *   answer: (question: number, words: string) => Promise<string|null>}} on the viewer's gestures
  */
 export function createScreen(on) {
@@ -40,9 +47,11 @@ export function createScreen(on) {
   const stage = el("div", { class: "stage", hidden: true }, score.root, laneBox, question.root, timeline.root, controls.root, detail);
   const box = el("div", { class: "player", tabindex: 0, role: "group", "aria-label": T.player }, notice, stage, help.root);
   const lighting = createLighting(box);
-  let ribbons = [];
+  /** @type {ReturnType<typeof createLane>[]} */
+  const ribbons = [];
   let moment = ""; // as a picture of it is called
 
+  /** @param {number} at */
   function lead(at) {
     ribbons.forEach((each, lane) => each.lead(lane === at, ribbons.length > 1));
   }
@@ -54,7 +63,7 @@ export function createScreen(on) {
     ask: question.show,
     help: help.open,
     lead,
-    reveal: (lane) => ribbons[lane]?.reveal(),
+    reveal: (/** @type {number} */ lane) => ribbons[lane]?.reveal(),
     /** The panes follow the ends of their texts again. */
     follow: () => ribbons.forEach((each) => each.follow()),
     /** @param {string|null} text a sentence above all; null takes it away */
@@ -64,11 +73,11 @@ export function createScreen(on) {
     },
     /**
      * Make room for the lanes, keeping the views that are there.
-     * @param {import("./model.js").Lane[]} lanes
+     * @param {Lane[]} lanes
      * @param {number} leading
      */
     setLanes(lanes, leading) {
-      while (ribbons.length > lanes.length) ribbons.pop().root.remove();
+      while (ribbons.length > lanes.length) ribbons.pop()?.root.remove();
       while (ribbons.length < lanes.length) {
         const made = createLane(ribbons.length, on.lead);
         ribbons.push(made);
@@ -79,7 +88,10 @@ export function createScreen(on) {
       lead(leading);
       stage.hidden = !lanes.length;
     },
-    /** Live or replayed: a run that goes on has nothing to step through. */
+    /**
+     * Live or replayed: a run that goes on has nothing to step through.
+     * @param {boolean} is
+     */
     setLive(is) {
       box.classList.toggle("is-live", is);
     },
@@ -88,7 +100,10 @@ export function createScreen(on) {
     setTheme() {
       box.dataset.theme = isDark(box) ? "dark" : "light";
     },
-    /** For an audience: one lane and one view, in large (presenter.css). */
+    /**
+     * For an audience: one lane and one view, in large (presenter.css).
+     * @param {boolean} is
+     */
     setPresenting(is) {
       if (is === box.classList.contains("presents")) return;
       box.classList.toggle("presents", is);
@@ -96,9 +111,9 @@ export function createScreen(on) {
     },
     /**
      * Draw everything as it is at the cursor.
-     * @param {import("./state.js").View} view
-     * @param {import("./model.js").Lane[]} lanes
-     * @param {import("./source.js").Data} data
+     * @param {View} view
+     * @param {Lane[]} lanes
+     * @param {Data} data
      * @param {boolean} quiet whether events follow each other too fast to be read out
      */
     show(view, lanes, data, quiet) {
@@ -121,9 +136,9 @@ export function createScreen(on) {
     },
     /**
      * Draw a run that goes on.
-     * @param {{lanes: import("./state.js").LaneView[], baseline: number, compared: number, speedup: number|null}|null} seen
-     * @param {import("./model.js").Lane[]} lanes
-     * @param {import("./source.js").Data} data
+     * @param {Ongoing|null} seen
+     * @param {Lane[]} lanes
+     * @param {Data} data
      */
     progress(seen, lanes, data) {
       seen?.lanes.forEach((each, at) => ribbons[at].show(each, { baseline: lanes[seen.baseline]?.label }));
@@ -134,7 +149,7 @@ export function createScreen(on) {
     /**
      * @param {boolean} is whether it plays
      * @param {number} speed
-     * @param {import("./model.js").Lane|undefined} lane the leading one
+     * @param {Lane|undefined} lane the leading one
      */
     playing(is, speed, lane) {
       const mean = meanRound(lane);

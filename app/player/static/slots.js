@@ -7,9 +7,16 @@
  * others. The newest committed token has no row yet: it is the next round's root.
  */
 
+/**
+ * @import { RoundRecord, Seen, Trace } from "../types.js"
+ * @import { Lane, Proposal, Round } from "./model.js"
+ * @import { Phase } from "./moments.js"
+ */
+
 import { el, setText } from "./dom.js";
 import { list, number, tokenText } from "./model.js";
 import { setClass } from "./patch.js";
+import { sure } from "./sure.js";
 import { quote } from "./text.js";
 import { W } from "./text_tree.js";
 import { ROOT } from "./tree.js";
@@ -24,29 +31,37 @@ import { ROOT } from "./tree.js";
  *   `byDistance`: the model has no position ids
  */
 
+/** @type {Set<Seen>} */
 const UNSEEN = new Set(["pruned", "discarded", "absent"]);
 
-const passes = new WeakMap(); // Round → Pass
+/** @type {WeakMap<Round, Pass>} */
+const passes = new WeakMap();
 
-/** Whether the target read a proposal, or is about to. */
+/**
+ * Whether the target read a proposal, or is about to.
+ * @param {Proposal} item
+ */
 export function wasRead(item) {
   return !UNSEEN.has(item.verdict);
 }
 
 /**
  * The rows of a round's target pass.
- * @param {import("./model.js").Lane} lane
+ * @param {Lane} lane
  * @param {number} index of the round
  * @returns {Pass}
  */
 export function passOf(lane, index) {
   const round = lane.rounds[index];
-  if (!passes.has(round)) passes.set(round, read(lane, round, index));
-  return passes.get(round);
+  const pass = passes.get(round) ?? read(lane, round, index);
+  passes.set(round, pass);
+  return pass;
 }
 
+/** @param {Lane} lane @param {Round} round @param {number} index */
 function read(lane, round, index) {
   const record = list(lane.trace?.rounds)[index];
+  /** @type {PassRow[]} */
   const rows = [{ kind: "root", node: ROOT, above: -1, depth: 0, text: rootText(lane, index) }];
   const rowOf = new Map([[ROOT, 0]]);
   for (const item of round.proposals) {
@@ -59,7 +74,7 @@ function read(lane, round, index) {
   const window = windowOf(lane.trace, record, riding, rows.length);
   rows.push(...window);
   const path = round.proposals.filter((item) => item.verdict === "accepted" && rowOf.has(item.node));
-  const kept = [0, ...path.slice(0, Math.max(0, round.tokens.length - 1)).map((item) => rowOf.get(item.node))];
+  const kept = [0, ...path.slice(0, Math.max(0, round.tokens.length - 1)).map((item) => sure(rowOf.get(item.node)))];
   const [before, after] = [number(record?.cache_before), number(record?.cache_after)];
   const start = list(lane.trace?.header?.decoder_start).length || list(lane.trace?.header?.prompt_ids).length;
   const committed = lane.trace && start ? start + round.total : null;
@@ -70,11 +85,15 @@ function read(lane, round, index) {
   };
 }
 
-/** The text of the last token that was committed before a round. */
+/**
+ * The text of the last token that was committed before a round.
+ * @param {Lane} lane
+ * @param {number} index
+ */
 export function rootText(lane, index) {
   if (index > 0) return lane.rounds[index - 1].tokens.at(-1)?.name ?? "";
   const started = list(lane.trace?.header?.decoder_start);
-  if (started.length) return tokenText(lane.trace, started.at(-1));
+  if (started.length) return tokenText(lane.trace, started[started.length - 1]);
   const text = list(lane.trace?.header?.prompt_texts).at(-1);
   return typeof text === "string" ? text : lane.prompt.slice(-12);
 }
@@ -82,12 +101,17 @@ export function rootText(lane, index) {
 /**
  * Lookahead's window as rows: its levels one after the other without the first token, which is the root. The first level
  * is a chain below the root; every other token hangs below the level before it in its column.
+ * @param {Trace|null} trace
+ * @param {RoundRecord|undefined} record
+ * @param {number} riding
+ * @param {number} first
  */
 function windowOf(trace, record, riding, first) {
-  const levels = list(record?.note?.window).map(list);
+  const levels = list(record?.note?.window).map((level) => list(level));
   const width = levels[0]?.length ?? 0;
   if (!riding || levels.some((level) => level.length !== width) || levels.length * width - 1 !== riding) return [];
   const ids = levels.flat().slice(1);
+  /** @type {PassRow[]} */
   const rows = [];
   ids.forEach((id, at) => {
     const up = at < width - 1 ? at - 1 : at - width;
@@ -108,6 +132,8 @@ export function sees(rows, row) {
   return seen.reverse();
 }
 
+/** @typedef {{pass: Pass, phase: Phase, size: number, prefix: number, round: number, lane: number}} Drawn what the strip is drawn from */
+
 const LANE = 22; // px, a lane's height as in mask.css; the arrows between the two lanes have twice that
 
 /** How many rows of a pass are drawn; the widest proposers send fewer. */
@@ -116,7 +142,7 @@ export const MOST_ROWS = 320;
 /**
  * The strip: the slots as the pass writes them, and below, once it is committed, as they are then; both in cells of `size`
  * px behind a folded prefix of `prefix` px.
- * @returns {{root: HTMLElement, say: HTMLElement, show: (pass: Pass, phase: string, size: number, prefix: number, owner: {round: number, lane: number}, source: string) => void}}
+ * @returns {{root: HTMLElement, say: HTMLElement, show: (pass: Pass, phase: Phase, size: number, prefix: number, owner: {round: number, lane: number}, source: string) => void}}
  */
 export function createSlots() {
   const say = el("p", { class: "slots-say" });
@@ -126,26 +152,38 @@ export function createSlots() {
   arrows.setAttribute("class", "slots-arrows");
   arrows.setAttribute("aria-hidden", "true");
   const root = el("div", { class: "slots", "aria-hidden": "true" }, above, arrows, below); // `say` tells it in words
+  /** @type {Partial<Drawn>} */
   let drawn = {};
 
-  /** The lane as the pass wrote it. */
+  /**
+   * The lane as the pass wrote it.
+   * @param {Pass} pass
+   * @param {number} count
+   * @param {Drawn} given
+   */
   function written(pass, count, { size, prefix, round, lane }) {
     const slots = [block(0, prefix, "prefix")];
     for (let row = 0; row < count; row += 1) {
       const { kind, node } = pass.rows[row];
       const slot = block(prefix + row * size, size, "");
-      if (kind === "node") for (const [name, value] of [["node", node], ["round", round], ["lane", lane]]) slot.dataset[name] = value;
+      if (kind === "node") for (const [name, value] of Object.entries({ node, round, lane })) slot.dataset[name] = String(value);
       slots.push(slot);
     }
     above.replaceChildren(...slots);
   }
 
-  /** The lane as the commit left it, with an arrow from each row's old place to its new one. */
+  /**
+   * The lane as the commit left it, with an arrow from each row's old place to its new one.
+   * @param {Pass} pass
+   * @param {number} count
+   * @param {Drawn} given
+   */
   function gathered(pass, count, { size, prefix }) {
     const kept = pass.kept.filter((row) => row < count);
     const places = kept.map((_, at) => block(prefix + at * size, size, "kept"));
     const rest = block(prefix + (kept.length + 1) * size, Math.max(0, count - kept.length - 1) * size, "free");
     below.replaceChildren(block(0, prefix, "prefix"), ...places, block(prefix + kept.length * size, size, "pending"), rest);
+    /** @param {number} at */
     const middle = (at) => prefix + (at + 0.5) * size;
     const lines = kept.map((row, at) => arrow(middle(row), middle(at)));
     arrows.replaceChildren(...lines);
@@ -157,6 +195,7 @@ export function createSlots() {
     say,
     show(pass, phase, size, prefix, owner, source) {
       const next = { pass, phase, size, prefix, ...owner };
+      /** @param {...(keyof Drawn)} names */
       const same = (...names) => names.every((name) => drawn[name] === next[name]);
       const stepped = same("pass", "size", "round", "lane") && drawn.phase !== "committed" && phase === "committed";
       const count = Math.min(pass.rows.length, MOST_ROWS);
@@ -166,6 +205,7 @@ export function createSlots() {
       }
       if (!same("pass", "size", "prefix", "round", "lane", "phase")) {
         const kept = new Set(pass.kept);
+        /** @param {number} row */
         const state = (row) => (phase === "proposed" ? "reserved" : phase !== "committed" ? "written" : kept.has(row) ? "kept" : "freed");
         for (let row = 0; row < count; row += 1) setClass(above.children[row + 1], `slot ${state(row)}`);
         const moved = phase === "committed" ? gathered(pass, count, next) : clear(below, arrows);
@@ -177,6 +217,7 @@ export function createSlots() {
   };
 }
 
+/** @param {number} start @param {number} width @param {string} state */
 function block(start, width, state) {
   const made = el("i", { class: `slot ${state}` });
   made.style.insetInlineStart = `${start}px`;
@@ -184,6 +225,7 @@ function block(start, width, state) {
   return made;
 }
 
+/** @param {number} from @param {number} to */
 function arrow(from, to) {
   const line = document.createElementNS("http://www.w3.org/2000/svg", "path");
   const end = 2 * LANE - 2;
@@ -192,12 +234,16 @@ function arrow(from, to) {
   return line;
 }
 
+/** @param {...Element} parts */
 function clear(...parts) {
   for (const part of parts) part.replaceChildren();
   return [];
 }
 
-/** The rows on their way; whoever wants no motion sees the arrows alone. */
+/**
+ * The rows on their way; whoever wants no motion sees the arrows alone.
+ * @param {{place: HTMLElement, from: number}[]} moved
+ */
 function glide(moved) {
   if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
   for (const { place, from } of moved) {
@@ -205,12 +251,14 @@ function glide(moved) {
   }
 }
 
+/** @param {Pass} pass @param {Phase} phase @param {string} source */
 function sentence(pass, phase, source) {
-  if (pass.before === null) return W.kvUnknown;
+  const { before, after } = pass;
+  if (before === null) return W.kvUnknown;
   const width = pass.rows.length + pass.loose;
-  if (phase === "proposed") return W.kvReserved(pass.before, width);
-  if (phase !== "committed") return W.kvWritten(pass.before, width);
-  if (!pass.agrees) return W.kvOdd(pass.before, pass.after, pass.kept.length, pass.committed);
+  if (phase === "proposed") return W.kvReserved(before, width);
+  if (phase !== "committed") return W.kvWritten(before, width);
+  if (!pass.agrees || after === null) return W.kvOdd(before, after, pass.kept.length, pass.committed);
   const moved = pass.kept.some((row, at) => row !== at);
-  return W.kvKept(pass.before, pass.after, width, pass.kept.map((row) => pass.before + row), moved, quote(pass.pending), source);
+  return W.kvKept(before, after, width, pass.kept.map((row) => before + row), moved, quote(pass.pending), source);
 }

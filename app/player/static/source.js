@@ -1,12 +1,17 @@
 /** Where a picture comes from: addresses, fetching, and telling whether two requests mean the same. */
 
+/**
+ * @import { Rules, Trace } from "../types.js"
+ * @import { Told } from "./tell.js"
+ */
+
 import { T } from "./text.js";
 
 /**
- * @typedef {{label: string, url?: string, trace?: object}} TraceRef
+ * @typedef {{label: string, url?: string, trace?: Trace}} TraceRef
  * @typedef {{mode: "live"|"replay", events: string|null, traces: TraceRef[], provenance: string, provenance_note: string,
- *   cursor: Partial<import("./tell.js").Told>, autoplay: boolean, prompt?: string|null, least?: number, of?: string,
- *   rules?: Record<string, {title: string, lossless: boolean}>, present?: boolean, compared?: boolean,
+ *   cursor: Partial<Told>, autoplay: boolean, prompt?: string|null, least?: number, of?: string,
+ *   rules?: Rules, present?: boolean, compared?: boolean,
  *   addressed?: boolean}} Data `present`: for an audience; `addressed`: the cursor is kept in the page's
  *   own address; `compared` is false where the lanes come from separate runs, so that there is no speedup between them
  */
@@ -19,7 +24,7 @@ export function address(path) {
 
 /**
  * What `data` shows, as one string: the same name means the same picture.
- * @param {Data} data
+ * @param {Pick<Data, "mode"|"traces"> & Partial<Data>} data
  */
 export function nameOf(data) {
   if (data.mode === "live" && data.events) return `live ${data.events}`;
@@ -27,13 +32,19 @@ export function nameOf(data) {
   return `replay ${names.join(" ")}`;
 }
 
-/** The id of the run behind an event stream's address; the address itself where it has another form. */
+/**
+ * The id of the run behind an event stream's address; the address itself where it has another form.
+ * @param {string} events
+ */
 export function runId(events) {
   return /runs\/([^/]+)\//.exec(events)?.[1] ?? events;
 }
 
 /**
  * Hand the visitor's words to the run whose event stream is `events`.
+ * @param {string} events
+ * @param {number} question
+ * @param {string} words
  * @returns {Promise<string|null>} a sentence if they were not taken
  */
 export async function answer(events, question, words) {
@@ -49,13 +60,13 @@ export async function answer(events, question, words) {
 /**
  * The traces that `refs` name.
  * @param {TraceRef[]} refs
- * @returns {Promise<{label: string, trace: object}[]>}
+ * @returns {Promise<{label: string, trace: Trace}[]>}
  * @throws when one cannot be fetched or is not JSON
  */
 export function fetchTraces(refs) {
   return Promise.all(refs.map(async ({ label, url, trace }) => {
     if (trace) return { label, trace };
-    const answer = await fetch(address(url));
+    const answer = await fetch(address(String(url)));
     if (!answer.ok) throw new Error(`the trace's address answered ${answer.status}`);
     return { label, trace: await answer.json() };
   }));

@@ -7,42 +7,64 @@
  * @typedef {{lane: number, round: number, node: number}} Selection `round` counts from 0; node −1: the target's own token
  * @typedef {{stop: number, event: number|null, selection: Selection|null, lead: number|null}} Cursor `event` is an index into
  *   `momentsOf` of the round `stop`, null the whole round; `lead` is the leading lane, null the last one
- * @typedef {{lane: import("./model.js").Lane, rounds: import("./model.js").Round[], tokens: number, repeated: number, clock: number,
- *   rate: number|null, rest: string, end: string|null, speedup: number|null, fork: import("./fork.js").Fork|null}} LaneView
+ * @typedef {Cursor & {lead: number}} Placed a cursor within its bounds
+ * @typedef {{lane: Lane, rounds: Round[], tokens: number, repeated: number, clock: number,
+ *   rate: number|null, rest: string, end: string|null, speedup: number|null, fork: Fork|null}} LaneView
  * @typedef {{lanes: LaneView[], lead: number, baseline: number, stop: number, last: number, event: number|null, clock: number,
- *   atEnd: boolean, current: import("./model.js").Round|null, moment: import("./moments.js").Moment|null,
- *   focus: Selection|null, chosen: boolean, speedup: number|null, compared: number}} View `clock` is the leading lane's;
+ *   atEnd: boolean, focus: Selection|null, chosen: boolean, speedup: number|null, compared: number}
+ *   & ({current: Round, moment: Moment} | {current: null, moment: null})} View `clock` is the leading lane's;
  *   `compared` is the lane whose speedup over the baseline `speedup` is
+ * @typedef {Pick<View, "lanes"|"lead"|"baseline"|"compared"|"speedup">} Ongoing what is seen of a run that goes on
+ */
+
+/**
+ * @import { Fork } from "./fork.js"
+ * @import { Lane, Round } from "./model.js"
+ * @import { Moment } from "./moments.js"
  */
 
 import { forkOf } from "./fork.js";
 import { momentAt, momentsOf, roundAt } from "./moments.js";
+import { sure } from "./sure.js";
 
 const SAME = 1e-9; // seconds; sums of equal phases differ by less
 
-/** A whole number within bounds; anything odd is the lower bound. */
+/**
+ * A whole number within bounds; anything odd is the lower bound.
+ * @param {number|null} value
+ * @param {number} low
+ * @param {number} high
+ */
 function within(value, low, high) {
-  return Math.min(Math.max(Math.round(value) || 0, low), high);
+  return Math.min(Math.max(Math.round(value ?? 0) || 0, low), high);
 }
 
-/** The lane whose rounds the cursor walks through: the one that was chosen, else the last. */
+/**
+ * The lane whose rounds the cursor walks through: the one that was chosen, else the last.
+ * @param {Lane[]} lanes
+ * @param {number|null} [lead]
+ */
 export function leader(lanes, lead = null) {
   const last = Math.max(0, lanes.length - 1);
   return lead === null || lead === undefined ? last : within(lead, 0, last);
 }
 
-/** The lane against which speed is measured: the first that decodes plainly; −1 where there is none. */
+/**
+ * The lane against which speed is measured: the first that decodes plainly; −1 where there is none.
+ * @param {Lane[]} lanes
+ */
 function baselineOf(lanes) {
   return lanes.findIndex((lane) => lane.proposer === "none");
 }
 
+/** @param {Lane|undefined} lane */
 function clockOf(lane) {
   return lane?.rounds.at(-1)?.end ?? 0;
 }
 
 /**
  * The highest stop.
- * @param {import("./model.js").Lane[]} lanes
+ * @param {Lane[]} lanes
  * @param {number|null} [lead]
  */
 export function lastStop(lanes, lead = null) {
@@ -52,7 +74,11 @@ export function lastStop(lanes, lead = null) {
   return leading.rounds.length + (unfinished ? 1 : 0);
 }
 
-/** How many of `rounds` had ended at `clock`; ends never fall. */
+/**
+ * How many of `rounds` had ended at `clock`; ends never fall.
+ * @param {Round[]} rounds
+ * @param {number} clock
+ */
 export function endedBy(rounds, clock) {
   let low = 0;
   let high = rounds.length;
@@ -66,22 +92,23 @@ export function endedBy(rounds, clock) {
 
 /**
  * The cursor with everything within its bounds, and one form for each place.
- * @param {import("./model.js").Lane[]} lanes
- * @param {Cursor} cursor
- * @returns {Cursor}
+ * @param {Lane[]} lanes
+ * @param {{stop: number|null, event: number|null, selection?: Selection|null, lead: number|null}} cursor
+ * @returns {Placed}
  */
 export function placed(lanes, cursor) {
   const lead = leader(lanes, cursor.lead);
   const stop = within(cursor.stop, 0, lastStop(lanes, lead));
   const round = stop > 0 ? lanes[lead]?.rounds[stop - 1] : undefined;
   const steps = round ? momentsOf(lanes[lead], round).length : 0;
-  const inside = round && typeof cursor.event === "number" && cursor.event < steps - 1;
-  return { stop, event: inside ? within(cursor.event, 0, steps - 2) : null, selection: cursor.selection ?? null, lead };
+  const { event } = cursor;
+  const inside = round !== undefined && typeof event === "number" && event < steps - 1;
+  return { stop, event: inside ? within(event, 0, steps - 2) : null, selection: cursor.selection ?? null, lead };
 }
 
 /**
  * Everything that may be in the page at `cursor`, and nothing later.
- * @param {import("./model.js").Lane[]} lanes
+ * @param {Lane[]} lanes
  * @param {Cursor} cursor
  * @param {number} [least] how many tokens a speedup needs in both lanes
  * @returns {View}
@@ -102,22 +129,21 @@ export function visible(lanes, cursor, least = 1) {
   });
   const baseline = baselineOf(lanes);
   compare(views, baseline, least);
-  const view = { lanes: views, lead, baseline, stop, last, event, clock, atEnd: atEnd && event === null, current: seen, moment: null };
-  const chosen = allowed(view, selection);
-  if (chosen && selection.lane === lead) view.current = roundOf(view, selection); // a selection brings its round
-  const { current } = view;
-  if (current) view.moment = momentAt(leading, leading.rounds[current.index], current === seen ? event : null);
-  const node = current && telling(current, view.moment);
-  view.focus = chosen ? selection : current && node !== null ? { lane: lead, round: current.index, node } : null;
-  view.chosen = chosen;
-  view.compared = comparedOf(views, baseline, lead);
-  view.speedup = views[view.compared]?.speedup ?? null;
-  return view;
+  const here = { lanes: views, lead, current: seen };
+  const chosen = selection !== null && allowed(here, selection);
+  const current = chosen && selection.lane === lead ? sure(roundOf(here, selection)) : seen; // a selection brings its round
+  const moment = current && momentAt(leading, leading.rounds[current.index], current === seen ? event : null);
+  const node = current && moment && telling(current, moment);
+  const focus = chosen ? selection : current && node !== null ? { lane: lead, round: current.index, node } : null;
+  const compared = comparedOf(views, baseline, lead);
+  const speedup = views[compared]?.speedup ?? null;
+  const there = current && moment ? { current, moment } : { current: null, moment: null };
+  return { lanes: views, lead, baseline, stop, last, event, clock, atEnd: atEnd && event === null, ...there, focus, chosen, speedup, compared };
 }
 
 /**
  * A lane's first `count` rounds with its numbers at that moment.
- * @param {import("./model.js").Lane} lane
+ * @param {Lane} lane
  * @param {number} count
  * @param {boolean} finished
  * @returns {LaneView}
@@ -143,9 +169,10 @@ export function laneView(lane, count, finished) {
 
 /**
  * A run that goes on, as far as it came; each lane has its own clock, so there is no common one.
- * @param {import("./model.js").Lane[]} lanes
+ * @param {Lane[]} lanes
  * @param {number|null} lead
  * @param {number} [least]
+ * @returns {Ongoing}
  */
 export function ongoing(lanes, lead, least = 1) {
   const views = lanes.map((lane) => laneView(lane, lane.rounds.length, lane.end !== null));
@@ -173,30 +200,45 @@ function compare(views, baseline, least = 1) {
   }
 }
 
-/** The lane whose speedup is told in large: the leading one, or the last where the baseline leads. */
+/**
+ * The lane whose speedup is told in large: the leading one, or the last where the baseline leads.
+ * @param {LaneView[]} views
+ * @param {number} baseline
+ * @param {number} lead
+ */
 function comparedOf(views, baseline, lead) {
   if (baseline < 0 || views.length < 2 || views[0].lane.apart) return -1;
   if (lead !== baseline) return lead;
   return baseline === views.length - 1 ? baseline - 1 : views.length - 1;
 }
 
-/** The round of a selection as far as it is visible; undefined where it is not. */
+/**
+ * The round of a selection as far as it is visible; undefined where it is not.
+ * @param {Pick<View, "lanes"|"lead"|"current">} view
+ * @param {Selection} selection
+ */
 export function roundOf(view, selection) {
   const done = view.lanes[selection.lane]?.rounds[selection.round];
   return done ?? (selection.lane === view.lead && view.current?.index === selection.round ? view.current : undefined);
 }
 
+/** @param {Pick<View, "lanes"|"lead"|"current">} view @param {Selection} selection */
 function allowed(view, selection) {
-  const round = selection && roundOf(view, selection);
+  const round = roundOf(view, selection);
   if (!round) return false;
   return selection.node < 0 ? ownToken(round) !== null : (round.proposals[selection.node]?.verdict ?? "absent") !== "absent";
 }
 
+/** @param {Round} round */
 function ownToken(round) {
   return round.tokens.find((token) => token.node < 0) ?? null;
 }
 
-/** The node that tells most: the one that is judged; of a whole round where it died, else what the target added. */
+/**
+ * The node that tells most: the one that is judged; of a whole round where it died, else what the target added.
+ * @param {Round} round
+ * @param {Moment} moment
+ */
 function telling(round, moment) {
   if (moment.node !== null) return moment.node;
   if (moment.phase !== "committed") return nodesOf(round)[0] ?? null;
@@ -213,7 +255,7 @@ function telling(round, moment) {
  * @returns {Selection|null}
  */
 export function neighbour(view, from, direction) {
-  const order = nodesOf(roundOf(view, from));
+  const order = nodesOf(sure(roundOf(view, from)));
   const at = order.indexOf(from.node) + direction;
   if (at >= 0 && at < order.length) return { ...from, node: order[at] };
   const round = roundOf(view, { ...from, round: from.round + direction });
@@ -223,7 +265,10 @@ export function neighbour(view, from, direction) {
   return { ...from, round: round.index, node: direction > 0 ? next[0] : next[next.length - 1] };
 }
 
-/** What can be selected in a round: its proposals, then the target's own token. */
+/**
+ * What can be selected in a round: its proposals, then the target's own token.
+ * @param {Round} round
+ */
 export function nodesOf(round) {
   const nodes = round.proposals.filter((item) => item.verdict !== "absent").map((item) => item.node);
   return ownToken(round) ? [...nodes, -1] : nodes;

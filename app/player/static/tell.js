@@ -1,5 +1,7 @@
 /** The cursor between player and page: as the page's address names it, and when the page learns of it. */
 
+/** @import { View } from "./state.js" */
+
 import { NAMES } from "./panels.js";
 
 const REST_MS = 400; // how long the cursor rests before the page's address learns of it
@@ -7,30 +9,32 @@ const REST_MS = 400; // how long the cursor rests before the page's address lear
 /**
  * @typedef {{round: number|null, step: number|null, node: number|null, lead: number|null, view: string|null}} Told `step` is the
  *   event within the round (null: the whole round), `lead` the leading lane (null: the last), `view` the open one
+ * @typedef {{stop: number|null, event: number|null, node: number|null, lead: number|null, view: string|null}} Wanted what the page asks for
  */
 
+/** @param {unknown} value */
 function whole(value) {
-  return Number.isInteger(value) ? value : null;
+  return typeof value === "number" && Number.isInteger(value) ? value : null;
 }
 
 /**
  * What the page asks for; anything odd counts as not said.
  * @param {Partial<Told>|null|undefined} told
- * @returns {{stop: number|null, event: number|null, node: number|null, lead: number|null, view: string|null}}
+ * @returns {Wanted}
  */
 export function cursorOf(told) {
   const { round, step, node, lead, view } = told ?? {};
-  return { stop: whole(round), event: whole(step), node: whole(node), lead: whole(lead), view: NAMES.includes(view) ? view : null };
+  return { stop: whole(round), event: whole(step), node: whole(node), lead: whole(lead), view: NAMES.find((name) => name === view) ?? null };
 }
 
 /**
  * The cursor as the page knows it; a selection in an earlier round is that round's moment.
- * @param {import("./state.js").View} view
+ * @param {View} view
  * @param {string|null} panel
  * @returns {Told}
  */
 export function published(view, panel) {
-  const selection = view.chosen && view.focus.lane === view.lead ? view.focus : null;
+  const selection = view.chosen && view.focus?.lane === view.lead ? view.focus : null;
   const round = selection ? selection.round + 1 : view.stop;
   return {
     round,
@@ -50,6 +54,7 @@ export function createTell(box, on) {
   let touched = false;
   let timer = 0;
   let last = "";
+  /** @type {string[]} */
   let said = []; // what was told and may still be handed back: the page answers late, and with what it knew before
   for (const gesture of ["pointerdown", "keydown"]) box.addEventListener(gesture, () => (touched = true), { capture: true });
 
@@ -70,7 +75,10 @@ export function createTell(box, on) {
       last = JSON.stringify(on.value());
       said = [last];
     },
-    /** Whether this is what the page was told, and not yet handed something later back. */
+    /**
+     * Whether this is what the page was told, and not yet handed something later back.
+     * @param {Wanted} wanted
+     */
     told(wanted) {
       const at = said.lastIndexOf(JSON.stringify({ round: wanted.stop, step: wanted.event, node: wanted.node, lead: wanted.lead, view: wanted.view }));
       said = said.slice(Math.max(at, 0));

@@ -1,17 +1,33 @@
 /** Every sentence and word the viewer sees. Functions where a text depends on something. */
 
-/** "1 token", "2 tokens". */
+/**
+ * @import { Seen, Source } from "../types.js"
+ * @import { Moment } from "./moments.js"
+ */
+
+/**
+ * "1 token", "2 tokens".
+ * @param {number} n
+ * @param {string} word
+ */
 export function count(n, word) {
   return `${n} ${word}${n === 1 ? "" : /(s|x|ch|sh)$/.test(word) ? "es" : "s"}`;
 }
 
-/** Text on one line: line breaks, tabs, and spaces that would not be seen, as signs. */
+/**
+ * Text on one line: line breaks, tabs, and spaces that would not be seen, as signs.
+ * @param {string} text
+ */
 export function flat(text) {
+  /** @param {string} run */
   const spaces = (run) => (run.length > 4 ? `␣×${run.length}` : "␣".repeat(run.length));
   return text.replace(/\r?\n|\r/g, "⏎").replace(/\t/g, "⇥").replace(/ {2,}| $/g, spaces);
 }
 
-/** A token's text in quotation marks, with its line breaks and tabs named; long ones are shortened. */
+/**
+ * A token's text in quotation marks, with its line breaks and tabs named; long ones are shortened.
+ * @param {string} text
+ */
 export function quote(text) {
   if (text === "") return "a part of a character";
   const named = flat(text);
@@ -19,7 +35,10 @@ export function quote(text) {
   return `‘${short}’`;
 }
 
-/** A probability with three decimals; what rounds to nothing says so. */
+/**
+ * A probability with three decimals; what rounds to nothing says so.
+ * @param {number|null|undefined} value
+ */
 export function prob(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "—";
   if (value > 0 && value < 0.0005) return "< 0.001";
@@ -27,15 +46,20 @@ export function prob(value) {
   return value.toFixed(3);
 }
 
-/** Seconds or milliseconds, at a readable length. */
+/**
+ * Seconds or milliseconds, at a readable length.
+ * @param {number} value
+ */
 export function seconds(value) {
   return value < 0.0995 ? `${(value * 1000).toFixed(1)} ms` : `${value.toFixed(2)} s`;
 }
 
+/** @type {Record<Exclude<Seen, "absent">|Source|"again", string> & {absent?: string}} */
 export const MARK = {
   accepted: "✓", corrected: "↻", bonus: "★", plain: "", rejected: "✗", waiting: "○", unreached: "·", pruned: "–", cut: "┤", discarded: "∅", again: "↺",
 };
 
+/** @type {Record<Exclude<Seen, "absent">|Source, string> & {absent?: string}} */
 export const VERDICT = {
   accepted: "accepted",
   rejected: "rejected",
@@ -49,6 +73,7 @@ export const VERDICT = {
   plain: "written by the target",
 };
 
+/** @type {[keyof typeof MARK, string][]} */
 export const LEGEND = [
   ["accepted", "accepted: proposed, and kept"],
   ["rejected", "rejected: proposed, and thrown away"],
@@ -72,37 +97,38 @@ export const Q = {
 
 export const T = {
   player: "Player: speculative decoding, round by round. Press ? for its keys.",
-  lane: (label) => `Text of ${label}`,
+  lane: (/** @type {string} */ label) => `Text of ${label}`,
   clock: "lane clock",
-  tokens: (n) => (n === 1 ? "token" : "tokens"),
+  tokens: (/** @type {number} */ n) => (n === 1 ? "token" : "tokens"),
   rate: "tokens/s",
   prompt: "Prompt",
   proposals: "Proposals that were not kept",
-  chip: (text, verdict, round) => `${quote(text)}, ${verdict}, round ${round}`,
-  more: (n) => `+${n}`,
+  chip: (/** @type {string} */ text, /** @type {string} */ verdict, /** @type {number} */ round) => `${quote(text)}, ${verdict}, round ${round}`,
+  more: (/** @type {number} */ n) => `+${n}`,
+  /** @type {Record<string, string|undefined>} */
   ends: { length: "length limit", eos: "end of text", stop: "stop text", cancelled: "stopped" },
   waiting: "waiting for the first token",
 
   speedup: "Measured speedup",
-  speedupOf: (label) => `Measured speedup of ${label}`,
+  speedupOf: (/** @type {string} */ label) => `Measured speedup of ${label}`,
   none: "—",
-  times: (value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
-  faster: (value, label) => (value > 1.005 ? `faster than ${label}` : value < 0.995 ? `the speed of ${label}: slower` : `as fast as ${label}`),
-  bound: (words) => `${words}; a bound, as its drafting is not on the clock`,
-  notyet: (least) => `shown from ${count(least, "token")} on`,
+  times: (/** @type {number} */ value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
+  faster: (/** @type {number} */ value, /** @type {string} */ label) => (value > 1.005 ? `faster than ${label}` : value < 0.995 ? `the speed of ${label}: slower` : `as fast as ${label}`),
+  bound: (/** @type {string} */ words) => `${words}; a bound, as its drafting is not on the clock`,
+  notyet: (/** @type {number} */ least) => `shown from ${count(least, "token")} on`,
   how: "What is this number?",
   definition:
     "Tokens per second of this lane divided by tokens per second of plain decoding, up to the moment shown. Each lane has its own clock, "
     + "which runs only while that lane computes; reading the prompt and writing the record are left out. "
     + "Early values jump about, because a few rounds say little.",
-  random: (temperature) =>
+  random: (/** @type {number} */ temperature) =>
     `Temperature ${temperature}: tokens are drawn at random, so the two lanes need not write the same text.`,
 
   lossyMark: "lossy",
-  lossy: (title) => ` The rule “${title}” lets the text leave the target's law, so this is no longer the text that the target alone would write.`,
+  lossy: (/** @type {string} */ title) => ` The rule “${title}” lets the text leave the target's law, so this is no longer the text that the target alone would write.`,
 
   slider: "Round",
-  roundOf: (n, last) => `Round ${n} of ${last}`,
+  roundOf: (/** @type {number} */ n, /** @type {number} */ last) => `Round ${n} of ${last}`,
   atPrompt: "The prompt, before round 1",
   atEnd: "The end: every lane has finished",
   stoppedEnd: "The end: the run was stopped",
@@ -118,8 +144,8 @@ export const T = {
   pace:
     "Playing stretches the lane's recorded clock: at 1× drafting and checking of an average round take one second, and each "
     + "verdict is held long enough to be seen. Up to 1× it goes event by event, faster round by round.",
-  phase: (moment, read) =>
-    ({ proposed: "proposed", verified: "checked by the target", judged: `judged ${moment.judged.size} of ${read}` })[moment.phase] ?? "committed",
+  phase: (/** @type {Moment} */ moment, /** @type {number} */ read) =>
+    ({ proposed: "proposed", verified: "checked by the target", judged: `judged ${moment.judged.size} of ${read}`, committed: "committed" })[moment.phase],
   help: "Keys and marks (?)",
   close: "Close",
   keysTitle: "Keys",
@@ -135,30 +161,30 @@ export const T = {
     ["Esc", "drop the selection"],
     ["?", "this help"],
   ],
-  slow: (factor, round) => `a round in about ${seconds(round)}: ${factor >= 1.5 ? `${factor < 10 ? factor.toFixed(1) : Math.round(factor)} × slower than it ran` : "about as fast as it ran"}`,
+  slow: (/** @type {number} */ factor, /** @type {number} */ round) => `a round in about ${seconds(round)}: ${factor >= 1.5 ? `${factor < 10 ? factor.toFixed(1) : Math.round(factor)} × slower than it ran` : "about as fast as it ran"}`,
 
   views: "Views of this round",
   view: { tree: "Round", mask: "Mask", odds: "Odds", window: "Source" },
-  lead: (label, key) => `Walk through the rounds of ${label} (${key})`,
+  lead: (/** @type {string} */ label, /** @type {number} */ key) => `Walk through the rounds of ${label} (${key})`,
   leads: "leads",
   again: "repeats",
   againFrom: "From here on the text says again, word for word, what it said before. That is easy to guess.",
-  repeats: (n, of) => `${n} of ${of} repeat`,
+  repeats: (/** @type {number} */ n, /** @type {number} */ of) => `${n} of ${of} repeat`,
   repeatsMean: "These tokens say again, word for word, what the text said before. That is easy to guess, so this lane's figures flatter its proposer.",
-  flattered: (words, n, of) => `${words}; flattered, as ${n} of ${count(of, "token")} repeat (↺)`,
-  fork: (label) => `From here on the text differs from that of ${label}.`,
-  ratio: (value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
-  ratioOf: (label) => `measured speed over that of ${label}`,
+  flattered: (/** @type {string} */ words, /** @type {number} */ n, /** @type {number} */ of) => `${words}; flattered, as ${n} of ${count(of, "token")} repeat (↺)`,
+  fork: (/** @type {string} */ label) => `From here on the text differs from that of ${label}.`,
+  ratio: (/** @type {number} */ value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
+  ratioOf: (/** @type {string} */ label) => `measured speed over that of ${label}`,
   timeline: "The rounds of every lane on the recorded clocks. The slider and the keys below move through the same rounds.",
   aheadKept: "Drafted beside the pass; nothing of it is recorded as thrown away.",
   aheadGone: "Drafted beside the pass, and thrown away: the verdict overturned the guess.",
   timelineKey: { draft: "draft", verify: "target pass", ahead: "drafted beside the pass", gone: "and thrown away" },
 
-  roundTitle: (n) => `Round ${n}`,
-  phases: (draft, verify, other, ahead) =>
+  roundTitle: (/** @type {number} */ n) => `Round ${n}`,
+  phases: (/** @type {number} */ draft, /** @type {number} */ verify, /** @type {number} */ other, /** @type {number} */ ahead) =>
     `${draft > 0 ? `draft ${seconds(draft)} · ` : ""}verify ${seconds(verify)} · other ${seconds(other)}${ahead > 0 ? ` · ahead ${seconds(ahead)}` : ""}`,
 
-  queued: (ahead) => `Waiting in line: ${count(ahead, "run")} ahead of yours. It starts by itself.`,
+  queued: (/** @type {number} */ ahead) => `Waiting in line: ${count(ahead, "run")} ahead of yours. It starts by itself.`,
   connecting: "Waiting for the run to start.",
   reconnecting: "The connection was lost; trying again.",
   lost: "The run can no longer be reached. Start it again.",
@@ -173,7 +199,7 @@ export const PICTURE = {
   menu: "Save a view as a picture",
   title: "Picture of",
   text: "Lanes",
-  as: (view, kind) => `Save ${view} as ${kind}`,
+  as: (/** @type {string} */ view, /** @type {string} */ kind) => `Save ${view} as ${kind}`,
   kinds: "SVG stays sharp and opens in browsers; PNG opens everywhere.",
   failed: "This browser cannot draw the view as PNG. Save it as SVG instead.",
 };
@@ -182,5 +208,5 @@ export const PICTURE = {
 export const PAGE = {
   old: "This browser cannot unpack the record in this page. Open it in a browser of 2023 or later.",
   damaged: "The record in this page is damaged. Ask for the file again.",
-  save: (label) => `Save “${label}” as JSON`,
+  save: (/** @type {string} */ label) => `Save “${label}” as JSON`,
 };

@@ -1,33 +1,59 @@
 /** The words of the odds. */
 
+/**
+ * @import { Seen, Source } from "../types.js"
+ * @import { Bar } from "./odds.js"
+ */
+
 import { prob, VERDICT } from "./text.js";
 
-/** "u = 0.250", or "u < 0.001" where three decimals do not do. */
+/**
+ * "u = 0.250", or "u < 0.001" where three decimals do not do.
+ * @param {string} name
+ * @param {number} value
+ */
 function named(name, value) {
   const text = prob(value);
   return /^[<>]/.test(text) ? `${name} ${text}` : `${name} = ${text}`;
 }
 
-/** A bar that the record names; where it does not, it is the rule's default. */
+/**
+ * A bar that the record names; where it does not, it is the rule's default.
+ * @param {unknown} value
+ */
 function barAt(value) {
   return typeof value === "number" ? `the threshold ${prob(value)}` : "its usual threshold";
 }
 
-/** The bar of typical acceptance; its value where the record has all of it. */
+/**
+ * The bar of typical acceptance; its value where the record has all of it.
+ * @param {Bar} bar
+ */
 function barName({ options: { epsilon, delta }, entropy }) {
+  /** @param {unknown} value @param {string} sign */
   const given = (value, sign) => (typeof value === "number" ? prob(value) : sign); // a record leaves defaults out
   const name = `min(${given(epsilon, "ε")}, ${given(delta, "δ")}·exp(−H))`;
   return entropy === null || typeof epsilon !== "number" || typeof delta !== "number" ? name : `${name} = ${prob(Math.min(epsilon, delta * Math.exp(-entropy)))}`;
 }
 
+/**
+ * The text of that name; undefined where there is none.
+ * @param {unknown} name
+ * @param {Record<string, string>} texts
+ * @returns {string|undefined}
+ */
+function chosen(name, texts) {
+  return texts[String(name)];
+}
+
 export const O = {
   title: "Odds",
-  judged: (text, verdict) => `Proposed ${text} — ${verdict}`,
-  own: (text, source) => ({
+  judged: (/** @type {string} */ text, /** @type {string} */ verdict) => `Proposed ${text} — ${verdict}`,
+  own: (/** @type {string} */ text, /** @type {Source|null} */ source) => chosen(source, {
     corrected: `The target wrote ${text} instead`,
     bonus: `The target added ${text} as a bonus`,
-  })[source] ?? `The target wrote ${text}`,
-  where: (round, label) => `Round ${round} · ${label} · from the record`,
+  }) ?? `The target wrote ${text}`,
+  where: (/** @type {number} */ round, /** @type {string} */ label) => `Round ${round} · ${label} · from the record`,
   empty: "Step forward, or select a token, to see its odds.",
   sure: "How sure the models were",
   judge: "What the judge saw",
@@ -35,8 +61,8 @@ export const O = {
   target: "target p",
   draft: "draft q",
   token: "token",
-  sharedBy: (value) => `shared ${prob(value)}`,
-  sharedAtMost: (value) => `shared at most ${prob(value).replace("< ", "")}`,
+  sharedBy: (/** @type {number} */ value) => `shared ${prob(value)}`,
+  sharedAtMost: (/** @type {number} */ value) => `shared at most ${prob(value).replace("< ", "")}`,
   parts: {
     strict: { shared: "in both: stays", over: "q above p: may be rejected", under: "p above q: the residual" },
     loose: { shared: "in both", over: "q above p", under: "p above q" },
@@ -44,7 +70,7 @@ export const O = {
     held: { shared: "p of the guesses", over: "", under: "p of all other tokens" },
   },
   sums: { p: "p", q: "q" },
-  guide: (p, q) => {
+  guide: (/** @type {boolean} */ p, /** @type {boolean} */ q) => {
     if (p && q) return "Each row is a token. Solid line p: how likely the target holds it; dashed line q: how likely the draft does.";
     return p ? "Each row is a token; the longer its bar, the likelier the target holds it (p)." : "Each row is a token; the longer its striped bar, the likelier the draft held it (q).";
   },
@@ -52,17 +78,17 @@ export const O = {
   before: "q is what the draft drew from. The target has not looked yet, so there is no p.",
   beforeFixed: "The guesses are fixed, not drawn, so q is 1 on each. The target has not looked yet, so there is no p.",
   compares: "The judge holds p against q: what both share stays, and where q is above p the guess may be rejected.",
-  comparesFixed: (n) => (n > 1
+  comparesFixed: (/** @type {number} */ n) => (n > 1
     ? "The guesses were fixed, not drawn: the judge tries one after the other, and each stays with the target's own p of what is left."
     : "The guess was fixed, not drawn: the judge lets it stay with the target's own probability p of it."),
-  comparesGreedy: (guess, best, rank) =>
+  comparesGreedy: (/** @type {string} */ guess, /** @type {string|null} */ best, /** @type {number|null} */ rank) =>
     `At temperature 0 the judge compares two tokens: the guess ${guess} and the target's likeliest${best === null ? "" : `, ${best}`}${rank === null || rank === 1 ? "" : `; the guess is its number ${rank}`}.`,
   comparesChain: "The rule judges the chain as one: it multiplies p/q along it, never above 1, and keeps the longest prefix whose last coin passes.",
-  comparesElder: (q, lawful, waiting) =>
+  comparesElder: (/** @type {number|null} */ q, /** @type {boolean} */ lawful, /** @type {number} */ waiting) =>
     `This guess is tried after ${waiting ? "its elder siblings, should they fail" : "its elder siblings have failed"}, against what they leave of p. The areas are those of the first guess; `
     + (lawful ? "this one was drawn from the same q." : `its own law is q without the elder siblings, where it has ${q === null ? "a q of its own" : named("q", q)}.`),
   comparesOwn: "At temperature 0 this rule judges the models' own probabilities; the token after the path is still the most likely one.",
-  comparesMatching: (n) => (n > 1
+  comparesMatching: (/** @type {number} */ n) => (n > 1
     ? "Token matching does not look at q: the proposals here are tried one after the other, and each passes with its p of what is left."
     : "Token matching does not look at q: a proposal passes with probability p."),
   comparesBar: {
@@ -71,18 +97,18 @@ export const O = {
   },
   comparesBy: {
     ensemble: () => "The judge holds a mixture of p and q against q, so a guess passes at least as often as with p alone.",
-    kseq: (n) => (n > 1
+    kseq: (/** @type {number} */ n) => (n > 1
       ? "The judge tries the guesses here one after the other, each against the same p, scaled down where together they could take too much of it."
       : "A guess without rivals passes under this rule with probability min(1, p/q)."),
   },
-  comparesRule: (title) => `The rule “${title}” has a threshold of its own; the areas show how far p and q agree.`,
+  comparesRule: (/** @type {string} */ title) => `The rule “${title}” has a threshold of its own; the areas show how far p and q agree.`,
   writes: "Nothing was proposed at this place, so there is no q: the target writes from p.",
   writesGreedy: "At temperature 0 the target writes its most likely token.",
-  overlapIs: (value, siblings) => `Overlap Σ min(p, q) = ${prob(value)}: how likely ${siblings > 1 ? "the first" : "a"} proposal here passes.`,
-  sharedIs: (value) => `Overlap Σ min(p, q) = ${prob(value)}: how much the two distributions share.`,
-  coveredIs: (value, siblings) => `Σ p over the ${siblings > 1 ? `${siblings} guesses` : "guess"} = ${prob(value)}: how likely ${siblings > 1 ? "one of them" : "it"} passes.`,
-  heldIs: (value, siblings) => `Σ p over the ${siblings > 1 ? `${siblings} guesses` : "guess"} = ${prob(value)}: how much of p ${siblings > 1 ? "they hold" : "it holds"}.`,
-  chanceIs: (value, siblings) => (siblings > 1
+  overlapIs: (/** @type {number} */ value, /** @type {number} */ siblings) => `Overlap Σ min(p, q) = ${prob(value)}: how likely ${siblings > 1 ? "the first" : "a"} proposal here passes.`,
+  sharedIs: (/** @type {number} */ value) => `Overlap Σ min(p, q) = ${prob(value)}: how much the two distributions share.`,
+  coveredIs: (/** @type {number} */ value, /** @type {number} */ siblings) => `Σ p over the ${siblings > 1 ? `${siblings} guesses` : "guess"} = ${prob(value)}: how likely ${siblings > 1 ? "one of them" : "it"} passes.`,
+  heldIs: (/** @type {number} */ value, /** @type {number} */ siblings) => `Σ p over the ${siblings > 1 ? `${siblings} guesses` : "guess"} = ${prob(value)}: how much of p ${siblings > 1 ? "they hold" : "it holds"}.`,
+  chanceIs: (/** @type {number} */ value, /** @type {number} */ siblings) => (siblings > 1
     ? `How likely one of the ${siblings} passes follows from their thresholds: 1 − Π(1 − threshold) = ${prob(value)}.`
     : `How likely it passes is its threshold, ${prob(value)}.`),
   othersIs: "What all others share is the recorded total less what the named tokens share.",
@@ -92,39 +118,39 @@ export const O = {
   modelless: "This proposal came without a model, so there is no q to show.",
   everything: "all others",
   among: "among the others",
-  showAll: (n) => `Show all ${n} tokens`,
+  showAll: (/** @type {number} */ n) => `Show all ${n} tokens`,
   showFewer: "Show fewer",
   residual: "After a rejection: where p exceeds q",
   residualIs: "The target draws from norm(max(0, p − q)).",
   residualLaw: "This is norm(max(0, p − q)).",
-  siblingsLeft: (failed) => `After ${failed} rejections: what is left of p`,
+  siblingsLeft: (/** @type {number} */ failed) => `After ${failed} rejections: what is left of p`,
   siblingsLeftIs: "Each rejected guess took its share of p in turn: first max(0, p − q), scaled to 1, then the same of what was left, with the next guess's own q.",
   asIs: "After a rejection: p as it stands",
   asIsIs: "The rule takes nothing away from p.",
   greedily: "At temperature 0 the most likely token of this is taken.",
   left: "After a rejection: what the rule left",
   leftIs: "The target draws its own token from this.",
-  matchResidual: (failed) => `After ${failed > 1 ? `${failed} rejections: p without the rejected tokens` : "a rejection: p without the rejected token"}`,
+  matchResidual: (/** @type {number} */ failed) => `After ${failed > 1 ? `${failed} rejections: p without the rejected tokens` : "a rejection: p without the rejected token"}`,
   matchResidualIs: "The target draws from what is left of p.",
   draw: "The draw",
-  drawn: (u) => `The number that drew it was ${prob(u)}.`,
+  drawn: (/** @type {number} */ u) => `The number that drew it was ${prob(u)}.`,
   ruler: "The tokens stand in the order of the vocabulary, each as wide as it is likely; where among them those that are not named lie is not recorded.",
   coin: "The coin",
   stays: "stays",
   goes: "goes",
   coins: "The coins of the chain",
-  tossed: (u, threshold, verdict) => `${named("u", u)} is ${u < threshold ? "" : "not "}below the threshold ${prob(threshold)}${u < threshold === (verdict === "accepted") ? "" : "; all the same"}: ${VERDICT[verdict]}.`,
-  carried: (u, threshold) => `${named("u", u)} is not below the threshold ${prob(threshold)}, but a later token passed and took this one along: accepted.`,
+  tossed: (/** @type {number} */ u, /** @type {number} */ threshold, /** @type {Seen} */ verdict) => `${named("u", u)} is ${u < threshold ? "" : "not "}below the threshold ${prob(threshold)}${u < threshold === (verdict === "accepted") ? "" : "; all the same"}: ${VERDICT[verdict]}.`,
+  carried: (/** @type {number} */ u, /** @type {number} */ threshold) => `${named("u", u)} is not below the threshold ${prob(threshold)}, but a later token passed and took this one along: accepted.`,
   longest: "The rule keeps the longest prefix whose last coin passes, so coins before that one may fail.",
   decided: "What decided",
   noCoin: "The threshold is then 0 or 1, so no coin decided.",
   bars: {
-    typical: (bar) => `A token stays if its p is above ${barName(bar)}, where H is the entropy of p here${bar.p === null ? "" : `; ${named("p", bar.p)}`}.`,
-    confidence: ({ p, options }) => ({
+    typical: (/** @type {Bar} */ bar) => `A token stays if its p is above ${barName(bar)}, where H is the entropy of p here${bar.p === null ? "" : `; ${named("p", bar.p)}`}.`,
+    confidence: (/** @type {Bar} */ { p, options }) => chosen(options.reading, {
       "mean-of-largest": `All drafted tokens stay if the target's largest probability, averaged over them, is at least ${barAt(options.threshold)}, else none.`,
       draft: `All drafted tokens stay if the draft's probability of them, averaged, is at least ${barAt(options.threshold)}, else none.`,
       target: `A token stays if the target's probability p of it is at least ${barAt(options.threshold)}${p === null ? "" : `; ${named("p", p)}`}.`,
-    })[options.reading] ?? `The rule holds a probability against ${barAt(options.threshold)}${p === null ? "" : `; ${named("p", p)}`}.`,
+    }) ?? `The rule holds a probability against ${barAt(options.threshold)}${p === null ? "" : `; ${named("p", p)}`}.`,
   },
   ratio: "The threshold is min(1, p/q): how much of the guess's own bar of q lies under p.",
   ratioFixed: "The threshold is p: the guess was fixed, so its q is 1.",
@@ -135,13 +161,13 @@ export const O = {
   },
   matchRatio: "The threshold is p: the token stays if the target's own draw is the same one.",
   matchRatioLater: "The threshold is its share of what the tokens rejected before it at this place left of p: the token stays if the target's own draw is the same one.",
-  ruled: (title) => `The threshold is what the rule “${title}” asks.`,
+  ruled: (/** @type {string} */ title) => `The threshold is what the rule “${title}” asks.`,
   greedy: "At temperature 0 the threshold is 1 for the target's first choice and 0 for every other token, whatever the coin says.",
   waiting: "Whether this place is reached is not decided yet; its whole distributions are shown once it is.",
   unreached: {
-    rejected: (other) => `It was never judged: it follows ${other}, which was rejected.`,
-    rival: (other) => `It was never judged: ${other} was accepted in its place.`,
-    rivalAbove: (other, stem) => `It was never judged: it follows ${stem}, in whose place ${other} was accepted.`,
+    rejected: (/** @type {string} */ other) => `It was never judged: it follows ${other}, which was rejected.`,
+    rival: (/** @type {string} */ other) => `It was never judged: ${other} was accepted in its place.`,
+    rivalAbove: (/** @type {string} */ other, /** @type {string} */ stem) => `It was never judged: it follows ${stem}, in whose place ${other} was accepted.`,
     end: () => "It was never judged, and the text ended before it.",
     longest: () => "Its coin failed, and so did every later one; the tokens that were kept end before it.",
     longer: () => "It is above the bar, but another path was kept: the longest, or the likeliest of the longest.",

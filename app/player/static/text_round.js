@@ -1,14 +1,21 @@
 /** What happened, in sentences: of a moment, and of a round. Part of the catalogue: a language brings its own. */
 
+/**
+ * @import { Verdict } from "../types.js"
+ * @import { Lane, Round } from "./model.js"
+ * @import { View } from "./state.js"
+ */
+
 import { list, number } from "./model.js";
 import { wasRead } from "./slots.js";
 import { count, quote, seconds, T, VERDICT } from "./text.js";
 
+/** @type {Record<string, string|undefined>} */
 const WHO = { "draft-model": "the draft", you: "you" };
 
 /**
  * What happened at the cursor, in one sentence, and nothing of what comes after it.
- * @param {import("./state.js").View} view
+ * @param {View} view
  * @returns {string}
  */
 export function sentenceAt(view) {
@@ -26,7 +33,7 @@ export function sentenceAt(view) {
     return `${head}${read ? "the target has checked the draft in one pass" : `${drafted ? "" : "nothing was proposed; "}the target made one pass`}.`;
   }
   const fallen = current.proposals.filter((item) => moment.judged.has(item.node));
-  const told = current.proposals[moment.node];
+  const told = current.proposals[moment.node ?? -1];
   if (lane.judging === "longest") {
     const kept = fallen.filter((item) => item.verdict === "accepted").length;
     return `${head}the draft is judged as a whole; ${kept ? `the first ${count(kept, "token")} ${kept === 1 ? "is" : "are"} accepted` : "nothing is accepted"}.`;
@@ -34,7 +41,11 @@ export function sentenceAt(view) {
   return `${head}${quote(told.text)} is ${VERDICT[told.verdict]}, ${fallen.length === 1 ? "the first" : `number ${fallen.length}`} to be judged.`;
 }
 
-/** How many tokens were drafted for a round, and how many of them the target was given. */
+/**
+ * How many tokens were drafted for a round, and how many of them the target was given.
+ * @param {Lane} lane
+ * @param {Round} round
+ */
 function sizes(lane, round) {
   const read = round.proposals.filter(wasRead).length;
   const pruned = round.proposals.filter((item) => item.verdict === "pruned").length;
@@ -42,14 +53,15 @@ function sizes(lane, round) {
   return { drafted: Math.max(read + pruned, written ?? 0), read };
 }
 
+/** @param {Lane} lane */
 function whoIn(lane) {
   return WHO[lane.proposer] ?? (lane.label.split(",")[0] || "the proposer");
 }
 
 /**
  * What happened in a round, in one sentence.
- * @param {import("./model.js").Lane} lane
- * @param {import("./model.js").Round} round
+ * @param {Lane} lane
+ * @param {Round} round
  * @returns {string}
  */
 export function sentenceOf(lane, round) {
@@ -63,6 +75,7 @@ export function sentenceOf(lane, round) {
     const why = drafted ? vain : lane.proposer === "none" ? "" : "nothing was proposed; ";
     return `${head}${why}the target wrote ${own ? quote(own.name) : "nothing"}${tail}${asides(lane, round)}`;
   }
+  /** @param {Verdict} verdict */
   const of = (verdict) => round.proposals.filter((item) => item.verdict === verdict);
   const accepted = of("accepted").length;
   const rejected = of("rejected");
@@ -80,22 +93,32 @@ export function sentenceOf(lane, round) {
   return `${head}${parts.length ? `${parts.join(", ")} and ${last}` : last}${tail}${asides(lane, round)}`;
 }
 
-/** What went on beside the proposal: tokens that were drafted ahead in vain, riders in the pass, drafting ahead. */
+/**
+ * What went on beside the proposal: tokens that were drafted ahead in vain, riders in the pass, drafting ahead.
+ * @param {Lane} lane
+ * @param {Round} round
+ */
 function asides(lane, round) {
   const row = list(lane.trace?.rounds)[round.index] ?? {};
   const note = row.note ?? {};
+  /** @param {Verdict} verdict */
   const of = (verdict) => round.proposals.filter((item) => item.verdict === verdict).length;
   const said = [];
   if (of("discarded")) said.push(`${count(of("discarded"), "token")} drafted ahead came to nothing.`);
-  if (number(row.riders)) said.push(`${count(row.riders, "further token")} rode along in the pass.`);
-  if (number(note.pool) !== null && Array.isArray(note.harvested)) {
-    said.push(`The pool held ${count(note.pool, "phrase")}, ${note.harvested.length} of them new.`);
+  const [riders, pool, ahead] = [number(row.riders), number(note.pool), number(row.ahead_s)];
+  if (riders) said.push(`${count(riders, "further token")} rode along in the pass.`);
+  if (pool !== null && Array.isArray(note.harvested)) {
+    said.push(`The pool held ${count(pool, "phrase")}, ${note.harvested.length} of them new.`);
   }
-  if (number(row.ahead_s)) said.push(`Drafting for the next round ran beside the check for ${seconds(row.ahead_s)}.`);
+  if (ahead) said.push(`Drafting for the next round ran beside the check for ${seconds(ahead)}.`);
   return said.map((sentence) => ` ${sentence}`).join("");
 }
 
-/** Where a lookup proposer found its copy: the note gives token positions over prompt and output together. */
+/**
+ * Where a lookup proposer found its copy: the note gives token positions over prompt and output together.
+ * @param {Lane} lane
+ * @param {Round} round
+ */
 function copiedFrom(lane, round) {
   const note = list(lane.trace?.rounds)[round.index]?.note ?? {};
   const start = number(note.match_start);

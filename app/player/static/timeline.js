@@ -3,8 +3,15 @@
  * all of them. Blocks are only ever added or removed at the end, so stepping costs what changed.
  */
 
+/**
+ * @import { Lane, Round } from "./model.js"
+ * @import { Ongoing, View } from "./state.js"
+ */
+
 import { el, setText } from "./dom.js";
 import { seconds, T } from "./text.js";
+
+/** @typedef {{element: HTMLElement, drawn: Round[]}} Line `drawn` are the rounds that are drawn, in step with the element's children */
 
 /**
  * @param {(clock: number) => void} go the viewer pointed at a time of the clock, in seconds
@@ -18,13 +25,15 @@ export function createTimeline(go) {
   const end = el("span", {});
   const key = el("span", { class: "time-key" });
   for (const [name, words] of Object.entries(T.timelineKey)) key.append(el("span", {}, el("i", { class: name }), words));
-  const parts = [...key.children];
+  const parts = [.../** @type {HTMLCollectionOf<HTMLElement>} */ (key.children)];
   const asides = parts.slice(-2); // shown where they occur
   const axis = el("div", { class: "time-axis" }, start, key, end);
   const root = el("div", { class: "timeline", role: "img", "aria-label": T.timeline }, names, field, axis);
-  let rows = []; // per lane: its element, and the rounds that are drawn, in step with its children
+  /** @type {Line[]} one for each lane */
+  const rows = [];
   let whole = 0; // seconds that the axis spans
 
+  /** @param {PointerEvent} event */
   function pointed(event) {
     const frame = field.getBoundingClientRect();
     if (whole > 0 && frame.width > 0) go(whole * Math.min(Math.max((event.clientX - frame.left) / frame.width, 0), 1));
@@ -38,9 +47,14 @@ export function createTimeline(go) {
     if (field.hasPointerCapture(event.pointerId)) pointed(event);
   });
 
+  /** @param {Lane[]} lanes */
   const clocks = (lanes) => Math.max(0, ...lanes.map((lane) => lane.rounds.at(-1)?.end ?? 0));
 
-  /** The axis spans the whole record; of a live run it grows in steps, so that its blocks seldom move. */
+  /**
+   * The axis spans the whole record; of a live run it grows in steps, so that its blocks seldom move.
+   * @param {Lane[]} lanes
+   * @param {boolean} growing
+   */
   function stretch(lanes, growing) {
     const longest = clocks(lanes);
     const next = growing ? (longest > whole ? longest * 1.5 : whole) : longest;
@@ -50,22 +64,24 @@ export function createTimeline(go) {
     for (const row of rows) row.element.style.setProperty("--whole", String(whole || 1));
   }
 
+  /** @param {Line} row @param {Round[]} rounds */
   function fill(row, rounds) {
     let same = 0;
     while (same < row.drawn.length && same < rounds.length && row.drawn[same] === rounds[same]) same += 1;
-    while (row.element.children.length > same) row.element.lastChild.remove();
+    while (row.element.children.length > same) row.element.lastChild?.remove();
     if (rounds.length > same) row.element.append(...rounds.slice(same).map(block));
     row.drawn = rounds.slice(); // a lane that grows keeps its list
   }
 
   return {
     root,
-    /** @param {import("./model.js").Lane[]} lanes */
+    /** @param {Lane[]} lanes */
     setLanes(lanes) {
       root.hidden = !lanes.length;
       if (!lanes.length) whole = 0;
-      while (rows.length > lanes.length) rows.pop().element.remove();
+      while (rows.length > lanes.length) rows.pop()?.element.remove();
       while (rows.length < lanes.length) {
+        /** @type {Line} */
         const row = { element: el("div", { class: "time-row" }), drawn: [] };
         row.element.style.setProperty("--whole", String(whole || 1));
         rows.push(row);
@@ -76,7 +92,7 @@ export function createTimeline(go) {
       parts[0].hidden = lanes.every((lane) => lane.proposer === "none"); // nothing is drafted
       for (const part of asides) part.hidden = true;
     },
-    /** @param {import("./state.js").View} view its `clock` is null while a run goes on */
+    /** @param {View|(Ongoing & {clock: null})} view its `clock` is null while a run goes on */
     show(view) {
       const lanes = view.lanes.map((each) => each.lane);
       const growing = view.clock === null;
@@ -90,13 +106,16 @@ export function createTimeline(go) {
       asides[1].hidden = !beside.some(inVain);
       line.hidden = growing || whole === 0;
       if (line.hidden) return;
-      const now = view.atEnd ? clocks(lanes) : view.clock;
+      const now = "atEnd" in view && view.atEnd ? clocks(lanes) : (view.clock ?? 0);
       line.style.insetInlineStart = `${(100 * now) / whole}%`;
     },
   };
 }
 
-/** Whether what was drafted beside the pass came to nothing. */
+/**
+ * Whether what was drafted beside the pass came to nothing.
+ * @param {Round} round
+ */
 function inVain(round) {
   return round.proposals.some((item) => item.verdict === "discarded");
 }
@@ -104,10 +123,12 @@ function inVain(round) {
 /**
  * One round; its measures are seconds, the style sheet knows the axis. What was drafted beside the pass is hatched,
  * and crossed where it came to nothing.
+ * @param {Round} round
  */
 function block(round) {
   const { start, drafted, verified, end, ahead } = round.times;
   const made = el("i", { class: "time-round" });
+  /** @param {number} from @param {number} to */
   const share = (from, to) => `${end > start ? (100 * Math.min(Math.max((to - from) / (end - start), 0), 1)).toFixed(2) : 0}%`;
   made.style.cssText = `--at:${start.toFixed(6)};--for:${(end - start).toFixed(6)};--draft:${share(start, drafted)};--verify:${share(start, verified)}`;
   if (ahead > 0) {

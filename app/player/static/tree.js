@@ -3,9 +3,14 @@
  * the siblings allows. Nothing here knows a verdict: a tree must stand still while its verdicts fall.
  */
 
+/** @import { Proposal } from "./model.js" */
+
+import { sure } from "./sure.js";
+
 /**
  * @typedef {number|"own"} Key a node's number, or the token that the target adds at the end
  * @typedef {{node: Key, parent: number}} Item `parent` −1 is the root
+ * @typedef {"ArrowLeft"|"ArrowRight"|"ArrowUp"|"ArrowDown"} Arrow
  * @typedef {{column: number, row: number}} Place
  * @typedef {{places: Map<Key, Place>, columns: number, rows: number}} Layout `columns` and `rows` count the root's too
  */
@@ -13,7 +18,10 @@
 export const OWN = "own";
 export const ROOT = -1;
 
-/** Whether the proposals are more than a chain. */
+/**
+ * Whether the proposals are more than a chain.
+ * @param {Proposal[]} proposals
+ */
 export function branches(proposals) {
   return proposals.some((item) => item.parent !== item.node - 1);
 }
@@ -24,10 +32,12 @@ export function branches(proposals) {
  * @returns {Map<Key, Item[]>}
  */
 export function childrenOf(items) {
+  /** @type {Map<Key, Item[]>} */
   const children = new Map();
   for (const item of items) {
-    if (!children.has(item.parent)) children.set(item.parent, []);
-    children.get(item.parent).push(item);
+    const beside = children.get(item.parent) ?? [];
+    children.set(item.parent, beside);
+    beside.push(item);
   }
   return children;
 }
@@ -40,14 +50,16 @@ export function childrenOf(items) {
  */
 export function layoutOf(items) {
   const children = childrenOf(items);
+  /** @type {Map<Key, Place>} */
   const places = new Map([[ROOT, { column: 0, row: 0 }]]);
+  /** @type {{node: Key}[][]} */
   const levels = [[{ node: ROOT }]];
   let rows = 1;
   for (let column = 1; levels[column - 1].length; column += 1) {
     const level = levels[column - 1].flatMap(({ node }) => children.get(node) ?? []);
     let free = 0;
     for (const { node, parent } of level) {
-      const row = Math.max(free, places.get(parent).row);
+      const row = Math.max(free, sure(places.get(parent)).row);
       places.set(node, { column, row });
       free = row + 1;
     }
@@ -59,19 +71,25 @@ export function layoutOf(items) {
   return { places, columns: levels.length, rows };
 }
 
-/** Within the rows there are, move parents down to their first child, and their later siblings along with them. */
+/**
+ * Within the rows there are, move parents down to their first child, and their later siblings along with them.
+ * @param {{node: Key}[][]} levels
+ * @param {Map<Key, Place>} places
+ * @param {Map<Key, Item[]>} children
+ * @param {number} rows
+ */
 function straighten(levels, places, children, rows) {
   for (const level of [...levels].reverse()) {
     let free = 0;
     for (const { node } of level) {
-      const place = places.get(node);
+      const place = sure(places.get(node));
       const first = children.get(node)?.[0];
-      place.row = Math.max(free, place.row, first && node !== ROOT ? places.get(first.node).row : 0);
+      place.row = Math.max(free, place.row, first && node !== ROOT ? sure(places.get(first.node)).row : 0);
       free = place.row + 1;
     }
     let last = rows;
     for (const { node } of [...level].reverse()) {
-      const place = places.get(node);
+      const place = sure(places.get(node));
       place.row = Math.min(place.row, last - 1);
       last = place.row;
     }
@@ -83,7 +101,7 @@ function straighten(levels, places, children, rows) {
  * @param {Layout} layout
  * @param {Item[]} items
  * @param {Key} node
- * @param {"ArrowLeft"|"ArrowRight"|"ArrowUp"|"ArrowDown"} key to the parent, the first child, the one above, below
+ * @param {Arrow} key to the parent, the first child, the one above, below
  * @returns {Key|null} null where there is none; never the root
  */
 export function beside(layout, items, node, key) {
@@ -94,8 +112,8 @@ export function beside(layout, items, node, key) {
     return parent === ROOT ? null : parent;
   }
   if (key === "ArrowRight") return items.find((item) => item.parent === node)?.node ?? null;
-  const column = items.filter((item) => layout.places.get(item.node).column === here.column);
-  column.sort((one, other) => layout.places.get(one.node).row - layout.places.get(other.node).row);
+  const column = items.filter((item) => sure(layout.places.get(item.node)).column === here.column);
+  column.sort((one, other) => sure(layout.places.get(one.node)).row - sure(layout.places.get(other.node)).row);
   const at = column.findIndex((item) => item.node === node) + (key === "ArrowDown" ? 1 : -1);
   return column[at]?.node ?? null;
 }

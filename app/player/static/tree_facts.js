@@ -1,5 +1,11 @@
 /** What a round's tree shows: which nodes, and what is known of their probabilities. Everything here is pure. */
 
+/**
+ * @import { Nodes } from "../types.js"
+ * @import { Lane, Proposal, Round } from "./model.js"
+ * @import { Item } from "./tree.js"
+ */
+
 import { list, number } from "./model.js";
 import { wasRead } from "./slots.js";
 import { OWN, ROOT } from "./tree.js";
@@ -9,7 +15,7 @@ const MOST = 512; // nodes in the picture; proposers send fewer, a hostile recor
 
 /**
  * What is drawn of a round: what the target reads; once the round is over also what it never saw, and its own token.
- * @param {import("./model.js").Round} whole
+ * @param {Round} whole
  * @param {boolean} done
  * @param {boolean} open whether pruned guesses are shown even where they are many
  */
@@ -19,6 +25,7 @@ export function itemsOf(whole, done, open) {
   const read = whole.proposals.filter(wasRead);
   const aside = done ? whole.proposals.filter((item) => !wasRead(item) && !(folded && item.verdict === "pruned")) : [];
   const all = [...read, ...aside];
+  /** @type {(Item & {item: Proposal|null})[]} the token that the target adds is no proposal */
   const items = [];
   const drawn = new Set([ROOT]);
   for (const item of all) {
@@ -28,7 +35,7 @@ export function itemsOf(whole, done, open) {
   }
   if (done && whole.tokens.some((token) => token.node < 0)) {
     const last = whole.proposals.findLast((item) => item.verdict === "accepted" && drawn.has(item.node));
-    items.push({ node: OWN, parent: last?.node ?? ROOT });
+    items.push({ node: OWN, parent: last?.node ?? ROOT, item: null });
   }
   const lost = all.length - (drawn.size - 1);
   return { items, pruned, lost };
@@ -36,25 +43,29 @@ export function itemsOf(whole, done, open) {
 
 /**
  * The probabilities of a round's nodes: which are known, and which of them the lines are drawn by.
- * @param {import("./model.js").Lane} lane
- * @param {object} record the columns of the trace's nodes
+ * @param {Lane} lane
+ * @param {Nodes} record the columns of the trace's nodes
  * @param {boolean} target whether the target has spoken
  */
 export function factsOf(lane, record, target) {
   // At temperature 0 the judge's p and q are only 0 and 1, and the models' own say more; above it the judge's decide.
   const own = lane.temperature === 0;
   const columns = { p: list(record.p), q: list(record.q), mp: list(record.model_p), mq: list(record.model_q), rank: list(record.rank) };
+  /** @param {number} node */
   const qOf = (node) => (own || number(columns.mq[node]) === null ? number(columns.mq[node]) : number(columns.q[node]));
+  /** @param {number} node */
   const pOf = (node) => (target ? ((own ? number(columns.mp[node]) : null) ?? number(columns.p[node])) : null);
   const drafted = columns.mq.some((value) => number(value) !== null);
+  /** @type {"q"|"p"|"none"} */
   const by = drafted ? "q" : target && columns.p.some((value) => number(value) !== null) ? "p" : "none";
   const width = { q: qOf, p: pOf, none: () => null }[by];
+  /** @param {number|null} value */
   const bound = (value) => (value === null ? null : Math.min(Math.max(value, 0), 1));
   return {
     by,
     ranked: target && columns.rank.length > 0,
     drafted,
     judged: target && columns.p.length > 0,
-    of: (node) => ({ p: pOf(node), q: qOf(node), rank: target ? number(columns.rank[node]) : null, width: bound(width(node)) }),
+    of: (/** @type {number} */ node) => ({ p: pOf(node), q: qOf(node), rank: target ? number(columns.rank[node]) : null, width: bound(width(node)) }),
   };
 }

@@ -1,7 +1,13 @@
 /** A node of the tree and the line that leads to it: making them, and writing to them what a moment knows. */
 
+/**
+ * @import { Seen, Source } from "../types.js"
+ * @import { Item, Key, Layout } from "./tree.js"
+ */
+
 import { el, setText } from "./dom.js";
 import { setClass, write } from "./patch.js";
+import { sure } from "./sure.js";
 import { flat, MARK, prob, quote, VERDICT } from "./text.js";
 import { W } from "./text_tree.js";
 import { OWN } from "./tree.js";
@@ -9,11 +15,12 @@ import { OWN } from "./tree.js";
 const CHIP = 0.76; // of a column; the rest is for the lines
 
 /**
- * @typedef {{text: string, verdict: string, above: string, depth: number, p: number|null, q: number|null, rank: number|null,
+ * @typedef {{text: string, verdict: Seen|Source, above: string, depth: number, p: number|null, q: number|null, rank: number|null,
  *   width: number|null, judging: boolean, focus: ""|"focused"|"selected", stop: boolean, isOwn: boolean}} Known `above` is the
  *   parent's text, `width` the line's between 0 and 1, `stop` whether the tab key stops here
  */
 
+/** @param {Key} key */
 export function makeNode(key) {
   const [mark, word] = [el("span", { class: "mark", "aria-hidden": "true" }), el("span", { class: "chip-text" })];
   const [p, q, bars] = [el("span"), el("span"), el("i", { class: "bars" })];
@@ -24,7 +31,9 @@ export function makeNode(key) {
     el("span", { class: "chip-facts" }, p, q),
     bars,
   );
-  return { chip, mark, word, p, q, bars, line: line("edge") };
+  /** @type {Record<string, string|number|boolean|null>} what was written last, by name */
+  const known = {};
+  return { chip, mark, word, p, q, bars, line: line("edge"), known };
 }
 
 /**
@@ -42,8 +51,8 @@ export function paintNode(node, known) {
   write(node, "bars", `${percent(p)} 2px, ${percent(q)} 2px`, (value) => (node.bars.style.backgroundSize = value));
   const facts = [node.known.p, node.known.q, rank ? W.ranked(rank) : ""].filter(Boolean).join(", ");
   const label = isOwn
-    ? W.ownNode(quote(text), VERDICT[verdict], quote(known.above))
-    : W.node(quote(text), VERDICT[verdict], known.depth, quote(known.above), facts);
+    ? W.ownNode(quote(text), VERDICT[verdict] ?? verdict, quote(known.above))
+    : W.node(quote(text), VERDICT[verdict] ?? verdict, known.depth, quote(known.above), facts);
   write(node, "label", label, (value) => {
     node.chip.setAttribute("aria-label", value);
     node.chip.title = value;
@@ -57,21 +66,31 @@ export function paintNode(node, known) {
   });
 }
 
-/** The length of a bar; nothing where nothing is known. */
+/**
+ * The length of a bar; nothing where nothing is known.
+ * @param {number|null} value
+ */
 function percent(value) {
   return `${(100 * Math.min(Math.max(value ?? 0, 0), 1)).toFixed(1)}%`;
 }
 
-/** A line from a parent's right edge to a child's left one, in columns and rows. */
+/**
+ * A line from a parent's right edge to a child's left one, in columns and rows.
+ * @param {Layout} layout
+ * @param {Item} item
+ */
 export function curve(layout, item) {
-  const from = layout.places.get(item.parent);
-  const to = layout.places.get(item.node);
+  const from = sure(layout.places.get(item.parent));
+  const to = sure(layout.places.get(item.node));
   const [x, y, right, low] = [from.column + CHIP, from.row + 0.5, to.column, to.row + 0.5];
   const middle = ((x + right) / 2).toFixed(3);
   return `M${x.toFixed(3)} ${y}C${middle} ${y} ${middle} ${low} ${right} ${low}`;
 }
 
-/** A line of the picture. */
+/**
+ * A line of the picture.
+ * @param {string} name
+ */
 export function line(name) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", "path");
   made.setAttribute("class", name);
@@ -87,6 +106,11 @@ export function createLegend() {
   let drawn = "";
   return {
     root: el("p", { class: "tree-legend hint" }, line, bars, way, first),
+    /**
+     * @param {""|keyof typeof W.widthBy} by
+     * @param {boolean} accepted
+     * @param {{ranked: boolean, drafted: boolean, judged: boolean}} facts
+     */
     show(by, accepted, { ranked, drafted, judged }) {
       const name = `${by} ${accepted} ${ranked} ${drafted} ${judged}`;
       if (name === drawn) return;
@@ -94,7 +118,7 @@ export function createLegend() {
       setText(line, by ? W.widthBy[by] : "");
       line.hidden = !by;
       bars.hidden = !by || !(drafted || judged);
-      setText(bars.lastChild, W.bars(judged, drafted));
+      setText(sure(bars.lastChild), W.bars(judged, drafted));
       way.hidden = !accepted;
       first.hidden = !ranked;
     },

@@ -3,17 +3,26 @@
  * was likely. It scrolls, zooms and pans within itself; as it shrinks, nodes say less, but never in smaller type.
  */
 
-import { el, setText } from "./dom.js";
+/**
+ * @import { Lane, Round } from "./model.js"
+ * @import { View } from "./state.js"
+ * @import { Key } from "./tree.js"
+ */
+
+import { el, elementOf, setText } from "./dom.js";
 import { list } from "./model.js";
 import { knows } from "./moments.js";
 import { stand, write } from "./patch.js";
 import { rootText, wasRead } from "./slots.js";
+import { sure } from "./sure.js";
 import { flat, quote } from "./text.js";
 import { W } from "./text_tree.js";
 import { beside, layoutOf, OWN, ROOT } from "./tree.js";
 import { factsOf, FOLDED_FROM, itemsOf } from "./tree_facts.js";
 import { createLegend, curve, line, makeNode, paintNode } from "./tree_node.js";
 import { createZoom } from "./zoom.js";
+
+/** @typedef {{whole: Round, lane: Lane, at: number, done: boolean, open: boolean, guessed: boolean, rivals: boolean}} Shape what the layout follows from */
 
 const SVG = "http://www.w3.org/2000/svg";
 const FULL = { column: 128, row: 64 }; // px at 100 % and a type of 16 px; all sizes grow with the page's type
@@ -35,7 +44,8 @@ export function createTree() {
   const box = el("div", { class: "tree", role: "group" }, field);
   const about = el("span", { class: "tree-about" });
   const guide = el("span");
-  const drawn = {}; // sizes as they were written last
+  /** @type {Parameters<typeof write>[0]} */
+  const drawn = { known: {} }; // sizes as they were written last
   const zoom = createZoom(box, { by: (factor, at) => resize(current().row / FULL.row / room.scale * factor, at), to: (wish) => resize(wish === "fit" ? "fit" : 1, null) });
   const cue = el("p", { class: "hint tree-cue", hidden: true });
   const fold = el("button", { type: "button", class: "more-rows", hidden: true });
@@ -44,14 +54,20 @@ export function createTree() {
   const parts = [el("div", { class: "tree-bar" }, el("p", { class: "guide" }, about, guide), zoom.root), box, cue, fold, lost, legend.root];
   const root = el("div", { class: "chips", role: "group" });
 
-  const nodes = new Map(); // Key → what is drawn of it; kept from round to round
-  let shape = {}; // what the layout follows from
+  /** @type {Map<Key, ReturnType<typeof makeNode>>} what is drawn of each; kept from round to round */
+  const nodes = new Map();
+  /** @type {Shape|null} */
+  let shape = null;
+  /** @type {ReturnType<typeof itemsOf>["items"]} */
   let items = [];
   let layout = layoutOf([]);
+  /** @type {Round|null} */
   let unfolded = null; // the round whose pruned guesses were asked for
+  /** @type {"auto"|"fit"|number} */
   let wish = "auto"; // or "fit", or a factor
   let room = { width: 0, height: 0, scale: 1 }; // px: the box's width and height limit; how much larger than usual the type is
   let scroll = { left: 0, top: 0 };
+  /** @type {View|null} */
   let shown = null; // the last view
   let looked = ""; // what the box was scrolled to last
 
@@ -59,27 +75,28 @@ export function createTree() {
     const before = room;
     if (!box.clientWidth) return;
     look();
-    if (Object.keys(room).every((name) => room[name] === before[name])) return;
-    if (shape.whole) measure();
+    if (room.width === before.width && room.height === before.height && room.scale === before.scale) return;
+    if (shape) measure();
     reveal(true);
   });
   for (const part of [box, root]) observer.observe(part);
   box.addEventListener("scroll", () => (scroll = { left: box.scrollLeft, top: box.scrollTop }), { passive: true });
   box.addEventListener("keydown", onKey);
-  for (const name of ["pointerover", "focusin"]) field.addEventListener(name, (event) => showTrail(event.target));
+  for (const name of ["pointerover", "focusin"]) field.addEventListener(name, (event) => showTrail(elementOf(event)));
   for (const name of ["pointerleave", "focusout"]) field.addEventListener(name, () => showTrail(null));
   fold.onclick = () => {
+    if (!shape || !shown) return;
     unfolded = unfolded === shape.whole ? null : shape.whole;
     show(shown);
     reveal(false);
   };
 
-  /** @param {import("./state.js").View} view */
+  /** @param {View} view */
   function show(view) {
     shown = view;
     const round = view.current;
     if (!round) {
-      shape = {};
+      shape = null;
       root.replaceChildren(); // nothing of a round stays in the page
       return;
     }
@@ -88,13 +105,15 @@ export function createTree() {
     const lane = view.lanes[view.lead].lane;
     const whole = lane.rounds[round.index];
     const done = !view.moment || view.moment.phase === "committed";
-    const wanted = view.chosen && view.focus.lane === view.lead && view.focus.round === round.index ? view.focus.node : null;
+    const wanted = view.chosen && view.focus?.lane === view.lead && view.focus.round === round.index ? view.focus.node : null;
     const open = unfolded === whole || (wanted !== null && whole.proposals[wanted]?.verdict === "pruned");
-    if (shape.whole !== whole || shape.done !== done || shape.open !== open) {
-      shape = { whole, lane, done, open, at: view.lead };
-      reshape();
+    if (!shape || shape.whole !== whole || shape.done !== done || shape.open !== open) {
+      const seen = whole.proposals.filter(wasRead);
+      const rivals = new Set(seen.map((item) => item.parent)).size < seen.length;
+      shape = { whole, lane, done, open, at: view.lead, guessed: seen.length > 0, rivals };
+      reshape(shape);
     }
-    paint(view, round);
+    paint(shape, view, round);
   }
 
   /** How much room there is, and how large the page's type. */
@@ -104,9 +123,11 @@ export function createTree() {
     room = { width: box.clientWidth, height, scale };
   }
 
-  /** Another set of nodes: lay them out, and bring elements and lines to their places. */
-  function reshape() {
-    const { whole, lane, done, open } = shape;
+  /**
+   * Another set of nodes: lay them out, and bring elements and lines to their places.
+   * @param {Shape} wanted
+   */
+  function reshape({ whole, lane, done, open, at }) {
     const found = itemsOf(whole, done, open);
     items = found.items;
     layout = layoutOf(items);
@@ -123,12 +144,12 @@ export function createTree() {
       // In their order; whatever stands there already is not moved, as that would take the keyboard away from it.
       stand(field, node.chip, order + 2);
       stand(lines, node.line, order);
-      const place = layout.places.get(item.node);
+      const place = sure(layout.places.get(item.node));
       write(node, "column", place.column, (value) => (node.chip.style.left = `calc(${value} * var(--cell))`));
       write(node, "row", place.row, (value) => (node.chip.style.top = `calc(${value} * var(--line) + 2px)`));
       write(node, "curve", curve(layout, item), (value) => node.line.setAttribute("d", value));
-      write(node, "round", whole.index, (value) => (node.chip.dataset.round = value));
-      write(node, "lane", shape.at, (value) => (node.chip.dataset.lane = value));
+      write(node, "round", whole.index, (value) => (node.chip.dataset.round = String(value)));
+      write(node, "lane", at, (value) => (node.chip.dataset.lane = String(value)));
     });
     trail.setAttribute("d", "");
     lines.setAttribute("viewBox", `0 0 ${layout.columns} ${layout.rows}`);
@@ -137,12 +158,10 @@ export function createTree() {
     write(drawn, "height", `calc(${layout.rows} * var(--line))`, (value) => (field.style.blockSize = value));
     write(drawn, "lines", `calc(${layout.columns} * var(--cell))`, (value) => (lines.style.inlineSize = value));
     const text = rootText(lane, whole.index);
-    setText(stem.lastChild, flat(text));
+    setText(sure(stem.lastChild), flat(text));
     stem.title = W.root(quote(text), whole.index);
     const seen = whole.proposals.filter(wasRead);
     const levels = Math.max(0, ...seen.map((item) => item.depth));
-    shape.guessed = seen.length > 0;
-    shape.rivals = new Set(seen.map((item) => item.parent)).size < seen.length;
     setText(about, W.treeIs(seen.length, levels));
     box.setAttribute("aria-label", W.treeName(seen.length, levels));
     const folding = done && found.pruned >= FOLDED_FROM;
@@ -151,23 +170,28 @@ export function createTree() {
     measure();
   }
 
-  /** What the moment knows of each node. */
-  function paint(view, round) {
-    const { whole, lane, at } = shape;
+  /**
+   * What the moment knows of each node.
+   * @param {Shape} as
+   * @param {View} view
+   * @param {Round} round
+   */
+  function paint({ whole, lane, at, rivals, guessed }, view, round) {
     const record = list(lane.trace?.rounds)[whole.index]?.nodes ?? {};
     const facts = factsOf(lane, record, knows(view, "p"));
     const { moment, focus } = view;
-    setText(guide, W.treeGuide(moment?.phase ?? "committed", shape.rivals, shape.guessed));
+    setText(guide, W.treeGuide(moment?.phase ?? "committed", rivals, guessed));
     const here = focus && focus.lane === at && focus.round === whole.index ? keyOf(focus.node) : null;
     const own = round.tokens.find((token) => token.node < 0);
-    const stop = nodes.has(here) ? here : items[0]?.node;
+    const stop = here !== null && nodes.has(here) ? here : items[0]?.node;
     for (const { node: key, parent, item } of items) {
       const isOwn = key === OWN;
-      paintNode(nodes.get(key), {
-        text: isOwn ? own.name : item.text,
-        verdict: isOwn ? own.source : round.proposals[key].verdict,
+      const written = sure(own);
+      paintNode(sure(nodes.get(key)), {
+        text: isOwn ? written.name : sure(item).text,
+        verdict: isOwn ? written.source : round.proposals[key].verdict,
         above: parent === ROOT ? rootText(lane, whole.index) : whole.proposals[parent].text,
-        depth: layout.places.get(key).column,
+        depth: sure(layout.places.get(key)).column,
         ...(isOwn ? { p: null, q: null, rank: null, width: null } : facts.of(key)),
         judging: moment?.phase === "judged" && moment.node === key,
         focus: key !== here ? "" : view.chosen ? "selected" : "focused",
@@ -176,7 +200,7 @@ export function createTree() {
       });
     }
     const accepted = items.filter(({ node }) => node !== OWN && round.proposals[node].verdict === "accepted");
-    const way = accepted.map((item) => nodes.get(item.node).known.curve).join("");
+    const way = accepted.map((item) => sure(nodes.get(item.node)).known.curve).join("");
     for (const each of [route, routeLine]) if (each.getAttribute("d") !== way) each.setAttribute("d", way);
     legend.show(items.length > 0 && items[0].node !== OWN ? facts.by : "", accepted.length > 0, facts);
   }
@@ -190,12 +214,13 @@ export function createTree() {
     const detail = column >= 96 && row >= 60 ? "full" : column >= 62 && row >= 24 ? "text" : "mark";
     write(drawn, "detail", detail, (value) => (box.dataset.detail = value));
     const over = layout.columns * size.column > room.width + 12 || layout.rows * size.row > room.height;
-    tell(cue, over && room.width ? W.treeCue(shape.whole.proposals.filter(wasRead).length) : "");
+    tell(cue, shape && over && room.width ? W.treeCue(shape.whole.proposals.filter(wasRead).length) : "");
   }
 
   function current() {
     const { scale } = room;
     const across = room.width ? (room.width - 10) / layout.columns : FULL.column * scale;
+    /** @param {number} value @param {number} low @param {number} high */
     const within = (value, low, high) => Math.min(Math.max(value, low * scale), high * scale);
     if (wish === "fit") {
       return { column: within(across, LEAST.column, 150), row: within((room.height - 12) / layout.rows, LEAST.row, FULL.row) };
@@ -207,7 +232,11 @@ export function createTree() {
     return { column: Math.max(FULL.column * wish, LEAST.column) * scale, row: Math.max(FULL.row * wish, LEAST.row) * scale };
   }
 
-  /** Zoom; what is at `at`, or in the middle, stays where it is. */
+  /**
+   * Zoom; what is at `at`, or in the middle, stays where it is.
+   * @param {number|"fit"} to
+   * @param {{x: number, y: number}|null} at
+   */
   function resize(to, at) {
     const before = current();
     const [x, y] = at ? [at.x, at.y] : [room.width / 2, Math.min(room.height, layout.rows * before.row) / 2];
@@ -217,11 +246,14 @@ export function createTree() {
     box.scrollTo((scroll.left + x) / before.column * after.column - x, (scroll.top + y) / before.row * after.row - y);
   }
 
-  /** Scroll the box, and nothing else, to the node in focus, to the one being judged, or to the end of the accepted path. */
+  /**
+   * Scroll the box, and nothing else, to the node in focus, to the one being judged, or to the end of the accepted path.
+   * @param {boolean} again
+   */
   function reveal(again) {
-    if (!shown?.current || !items.length) return;
+    if (!shown?.current || !shape || !items.length) return;
     const { moment, focus, chosen, current: round } = shown;
-    const here = chosen && focus.lane === shape.at && focus.round === round.index ? keyOf(focus.node) : null;
+    const here = chosen && focus?.lane === shape.at && focus.round === round.index ? keyOf(focus.node) : null;
     const accepted = items.findLast(({ node }) => node !== OWN && round.proposals[node].verdict === "accepted")?.node;
     const key = here ?? moment?.node ?? accepted ?? items[0].node;
     const place = layout.places.get(key);
@@ -231,6 +263,7 @@ export function createTree() {
     looked = name;
     const size = current();
     const tall = Math.min(room.height, layout.rows * size.row);
+    /** @param {number} start @param {number} length @param {number} from @param {number} space */
     const into = (start, length, from, space) => (start >= from && start + length <= from + space ? from : start - (space - length) / 2);
     const left = into(place.column * size.column, size.column, scroll.left, room.width);
     const top = into(place.row * size.row, size.row, scroll.top, tall);
@@ -239,26 +272,33 @@ export function createTree() {
     scroll = { left: Math.max(0, left), top: Math.max(0, top) };
   }
 
-  /** The way from the root to the node that is pointed at. */
+  /**
+   * The way from the root to the node that is pointed at.
+   * @param {Element|null} target
+   */
   function showTrail(target) {
+    /** @type {HTMLElement|null|undefined} */
     const chip = target?.closest?.(".chip");
+    /** @type {Key} */
     let key = chip ? keyOf(Number(chip.dataset.node)) : ROOT;
     let drawn = "";
     while (key !== ROOT && nodes.has(key)) {
-      drawn += nodes.get(key).known.curve;
+      drawn += sure(nodes.get(key)).known.curve;
       key = items.find((item) => item.node === key)?.parent ?? ROOT;
     }
     trail.setAttribute("d", drawn);
   }
 
+  /** @param {KeyboardEvent} event */
   function onKey(event) {
-    const chip = event.target.closest(".chip");
+    /** @type {HTMLElement|null} */
+    const chip = elementOf(event).closest(".chip");
     let took = zoom.key(event);
     if (!took && chip && /^Arrow/.test(event.key) && !event.ctrlKey && !event.metaKey && !event.altKey && !event.shiftKey) {
-      const next = beside(layout, items, keyOf(Number(chip.dataset.node)), event.key);
+      const next = beside(layout, items, keyOf(Number(chip.dataset.node)), /** @type {import("./tree.js").Arrow} */ (event.key));
       took = next !== null || event.key === "ArrowUp" || event.key === "ArrowDown";
       if (next !== null) {
-        nodes.get(next).chip.click(); // selecting is the player's
+        nodes.get(next)?.chip.click(); // selecting is the player's
         nodes.get(next)?.chip.focus({ preventScroll: true });
       }
     }
@@ -272,21 +312,31 @@ export function createTree() {
     show,
     /** Scroll to what is told; last of all, since it makes the browser lay out what was drawn. */
     settle: () => reveal(false),
-    /** Give the keyboard to the chip of `node`, if it is here. */
+    /**
+     * Give the keyboard to the chip of `node`, if it is here.
+     * @param {number} node
+     */
     focus(node) {
       nodes.get(keyOf(node))?.chip.focus({ preventScroll: true });
     },
     /** Whether the keyboard is on one of the nodes. */
-    has: (element) => box.contains(element),
+    has: (/** @type {Element|null} */ element) => box.contains(element),
   };
 }
 
-/** A node as the tree names it; a selection says −1 of the target's own token. */
+/**
+ * A node as the tree names it; a selection says −1 of the target's own token.
+ * @param {number} node
+ */
 function keyOf(node) {
   return node < 0 ? OWN : node;
 }
 
-/** Say something, or nothing at all. */
+/**
+ * Say something, or nothing at all.
+ * @param {HTMLElement} part
+ * @param {string} text
+ */
 function tell(part, text) {
   setText(part, text);
   part.hidden = !text;

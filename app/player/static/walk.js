@@ -1,9 +1,12 @@
 /** Where the cursor goes: event by event, round by round, to another lane, and how long playback waits on the way. Pure. */
 
+/**
+ * @import { Lane } from "./model.js"
+ * @import { Cursor, View } from "./state.js"
+ */
+
 import { momentsOf } from "./moments.js";
 import { endedBy, lastStop, leader, placed } from "./state.js";
-
-/** @typedef {import("./state.js").Cursor} Cursor @typedef {import("./model.js").Lane} Lane */
 
 export const ROUND_MS = 1_000; // at 1×, drafting and checking of an average round together
 const EVENT_MS = 150; // at 1×, the least that an event is seen
@@ -19,6 +22,7 @@ const SHORTEST = 0.4;
  */
 export function byEvent(lanes, cursor, by) {
   const { stop, event, lead } = placed(lanes, cursor);
+  /** @param {number} next @param {number|null} inside */
   const at = (next, inside) => placed(lanes, { stop: next, event: inside, selection: null, lead });
   if (by > 0 && event !== null) return at(stop, event + 1);
   if (by > 0) return stop < lastStop(lanes, lead) ? at(stop + 1, 0) : at(stop, null);
@@ -44,7 +48,7 @@ export function byRound(lanes, cursor, by) {
 /**
  * The same time, walked by another lane.
  * @param {Lane[]} lanes
- * @param {import("./state.js").View} view
+ * @param {View} view
  * @param {number} lane
  * @returns {Cursor}
  */
@@ -90,11 +94,15 @@ export function paced(lanes, cursor, speed) {
   return { cursor: next, ms: ms / speed };
 }
 
-/** Seconds of an average round of a lane. */
+/**
+ * Seconds of an average round of a lane.
+ * @param {Lane|undefined} lane
+ */
 export function meanRound(lane) {
-  return lane?.rounds.length ? lane.rounds.at(-1).end / lane.rounds.length : 0;
+  return lane?.rounds.length ? lane.rounds[lane.rounds.length - 1].end / lane.rounds.length : 0;
 }
 
+/** @param {Lane} lane @param {{stop: number, event: number|null}} at */
 function clockAt(lane, { stop, event }) {
   const round = lane.rounds[stop - 1];
   if (!round) return 0;

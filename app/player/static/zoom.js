@@ -1,6 +1,6 @@
 /** Zooming and panning a scroll box: four buttons, keys, the wheel with ctrl, and dragging the empty ground. */
 
-import { el, icon } from "./dom.js";
+import { el, elementOf, icon } from "./dom.js";
 import { W } from "./text_tree.js";
 
 const STEP = 1.25;
@@ -13,6 +13,7 @@ const DRAGGED = 4; // px, from which a press on the ground is a drag
  * @returns {{root: HTMLElement, key: (event: KeyboardEvent) => boolean}} the buttons; `key` says whether it took the key
  */
 export function createZoom(box, on) {
+  /** @param {string} name @param {string} label @param {string} path @param {() => void} press */
   const button = (name, label, path, press) => {
     const made = el("button", { type: "button", class: `zoom-button ${name}`, "aria-label": label, title: label }, icon(path));
     made.onclick = press;
@@ -35,6 +36,7 @@ export function createZoom(box, on) {
     on.by(event.deltaY < 0 ? STEP : 1 / STEP, { x: event.clientX - frame.left, y: event.clientY - frame.top });
   }, { passive: false });
   pan(box);
+  /** @type {Record<string, () => void>} */
   const keys = { "+": closer, "=": closer, "-": out, "−": out, f: () => on.to("fit"), 0: () => on.to("full") };
   return {
     root,
@@ -46,11 +48,15 @@ export function createZoom(box, on) {
   };
 }
 
-/** Drag the ground with the mouse; a finger scrolls by itself. */
+/**
+ * Drag the ground with the mouse; a finger scrolls by itself.
+ * @param {HTMLElement} box
+ */
 function pan(box) {
+  /** @type {{x: number, y: number, left: number, top: number, moving: boolean}|null} */
   let from = null;
   box.addEventListener("pointerdown", (event) => {
-    if (event.pointerType !== "mouse" || event.button !== 0 || event.target.closest("button")) return;
+    if (event.pointerType !== "mouse" || event.button !== 0 || elementOf(event).closest("button")) return;
     from = { x: event.clientX, y: event.clientY, left: box.scrollLeft, top: box.scrollTop, moving: false };
   });
   box.addEventListener("pointermove", (event) => {
