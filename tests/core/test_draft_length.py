@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import time
 from itertools import pairwise
 from typing import Any
 
@@ -390,9 +391,12 @@ def test_cost_aware_measures_only_what_it_is_not_told(monkeypatch: pytest.Monkey
         from specdec_core.engine.plan import Plan
 
         settings = sd.Settings(proposer=proposer, length_policy="cost-aware", length_options=options)
-        policy = Plan.make(models, [0], settings).start_context.policy
-        assert isinstance(policy, CostAware)
-        return policy
+        before = list(asked)
+        context = Plan.make(models, [0], settings).start_context
+        assert asked == before, "a plan measures nothing"
+        context.policy.length(context)
+        assert isinstance(context.policy, CostAware)
+        return context.policy
 
     policy = made(**EXPLICIT)
     assert not asked and policy.cost == 0.1 and policy.time(4) == 1.1 and policy.time(8) == pytest.approx(1.9)
@@ -405,6 +409,24 @@ def test_cost_aware_measures_only_what_it_is_not_told(monkeypatch: pytest.Monkey
     assert policy.cost == 0.0
     policy.observe(_context(sd.Settings(), 2), Outcome([0], [0, 0], seconds=(0.4, 0.5)))
     assert policy.cost == pytest.approx(0.25 * 0.4 / 2 / 0.5)  # a quarter of the way to 0.4 s over two levels
+
+
+def test_cost_aware_measures_after_the_start_and_off_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A measurement that takes a second, once. Catches: a lane that starts late, or is charged for the measuring."""
+    calls: list[float] = []
+
+    def slow(models: sd.Models) -> hardware.WidthCurve:
+        calls.append(time.perf_counter())
+        time.sleep(1.0)
+        return hardware.WidthCurve((1, 5), (0.5, 1.0), 0.1, 1, "cpu", "float32", "", "", "", "2026-01-01")
+
+    monkeypatch.setattr(hardware, "known_curve", slow)
+    settings = sd.Settings(length_policy="cost-aware", max_new_tokens=10)
+    events = sd.stream(scripted(wavering(3, 1), wavering(3, 2)), [0], settings)
+    assert isinstance(next(events), sd.Started) and not calls
+    *_, last = events
+    assert len(calls) == 1
+    assert isinstance(last, sd.Finished) and last.stats.prefill_s + last.stats.decode_s < 1.0
 
 
 @pytest.mark.parametrize(
