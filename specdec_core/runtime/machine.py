@@ -72,7 +72,9 @@ def available_bytes(device: torch.device) -> int:
     return int(psutil.virtual_memory().available)
 
 
-THREADS = torch.get_num_threads()  # read before any run computes on another number: new threads would find that one
+THREADS = (
+    torch.get_num_threads()
+)  # read before any run computes on another number: new threads would find that one
 SMALL_MODEL = 50_000_000  # parameters below which a pass is too short to be worth sharing between CPU threads
 
 

@@ -162,11 +162,16 @@ class CausalReader:
         seen: list[Tensor] = []
         hook = None
         if self._listeners:  # only during this pass: the weights are shared with other lanes
-            logits_to_keep = 0
-            own = threading.get_ident()  # another thread's pass calls the hook too
-            hook = self.model.get_output_embeddings().register_forward_pre_hook(
-                lambda module, inputs: seen.append(inputs[0]) if threading.get_ident() == own else None
-            )
+            own, keep, logits_to_keep = threading.get_ident(), logits_to_keep, 0
+
+            def catch(module: torch.nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
+                """The states of all rows are heard; the output matrix gets those that are asked for (0: all)."""
+                if threading.get_ident() != own:  # another thread's pass calls the hook too
+                    return None
+                seen.append(inputs[0])
+                return (inputs[0][:, -keep:],)
+
+            hook = self.model.get_output_embeddings().register_forward_pre_hook(catch)
         try:
             logits = self._run(ids, mask, positions, logits_to_keep)
         finally:
@@ -243,10 +248,10 @@ def skeleton(model: PreTrainedModel) -> PreTrainedModel | None:
         # Random weights, but the same for each check, and none of the caller's random numbers are used up.
         with torch.random.fork_rng([model.device] if model.device.type == "cuda" else []), model.device:
             torch.manual_seed(0)
-            small: PreTrainedModel = type(model)._from_config(config, dtype=torch.float32)
+            small: PreTrainedModel = type(model)._from_config(config, dtype=torch.float32).eval()
     except Exception:
         return None
-    return small.eval()
+    return small
 
 
 def _weights(reader: Reader) -> list[torch.dtype]:
