@@ -17,7 +17,7 @@ from specdec_core.record.schema import Round, Verdict
 from specdec_core.record.trace import Trace
 from specdec_core.settings import SAMPLING, Settings
 
-from .judges import JUDGES, Seen, size_of
+from .judges import JUDGES, Seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def _check(trace: Trace) -> None:
     """
     mode = trace.header.settings.get("record")
     for row in trace.rounds:
-        nodes, size = row.nodes, size_of(row)
+        nodes, size = row.nodes, row.seen
         for column in (nodes.coin, nodes.p, nodes.q, nodes.model_p, nodes.rank, nodes.entropy):
             if column is None or any(value is None for value in column[:size]):
                 raise TraceError(

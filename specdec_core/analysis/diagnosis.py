@@ -26,8 +26,6 @@ from specdec_core.settings import Settings
 from specdec_core.sweep.totals import LEAST_TOKENS, NORMAL_95
 from specdec_core.theory import Curve, pass_time
 
-from .judges import size_of
-
 Cause = Literal["acceptance", "few guesses", "drafting", "width", "overhead", "unexplained", "nothing"]
 LEAST_LOSS = 0.005  # tokens or plain rounds: smaller ones would be told as 0.00
 
@@ -147,9 +145,9 @@ def why(plain: Trace, lane: Trace, curve: Curve | None = None) -> Diagnosis | No
     plain_verify = base.verify_s / base.target_passes
     wider = width = (stats.verify_s / rounds - plain_verify) / unit
     if curve is not None:
-        ratio = sum(pass_time(curve, _width(row)) for row in lane.rounds) / rounds / pass_time(curve, 1)
+        ratio = sum(pass_time(curve, row.width) for row in lane.rounds) / rounds / pass_time(curve, 1)
         width = (ratio - 1.0) * plain_verify / unit
-    speedup, read = stats.tokens * unit / stats.decode_s, sum(map(size_of, lane.rounds))
+    speedup, read = stats.tokens * unit / stats.decode_s, sum(row.seen for row in lane.rounds)
     apart = math.exp(NORMAL_95 * math.hypot(*(_scatter(trace.rounds) for trace in (plain, lane))))
     return Diagnosis(
         speedup=speedup,
@@ -175,13 +173,9 @@ def _scatter(rounds: Sequence[Round]) -> float:
     return math.sqrt(variance(times) / len(times)) / fmean(times) if len(times) > 1 and any(times) else 0.0
 
 
-def _width(row: Round) -> int:
-    return 1 + size_of(row) + row.riders
-
-
 def _depth(row: Round) -> int:
     """How many tokens the round could have won beyond the target's own: the depth of what the target saw."""
-    return max(row.nodes.depth[: size_of(row)], default=0)
+    return max(row.nodes.depth[: row.seen], default=0)
 
 
 def _fallen(row: Round) -> int:

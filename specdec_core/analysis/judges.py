@@ -17,13 +17,6 @@ from specdec_core.settings import Settings
 if TYPE_CHECKING:
     from specdec_core.rules import Rule
 
-UNSEEN: tuple[Verdict, ...] = ("pruned", "discarded")  # the target never read these, so no rule judges them
-
-
-def size_of(row: Round) -> int:
-    """Number of the nodes that the target read; those it never saw stand behind them."""
-    return sum(verdict not in UNSEEN for verdict in row.nodes.verdict)
-
 
 class Seen:
     """One recorded round as a rule of some kind would have seen it; lists have one entry per node of the tree.
@@ -37,7 +30,7 @@ class Seen:
     def __init__(
         self, row: Round, kind: type[Rule], settings: Settings, repeats: bool, own_probabilities: bool = False
     ) -> None:
-        nodes, size = row.nodes, size_of(row)
+        nodes, size = row.nodes, row.seen
         self.row, self.size, self.rule = row, size, kind.name
         self.parent, self.token, self.depth = nodes.parent[:size], nodes.token[:size], nodes.depth[:size]
         self.coin = _numbers(nodes.coin, size)

@@ -19,6 +19,7 @@ MAX_NODES = 4_096
 TOP = 10  # how many candidates of a distribution are kept by name; the rest is the tail's mass
 
 Verdict = Literal["accepted", "rejected", "unreached", "pruned", "cut", "discarded"]
+UNSEEN: tuple[Verdict, ...] = ("pruned", "discarded")  # the target never read these, so no rule judges them
 Source = Literal["accepted", "corrected", "bonus", "plain"]
 EndReason = Literal["length", "eos", "stop", "cancelled"]
 Judging = Literal["each", "longest"]
@@ -178,6 +179,16 @@ class Round:
     ahead_s: Seconds = 0.0
     ahead_passes: Count = 0
     riders: Count = 0
+
+    @property
+    def seen(self) -> int:
+        """How many nodes the target read; those it never saw are listed behind them."""
+        return sum(verdict not in UNSEEN for verdict in self.nodes.verdict)
+
+    @property
+    def width(self) -> int:
+        """Tokens in the target's pass: the root, the nodes it read, and what it read beside them."""
+        return 1 + self.seen + self.riders
 
     @property
     def end_s(self) -> float:
