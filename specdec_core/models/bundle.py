@@ -127,16 +127,6 @@ class Models:
         return replace(self, draft=self.larger_draft)
 
     @property
-    def target_info(self) -> ModelInfo:
-        """Name and size of the target."""
-        return self.target.info
-
-    @property
-    def draft_info(self) -> ModelInfo | None:
-        """Name and size of the draft, if there is one."""
-        return self.draft.info if self.draft else None
-
-    @property
     def causal(self) -> bool:
         """Whether the target is a causal language model of transformers: its layers and hidden states are in reach."""
         return isinstance(self.target, HubModel)

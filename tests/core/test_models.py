@@ -76,7 +76,7 @@ def test_a_folder_of_each_architecture_is_loaded_and_decodes(architecture: str, 
 def test_an_unknown_target_comes_without_a_draft(tmp_path: Path) -> None:
     """And says so when a draft is asked for."""
     models = sd.load_models(_save(tmp_path / "model"), device="cpu")
-    assert models.draft_info is None
+    assert models.draft is None
     assert available(models)["draft-model"] is not None
 
 
