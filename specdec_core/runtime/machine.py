@@ -72,9 +72,8 @@ def available_bytes(device: torch.device) -> int:
     return int(psutil.virtual_memory().available)
 
 
-THREADS = (
-    torch.get_num_threads()
-)  # read before any run computes on another number: new threads would find that one
+# Read before any run computes on another number, which a new thread would find in its place.
+THREADS = torch.get_num_threads()
 SMALL_MODEL = 50_000_000  # parameters below which a pass is too short to be worth sharing between CPU threads
 
 
