@@ -36,11 +36,6 @@ class Policy:
     library: Path | None = None  # None: in memory, until the server stops
     family: str = catalogue.BUNDLED
 
-    @property
-    def loopback(self) -> bool:
-        """Whether only this machine can reach the server."""
-        return _is_loopback(self.host)
-
 
 def read(environment: Mapping[str, str] = os.environ) -> Policy:
     """The policy the environment asks for.

@@ -143,8 +143,8 @@ def prompts(subjects: Subjects, per_family: int) -> list[Prompt]:
 
 def surroundings(subjects: Subjects) -> dict[str, str]:
     """Machine, threads, versions and date, as every figure needs them beside it."""
-    size, small = subjects.models.target_info, subjects.models.draft_info
-    assert small is not None
+    assert subjects.models.draft is not None
+    target, draft = subjects.models.target.info, subjects.models.draft.info
     return {
         "date": datetime.now(UTC).isoformat(timespec="minutes"),
         "machine": describe(torch.device("cpu")),
@@ -154,6 +154,6 @@ def surroundings(subjects: Subjects) -> dict[str, str]:
         "torch": version("torch"),
         "transformers": version("transformers"),
         "specdec_core": sd.__version__,
-        "models": f"{size.name} {size.parameters / 1e6:.1f} M, {small.name} {small.parameters / 1e6:.2f} M"
+        "models": f"{target.name} {target.parameters / 1e6:.1f} M, {draft.name} {draft.parameters / 1e6:.2f} M"
         + ("" if subjects.bundled else " (random weights: speed only, acceptance means nothing)"),
     }

@@ -53,12 +53,7 @@ def _entry(name: str, value: Any) -> str:
     ]
     for key, member in vars(value).items():
         found = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
-        if (
-            key.startswith("_")
-            or key.startswith("model_")
-            or not inspect.isfunction(found)
-            or not found.__doc__
-        ):
+        if key.startswith(("_", "model_")) or not inspect.isfunction(found) or not found.__doc__:
             continue
         mark = (
             "@property\n" if isinstance(member, property) else "@classmethod\n" if found is not member else ""

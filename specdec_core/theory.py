@@ -110,11 +110,6 @@ def implied_cost(speedup: float, tokens: float, gamma: int) -> float:
     return (float(tokens) / float(speedup) - 1.0) / gamma
 
 
-def guaranteed_speedup(alpha: float, cost: float) -> float:
-    """What the best draft length gives at least, Corollary 3.9: (1 + α)/(1 + c) if α > c; else 1, by not drafting."""
-    return max(1.0, (1.0 + _rate(alpha)) / (1.0 + _cost(cost)))
-
-
 def operations(alpha: float, gamma: int, cost: float) -> float:
     """Factor by which arithmetic operations grow, Theorem 3.11: (1 − α)(γĉ + γ + 1) / (1 − α^(γ+1)).
 
@@ -154,16 +149,11 @@ def acceptance_needed(gain: float, gamma: int, cost: float) -> float:
     return high
 
 
-def oracle_tokens(alpha: float) -> float:
-    """Tokens per pass if every draft stopped just before its first error (section 3.5): 1/(1 − α), ∞ at α = 1."""
-    alpha = _rate(alpha)
-    return 1.0 / (1.0 - alpha) if alpha < 1.0 else math.inf
-
-
 def oracle_speedup(alpha: float, cost: float) -> float:
-    """Walltime improvement of that oracle: 1/(1 − α + αc), as it drafts α/(1 − α) tokens per pass; 1 if c ≥ 1.
+    """Walltime improvement if every draft stopped just before its first error (section 3.5): 1/(1 − α + αc), as it
+    drafts α/(1 − α) tokens per pass; 1 if c ≥ 1.
 
-    The oracle still lets the target check what it drafts. By Theorem 3.8's assumptions no policy that chooses draft
+    Such an oracle still lets the target check what it drafts. By Theorem 3.8's assumptions no policy that chooses draft
     lengths can be faster.
     """
     alpha, cost = _rate(alpha), _cost(cost)

@@ -30,7 +30,6 @@ TITLE = (
 RATES = [at / 25 for at in range(26)]
 LONGEST = 12  # γ
 LEVELS = (0.5, 1.0, 1.5, 2.0, 3.0, 5.0)
-UNSEEN = ("pruned", "discarded")
 OFTEN = 3  # passes of a width, before their mean is taken for what it costs
 
 
@@ -137,8 +136,7 @@ def widths_seen(traces: Sequence[Trace]) -> dict[int, float]:
         for row in trace.rounds:
             if row.ahead_passes:  # slowed by the drafting beside it
                 continue
-            seen = sum(verdict not in UNSEEN for verdict in row.nodes.verdict)
-            times[1 + seen + row.riders].append(row.verify_s)
+            times[row.width].append(row.verify_s)
     return {width: fmean(seconds) for width, seconds in sorted(times.items()) if len(seconds) >= OFTEN}
 
 

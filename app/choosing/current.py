@@ -80,7 +80,7 @@ def settle() -> None:
     state[_NEWS] = name() if state.model == model_picker.AUTO else None
     first, now = usual.guessers(before), guessers()
     if state.get("proposer", first[0]) == first[0]:
-        state.proposer = state.last_proposer = now[0]
+        state.proposer = now[0]
     if "prompt" in state and state.prompt == state.get("opened_with"):  # the page's choice, not the visitor's
         _take_fitting_example()
 

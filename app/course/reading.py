@@ -208,7 +208,7 @@ def _answer(front: Front, facts: Mapping[str, Any], draft: Draft) -> float | Non
 
 
 def source_of(name_: str) -> str:
-    """The source of a function or class of the core, as it runs here: `specdec_core.engine.decode:Loop.step`."""
+    """The source of a function or class of the core, as it runs here: `specdec_core.engine.decode:Lane.round`."""
     module, _, path = name_.partition(":")
     found: Any = importlib.import_module(module)
     for part in path.split("."):

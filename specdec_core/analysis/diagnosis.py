@@ -145,7 +145,7 @@ def why(plain: Trace, lane: Trace, curve: Curve | None = None) -> Diagnosis | No
     plain_verify = base.verify_s / base.target_passes
     wider = width = (stats.verify_s / rounds - plain_verify) / unit
     if curve is not None:
-        ratio = sum(pass_time(curve, _width(row)) for row in lane.rounds) / rounds / pass_time(curve, 1)
+        ratio = sum(pass_time(curve, row.width) for row in lane.rounds) / rounds / pass_time(curve, 1)
         width = (ratio - 1.0) * plain_verify / unit
     speedup, read = stats.tokens * unit / stats.decode_s, sum(row.nodes_read for row in lane.rounds)
     apart = math.exp(NORMAL_95 * math.hypot(*(_scatter(trace.rounds) for trace in (plain, lane))))
@@ -171,10 +171,6 @@ def _scatter(rounds: Sequence[Round]) -> float:
     """The standard error of the mean round's time, as a share of it."""
     times = [row.draft_s + row.verify_s + row.judge_s + row.commit_s for row in rounds]
     return math.sqrt(variance(times) / len(times)) / fmean(times) if len(times) > 1 and any(times) else 0.0
-
-
-def _width(row: Round) -> int:
-    return 1 + row.nodes_read + row.riders
 
 
 def _depth(row: Round) -> int:

@@ -15,7 +15,6 @@ from typing import Any, Literal
 from specdec_core.errors import SettingsError
 from specdec_core.models.bundle import Model, Models
 from specdec_core.proposers import proposer_class
-from specdec_core.record.schema import Round
 from specdec_core.record.trace import Trace
 from specdec_core.runtime.cpu_linear import packed_bytes
 from specdec_core.runtime.t5 import EncoderDecoder
@@ -59,15 +58,10 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
     kind = proposer_class(settings.proposer)
     models = models.drafting(getattr(kind.read_options(settings), "draft", "usual"))
     draft = models.draft if header.draft is not None else None
-    capacity = (
-        len(header.decoder_start or header.prompt_ids)
-        + settings.max_new_tokens
-        + kind.max_nodes(settings)
-        + 1
-    )
-    widest = max((_width(row) for row in trace.rounds), default=0)
+    capacity = kind.capacity(settings, len(header.decoder_start or header.prompt_ids))
+    widest = max((row.width for row in trace.rounds), default=0)
     riders = [row.riders for row in trace.rounds]
-    fallen = [_width(row) - row.riders - (row.cache_after - row.cache_before) for row in trace.rounds]
+    fallen = [row.width - row.riders - (row.cache_after - row.cache_before) for row in trace.rounds]
     captured = header.device == "cuda"  # graphs round the rows up
     reserved: Literal["exact", "modelled"] = "modelled" if captured else "exact"
     lines = [
@@ -167,11 +161,6 @@ def _encoded_bytes(model: Model | None, source: int) -> int:
         return 0
     hidden = int(model.model.config.d_model) * model.model.dtype.itemsize
     return source * (int(model.kv_bytes) + hidden)
-
-
-def _width(row: Round) -> int:
-    """Tokens in the target's pass: the root, the nodes it saw, the riders."""
-    return 1 + row.nodes_read + row.riders
 
 
 def _eagle_bytes(models: Models, settings: Settings, capacity: int) -> int:

@@ -131,7 +131,7 @@ def on_clock(trace: Trace, profile: Profile, costs: Costs, layers: int | None = 
     name = str(trace.header.settings.get("proposer", ""))
     widths, rounds, drafting, verifying = [], [], 0.0, 0.0
     for row in trace.rounds:
-        width = pass_width(row)
+        width = row.width
         verify = costs.target(width)
         draft = sum(_draft_pass(trace, row, costs, name, rows, layers) for rows in _draft_rows(row, name))
         if row.ahead_passes:  # one token each: what was guessed beside the pass is not told level by level
@@ -164,11 +164,6 @@ def on_clock(trace: Trace, profile: Profile, costs: Costs, layers: int | None = 
         unpaid=name in UNPAID,
         assumptions=tuple(how),
     )
-
-
-def pass_width(row: Round) -> int:
-    """Tokens in the target's pass of a round: the root, every node the target saw, and what rode along."""
-    return 1 + row.nodes_read + row.riders
 
 
 def _draft_rows(row: Round, name: str) -> list[int]:

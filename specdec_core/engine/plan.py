@@ -61,8 +61,7 @@ class Plan:
         check_window(ids, settings.max_new_tokens, models.window(needs_draft), encoded=start is not None)
         source, tokens = ([], ids) if start is None else (ids, [start])
         models = models.reading(source)
-        widest = kind.max_nodes(settings) + 1
-        capacity = len(tokens) + settings.max_new_tokens + widest
+        widest, capacity = kind.max_nodes(settings) + 1, kind.capacity(settings, len(tokens))
         draft = models.draft.reader(capacity, widest) if needs_draft and models.draft else None
         resources = Resources(models.target.reader(capacity, widest), models, capacity, draft, ask)
         start_context = Context(

@@ -72,28 +72,32 @@ class CostAware(LengthPolicy):
         self.curve: dict[int, float] = dict(enumerate(options.curve, start=1))  # T(n)/T(1), as far as needed
         self.cost: float = options.cost_ratio or 0.0
         self.unit: float | None = None  # T(1) in seconds, if the cost ratio is to be learnt from the rounds
-        if not self.curve or options.cost_ratio is None:
-            self._measure(resources)
+        self.informed = bool(self.curve) and options.cost_ratio is not None
         self.accepted, self.judged = self.HOPE
         self.tenths = [[0.0, 0.0] for _ in range(10)]  # accepted and judged, by tenths of the confidence
         self.confidences: list[float] = []  # of this round's tokens, as far as we were asked
         self.drafted = 0  # levels of this round
         self.asked = self.ranks = False  # whether this proposer asks between tokens; whether it ranks nodes
 
-    def _measure(self, resources: Resources | None) -> None:
+    def _measure(self) -> None:
         """Fill in from this machine what the options leave open."""
         from specdec_core.runtime.width_curve import known_curve
 
-        assert resources is not None, "only a plan builds a policy that measures"
-        measured = known_curve(resources.models)
+        assert self.resources is not None, "only a plan builds a policy that measures"
+        measured = known_curve(self.resources.models)
         self.curve = self.curve or measured.ratios
         if self.options.cost_ratio is None:
-            if resources.draft is not None:
+            if self.resources.draft is not None:
                 self.cost = measured.cost_ratio or 0.0
             else:
                 self.unit = measured.seconds[0]
+        self.informed = True
 
     def length(self, context: Context) -> int:
+        if (
+            not self.informed
+        ):  # now and not in a plan, which costs nothing; no phase is on the lane's clock yet
+            self._measure()
         wanted = context.settings.draft_length
         self.drafted = 0
         if self.ranks or context.round == 0:

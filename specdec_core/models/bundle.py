@@ -7,12 +7,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import torch
+
 from specdec_core.errors import ModelError, SettingsError
 from specdec_core.record.schema import ModelInfo
 from specdec_core.runtime.cpu_linear import pack
 from specdec_core.runtime.cuda_graphs import Graphs, works
 from specdec_core.runtime.machine import choose_device, choose_dtype, describe, fitting_threads
-from specdec_core.runtime.reader import CausalReader, Reader, self_check
+from specdec_core.runtime.reader import CausalReader, Reader, self_check, skeleton
 from specdec_core.runtime.t5 import EncoderDecoder
 
 from . import catalogue, draft_vocabulary
@@ -123,16 +125,6 @@ class Models:
                 "(larger_draft=…), or take the usual draft."
             )
         return replace(self, draft=self.larger_draft)
-
-    @property
-    def target_info(self) -> ModelInfo:
-        """Name and size of the target."""
-        return self.target.info
-
-    @property
-    def draft_info(self) -> ModelInfo | None:
-        """Name and size of the draft, if there is one."""
-        return self.draft.info if self.draft else None
 
     @property
     def causal(self) -> bool:
@@ -345,12 +337,19 @@ def _drafting(
 def _checked(name: str, model: PreTrainedModel, graphs: bool) -> Model:
     """A loaded model as a `Model`, after it has shown that it reads trees."""
     model.eval()
+    _check(name, model)
+    small = None if model.dtype == torch.float32 else skeleton(model)
+    if small is not None:
+        _check(name, small)
     if model.config.is_encoder_decoder:
-        made = EncoderDecoder(name, model)
-        self_check(made.on([1, 2, 3]).reader(16), name)
-        return made
-    self_check(CausalReader(model, 16), name)
+        return EncoderDecoder(name, model)
     return HubModel(name, model, graphs and model.device.type == "cuda" and works(model))
+
+
+def _check(name: str, model: PreTrainedModel) -> None:
+    encodes = model.config.is_encoder_decoder
+    reader = EncoderDecoder(name, model, [1, 2, 3]).reader(16) if encodes else CausalReader(model, 16)
+    self_check(reader, name)
 
 
 def kv_bytes(model: PreTrainedModel) -> int:

@@ -73,7 +73,7 @@ class Branching(Proposer):
 
     def __init__(self, resources: Resources, options: Any) -> None:
         super().__init__(resources, options)
-        assert resources.draft is not None, "the loop checks `needs` before it builds a proposer"
+        assert resources.draft is not None, "`Plan.make` checks `needs` before it builds a proposer"
         self.draft: Reader = resources.draft
         self.ahead = Ahead(self.draft.device, resources.models.threads)
         self.growth: Growth | None = None  # of the round

@@ -285,6 +285,11 @@ class Proposer(ABC):
         """The most nodes and extra tokens a proposal with these settings can have; reserves KV memory."""
         return longest(settings)
 
+    @classmethod
+    def capacity(cls, settings: Settings, tokens: int) -> int:
+        """Rows of KV memory that a lane starting from so many tokens reserves: text, root and largest proposal."""
+        return tokens + settings.max_new_tokens + cls.max_nodes(settings) + 1
+
     def start(self, context: Context) -> None:  # noqa: B027 (most proposers have nothing to prepare)
         """Prepare for a prompt, e.g. read it; timed as part of prefill."""
 

@@ -228,7 +228,7 @@ class DraftModel(Proposer):
 
     def __init__(self, resources: Resources, options: Any) -> None:
         super().__init__(resources, options)
-        assert resources.draft is not None, "the loop checks `needs` before it builds a proposer"
+        assert resources.draft is not None, "`Plan.make` checks `needs` before it builds a proposer"
         self.draft: Reader = resources.draft
         self.ahead = Ahead(self.draft.device, resources.models.threads)
         self.bet: Bet | None = None
@@ -247,13 +247,12 @@ class DraftModel(Proposer):
             # The root, and after a fully accepted round also the last draft token, which the draft has not read yet.
             unread = readable(context.tokens[self.draft.length :], self.draft)
             chain = Chain(self.draft, torch.tensor(unread, device=self.draft.device), context)
-        if chain is None:
-            return Proposal(TokenTree())
-        chain.cut(chain.complete(context, length))
-        self.read = self.draft.length
-        self.dropped = len(chain.dropped)
-        if not chain.tokens:
-            return Proposal(TokenTree(), dropped=chain.dropped)
+        if chain is not None:
+            chain.cut(chain.complete(context, length))
+        dropped = chain.dropped if chain else []
+        self.read, self.dropped = self.draft.length, len(dropped)
+        if chain is None or not chain.tokens:
+            return Proposal(TokenTree(), dropped=dropped)
         return chain.proposal({"ahead": min(done, len(chain.tokens))} if done else {})
 
     def draft_ahead(self, context: Context, proposal: Proposal) -> None:

@@ -41,7 +41,7 @@ class You(Proposer):
 
     def propose(self, context: Context) -> Proposal:
         ask, codec = self.resources.ask, self.resources.models.codec
-        assert ask is not None, "the loop checks `needs` before it builds a proposer"
+        assert ask is not None, "`Plan.make` checks `needs` before it builds a proposer"
         most = min(MOST_TOKENS, context.limit, context.room)
         if most <= 0:  # nothing typed could be used
             return Proposal(TokenTree())

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import TYPE_CHECKING, get_args
 
-from .schema import Judging, Nodes, Round, Stats, Verdict
+from .schema import UNSEEN, Judging, Nodes, Round, Stats, Verdict
 
 if TYPE_CHECKING:
     from .trace import Trace
@@ -167,8 +167,6 @@ def _differing(stats: Stats, expected: dict[str, float | None], made: str) -> It
 def _branched(nodes: Nodes) -> bool:
     """Whether what the target saw had siblings."""
     seen = [
-        parent
-        for parent, verdict in zip(nodes.parent, nodes.verdict, strict=True)
-        if verdict not in ("pruned", "discarded")
+        parent for parent, verdict in zip(nodes.parent, nodes.verdict, strict=True) if verdict not in UNSEEN
     ]
     return len(set(seen)) < len(seen)

@@ -91,11 +91,6 @@ class Loops:
         return self.repeated / self.tokens if self.tokens else 0.0
 
     @property
-    def is_loop(self) -> bool:
-        """Whether so much repeats that the text counts as a loop (`LOOP`)."""
-        return self.share >= LOOP
-
-    @property
     def what(self) -> str:
         """What repeats, as a clause: "the last 90 of 128 tokens repeat the same 6 tokens"; empty if nothing does."""
         if not self.spans:

@@ -19,6 +19,7 @@ MAX_NODES = 4_096
 TOP = 10  # how many candidates of a distribution are kept by name; the rest is the tail's mass
 
 Verdict = Literal["accepted", "rejected", "unreached", "pruned", "cut", "discarded"]
+UNSEEN: tuple[Verdict, ...] = ("pruned", "discarded")  # the target never read these, so no rule judges them
 Source = Literal["accepted", "corrected", "bonus", "plain"]
 EndReason = Literal["length", "eos", "stop", "cancelled"]
 Judging = Literal["each", "longest"]
@@ -180,6 +181,11 @@ class Round:
     riders: Count = 0
 
     @property
+    def width(self) -> int:
+        """Tokens in the target's pass: the root, the nodes it read, and what it read beside them."""
+        return 1 + self.nodes_read + self.riders
+
+    @property
     def end_s(self) -> float:
         """The lane's clock when the round was committed."""
         return self.start_s + self.draft_s + self.verify_s + self.judge_s + self.commit_s
@@ -187,7 +193,7 @@ class Round:
     @property
     def nodes_read(self) -> int:
         """How many nodes the target read; the others (pruned, discarded) come after these, and no rule judges them."""
-        return sum(verdict not in ("pruned", "discarded") for verdict in self.nodes.verdict)
+        return sum(verdict not in UNSEEN for verdict in self.nodes.verdict)
 
 
 @dataclass(slots=True)

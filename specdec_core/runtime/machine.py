@@ -72,12 +72,14 @@ def available_bytes(device: torch.device) -> int:
     return int(psutil.virtual_memory().available)
 
 
+# Read before any run computes on another number, which a new thread would find in its place.
+THREADS = torch.get_num_threads()
 SMALL_MODEL = 50_000_000  # parameters below which a pass is too short to be worth sharing between CPU threads
 
 
 def fitting_threads(device: torch.device, parameters: int) -> int:
     """How many CPU threads a model of that size decodes best on; a small one on one, whatever else the machine does."""
-    return 1 if device.type == "cpu" and parameters < SMALL_MODEL else torch.get_num_threads()
+    return 1 if device.type == "cpu" and parameters < SMALL_MODEL else THREADS
 
 
 @contextmanager

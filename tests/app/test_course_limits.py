@@ -33,7 +33,6 @@ from app.course.words import Words
 from app.lanes import lane as lanes
 from app.lanes import links
 from app.records import examples as recorded
-from specdec_core.analysis import whatif
 from specdec_core.machines.model_sizes import shape
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
@@ -273,7 +272,7 @@ def by_hand(tokens: int, batch: int, context: int, model: str) -> float:
 @pytest.mark.parametrize(("batch", "context"), [(1, 512), (64, 128), (512, 512)])
 def test_a_crowd_on_the_roofline_by_hand(batch: int, context: int) -> None:
     rounds = trace("prompt-lookup").rounds
-    seconds = sum(by_hand(whatif.pass_width(row), batch, context, "8B") for row in rounds)
+    seconds = sum(by_hand(row.width, batch, context, "8B") for row in rounds)
     plain = sum(len(row.committed.token) for row in rounds) * by_hand(1, batch, context, "8B")
     assert failing.crowd_speedup("prompt-lookup", "h100-sxm", batch, context) == pytest.approx(
         plain / seconds
@@ -350,7 +349,7 @@ def test_wide_proposals_cost_what_their_recorded_rounds_read() -> None:
     """Lookahead runs no draft: a round's operations are its width. Medusa adds its heads and the output matrix."""
     tau = RAW["figures"]["groups"]["code"]["lanes"]["lookahead"]["tokens_per_pass"]
     rounds = trace("lookahead").rounds
-    width = sum(whatif.pass_width(row) for row in rounds) / len(rounds)
+    width = sum(row.width for row in rounds) / len(rounds)
     assert made.design_work("code", "lookahead") == pytest.approx(width / tau)
     rows, header = trace("medusa").rounds, trace("medusa").header
     heads = sum(part.parameters for part in header.heads) / header.target.parameters
@@ -358,7 +357,7 @@ def test_wide_proposals_cost_what_their_recorded_rounds_read() -> None:
         (reading.FOLDER.parent / "profiles" / "amd-epyc-2-cores.json").read_text(encoding="utf-8")
     )
     output = home["target"]["width"] * home["target"]["vocabulary"] / home["target"]["parameters"]
-    mean = sum(whatif.pass_width(row) + row.draft_passes * (heads + output) for row in rows) / len(rows)
+    mean = sum(row.width + row.draft_passes * (heads + output) for row in rows) / len(rows)
     tau = RAW["figures"]["groups"]["code"]["lanes"]["medusa"]["tokens_per_pass"]
     assert made.design_work("code", "medusa") == pytest.approx(mean / tau, rel=1e-6)
 

@@ -18,7 +18,7 @@ def test_the_entry_s_name_brings_a_chat_model(chat_models: sd.Models) -> None:
     """Catches: an end token that is not the chat's, a lost template, a count that differs from the catalogue's."""
     entry = catalogue.find(catalogue.CHAT)
     assert entry is not None
-    assert chat_models.target_info.parameters == pytest.approx(entry.parameters * 1e6, rel=1e-3)
+    assert chat_models.target.info.parameters == pytest.approx(entry.parameters * 1e6, rel=1e-3)
     assert chat_models.chat_template and chat_models.eos == {2}
     asked = chat_models.codec.names(chat_models.chat("Hello"))
     assert asked[0] == "<|im_start|>" and asked.count("<|im_end|>") == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import time
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from transformers.generation.candidate_generator import AssistedCandidateGenerator
 
 import specdec_core as sd
-from specdec_core.lengths import LENGTH_POLICIES, longest, policy_class, read_options, room
+from specdec_core.lengths import LENGTH_POLICIES, LengthPolicy, longest, policy_class, read_options, room
 from specdec_core.lengths.cost_aware import CostAware
 from specdec_core.models.bundle import HubModel
 from specdec_core.options import fields
@@ -36,7 +37,23 @@ POLICIES: list[tuple[str, dict[str, Any]]] = [
     ("cost-aware", {}),
     ("cost-aware", EXPLICIT),
     ("cost-aware", {"curve": [1, 3], "cost_ratio": 0.9}),
+    ("test-erratic", {}),
 ]
+
+
+class Erratic(LengthPolicy):
+    """Any length after any other, whatever the text: 0 after 4, 4 after 0."""
+
+    name = "test-erratic"
+
+    def length(self, context: Context) -> int:
+        return random.Random(f"{context.settings.seed}, {context.round}").choice([0, 0, 1, 2, 3, 4])
+
+
+@pytest.fixture
+def erratic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The policy above, under its name."""
+    monkeypatch.setitem(LENGTH_POLICIES, Erratic.name, Erratic)
 
 
 def _lengths(trace: sd.Trace) -> list[int]:
@@ -53,6 +70,7 @@ def _policy(name: str, draft_length: int = 4, **options: Any) -> Any:
     return policy_class(settings)(read_options(settings)), settings
 
 
+@pytest.mark.usefixtures("erratic")
 @pytest.mark.parametrize("proposer", ["draft-model", "prompt-lookup"])
 @pytest.mark.parametrize(("policy", "options"), POLICIES)
 def test_the_greedy_text_is_the_targets_whatever_the_policy(
@@ -84,6 +102,7 @@ PROMPT = [0, 1, 2, 0, 1, 0]
 SAMPLED = sd.Settings(temperature=1.0, max_new_tokens=5, record="off")
 
 
+@pytest.mark.usefixtures("erratic")
 @pytest.mark.parametrize("proposer", ["draft-model", "prompt-lookup"])
 @pytest.mark.parametrize(
     ("policy", "options"),
@@ -91,6 +110,7 @@ SAMPLED = sd.Settings(temperature=1.0, max_new_tokens=5, record="off")
         ("confidence", {"threshold": 0.5}),
         ("heuristic", {}),
         ("cost-aware", {"curve": [1, 1.3], "cost_ratio": 0.2}),
+        ("test-erratic", {}),
     ],
 )
 def test_sampled_texts_follow_the_targets_law_whatever_the_policy(
@@ -308,6 +328,31 @@ def test_cost_aware_gives_up_where_drafting_cannot_pay_and_tries_again() -> None
     assert set(_lengths(sd.decode(models, [0], free))[:-4]) == {4}
 
 
+def test_drafting_nothing_after_drafting_much_keeps_the_draft_in_step() -> None:
+    """12 pairs of random models, machines and random numbers, in which the draft length often falls from 2 or more to
+    0. Greedy texts are those of plain decoding. Catches: a draft that is rewound to where it stood a round ago."""
+    rng, falls = random.Random(7), 0
+    for trial in range(12):
+        own, other = (wavering(5, seed, sharpness=4.0) for seed in (trial, 100 + trial))
+        models = scripted(own, mixture(own, other, rng.choice([0.5, 0.8, 1.0])))
+        steps = [0.5, *(rng.choice([0.0, 0.05]) for _ in range(4))]
+        settings = sd.Settings(
+            length_policy="cost-aware",
+            length_options={
+                "curve": [1.0 + sum(steps[:at]) for at in range(6)],
+                "cost_ratio": rng.choice([0.02, 0.05, 0.1]),
+            },
+            draft_length=rng.randrange(2, 7), max_new_tokens=40, seed=trial, record="tokens",
+        )  # fmt: skip
+        plain = sd.decode(models, [0], sd.Settings(proposer="none", max_new_tokens=40))
+        assert sd.decode(models, [0], settings).token_ids == plain.token_ids
+        for overlap in (False, True):
+            trace = sd.decode(models, [0], settings.but(temperature=1.3, overlap=overlap))
+            assert trace.audit() == []
+            falls += sum(one >= 2 and not other for one, other in pairwise(_lengths(trace)[:-1]))
+    assert falls > 12, falls
+
+
 def test_cost_aware_draws_out_copies_that_hold() -> None:
     """Prompt lookup is never asked: a text that repeats itself for ever gets γ, a text that breaks its repetitions gets
     less. Catches: rounds in which nothing was found, taken for wrong guesses."""
@@ -346,9 +391,12 @@ def test_cost_aware_measures_only_what_it_is_not_told(monkeypatch: pytest.Monkey
         from specdec_core.engine.plan import Plan
 
         settings = sd.Settings(proposer=proposer, length_policy="cost-aware", length_options=options)
-        policy = Plan.make(models, [0], settings).start_context.policy
-        assert isinstance(policy, CostAware)
-        return policy
+        before = list(asked)
+        context = Plan.make(models, [0], settings).start_context
+        assert asked == before, "a plan measures nothing"
+        context.policy.length(context)
+        assert isinstance(context.policy, CostAware)
+        return context.policy
 
     policy = made(**EXPLICIT)
     assert not asked and policy.cost == 0.1 and policy.time(4) == 1.1 and policy.time(8) == pytest.approx(1.9)
@@ -361,6 +409,24 @@ def test_cost_aware_measures_only_what_it_is_not_told(monkeypatch: pytest.Monkey
     assert policy.cost == 0.0
     policy.observe(_context(sd.Settings(), 2), Outcome([0], [0, 0], seconds=(0.4, 0.5)))
     assert policy.cost == pytest.approx(0.25 * 0.4 / 2 / 0.5)  # a quarter of the way to 0.4 s over two levels
+
+
+def test_cost_aware_measures_after_the_start_and_off_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A measurement that takes a second, once. Catches: a lane that starts late, or is charged for the measuring."""
+    calls: list[float] = []
+
+    def slow(models: sd.Models) -> hardware.WidthCurve:
+        calls.append(time.perf_counter())
+        time.sleep(1.0)
+        return hardware.WidthCurve((1, 5), (0.5, 1.0), 0.1, 1, "cpu", "float32", "", "", "", "2026-01-01")
+
+    monkeypatch.setattr(hardware, "known_curve", slow)
+    settings = sd.Settings(length_policy="cost-aware", max_new_tokens=10)
+    events = sd.stream(scripted(wavering(3, 1), wavering(3, 2)), [0], settings)
+    assert isinstance(next(events), sd.Started) and not calls
+    *_, last = events
+    assert len(calls) == 1
+    assert isinstance(last, sd.Finished) and last.stats.prefill_s + last.stats.decode_s < 1.0
 
 
 @pytest.mark.parametrize(

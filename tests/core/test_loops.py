@@ -190,8 +190,7 @@ def test_sentences() -> None:
     )
     two = Loops(200, (Span(20, 40, 6), Span(60, 80, None)))
     assert two.sentence == f"40 of 200 tokens, in 2 places, repeat earlier text word for word: {end}"
-    assert two.share == pytest.approx(0.2) and two.is_loop
-    assert not Loops(201, two.spans).is_loop
+    assert two.share == pytest.approx(0.2)
 
 
 def looping(context: tuple[int, ...]) -> list[float]:
@@ -214,7 +213,7 @@ def test_a_trace_says_what_repeats_and_what_came_before() -> None:
     trace = sd.decode(models, [0], settings)
     found = trace.loops()
     assert found.spans == (Span(26, 80, 6),)
-    assert found.tokens == 80 and found.repeated == 54 and found.is_loop
+    assert found.tokens == 80 and found.repeated == 54
     assert found.before is not None
     assert found.before.tokens_per_pass == 1.0  # the draft was wrong until then
     assert (trace.stats.tokens_per_pass or 0.0) > 2

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -12,7 +15,6 @@ import specdec_core as sd
 from specdec_core.engine.recorder import Recorder
 from specdec_core.rules.speculative_sampling import SpeculativeSampling
 from specdec_core.runtime.cpu_linear import pack, packed_bytes
-from specdec_core.runtime.machine import fitting_threads
 from specdec_core.runtime.reader import CausalReader
 
 from .tiny import ARCHITECTURES, PROMPTS, build, pair
@@ -85,8 +87,22 @@ def test_all_of_a_decode_runs_on_the_models_threads(monkeypatch: pytest.MonkeyPa
     assert seen == {"call": {1}, "judge": {1}, "describe": {1}}
 
 
-def test_a_small_model_takes_one_thread_and_a_large_one_what_torch_has() -> None:
-    """The rule that `load_models` goes by."""
-    cpu = torch.device("cpu")
-    assert fitting_threads(cpu, 8_000_000) == 1
-    assert fitting_threads(cpu, 8_000_000_000) == torch.get_num_threads()
+def test_a_small_model_takes_one_thread_and_a_large_one_what_torch_had() -> None:
+    """In a process of its own on two threads, asked from a new thread while a run of a small model holds torch to one.
+    Catches: a large model that stays on one thread for life because of what ran while it was loaded."""
+    script = """
+import torch
+from concurrent.futures import ThreadPoolExecutor
+from specdec_core.runtime.machine import fitting_threads, threads
+
+with threads(1), ThreadPoolExecutor(1) as worker:
+    print([worker.submit(fitting_threads, torch.device("cpu"), size).result() for size in (8_000_000, 8_000_000_000)])
+"""
+    told = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | {"OMP_NUM_THREADS": "2"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.strip() == "[1, 2]"

@@ -8,11 +8,15 @@ from pathlib import Path
 import pytest
 import torch
 from transformers import (
+    AutoModelForCausalLM,
     BartConfig,
     BertConfig,
+    BloomConfig,
+    FalconConfig,
     Gemma2Config,
     MambaConfig,
     MistralConfig,
+    MptConfig,
     PreTrainedConfig,
     Qwen2Config,
 )
@@ -72,7 +76,7 @@ def test_a_folder_of_each_architecture_is_loaded_and_decodes(architecture: str, 
 def test_an_unknown_target_comes_without_a_draft(tmp_path: Path) -> None:
     """And says so when a draft is asked for."""
     models = sd.load_models(_save(tmp_path / "model"), device="cpu")
-    assert models.draft_info is None
+    assert models.draft is None
     assert available(models)["draft-model"] is not None
 
 
@@ -168,6 +172,38 @@ def test_a_model_that_ignores_its_mask_is_refused() -> None:
     model.forward = blind  # type: ignore[method-assign]
     with pytest.raises(sd.ModelError, match="differently from its branches"):
         sd.assemble(tokenizer(), model)
+
+
+_SMALL = {"vocab_size": SIZE, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_model_that_counts_distances_by_row_is_refused_in_any_precision(dtype: torch.dtype) -> None:
+    """MPT's bias grows with the distance in the pass, not in the tree. Catches: an error as small as the rounding of 16
+    bits, waved through."""
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(MptConfig(**_SMALL))
+    with pytest.raises(sd.ModelError, match="differently from its branches"):
+        sd.assemble(tokenizer(), model.to(dtype))
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_model_that_reads_trees_is_taken_in_16_bits(architecture: str) -> None:
+    """Catches: a check for 16-bit models that refuses a good one, or draws from torch's own random numbers."""
+    model = build(architecture, vocab_size=SIZE).to(torch.bfloat16)
+    before = torch.get_rng_state()
+    assert sd.assemble(tokenizer(), model).dtype == "bfloat16"
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize(
+    "config", [FalconConfig(alibi=True, **_SMALL), BloomConfig(**_SMALL)], ids=["falcon", "bloom"]
+)
+def test_a_model_that_cannot_take_the_mask_is_refused_in_one_sentence(config: PreTrainedConfig) -> None:
+    """With ALiBi both unpack the mask as one of two dimensions. Catches: transformers' own error shown to a person."""
+    with pytest.raises(sd.ModelError, match="fails with the mask it is given") as caught:
+        sd.assemble(tokenizer(), AutoModelForCausalLM.from_config(config))
+    assert str(caught.value).endswith(".") and "\n" not in str(caught.value)
 
 
 def test_what_is_not_there_is_refused(tmp_path: Path) -> None:

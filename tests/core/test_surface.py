@@ -33,6 +33,17 @@ def test_every_public_name_is_there_and_sorted() -> None:
         _ = sd.nothing_of_that_name
 
 
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module of ours whose import fails for want of another. Catches: `sd.profiles` said not to exist where pydantic
+    is not installed."""
+    monkeypatch.delitem(sys.modules, "specdec_core.machines.profiles", raising=False)
+    monkeypatch.delitem(vars(sd), "profiles", raising=False)
+    monkeypatch.setitem(sys.modules, "pydantic", None)
+    with pytest.raises(ModuleNotFoundError) as caught:
+        _ = sd.profiles
+    assert caught.value.name == "pydantic"
+
+
 def test_importing_the_core_is_cheap() -> None:
     """No torch, no transformers, no screen: a page that only reads traces must not wait."""
     loaded = _loaded("import specdec_core")

@@ -44,6 +44,26 @@ def test_a_tree_pass_equals_its_paths_read_alone(architecture: str, device: str)
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_watched_prefill_computes_the_logits_of_one_row(architecture: str, device: str) -> None:
+    """And whoever watches still gets the states of all rows; a tree's pass has the logits of all. Catches: the whole
+    prompt multiplied with the output matrix, half a gigabyte at 150,000 tokens of vocabulary."""
+    reader, states, rows = _reader(architecture, device), [], []
+    reader.watch(states.append)
+    hook = (
+        module(pair(architecture, device))
+        .get_output_embeddings()
+        .register_forward_hook(lambda layer, inputs, output: rows.append(output.shape[1]))
+    )
+    try:
+        reader.prefill(range(11))
+        reader.read(5, TokenTree([1, 2, 3], [-1, -1, 0]))
+    finally:
+        hook.remove()
+    assert [len(seen) for seen in states] == [11, 4]
+    assert rows[0] == 1 and len(rows) > 1
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_compacted_memory_equals_a_fresh_prefill(architecture: str, device: str) -> None:
     """Six rounds of random trees, each keeping a random path, then the logits behind the text against a model that
     read the same text at once. Catches: rows gathered wrongly, at the wrong place, or overwritten before they were

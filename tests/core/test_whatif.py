@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import specdec_core as sd
 from specdec_core import theory
-from specdec_core.analysis.whatif import HOW, UNPAID, on_clock, pass_width, replay
+from specdec_core.analysis.whatif import HOW, UNPAID, on_clock, replay
 from specdec_core.machines.costs import Costs
 from specdec_core.machines.profiles import Recorded, read, shipped
 from specdec_core.record.schema import Committed, Nodes, Round, Verdict
@@ -77,7 +77,7 @@ def test_what_the_target_never_saw_is_not_in_its_pass() -> None:
     """Catches: pruned and discarded nodes that are paid for, riders that ride for nothing."""
     verdicts: list[Verdict] = ["accepted", "rejected", "unreached", "cut", "pruned", "discarded"]
     row = a_round([-1, -1, 0, 2, 0, 3], 2, 2, verdicts, riders=3)
-    assert pass_width(row) == 1 + 4 + 3
+    assert row.width == 1 + 4 + 3
 
 
 def test_the_passes_of_a_tree_read_what_they_expand() -> None:

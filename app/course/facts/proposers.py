@@ -249,9 +249,8 @@ def tree_shapes(example: str) -> int:
     """How many different shapes the trees of a recorded example had, as they were sent."""
     shapes = set()
     for row in trace(example).rounds:
-        sent = [at for at, verdict in enumerate(row.nodes.verdict) if verdict not in ("pruned", "discarded")]
-        if len(sent) > 0:
-            shapes.add(tuple(row.nodes.parent[at] for at in sent))
+        if row.nodes_read:
+            shapes.add(tuple(row.nodes.parent[: row.nodes_read]))
     return len(shapes)
 
 
@@ -268,8 +267,8 @@ def _pairs(example: str) -> tuple[tuple[int, int], ...]:
     for row in trace(example).rounds:
         nodes = row.nodes
         first: dict[int, int] = {}
-        for at, parent in enumerate(nodes.parent):
-            if parent >= 0 and nodes.verdict[at] not in ("pruned", "discarded"):
+        for at, parent in enumerate(nodes.parent[: row.nodes_read]):
+            if parent >= 0:
                 first.setdefault(parent, nodes.token[at])
         above = sorted(first)
         for place, one in enumerate(above):

@@ -101,9 +101,8 @@ def levels(found: Trace, row: Round) -> Iterator[tuple[int, list[Below]]]:
     """For each depth the lists at it, each below another token of the depth before; only what the target saw."""
     nodes = row.nodes
     children: dict[int, list[int]] = {}
-    for at, parent in enumerate(nodes.parent):
-        if nodes.verdict[at] not in ("pruned", "discarded"):
-            children.setdefault(parent, []).append(at)
+    for at, parent in enumerate(nodes.parent[: row.nodes_read]):
+        children.setdefault(parent, []).append(at)
     front = [-1]
     for depth in range(1, DEEPEST + 1):
         above = [parent for parent in front if parent in children]
