@@ -8,17 +8,17 @@ decoder layer, keys and values of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from specdec_core.errors import SettingsError
-from specdec_core.models.bundle import Model, Models
 from specdec_core.proposers import proposer_class
 from specdec_core.record.trace import Trace
-from specdec_core.runtime.cpu_linear import packed_bytes
-from specdec_core.runtime.t5 import EncoderDecoder
 from specdec_core.settings import Settings
+
+if TYPE_CHECKING:
+    from specdec_core.models.bundle import Model, Models
 
 FLOAT32 = 4  # bytes; logits are judged in this precision whatever the model's own
 
@@ -48,6 +48,8 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
     Raises:
         SettingsError: if these are not the models of the record.
     """
+    from specdec_core.runtime.cpu_linear import packed_bytes
+
     header = trace.header
     if header.target != models.target.info:
         raise SettingsError(
@@ -115,17 +117,9 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
             )
             for whose, model in (("Target's", models.target), ("Draft's", draft))
         ),
-        Line(
-            "EAGLE head's keys and values",
-            _eagle_bytes(models, settings, capacity) if "eagle" in kind.needs else 0,
-            "exact",
-            "One layer over the text and the tree that it grows.",
-        ),
-        Line(
-            "Oracle's keys and values",
-            capacity * models.target.kv_bytes if settings.proposer == "oracle" else 0,
-            reserved,
-            "The oracle asks the target with a memory of its own.",
+        *(
+            Line(own.name, own.size, reserved if own.captured else "exact", own.words)
+            for own in kind.own_memory(models, settings, capacity)
         ),
         Line(
             "Logits of the widest pass",
@@ -157,17 +151,9 @@ def _module_bytes(module: Any) -> int:
 
 def _encoded_bytes(model: Model | None, source: int) -> int:
     """Bytes that an encoder–decoder keeps of a prompt of `source` tokens; 0 for models without an encoder."""
+    from specdec_core.runtime.t5 import EncoderDecoder
+
     if not isinstance(model, EncoderDecoder):
         return 0
     hidden = int(model.model.config.d_model) * model.model.dtype.itemsize
     return source * (int(model.kv_bytes) + hidden)
-
-
-def _eagle_bytes(models: Models, settings: Settings, capacity: int) -> int:
-    head: Any = models.heads["eagle"]
-    options: Mapping[str, Any] = proposer_class("eagle").read_options(settings).model_dump()
-    rows = capacity + options["depth"] * options["top_k"]
-    config = head.config
-    heads = int(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
-    width = int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
-    return int(2 * rows * heads * width * next(head.parameters()).element_size())

@@ -14,27 +14,10 @@ from typing import Literal
 from specdec_core.errors import SettingsError
 from specdec_core.machines.costs import Costs
 from specdec_core.machines.profiles import Profile, Recorded
+from specdec_core.proposers import PROPOSERS, Proposer
 from specdec_core.record.schema import Round
 from specdec_core.record.trace import Trace
 
-UNPAID = ("oracle", "you")  # their drafting is on no clock, so their speedup is a bound
-
-HOW = {
-    "draft-model": "Each draft pass costs what the profile says of its draft model, over one token.",
-    "branching": "Each draft pass costs what the profile says of its draft model, over as many tokens as the record "
-    "shows expanded at that depth.",
-    "medusa": "One Medusa pass costs the share of a target pass over one token that its heads' parameters, and the "
-    "output matrix once, have in those that the target reads.",
-    "eagle": "An EAGLE pass costs the share of a target pass, over as many tokens as the record shows expanded at "
-    "that depth, that its head's parameters and the output matrix have in those that the target reads.",
-    "early-exit": "A pass of the first layers costs their share of the layers, and the output matrix in full.",
-    "prompt-lookup": "Searching the text runs no model and costs nothing here.",
-    "lookahead": "The window rides in the target's pass, which is that much wider; the pool costs nothing here.",
-    "blind": "Drafting runs no model and costs nothing here.",
-    "oracle": "Drafting is on no clock, as in the record: a bound, and no speedup.",
-    "you": "Thinking is on no clock, as in the record: a bound, and no speedup.",
-    "none": "One pass over one token per round.",
-}  # fmt: skip
 OVERLAPPED = (
     "What was drafted beside the target's pass takes the longer of the two (PEARL), as if neither slowed the other; as "
     "much is drafted ahead as the record shows, whatever there would be time for."
@@ -128,21 +111,21 @@ def on_clock(trace: Trace, profile: Profile, costs: Costs, layers: int | None = 
         raise SettingsError(
             "This trace holds no rounds, so there is nothing to put on another clock. Record it with rounds."
         )
-    name = str(trace.header.settings.get("proposer", ""))
+    kind = PROPOSERS.get(str(trace.header.settings.get("proposer", "")))
     widths, rounds, drafting, verifying = [], [], 0.0, 0.0
     for row in trace.rounds:
         width = row.width
         verify = costs.target(width)
-        draft = sum(_draft_pass(trace, row, costs, name, rows, layers) for rows in _draft_rows(row, name))
+        draft = sum(_draft_pass(trace, row, costs, kind, rows, layers) for rows in _draft_rows(row, kind))
         if row.ahead_passes:  # one token each: what was guessed beside the pass is not told level by level
-            ahead = row.ahead_passes * _draft_pass(trace, row, costs, name, 1, layers)
+            ahead = row.ahead_passes * _draft_pass(trace, row, costs, kind, 1, layers)
             draft += max(0.0, ahead - verify)
         widths.append(width)
         rounds.append(draft + verify)
         drafting += draft
         verifying += verify
     tokens = sum(len(row.committed.token) for row in trace.rounds)
-    how = [HOW.get(name, "Each draft pass costs what the profile says of its draft model.")]
+    how = [kind.priced_words if kind else "Each draft pass costs what the profile says of its draft model."]
     if any(row.ahead_passes for row in trace.rounds):
         how.append(OVERLAPPED)
     how.append(
@@ -161,15 +144,15 @@ def on_clock(trace: Trace, profile: Profile, costs: Costs, layers: int | None = 
         verify_s=verifying,
         plain_s=tokens * costs.target(1),
         tokens=tokens,
-        unpaid=name in UNPAID,
+        unpaid=kind is not None and kind.unpaid,
         assumptions=tuple(how),
     )
 
 
-def _draft_rows(row: Round, name: str) -> list[int]:
+def _draft_rows(row: Round, kind: type[Proposer] | None) -> list[int]:
     """For each pass of the draft phase how many tokens it read: those of a level that have children."""
     passes = row.draft_passes
-    if name == "medusa" or not passes:
+    if (kind and not kind.widens) or not passes:
         return [1] * passes
     nodes = row.nodes
     parents: dict[int, set[int]] = {}
@@ -181,15 +164,18 @@ def _draft_rows(row: Round, name: str) -> list[int]:
     return [1] * (passes - len(levels)) + levels[-passes:]
 
 
-def _draft_pass(trace: Trace, row: Round, costs: Costs, name: str, tokens: int, layers: int | None) -> float:
+def _draft_pass(
+    trace: Trace, row: Round, costs: Costs, kind: type[Proposer] | None, tokens: int, layers: int | None
+) -> float:
     """Seconds of one pass of whoever drafted, over `tokens` tokens."""
-    if name in UNPAID:
+    if kind and kind.unpaid:
         return 0.0
-    if name in ("medusa", "eagle"):
+    priced = kind.priced if kind else "draft"
+    if priced == "heads":
         heads = sum(part.parameters for part in trace.header.heads)
         share = heads / max(1, trace.header.target.parameters) + costs.output_share
         return share * costs.target(tokens)
-    if name == "early-exit":
+    if priced == "first layers":
         share = _exit_share(trace, row, layers)
         return (share * (1.0 - costs.output_share) + costs.output_share) * costs.target(tokens)
     if costs.draft is None:

@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from specdec_core.errors import SettingsError
+from specdec_core.lazy_torch import torch
 from specdec_core.rules.base import Judgement, Rule
 from specdec_core.tree import TokenTree
 
 from .distribution import departure
 from .enumeration import Context, Law
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True, slots=True)

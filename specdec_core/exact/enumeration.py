@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
+from specdec_core.lazy_torch import torch
 from specdec_core.rules.base import Judgement, Rule
 from specdec_core.tree import TokenTree
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
+from specdec_core.lazy_torch import torch
 from specdec_core.rules.base import Rule
 from specdec_core.tree import TokenTree
 

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import torch
-from torch import Tensor
-
+from specdec_core.lazy_torch import torch
 from specdec_core.models.bundle import Model, Models
 from specdec_core.record.schema import Source, Verdict
 from specdec_core.rules import Judgement, Rule
@@ -22,6 +20,9 @@ from specdec_core.rules.speculative_sampling import SpeculativeSampling
 from specdec_core.runtime.reader import Listener, Reader
 from specdec_core.sampling import residual
 from specdec_core.tree import TokenTree
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class SoftmaxGreedy(SpeculativeSampling):

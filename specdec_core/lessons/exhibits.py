@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from specdec_core.chat import Prompt
 from specdec_core.engine.decode import decode
@@ -24,6 +22,7 @@ from specdec_core.exact.distribution import (
     target_law,
     total_variation,
 )
+from specdec_core.lazy_torch import torch
 from specdec_core.models.bundle import Models
 from specdec_core.record.trace import Trace
 from specdec_core.rules import RULES, Judgement, Rule
@@ -31,6 +30,9 @@ from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
 from .broken import BrokenReader, OneCoin, Side, with_reader
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Table = tuple[tuple[float, ...], ...]
 """Next-token probabilities: one row for everywhere, or a row after the root and then one after each token."""

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
-
+from specdec_core.lazy_torch import torch
 from specdec_core.sampling import Warp
 
-FORMATS = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
+FORMATS = ("bfloat16", "float16", "float32")
 
 
 def running_sums(terms: Sequence[float], stored: str) -> list[float]:
     """The sum after each of `terms`, stored in the format `stored` (of `FORMATS`) before the next one is added."""
-    kind = FORMATS[stored]
+    kind = getattr(torch, stored)
     total = torch.zeros((), dtype=kind)
     sums = []
     for term in terms:

@@ -40,6 +40,11 @@ class Branching(Proposer):
         "It loses where that wider pass costs more than the second guesses win, as on a processor that is already "
         "busy with a chain."
     )
+    priced = "draft"
+    priced_words = (
+        "Each draft pass costs what the profile says of its draft model, over as many tokens as the record "
+        "shows expanded at that depth."
+    )
     needs = ("draft",)
     can_overlap = True
     heeds = ("nodes",)

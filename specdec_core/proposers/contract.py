@@ -191,6 +191,21 @@ class Counterpart:
     rule: str | None = "speculative-sampling"
 
 
+@dataclass(frozen=True, slots=True)
+class OwnMemory:
+    """KV memory of a proposer's own: what it is, bytes, how they are counted, and whether CUDA graphs round them up."""
+
+    name: str
+    size: int
+    words: str
+    captured: bool
+
+
+Priced = Literal["nothing", "draft", "heads", "first layers"]
+"""Whose passes a proposer drafts with: nobody's, the draft model's, those of trained heads, those of the target's first
+layers."""
+
+
 class Proposer(ABC):
     """A way of guessing the next tokens. One file per family; `PROPOSERS` in this package lists them.
 
@@ -207,6 +222,14 @@ class Proposer(ABC):
     unpaid: ClassVar[bool] = False
     # what of a length policy it asks: "length", "more", "nodes"
     heeds: ClassVar[tuple[str, ...]] = ("length",)
+
+    priced: ClassVar[Priced] = "nothing"
+    priced_words: ClassVar[str] = (
+        "Drafting runs no model and costs nothing here."  # what a what-if clock says of it
+    )
+    widens: ClassVar[bool] = (
+        True  # whether a draft pass reads as many tokens as were expanded at that depth, or one
+    )
 
     class Options(OptionSet):
         """Has none."""
@@ -269,6 +292,11 @@ class Proposer(ABC):
     def drafts(cls, settings: Settings) -> Drafts:
         """The kind of proposals made with these settings; rules use it to refuse what they cannot judge exactly."""
         return "chain"
+
+    @classmethod
+    def own_memory(cls, models: Models, settings: Settings, capacity: int) -> list[OwnMemory]:
+        """KV memory beside the target's and the draft's, for a text and tree of `capacity` tokens."""
+        return []
 
     @classmethod
     def in_transformers(cls, settings: Settings, layers: int | None = None) -> Counterpart | None:

@@ -19,11 +19,12 @@ from specdec_core.sampling import widen
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
-from .contract import Context, Counterpart, Drafts, Dropped, Outcome, Proposal, Proposer, Resources
+from .contract import Context, Counterpart, Drafts, Dropped, Outcome, OwnMemory, Proposal, Proposer, Resources
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from specdec_core.models.bundle import Models
     from specdec_core.models.heads import EagleHead
 
 
@@ -58,6 +59,11 @@ class Eagle(Proposer):
         "are checked together as a tree. It loses where its guessed states drift away from the true ones, and on small "
         "targets, where its passes are not cheap beside theirs."
     )
+    priced = "heads"
+    priced_words = (
+        "An EAGLE pass costs the share of a target pass, over as many tokens as the record shows expanded at "
+        "that depth, that its head's parameters and the output matrix have in those that the target reads."
+    )
     needs = ("states", "eagle")
     heeds = ("nodes",)
 
@@ -87,6 +93,16 @@ class Eagle(Proposer):
             {"method": "eagle", "model": "the EAGLE head", "num_speculative_tokens": depth},
             ["top_k and nodes: vLLM checks a chain of guesses, no tree."],
         )
+
+    @classmethod
+    def own_memory(cls, models: Models, settings: Settings, capacity: int) -> list[OwnMemory]:
+        options, head = cls.read_options(settings), models.heads["eagle"]
+        rows, config = capacity + options.depth * options.top_k, head.config
+        heads = int(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
+        width = int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
+        size = int(2 * rows * heads * width * next(head.parameters()).element_size())
+        words = "One layer over the text and the tree that it grows."
+        return [OwnMemory("EAGLE head's keys and values", size, words, captured=False)]
 
     def __init__(self, resources: Resources, options: Any) -> None:
         from specdec_core.runtime.kv import KVMemory

@@ -30,6 +30,10 @@ class EarlyExit(Proposer):
         "It loses where a model was not trained to answer early, because then the first layers guess badly and still "
         "cost their share of a full pass."
     )
+    priced = "first layers"
+    priced_words = (
+        "A pass of the first layers costs their share of the layers, and the output matrix in full."
+    )
     needs = ("layers",)
     heeds = ("length", "more")
 

@@ -58,6 +58,9 @@ class Lookahead(Proposer):
         "those that fit, with no second model. It loses where a pass over many tokens costs much more than over one, "
         "and on short answers, before the pool has filled."
     )
+    priced_words = (
+        "The window rides in the target's pass, which is that much wider; the pool costs nothing here."
+    )
 
     class Options(Proposer.Options):
         # A pass reads 1 + W(N − 1) − 1 + G(N − 1) tokens. The published W = 15, N = 5 asks for a large GPU, where 120

@@ -40,6 +40,12 @@ class Medusa(Proposer):
         "guesses are checked together as a tree. Each head guesses without knowing what the others chose, so it loses "
         "where the text may go several ways, and where a wide tree makes the target's pass dear."
     )
+    priced = "heads"
+    priced_words = (
+        "One Medusa pass costs the share of a target pass over one token that its heads' parameters, and the "
+        "output matrix once, have in those that the target reads."
+    )
+    widens = False
     needs = ("states", "medusa")
     heeds = ("nodes",)
 

@@ -17,6 +17,7 @@ class NoProposer(Proposer):
         "Proposes nothing: the target model writes one token per pass. It is the baseline that every speedup is "
         "measured against."
     )
+    priced_words = "One pass over one token per round."
 
     @classmethod
     def drafts(cls, settings: Settings) -> Drafts:

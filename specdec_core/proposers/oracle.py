@@ -9,12 +9,15 @@ from pydantic import Field
 
 from specdec_core.lazy_torch import torch
 from specdec_core.sampling import draw
+from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
-from .contract import Context, Outcome, Proposal, Proposer, Resources
+from .contract import Context, Outcome, OwnMemory, Proposal, Proposer, Resources
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from specdec_core.models.bundle import Models
 
 
 class Oracle(Proposer):
@@ -31,6 +34,7 @@ class Oracle(Proposer):
         "of γ tokens can win, and no way to save time, because it asks the target first. Above temperature 0 it loses "
         "like any draft where its likeliest guess is not what the dice say, or the rule ignores its law."
     )
+    priced_words = "Drafting is on no clock, as in the record: a bound, and no speedup."
     unpaid = True
     heeds = ("length", "more")
 
@@ -42,6 +46,13 @@ class Oracle(Proposer):
         )
 
     options: Options
+
+    @classmethod
+    def own_memory(cls, models: Models, settings: Settings, capacity: int) -> list[OwnMemory]:
+        words = "The oracle asks the target with a memory of its own."
+        return [
+            OwnMemory("Oracle's keys and values", capacity * models.target.kv_bytes, words, captured=True)
+        ]
 
     def __init__(self, resources: Resources, options: Any) -> None:
         super().__init__(resources, options)

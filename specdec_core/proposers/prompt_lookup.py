@@ -37,6 +37,7 @@ class PromptLookup(Proposer):
         "Looks for the last few tokens earlier in the text and proposes what came after them, with no second model. "
         "It wins when the answer repeats the prompt (edits, summaries, code); elsewhere its guesses are mostly wrong."
     )
+    priced_words = "Searching the text runs no model and costs nothing here."
 
     class Options(Proposer.Options):
         max_ngram: int = Field(

@@ -33,6 +33,7 @@ class You(Proposer):
         "You type the next words, and the target model checks them like any draft; your time is not counted. "
         "You lose where you cannot guess the model's exact words, spaces and full stops included."
     )
+    priced_words = "Thinking is on no clock, as in the record: a bound, and no speedup."
     needs = ("person",)
 
     @classmethod

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
 from specdec_core.exact.distribution import total_variation
 from specdec_core.exact.enumeration import rounds
 from specdec_core.exact.trials import round_texts
-from specdec_core.lessons.gallery import GALLERY, BrokenRule
 from specdec_core.lessons.rounding import most_likely
 from specdec_core.rules import RULES
 from specdec_core.rules.base import Rule
 
+if TYPE_CHECKING:
+    from specdec_core.lessons.gallery import BrokenRule
+
 __all__ = ["kept_share", "off_target", "uniform", "written"]
 
 Row = tuple[float, ...]
-BROKEN = {each.name: each for each in GALLERY if isinstance(each, BrokenRule)}
 GREEDY = "exact-match"  # a rule for temperature 0: it is shown a one-hot p, wherever it is used
+
+
+@cache
+def broken() -> dict[str, BrokenRule]:
+    """The wrong rules of the gallery, by name."""
+    from specdec_core.lessons.gallery import GALLERY, BrokenRule  # here: it brings torch
+
+    return {each.name: each for each in GALLERY if isinstance(each, BrokenRule)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +137,9 @@ def rule_named(name: str) -> Rule:
     """
     if name in RULES:
         return RULES[name]()
-    if name in BROKEN:
-        return BROKEN[name].rule()
-    raise ValueError(f"there is no rule “{name}”; there are {', '.join([*RULES, *BROKEN])}")
+    if name in broken():
+        return broken()[name].rule()
+    raise ValueError(f"there is no rule “{name}”; there are {', '.join([*RULES, *broken()])}")
 
 
 def _seen(rule: str, p: Row) -> Callable[[tuple[int, ...]], Row]:

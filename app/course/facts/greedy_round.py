@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from specdec_core import Settings, decode
-from specdec_core.testing import scripted
+from specdec_core.settings import Settings
 
 __all__ = ["greedy_tokens"]
 
@@ -75,6 +74,9 @@ def _played(target: tuple[str, ...], draft: tuple[str, ...]) -> Round:
         return probabilities
 
     gamma = len(target) - 1
+    from specdec_core import decode  # here: it brings torch
+    from specdec_core.testing import scripted
+
     trace = decode(
         scripted(law(target, draft), law(draft)),
         [number[root]],

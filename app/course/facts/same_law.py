@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from specdec_core import Settings, Trace, decode
 from specdec_core.exact.distribution import Distribution, output_law, target_law, total_variation
 from specdec_core.exact.trials import plain_texts, round_texts, shares
 from specdec_core.lessons.rounding import FORMATS, most_likely, running_sums
+from specdec_core.record.trace import Trace
 from specdec_core.rules import RULES
-from specdec_core.testing import scripted
+from specdec_core.settings import Settings
 
 __all__ = ["differing_words", "flips", "law_distance"]
 
@@ -70,6 +70,9 @@ def _row(row: Mapping[str, float], words: tuple[str, ...]) -> tuple[float, ...]:
 @lru_cache(maxsize=128)
 def texts(of: Language, words: int, gamma: int, seed: int) -> tuple[Trace, Trace]:
     """The same beginning, seed and number of words, decoded plainly and with the draft: two traces."""
+    from specdec_core import decode  # here: it brings torch
+    from specdec_core.testing import scripted
+
     models = scripted(
         lambda context: of.target[context[-1] if context else 0],
         lambda context: of.draft[context[-1] if context else 0],

@@ -9,7 +9,6 @@ from pathlib import Path
 from specdec_core.analysis.other_tree import Replanted, replant
 from specdec_core.errors import SpecdecError
 from specdec_core.models import catalogue
-from specdec_core.models.heads.medusa import read_accuracy
 from specdec_core.proposers import medusa_tree
 from specdec_core.proposers.medusa_tree import Choice
 
@@ -84,6 +83,8 @@ def of_heads() -> tuple[tuple[float, ...], ...]:
 
 @lru_cache(maxsize=4)
 def _measured(folder: Path, _changed: int) -> tuple[tuple[float, ...], ...]:
+    from specdec_core.models.heads.medusa import read_accuracy  # here: it brings torch
+
     found = read_accuracy(folder)
     if found is None:
         raise ValueError("No Medusa heads with measured accuracies are bundled; train some (see training/).")
