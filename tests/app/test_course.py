@@ -204,7 +204,7 @@ def test_an_unknown_lesson_is_told_and_the_list_stays(folder: Path) -> None:
     [
         ({"hide": "rail,moon"}, "The link hides “moon”"),
         ({"order": "good,zebra"}, "The link names the lesson “zebra”"),
-        ({"lang": "tlh"}, "The link asks for the language “tlh”"),
+        ({"lang": "tlh"}, "The link requests the language “tlh”"),
     ],
 )
 def test_what_a_link_names_wrongly_is_told_and_the_rest_of_it_works(
