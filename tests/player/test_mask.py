@@ -290,7 +290,7 @@ def test_a_huge_pass_is_drawn_in_part(page: Page, server: Server) -> None:
     server.files["/traces/spec.json"] = json.dumps(tree_record(list(range(-1, 4095))))
     open_player(page, cursor={"round": 1, "node": None})
     expect(page.locator(".mask-line")).to_have_count(320)
-    expect(page.locator(".mask-notes")).to_contain_text("3777 further rows of the pass not drawn.")
+    expect(page.locator(".mask-notes")).to_contain_text("3777 more rows of the pass not drawn.")
 
 
 @pytest.mark.parametrize("width", [390, 1440])

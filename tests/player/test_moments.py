@@ -97,9 +97,9 @@ def test_the_transcript_says_each_event(page: Page) -> None:
     for sentence in (
         "Round 1: the draft drafted 3 tokens.",
         "Round 1: the target has checked the draft in one pass.",
-        "Round 1: ‘\u00a0The’ is accepted, the first to be judged.",
-        "Round 1: ‘\u00a0quick’ is accepted, number 2 to be judged.",
-        "Round 1: ‘\u00a0fox’ is rejected, number 3 to be judged.",
+        "Round 1: ‘\u00a0The’ is accepted (verdict 1).",
+        "Round 1: ‘\u00a0quick’ is accepted (verdict 2).",
+        "Round 1: ‘\u00a0fox’ is rejected (verdict 3).",
     ):
         page.keyboard.press("ArrowRight")
         expect(said).to_have_text(sentence)
@@ -136,7 +136,7 @@ def test_what_was_drafted_and_what_the_target_read_are_told_apart(page: Page) ->
     drafted = 3 + 3 * 3 + 2 * 4 * 3  # three below the root, and below each of at most four nodes of a level
     for row, step in list(zip(told, steps, strict=True))[:-2]:  # the end leaves no room for all levels
         first, _, *_, last = row["moments"]
-        assert first.endswith(f"a lane drafted {drafted} tokens; 16 of them go to the target.")
+        assert first.endswith(f"a lane drafted {drafted} tokens; 16 of them are sent to the target.")
         accepted = step.verdict.count("accepted")
         assert f"a lane drafted {drafted} tokens, of which the target read 16; it accepted {accepted}" in last
         assert row["live"] == last

@@ -79,7 +79,7 @@ def test_repeated_tokens_are_marked_named_and_counted(page: Page, server: Server
     assert page.evaluate(COMMITTED, 1) == trace.text
     note = page.locator(".leads .loop")
     expect(note).to_have_count(1)
-    assert "says again, word for word" in (note.get_attribute("aria-label") or "")
+    assert "repeats itself word for word" in (note.get_attribute("aria-label") or "")
     after = "() => shadow.querySelector('.leads .loop + *').matches('.tok.again, .spot:has(.again)')"
     assert page.evaluate(after)
     line = "() => getComputedStyle(shadow.querySelector('.leads .again')).textDecorationLine"
