@@ -52,7 +52,7 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
     if header.target != models.target.info:
         raise SettingsError(
             f"The record was made with the target '{header.target.name}', but '{models.target.info.name}' is loaded. "
-            "Load the models of the record to count what they hold."
+            "Load the models of the record to measure their memory."
         )
     settings = Settings(**header.settings)
     kind = proposer_class(settings.proposer)
@@ -70,7 +70,7 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
             "Target's packed weights",
             packed_bytes(getattr(models.target, "model", None)),
             "modelled",
-            "Rearranged for the processor, mostly in place of the weights; taken to be as large as those were.",
+            "Rearranged for the processor, mostly instead of the weights; assumed to be as large as those were.",
         ),
         Line("Draft's weights", weight_bytes(draft), "exact", "Of the draft model."),
         *(
@@ -85,17 +85,17 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
             f"Reserved for {capacity:,} tokens: prompt, output and the largest proposal.",
         ),
         Line(
-            "Wasted on guesses that fell",
+            "Wasted on rejected guesses",
             max(fallen, default=0) * models.target.kv_bytes,
             "exact",
-            f"In the worst round; {sum(fallen):,} rows of guesses were written in vain in all.",
+            f"In the worst round; {sum(fallen):,} rows of guesses were wasted in all.",
             part=True,
         ),
         Line(
-            "Spent on the window",
+            "Used by the window",
             max(riders, default=0) * models.target.kv_bytes,
             "exact",
-            "In the round with most: tokens that ride in the pass to find later guesses and are never kept; "
+            "In the round with most: extra tokens in the pass that find later guesses and are never kept; "
             f"{sum(riders):,} rows in all.",
             part=True,
         ),
@@ -119,13 +119,13 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
             "EAGLE head's keys and values",
             _eagle_bytes(models, settings, capacity) if "eagle" in kind.needs else 0,
             "exact",
-            "One layer over the text and the tree that it grows.",
+            "One layer, over the text and the tree it grows.",
         ),
         Line(
             "Oracle's keys and values",
             capacity * models.target.kv_bytes if settings.proposer == "oracle" else 0,
             reserved,
-            "The oracle asks the target with a memory of its own.",
+            "The oracle runs the target with its own KV cache.",
         ),
         Line(
             "Logits of the widest pass",

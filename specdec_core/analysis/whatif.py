@@ -20,8 +20,8 @@ from specdec_core.record.trace import Trace
 UNPAID = ("oracle", "you")  # their drafting is on no clock, so their speedup is a bound
 
 HOW = {
-    "draft-model": "Each draft pass costs what the profile says of its draft model, over one token.",
-    "branching": "Each draft pass costs what the profile says of its draft model, over as many tokens as the record "
+    "draft-model": "Each draft pass costs what the profile gives for its draft model, over one token.",
+    "branching": "Each draft pass costs what the profile gives for its draft model, over as many tokens as the record "
     "shows expanded at that depth.",
     "medusa": "One Medusa pass costs the share of a target pass over one token that its heads' parameters, and the "
     "output matrix once, have in those that the target reads.",
@@ -29,10 +29,10 @@ HOW = {
     "that depth, that its head's parameters and the output matrix have in those that the target reads.",
     "early-exit": "A pass of the first layers costs their share of the layers, and the output matrix in full.",
     "prompt-lookup": "Searching the text runs no model and costs nothing here.",
-    "lookahead": "The window rides in the target's pass, which is that much wider; the pool costs nothing here.",
+    "lookahead": "The window is part of the target's pass, which is that much wider; the pool costs nothing here.",
     "blind": "Drafting runs no model and costs nothing here.",
-    "oracle": "Drafting is on no clock, as in the record: a bound, and no speedup.",
-    "you": "Thinking is on no clock, as in the record: a bound, and no speedup.",
+    "oracle": "Drafting is off the clock, as in the record: a bound, not a speedup.",
+    "you": "Thinking is off the clock, as in the record: a bound, not a speedup.",
     "none": "One pass over one token per round.",
 }  # fmt: skip
 OVERLAPPED = (
@@ -126,7 +126,7 @@ def on_clock(trace: Trace, profile: Profile, costs: Costs, layers: int | None = 
     """As `replay`, with the costs already asked for; the profile gives its name."""
     if not trace.rounds:
         raise SettingsError(
-            "This trace holds no rounds, so there is nothing to put on another clock. Record it with rounds."
+            "This trace holds no rounds, so there is nothing to time on another machine. Record it with rounds."
         )
     name = str(trace.header.settings.get("proposer", ""))
     widths, rounds, drafting, verifying = [], [], 0.0, 0.0
@@ -142,14 +142,14 @@ def on_clock(trace: Trace, profile: Profile, costs: Costs, layers: int | None = 
         drafting += draft
         verifying += verify
     tokens = sum(len(row.committed.token) for row in trace.rounds)
-    how = [HOW.get(name, "Each draft pass costs what the profile says of its draft model.")]
+    how = [HOW.get(name, "Each draft pass costs what the profile gives for its draft model.")]
     if any(row.ahead_passes for row in trace.rounds):
         how.append(OVERLAPPED)
     how.append(
-        "Which guesses were accepted is the record's: another pair of models would agree more, or less."
+        "Which guesses were accepted is taken from the record: another pair of models would agree more, or less."
     )
     if costs.batch > 1:
-        how.append("All texts of the batch go through these rounds in step, as if each were this one.")
+        how.append("All texts of the batch go through these rounds together, as if each were this one.")
     return WhatIf(
         label=profile.label,
         kind=profile.kind,

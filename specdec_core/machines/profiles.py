@@ -164,7 +164,7 @@ class Recorded(Named):
         ]
         if self.weights == "random":
             said.append(
-                "The weights were random: that changes no time, and nothing about acceptance is taken from here."
+                "The weights were random: that changes no time, and nothing here is about acceptance."
             )
         return said + ([self.note] if self.note else [])
 

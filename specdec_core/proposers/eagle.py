@@ -55,8 +55,8 @@ class Eagle(Proposer):
     title = "EAGLE head"
     summary = (
         "One trained layer continues the target's hidden states instead of its text, and the most promising branches "
-        "are checked together as a tree. It loses where its guessed states drift away from the true ones, and on small "
-        "targets, where its passes are not cheap beside theirs."
+        "are checked together as a tree. It is slower when its guessed states drift from the true ones, and on small "
+        "targets, whose passes are hardly more expensive than its own."
     )
     needs = ("states", "eagle")
     heeds = ("nodes",)

@@ -31,7 +31,7 @@ class You(Proposer):
     heeds = ()
     summary = (
         "You type the next words, and the target model checks them like any draft; your time is not counted. "
-        "You lose where you cannot guess the model's exact words, spaces and full stops included."
+        "Your guesses are rejected when they are not the model's exact words, including spaces and full stops."
     )
     needs = ("person",)
 

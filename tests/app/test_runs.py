@@ -208,7 +208,7 @@ def test_a_full_memory_is_told_as_such() -> None:
 
     run = make(fail).start(request())
     assert run.wait(WAIT)
-    assert "memory was not enough" in (run.error or "")
+    assert "not enough memory" in (run.error or "")
 
 
 def test_messages_carry_every_field_of_a_step_and_the_trace_s_address(race_traces: list[Trace]) -> None:

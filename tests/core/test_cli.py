@@ -319,7 +319,7 @@ def test_you_are_asked_at_the_terminal(run: Any) -> None:
 def test_nobody_can_be_asked_while_the_prompt_comes_from_standard_input(run: Any) -> None:
     result = run("decode", "-", "-n", "8", "-p", "you", input="Once")
     assert result.exit_code == 2
-    assert "nobody can be asked" in flat(result.stderr)
+    assert "there is nobody here" in flat(result.stderr)
 
 
 def test_the_list_has_every_name_option_and_reason(run: Any, family: sd.Models) -> None:
