@@ -237,7 +237,7 @@ def facts(traces: list[Trace], lanes: tuple[Summary, ...]) -> dict[str, str]:
         "wasted": f"{sent(stats) - stats.accepted:,}",
         "longest": f"{longest}",
         "speedup": f"{speedup:.2f}×" if speedup is not None else "unmeasured",
-        "parting": f"part at token {at + 1}" if at is not None else "happen not to part here",
+        "parting": f"diverge at token {at + 1}" if at is not None else "happen not to diverge here",
     }
 
 

@@ -48,7 +48,7 @@ def replant(trace: Trace, choices: Iterable[Choice]) -> list[Replanted]:
     settings = trace.header.settings
     if settings.get("proposer") != "medusa" or settings.get("temperature") != 0.0 or lossy(trace):
         raise TraceError(
-            "Another tree can only be compared with Medusa heads' rounds at temperature 0 and a lossless rule: there the "
+            "Another tree can only be compared with Medusa rounds at temperature 0 and a lossless rule: there the "
             "text does not depend on the tree; this trace is of another kind."
         )
     tree = set(medusa_tree.check(choices))

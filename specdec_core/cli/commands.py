@@ -205,7 +205,7 @@ def proposers() -> None:
     try:
         reasons = available(load(None, None, device="cpu", dtype="float32"))
     except SpecdecError as error:
-        err.print(Text(f"What can run here is not known: {error}"))
+        err.print(Text(f"What can run here is unknown: {error}"))
     out.print(cli_render.kinds("Proposers", "--option", PROPOSERS, reasons), soft_wrap=False)
     out.print(cli_render.kinds("Acceptance rules", "--rule-option", RULES), soft_wrap=False)
     out.print(cli_render.kinds("Length policies", "--length-option", LENGTH_POLICIES), soft_wrap=False)

@@ -85,7 +85,7 @@ def test_a_run_is_kept_shared_read_in_another_browser_and_revoked(visit: Open) -
     page.get_by_role("button", name="Revoke the link").click()
     expect(page.get_by_role("button", name="Make a link")).to_be_visible(timeout=SLOW)
     other.reload()
-    expect(other.get_by_text("the link revoked")).to_be_visible(timeout=SLOW)
+    expect(other.get_by_text("no longer shared")).to_be_visible(timeout=SLOW)
     expect(other.locator(".lane")).to_have_count(0)
 
 

@@ -151,7 +151,7 @@ def test_penalties_are_given_and_what_the_model_asks_for_is_said(run: Any, famil
         alone = run("decode", PROMPT, "-n", "4", "--json", "-")
     finally:
         family.generation = Generation()
-    assert "asks for repetition_penalty = 1.2: applied." in said and "suppress_tokens" in said
+    assert "sets repetition_penalty = 1.2: applied." in said and "suppress_tokens" in said
     assert alone.stderr == ""
     assert json.loads(alone.stdout)["header"]["settings"]["repetition_penalty"] == 1.2
 

@@ -119,7 +119,7 @@ def test_missing_guesses_are_worth_what_the_lane_s_others_were() -> None:
     worth = {0: 0.0, 1: 0.0, 2: 0.25, 3: 0.375, 4: 0.4375}
     assert found is not None
     assert found.unguessed == pytest.approx(sum(worth[room] for room in rooms) / 41)
-    assert "at α = 0.50" in found._cause(False) or found.cause != "few guesses"
+    assert "at α = 0.50" in found._cause() or found.cause != "few guesses"
 
 
 def test_what_the_rounds_noise_explains_is_called_neither_faster_nor_slower() -> None:

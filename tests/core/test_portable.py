@@ -153,7 +153,7 @@ def test_the_code_writes_the_penalised_text_that_is_written_here(name: str, mode
 @pytest.mark.parametrize("proposer", ["branching", "medusa", "eagle", "lookahead", "blind", "oracle", "you"])
 def test_what_transformers_cannot_do_is_said_and_not_replaced(proposer: str) -> None:
     text = code(settings(proposer=proposer))
-    assert f"# Not here: {sd.PROPOSERS[proposer].title}: transformers has no such way to guess" in text
+    assert f"# Not here: {sd.PROPOSERS[proposer].title}: transformers has no such proposer" in text
     assert "assistant" not in re.sub(r"^#.*$", "", text, flags=re.M)
 
 
@@ -282,7 +282,7 @@ def test_the_same_law_is_claimed_only_of_lossless_rules(
 def test_a_lossy_rule_that_is_carried_over_keeps_its_own_law() -> None:
     lossy = settings(temperature=1.0, rule="ensemble", rule_options={"weight": 0.3})
     assert any(
-        "its law is that of rule = ensemble there too" in line
+        "its distribution is that of rule = ensemble there too" in line
         for line in portable.for_transformers(lossy).missing
     )
     assert any("there it is the target's" in line for line in portable.for_vllm(lossy).missing)

@@ -268,7 +268,7 @@ def test_a_row_lights_the_columns_it_sees_and_its_node(page: Page, server: Serve
     )
     assert lit == [0, 2, 3]
     expect(page.locator(".mask-say")).to_contain_text("the root ‘")
-    expect(page.locator(".mask-say")).to_contain_text("‘\u00a0w1’, and at itself")
+    expect(page.locator(".mask-say")).to_contain_text("‘\u00a0w1’, and itself")
     page.locator(".tree [data-node='3']").hover()
     expect(page.locator(".mask-heads [data-node='3']")).to_have_class("mask-row unreached lit")
 

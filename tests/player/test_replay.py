@@ -516,8 +516,10 @@ def test_a_lossy_rule_is_named_and_nothing_lossless_is_said_of_it(page: Page, se
     open_player(
         page, cursor={"round": 1, "node": 2}, rules={"bent": {"title": "Bent rule", "lossless": False}}
     )
-    expect(page.locator(".score .lossy")).to_contain_text("The rule “Bent rule” lets the text leave")
-    expect(page.locator(".coin")).to_contain_text("The threshold is what the rule “Bent rule” asks.")
+    expect(page.locator(".score .lossy")).to_contain_text(
+        "The rule “Bent rule” changes the target's distribution"
+    )
+    expect(page.locator(".coin")).to_contain_text("The threshold is set by the rule “Bent rule”.")
     assert "norm(max(0, p − q))" not in page.locator(".odds").inner_text()
     server.files["/traces/spec.json"] = spec_trace().to_json()
     open_player(page, rules={"speculative-sampling": {"title": "Speculative sampling", "lossless": True}})
@@ -559,7 +561,8 @@ def test_a_token_that_a_later_one_took_along_is_not_called_rejected(page: Page, 
     nodes["coin"][0], nodes["threshold"][0] = 0.88, 0.039
     said = odds_text(page, server, record, 0)
     assert (
-        "not below the threshold 0.039, but a later token passed and took this one along: accepted." in said
+        "not below the threshold 0.039, but a later token passed, and this one is kept with it: accepted."
+        in said
     )
     assert "rejected." not in said
     said = odds_text(page, server, record, 1)
