@@ -150,12 +150,12 @@ def test_opening_a_lower_card_brings_the_page_and_the_keyboard_to_the_run(
     """Catches: a press that seems dead, because the run was loaded at the top and the page stayed among the cards."""
     page = visit("/library?run=recorded.welcome", viewport={"width": size[0], "height": size[1]})
     expect(page.locator(".lane")).to_have_count(2, timeout=SLOW)
-    card = page.get_by_role("button", name="A wide tree that mostly goes to waste")
+    card = page.get_by_role("button", name="A wide tree that is mostly wasted")
     card.scroll_into_view_if_needed()
     scrolled = "document.querySelector('[data-testid=stMain]').scrollTop"
     assert page.evaluate(scrolled) > 1_000
     card.click()
-    title = page.locator(".st-key-open").get_by_role("heading", name="A wide tree that mostly goes to waste")
+    title = page.locator(".st-key-open").get_by_role("heading", name="A wide tree that is mostly wasted")
     expect(title).to_be_in_viewport(timeout=SLOW)
     expect(page.locator(".st-key-open .player")).to_be_focused(timeout=SLOW)
     box = page.get_by_test_id("stHeader").bounding_box()
