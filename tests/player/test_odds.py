@@ -221,7 +221,11 @@ def test_how_likely_fixed_guesses_pass_is_exact_or_not_said(page: Page, proposer
                 page.get_by_role("button", name="What the judge saw").click()
             said = page.evaluate(CHART)["text"]
             chances = ["".join(found.groups(default="")) for found in CHANCE.finditer(said)]
-            assert len(chances) == len(re.findall("how likely [^.:;]*passes", said, re.IGNORECASE)), said
+            assert len(chances) == len(
+                re.findall(
+                    "how likely [^.:;]* to be accepted|It is accepted with the prob", said, re.IGNORECASE
+                )
+            ), said
             masses = [nodes.p[other] or 0.0 for other in rivals]
             for chance in chances:
                 exact = _passing(rule, masses)

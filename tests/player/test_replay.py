@@ -502,7 +502,7 @@ def test_pruned_and_discarded_guesses_have_their_own_marks_and_are_not_counted_a
         expect(page.locator(f".legend [data-verdict={verdict}]")).to_be_visible()
     expect(page.locator(".legend [data-verdict=cut]")).to_be_hidden()
     told = page.locator(".transcript")
-    expect(told).to_contain_text("drafted 7 tokens, of which the target read 6; it accepted 1, rejected")
+    expect(told).to_contain_text("guessed 7 tokens, of which the target read 6; it accepted 1, rejected")
     expect(told).to_contain_text("1 token drafted ahead came to nothing.")
     expect(told).to_contain_text("The pass included 7 extra tokens.")
     expect(told).to_contain_text("ran alongside the check for 4.2 ms.")

@@ -27,7 +27,7 @@ export function sentenceAt(view) {
   const { drafted, read } = sizes(lane, current);
   if (moment.phase === "proposed") {
     const sent = drafted === read ? "" : `; ${read || "none"} of them ${read === 1 ? "is" : "are"} sent to the target`;
-    return `${head}${whoIn(lane)} drafted ${count(drafted, "token")}${copiedFrom(lane, current)}${sent}.`;
+    return `${head}${whoIn(lane)} guessed ${count(drafted, "token")}${copiedFrom(lane, current)}${sent}.`;
   }
   if (moment.phase === "verified") {
     return `${head}${read ? "the target has checked the draft in one pass" : `${drafted ? "" : "nothing was proposed; "}the target made one pass`}.`;
@@ -71,7 +71,7 @@ export function sentenceOf(lane, round) {
   const source = copiedFrom(lane, round);
   const { drafted, read } = sizes(lane, round);
   if (!read) {
-    const vain = `${whoIn(lane)} drafted ${count(drafted, "token")} and sent none of them to the target; `;
+    const vain = `${whoIn(lane)} guessed ${count(drafted, "token")} and sent none of them to the target; `;
     const why = drafted ? vain : lane.proposer === "none" ? "" : "nothing was proposed; ";
     return `${head}${why}the target wrote ${own ? quote(own.name) : "nothing"}${tail}${asides(lane, round)}`;
   }
@@ -82,7 +82,7 @@ export function sentenceOf(lane, round) {
   const kept = accepted === 0 ? "none" : accepted < read ? accepted : read > 1 ? "all" : drafted > 1 ? "that one" : "it";
   const made = drafted === read
     ? `proposed ${count(read, "token")}${source}`
-    : `drafted ${count(drafted, "token")}${source}, of which the target read ${read}`;
+    : `guessed ${count(drafted, "token")}${source}, of which the target read ${read}`;
   const parts = [`${whoIn(lane)} ${made}; ${drafted === read ? "the target" : "it"} accepted ${kept}`];
   if (rejected.length === 1) parts.push(`rejected ${quote(rejected[0].text)}`);
   else if (rejected.length) parts.push(`rejected ${rejected.length}`);
