@@ -160,7 +160,7 @@ class Recorded(Named):
             + (
                 f", drafted by {self.draft.name} ({_millions(self.draft.parameters)})." if self.draft else "."
             ),
-            "Between measured widths T(n) is a straight line; beyond the last one its last slope goes on.",
+            "Between measured widths T(n) is a straight line; beyond the last one its last slope continues.",
         ]
         if self.weights == "random":
             said.append(
