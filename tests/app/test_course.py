@@ -129,7 +129,7 @@ MISTAKES = (
         "specdec_core.theory:spedup",
     ),
     ("specdec_core.theory:speedup\n", "os:system\n", "of: specdec_core", "os:system"),
-    ("return tokens_per_pass", "return nothing", "lights:", "stands in 0 lines"),
+    ("return tokens_per_pass", "return nothing", "lights:", "occurs in 0 lines"),
     ("lights: {whole:", "lights: {hole:", "lights:", "no item `- hole"),
     (
         "same: gain == 1}",

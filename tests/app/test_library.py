@@ -677,7 +677,7 @@ def test_a_link_to_a_run_says_how_long_it_holds(saving: Runs, monkeypatch: pytes
     library = page(run=saved.id)
     services.library().revoke(ANNA, saved.id)
     library.run()
-    assert "to nobody else before you share it" in words(library)
+    assert "to nobody else until you share it" in words(library)
     monkeypatch.setattr(visitor, "of_session", lambda: BEN)
     assert not any(button.key == "share_in_link_lab" for button in in_lab(run=saved.id).button)
 

@@ -181,7 +181,7 @@ def test_a_lossy_rule_is_labelled_everywhere_and_promises_no_equal_texts(fresh: 
     assert run is not None
     assert run.request.labels[1] == "Draft model, γ = 4, lossy"
     told = words(at).replace("\\", "")
-    assert "Lossy: Bent rule lets tokens pass that change the target's law." in told
+    assert "Lossy: Bent rule changes the target's distribution." in told
     assert "speculation changed the time, not the text" not in told
     assert "measured · lossy rule" in told
 

@@ -146,7 +146,7 @@ def test_too_much_is_refused_with_a_sentence() -> None:
     with pytest.raises(SpecdecError, match="at least one family"):
         jobs.start(order(prompts=0))
     job = jobs.start(order(), "me")
-    with pytest.raises(Busy, match=r"as this server takes \(1\)"):
+    with pytest.raises(Busy, match=r"as it takes \(1\)"):
         jobs.start(order(), "you")
     job.cancel()
     gate.open()
