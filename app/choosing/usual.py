@@ -48,7 +48,7 @@ class Usual:
     audience: Audience = "text"
     repetition_penalty: float | None = None
     guessers: tuple[Guesser, ...] = (Guesser("draft-model"), Guesser("prompt-lookup"))
-    prompt_help: str = "The text the models continue. They continue it; they do not chat."
+    prompt_help: str = "The text the models continue. They do not chat."
 
 
 _CHAT_HELP = (
