@@ -76,13 +76,13 @@ class ScriptedReader:
 
     def rewind(self, length: int) -> None:
         if not 0 <= length <= self.length:
-            raise ValueError(f"cannot rewind a memory of {self.length} rows to {length}")
+            raise ValueError(f"cannot rewind a cache of {self.length} rows to {length}")
         self.length = length
 
     def _write(self, start: int, tokens: Sequence[int]) -> None:
         """Write a pass's rows; what stood behind them is garbage."""
         if start + len(tokens) > self.capacity:
-            raise ValueError(f"the memory holds {self.capacity} rows, {start + len(tokens)} are needed")
+            raise ValueError(f"the cache holds {self.capacity} rows, {start + len(tokens)} are needed")
         self.rows[start:] = tokens
 
     def synchronise(self) -> None:

@@ -151,7 +151,7 @@ def wanted_table(measured: dict[str, Any]) -> str:
         row_of("share of the prompts whose continuation is no loop", 0.6, figures["entering"]),
         row_of("measured speedup over the width-aware formula (median)", 0.85, figures["formula"]["median"]),
     ]
-    return table(["figure", "asked", "measured", "met"], rows)
+    return table(["figure", "goal", "measured", "met"], rows)
 
 
 def row_of(words: str, bound: float, value: float | None, most: bool = False) -> list[str]:

@@ -335,7 +335,7 @@ def wanted_table(found: dict[str, Any]) -> str:
             value = group["lanes"].get(best, {}).get(figure) if group else None
             said = f"{label} ({best})" if label == "best" else label
             rows.append(row_of(f"{kind}, {said}, {figure.replace('_', ' ')}, {name}", least, value))
-    return table(["figure", "asked", "measured", "met"], rows)
+    return table(["figure", "goal", "measured", "met"], rows)
 
 
 def write_card(folder: Path, found: dict[str, Any]) -> None:

@@ -267,7 +267,7 @@ def _card(what: str, size: int, target: str, state: dict[str, Any], rows: list[A
 or to the same one after further training. Made by `python -m training {state["kind"]}`:
 {state["step"]:,} steps, {state["tokens"]:,} tokens, {state["seconds"] / 60:.1f} active minutes.
 
-How often the target itself would write what is guessed, on held-out text:
+How often the target itself would write the guessed token, on held-out text:
 
 {table(["", "first guess", "first five", f"first {RANKS}"], shares)}
 """

@@ -38,7 +38,7 @@ with head, st.container(key=presenter.box("title")):
     with st.container(horizontal=True, vertical_alignment="center"):
         st.title("Compare", anchor=False, width="content")
         warming.show()
-    st.markdown("The same prompt, the same seed, the same machine: let ways of guessing race each other.")
+    st.markdown("The same prompt, the same seed, the same machine: race ways of guessing against each other.")
 with words:
     corner.draw("compare")
 
@@ -57,8 +57,10 @@ with st.container(border=True, key="desk"):
             with left:
                 number("slider", "Temperature", links.TEMPERATURE, 0.05, define("Greedy"))
             with right:
-                number("number", "New tokens", links.TOKENS, 1, "How many tokens each lane writes at most.")
-        with st.expander("Models, text and dice", icon=":material/tune:", key=presenter.box("settings")):
+                number(
+                    "number", "New tokens", links.TOKENS, 1, "The maximum number of tokens each lane writes."
+                )
+        with st.expander("Models, text and seed", icon=":material/tune:", key=presenter.box("settings")):
             model_picker.draw()
             more.text_settings(models)
             more.dice_settings(models)
@@ -112,13 +114,13 @@ stop_slot.button(
     key="stop_run",
     on_click=desk.stop,
     disabled=not going,
-    help="End the run within one round; what was decoded until then stays.",
+    help="Ends the run within one round; what was decoded until then is kept.",
 )
 waiting(shown, active)
 if shown is None:
     presenter.nothing_to_show()
     if "run" in st.query_params:
-        tools.let_go("Its lanes are here: press Run to repeat it.")
+        tools.let_go("Its lanes are set here: press Run to repeat it.")
     elif not presenter.presenting():
         st.caption("Press Run and watch the lanes side by side. The table and the charts follow.")
 else:
@@ -126,6 +128,6 @@ else:
         st.error(plain(shown.error), icon=":material/error:")
     if not active and shown.ends and not editor.asks_for(shown.request, shared, missing):
         st.caption(
-            ":material/history: This is the result of other lanes or settings. Press Run for those above."
+            ":material/history: This result is from other lanes or settings. Press Run for those above."
         )
     result.show(shown, active)

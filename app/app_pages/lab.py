@@ -105,12 +105,12 @@ stop_slot.button(
     key="stop_run",
     on_click=desk.stop,
     disabled=not going,
-    help="End the run within one round; what was decoded until then stays.",
+    help="Ends the run within one round; what was decoded until then is kept.",
 )
 kept = None
 if shown is None and named is not None:
     kept = entries.open_one(named, visitor.of_session(), services.library())
-    tools.let_go("Its settings are here: press Run to repeat it.")
+    tools.let_go("Its settings are set here: press Run to repeat it.")
 
 waiting(shown, active)
 if shown is None and (status := services.shelf().status(Choice())).state == "failed":

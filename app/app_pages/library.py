@@ -45,7 +45,7 @@ head, words = st.columns([5, 1.25], vertical_alignment="center")
 with head, st.container(key=presenter.box("title")):
     st.title("Library", anchor=False)
     st.markdown(
-        "Every run you finish is kept here by itself. Open one to step through it again, or set several side by side."
+        "Every run you finish is kept here automatically. Open one to step through it again, or compare several."
     )
 with words:
     corner.draw("library")
@@ -54,7 +54,7 @@ for problem in listing.problems(st.query_params.to_dict(), CURSOR):
     st.warning(plain(problem), icon=":material/link_off:")
 if strange := sum(entries.open_one(key, me, library) is None for key in listed("picked")[: 2 * SHOWN]):
     st.warning(
-        f"The link chooses {count(strange, 'run')} for comparison that cannot be opened here; the rest holds.",
+        f"The link chooses {count(strange, 'run')} for comparison that cannot be opened here; the others are selected.",
         icon=":material/search_off:",
     )
 
@@ -130,8 +130,7 @@ def open_runs() -> None:
         alone = missing == len(found) == 1
         which = "This run" if alone else f"{missing} of these runs" if missing > 1 else "One of these runs"
         st.warning(
-            f"{which} cannot be opened here, or no more: deleted, the link revoked, or of somebody else who has not "
-            "shared it.",
+            f"{which} cannot be opened here: deleted, no longer shared, or owned by someone else.",
             icon=":material/search_off:",
         )
     if not shown:
@@ -152,8 +151,8 @@ def open_runs() -> None:
                 st.caption(plain(said))
         if len(shown) > 1:
             st.caption(
-                "These lanes are from different runs, each on its own clock at its own time. What was measured of each "
-                "against plain decoding in its own run stands in the table below."
+                "These lanes are from different runs, each on its own clock at its own time. The table below "
+                "shows each lane against plain decoding in its own run."
             )
         stage()
 
@@ -167,7 +166,7 @@ def own_runs(words: str, proposer: str, order: str) -> None:
     tools.import_results()
     if not mine:
         st.info(
-            "Nothing here yet. Press Run in the Lab, and what it recorded appears here; or import a trace. "
+            "Nothing here yet. Press Run in the Lab, and the recorded run appears here; or import a trace. "
             "The recorded examples below can be opened at once.",
             icon=":material/inbox:",
         )
@@ -183,10 +182,10 @@ def own_runs(words: str, proposer: str, order: str) -> None:
     kept = "kept on this server" if library.path else "kept until this server stops"
     shown = "" if len(found) == len(mine) else f"{len(found)} of "
     st.caption(
-        f"{shown}{count(len(mine), 'run')}, {used}, {kept}. The oldest without a name make room for new ones."
+        f"{shown}{count(len(mine), 'run')}, {used}, {kept}. The oldest unnamed runs make room for new ones."
     )
     if not found:
-        st.info("No run of yours fits the search. Clear it to see them all.", icon=":material/search_off:")
+        st.info("None of your runs match the search. Clear it to see them all.", icon=":material/search_off:")
     pages = max(1, -(-len(found) // PER_PAGE))
     at = st.pagination(pages, key="sheet", bind="query-params") if pages > 1 else 1
     for entry in found[(at - 1) * PER_PAGE : at * PER_PAGE]:
@@ -198,18 +197,18 @@ def examples(words: str, proposer: str) -> None:
     everything = [entries.of_example(example) for example in recorded.examples()]
     found = [entry for entry in everything if listing.find([entry], words, proposer, "newest")]
     if everything and not found:
-        st.caption("No recorded example fits the search.")
+        st.caption("No recorded example matches the search.")
     origins = plain(" and ".join(sorted({entries.origin(entry) for entry in everything})))
     for kind, title, about in (
         (
             "proposer",
             "Recorded examples",
-            f"One for each way of guessing; they need no model. Recorded on: {origins}.",
+            f"One for each proposer; they need no model. Recorded on: {origins}.",
         ),
         (
             "lesson",
             "Lessons from failure",
-            "Slower, wasted, missed, changed: what goes wrong, and how it looks.",
+            "Slower, wasted, missed, changed: what goes wrong, and what it looks like.",
         ),
     ):
         cards = [entry for entry in found if entry.source.kind == kind]
@@ -240,9 +239,9 @@ with searching:
         placeholder="prompt, name, proposer, rule or model",
     )
 with filtering:
-    who = widgets.pick("Proposer", listing.proposer_titles(), "who", "Only runs in which it guesses.")
+    who = widgets.pick("Proposer", listing.proposer_titles(), "who", "Only runs with this proposer.")
 with ordering:
-    sort = widgets.pick("Order", listing.ORDERS, "sort", "Of your own runs.")
+    sort = widgets.pick("Order", listing.ORDERS, "sort", "Sorts your own runs.")
 # One place, also while nothing is chosen: were it there only at times, the cards behind it would be drawn anew.
 with st.container(key="choice"):
     if chosen and not presenter.presenting():
@@ -254,16 +253,16 @@ with st.container(key="choice"):
                 on_click=compare,
                 disabled=len(chosen) < 2 or apart is not None,
                 key="compare-now",
-                help="Set the chosen runs side by side in the player.",
+                help="Shows the chosen runs side by side in the player.",
             )
-            st.button("Choose none", on_click=unpick, key="unpick")
+            st.button("Clear selection", on_click=unpick, key="unpick")
             if len(chosen) < 2:
                 st.caption("Choose one more run of the same prompt.")
             elif apart:
                 st.caption(f":material/block: {plain(apart)}")
 if not visitor.is_remembered() and presenter.shows("own"):
     st.caption(
-        ":material/cookie_off: Your browser keeps no cookie of this server, so runs made in this tab are listed "
+        ":material/cookie_off: Your browser does not keep this server's cookie, so runs made in this tab are listed "
         "in this tab only, until it is closed or reloaded."
     )
 if presenter.shows("own"):

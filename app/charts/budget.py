@@ -12,7 +12,7 @@ from .chart import Chart
 from .palette import OTHER, PHASES, fill
 from .panels import broken, empty
 
-TITLE = "Where did each millisecond go? Guessing pays if the whole bar is shorter than plain decoding's"
+TITLE = "Where did each millisecond go? Guessing pays off if the whole bar is shorter than plain decoding's"
 LOOKS = {**PHASES, "other": OTHER}
 ZERO_WIDTH = "\u200b"
 

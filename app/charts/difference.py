@@ -131,8 +131,8 @@ def _told(
                 if other != lane
             )
         ]
-        sentence = f"{label}: {guessed} of {count(ends[lane], 'token')} were accepted guesses, {len(alone)} here alone"
+        sentence = f"{label}: {guessed} of {count(ends[lane], 'token')} were accepted guesses, {len(alone)} only here"
         if common[lane] is not None:
-            sentence += f"; from token {(common[lane] or 0) + 1} on its text is another"
+            sentence += f"; from token {(common[lane] or 0) + 1} on, its text differs"
         said.append(sentence + ".")
     return "Which lane had guessed which token. " + " ".join(said)

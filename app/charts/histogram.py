@@ -13,7 +13,7 @@ from .chart import Chart
 from .palette import fill, look
 from .panels import empty, panels, place
 
-TITLE = "How many tokens does one target pass bring? Plain decoding always gets one"
+TITLE = "How many tokens does one target pass yield? Plain decoding always gets one"
 
 
 def tokens_per_pass(traces: Sequence[Trace], labels: Sequence[str], provenance: str) -> Chart:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 Measure = Literal["speedup", "tokens_per_pass", "alpha"]
 TITLES = {
-    "speedup": "Where does guessing pay? ▲ faster and ▼ slower than plain decoding",
-    "tokens_per_pass": "How many tokens does a target pass bring? This is no speedup: what guessing costs is not in it",
-    "alpha": "How often is a guess accepted? On chains only: a tree has no one rate",
+    "speedup": "Where does guessing pay off? ▲ faster and ▼ slower than plain decoding",
+    "tokens_per_pass": "How many tokens does a target pass yield? Not a speedup: it leaves out what guessing costs",
+    "alpha": "How often is a guess accepted? On chains only: a tree has no single rate",
 }
 LOOPS = " ↺"  # marks a cell some of whose texts loop
 WIDEST = 3.0  # the speedup at which the colour is full
@@ -156,7 +156,7 @@ def _hover(cell: dict[str, Any] | None, measure: Measure) -> str:
     if (speedup := _value(cell, "speedup")) is not None and measure == "speedup":
         said.append(f"{speedup:.2f}× (median over prompts)")
         if noisy(cell):
-            said.append(f"? more than its {cell['tokens_per_pass']:.2f} tokens per pass: the clock's noise")
+            said.append(f"? more than its {cell['tokens_per_pass']:.2f} tokens per pass: timing noise")
         said.append(
             f"middle half of the prompts {cell['speedup_q1']:.2f} to {cell['speedup_q3']:.2f}×, "
             f"all {cell['speedup_min']:.2f} to {cell['speedup_max']:.2f}×"
@@ -164,7 +164,7 @@ def _hover(cell: dict[str, Any] | None, measure: Measure) -> str:
         said.append(f"slower than plain on {cell['slower']:.0%} of prompts")
         spread = _value(cell, "repeats_apart")
         said.append(
-            f"repeats of a prompt lie {spread:.0%} apart" if spread is not None else "one repeat, no spread"
+            f"repeats of a prompt are {spread:.0%} apart" if spread is not None else "one repeat, no spread"
         )
     elif measure == "speedup" and cell["prompts"]:
         said.append("too few tokens to compare speeds")
@@ -175,7 +175,7 @@ def _hover(cell: dict[str, Any] | None, measure: Measure) -> str:
             said.append(f"{cell['accepted']} of {cell['judged']} judged guesses accepted")
             said.append(f"95 % Wilson interval {cell['alpha_low']:.0%} to {cell['alpha_high']:.0%}")
         else:
-            said.append("no one rate: trees, or nothing judged")
+            said.append("no single rate: trees, or nothing judged")
     if number := loops(cell):
         said.append(
             f"↺ {number} of {count(cell['prompts'], 'text')} {'loops' if number == 1 else 'loop'}, which flatters it: "

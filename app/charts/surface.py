@@ -24,9 +24,7 @@ from .chart import Chart
 from .palette import SLOWER_FASTER, look
 from .panels import broken, empty, panels, place
 
-TITLE = (
-    "Does the measured point lie on the formula's surface? Above it the run was luckier, below it paid extra"
-)
+TITLE = "Does the measured point lie on the formula's surface? Above it the run was faster, below it slower"
 RATES = [at / 25 for at in range(26)]
 LONGEST = 12  # γ
 LEVELS = (0.5, 1.0, 1.5, 2.0, 3.0, 5.0)
@@ -69,9 +67,7 @@ def speedup_surface(
     points = {lane: point(traces, lane, curve) for lane in range(1, len(traces))}
     drawn = [lane for lane, found in points.items() if found]
     if not drawn:
-        said = (
-            "The formula speaks of chains of a fixed length against plain decoding; there is none to compare."
-        )
+        said = "The formula compares chains of a fixed length with plain decoding; there is none to compare here."
         return Chart(empty(said), TITLE, provenance, said)
     named = [labels[lane] for lane in drawn]
     figure = panels(named, 190, ("acceptance rate α", "draft length γ"))

@@ -34,9 +34,9 @@ def clocks(
         told: None where the profile has nothing to say about a lane.
     """
     first = next((one for one in told if one is not None), None)
-    title = "Would it pay on that machine? Only bars longer than 1× do"
+    title = "Would it pay off on that machine? Only bars longer than 1× do"
     if first is None or not labels:
-        said = "This profile has nothing to say about these lanes."
+        said = "This profile does not apply to these lanes."
         return Chart(empty(said), title, here, said)
     names = [broken(label, 18, 3) for label in labels]
     names = [name + ZERO_WIDTH * names[:at].count(name) for at, name in enumerate(names)]

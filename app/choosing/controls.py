@@ -62,7 +62,7 @@ def essentials(missing: Mapping[str, str | None]) -> None:
         for name, kind in proposers().items()
     }
     name = pick(
-        "Who guesses (proposer)",
+        "Proposer",
         titles,
         "proposer",
         define("Proposer", "Draft model", "Target model"),
@@ -84,11 +84,11 @@ def essentials(missing: Mapping[str, str | None]) -> None:
             1,
             define("Draft length γ", "Round")
             + (
-                "\n\nThis proposer guesses a tree, whose size is set under More settings."
+                "\n\nThis proposer guesses a tree; its size is set under More settings."
                 if tree
-                else "\n\nThis choice has no number of guesses to set."
+                else "\n\nThis proposer has no number of guesses to set."
                 if not heeded
-                else "\n\nMore guesses save more target passes while they are right, and waste drafting when they are "
+                else "\n\nMore guesses save more target passes when they are right, and waste drafting when they are "
                 "wrong."
             ),
             disabled=not heeded,
@@ -100,7 +100,7 @@ def essentials(missing: Mapping[str, str | None]) -> None:
             links.TEMPERATURE,
             0.05,
             define("Greedy")
-            + "\n\nAbove 0 the next token is drawn at random: the higher, the bolder, and the harder to guess.",
+            + "\n\nAbove 0 the next token is drawn at random: the higher, the more varied and the harder to guess.",
         )
 
 

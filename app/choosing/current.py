@@ -96,7 +96,7 @@ def bar() -> None:
             "Models",
             model_picker.titles(),
             "model",
-            "The target that writes, and what guesses for it. " + define("Target model"),
+            "The target model that writes, and what guesses for it. " + define("Target model"),
             label_visibility="collapsed",
             on_change=_chose,
         )

@@ -58,7 +58,7 @@ def bundled_words() -> str:
     return (
         f"The bundled models are tiny: {pair.parameters:g} million and {pair.draft_parameters:g} million parameters, "
         "trained on children's stories, simple Python, short exercises and verse. They know no facts, so what they "
-        "write about the world is made up."
+        "say about the world is made up."
     )
 
 
@@ -146,7 +146,7 @@ def draw() -> None:
             key="draft",
             bind="query-params",
             placeholder="distilbert/distilgpt2",
-            help="A smaller model with the same tokenizer. Leave it empty to do without one. " + words,
+            help="A smaller model with the same tokenizer. Leave it empty to use none. " + words,
         )
     device, dtype = st.columns(2)
     device.selectbox(
@@ -154,14 +154,14 @@ def draw() -> None:
         links.DEVICES,
         key="device",
         bind="query-params",
-        help="Where the models run; auto takes the fastest there is.",
+        help="Where the models run; auto takes the fastest device.",
     )
     dtype.selectbox(
         "Number format",
         links.DTYPES,
         key="dtype",
         bind="query-params",
-        help="How the weights are stored. float32 is slow on a GPU; 16-bit formats can turn near ties around.",
+        help="How the weights are stored. float32 is slow on a GPU; 16-bit formats can change near ties.",
     )
 
 

@@ -35,7 +35,7 @@ def draw(models: Any | None) -> None:
     with model:
         model_picker.draw()
     with text:
-        number("number", "New tokens", links.TOKENS, 1, "How many tokens each lane writes at most.")
+        number("number", "New tokens", links.TOKENS, 1, "The maximum number of tokens each lane writes.")
         text_settings(models)
     with dice:
         dice_settings(models)
@@ -60,7 +60,7 @@ def _judging(kind: Any) -> None:
     ]
     if not rule.lossless:
         st.markdown(
-            ":orange-badge[:material/warning: lossy] The text no longer follows the target model's own law."
+            ":orange-badge[:material/warning: lossy] The text no longer follows the target model's own distribution."
         )
     st.caption(plain(rule.summary))
     options.draw("r", rule)
@@ -76,13 +76,13 @@ def _lengths(kind: Any) -> Any:
     """Returns the place for a remark, which needs all settings."""
     titles = {name: policy.title for name, policy in LENGTH_POLICIES.items()}
     policy = LENGTH_POLICIES[
-        pick("How far it guesses", titles, "length", define("Length policy", "Draft length γ"))
+        pick("How far to guess", titles, "length", define("Length policy", "Draft length γ"))
     ]
     st.caption(plain(policy.summary))
     options.draw("l", policy)
     remark = st.container()
     words = (
-        "Begin to guess the next round while the target still checks this one; a wrong start is thrown away."
+        "Starts guessing the next round while the target still checks this one; a wrong start is thrown away."
     )
     st.toggle(
         "Guess while the target checks",
@@ -132,7 +132,7 @@ def text_settings(models: Any | None) -> None:
             max_chars=links.MAX_SYSTEM,
             placeholder="the template's own",
             disabled=not wrap,
-            help="Who the model is told to be, before your message. Empty leaves that to the template.",
+            help="Instructions to the model, before your message. If empty, the template's own are used.",
         )
 
 
@@ -143,21 +143,21 @@ def dice_settings(models: Any | None) -> None:
         "Top-k (0: all)",
         links.TOP_K,
         1,
-        "Draw among the k likeliest tokens only; 0 means all. Works above temperature 0.",
+        "Draw only among the k most likely tokens; 0 means all. Works above temperature 0.",
     )
     number(
         "slider",
         "Top-p (1: all)",
         links.TOP_P,
         0.05,
-        "Draw among the likeliest tokens that make up this probability; 1 means all. Works above temperature 0.",
+        "Draw only among the most likely tokens that make up this probability; 1 means all. Works above temperature 0.",
     )
     number(
         "slider",
         "Min-p (0: all)",
         links.MIN_P,
         0.01,
-        "Draw among the tokens that are at least this likely, as a share of the likeliest one; 0 means all. "
+        "Draw only among tokens at least this likely, as a share of the most likely one; 0 means all. "
         "Works above temperature 0.",
     )
     number(
@@ -171,10 +171,10 @@ def dice_settings(models: Any | None) -> None:
     )
     number(
         "number",
-        "Sequences written once, in tokens (0: none)",
+        "No repeated sequences of this many tokens (0: off)",
         links.NGRAM,
         1,
-        "No sequence of this many tokens is written twice, the prompt included; 0 sets no such limit.",
+        "No sequence of this many tokens is written twice, including the prompt's; 0 turns this off.",
     )
     _generation(models)
     number(
@@ -182,21 +182,21 @@ def dice_settings(models: Any | None) -> None:
         "Seed",
         links.SEED,
         1,
-        "Where the random numbers begin. The same seed gives the same run again. " + define("Coin"),
+        "Fixes the random numbers. The same seed gives the same run again. " + define("Coin"),
     )
 
 
 def _generation(models: Any | None) -> None:
     """Whether the model's generation config is followed, and what that comes to with the models that are loaded."""
     st.toggle(
-        "Follow what is usual for the model",
+        "Use the model's usual settings",
         value=True,
         key="generation",
         bind="query-params",
-        help="A small model repeats itself at temperature 0, so a light repetition penalty is usual for it here, where "
-        "the prompt asks for no code and no copy. A model's authors can ask for a repetition penalty, min-p or no "
+        help="A small model repeats itself at temperature 0, so a light repetition penalty is usual for it here, "
+        "unless the prompt is for code or a copy. A model's authors can set a repetition penalty, min-p or no "
         "repeated sequences in its generation_config.json. With this on, both are used where the settings above are "
-        "off; with this off, only the settings above count.",
+        "off; with this off, only the settings above are used.",
     )
     if penalty := controls.usual_penalty():
         st.caption(f":material/info: Repetition penalty {penalty:g}, usual for these models and this prompt.")

@@ -132,7 +132,9 @@ def _number(field: OptionField, common: dict[str, Any]) -> None:
         max_value=high,
         step=step,
         format=None if cast is int else "%g",
-        placeholder="chosen by itself" if field.default is None else f"{field.write(field.default)} if empty",
+        placeholder="chosen automatically"
+        if field.default is None
+        else f"{field.write(field.default)} if empty",
         **common,
     )
 

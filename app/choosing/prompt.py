@@ -137,7 +137,7 @@ def _example_picker(
         required=True,
         wrap=True,
         on_change=_take_family,
-        help="Kinds of text differ in how well they can be guessed: code and copies are easy, poems are hard.",
+        help="Some kinds of text are easier to guess than others: code and copies are easy, poems are hard.",
     )
     if family and preset and len(family.presets) > 1:
         options = {item.id: item.name for item in family.presets}
@@ -178,5 +178,5 @@ def too_long(prompt: str) -> str:
     """The sentence for a prompt that is not taken."""
     return (
         f"The prompt has {len(prompt):,} characters; at most {links.MAX_PROMPT:,} are taken. "
-        "Shorten it; nothing of it is lost until you do."
+        "Shorten it; it stays as it is until you do."
     )

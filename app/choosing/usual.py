@@ -48,7 +48,7 @@ class Usual:
     audience: Audience = "text"
     repetition_penalty: float | None = None
     guessers: tuple[Guesser, ...] = (Guesser("draft-model"), Guesser("prompt-lookup"))
-    prompt_help: str = "The text the models continue. They add to it, they do not chat."
+    prompt_help: str = "The text the models continue. They do not chat."
 
 
 _CHAT_HELP = (
@@ -64,7 +64,7 @@ _CHAT = Usual(
 _USUAL = {
     TINY: Usual(
         short="Tiny",
-        good_for="Toy text, instant; for the course and weak machines. It knows no facts.",
+        good_for="Toy text, instant; for the course and slow machines. It knows no facts.",
     ),
     REAL: Usual(
         short="SmolLM2 135M",

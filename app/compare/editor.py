@@ -146,7 +146,7 @@ def presets_menu() -> None:
         key="ready_made",
         icon=":material/view_week:",
         on_click=_take_preset,
-        help="Lanes that show a known effect. They take the place of yours.",
+        help="Lanes that show a known effect. They replace yours.",
     )
 
 

@@ -54,9 +54,7 @@ def draw(missing: Mapping[str, str | None]) -> None:
                 disabled=not asks, help=define("Draft length γ"), persist_state="page",
             )  # fmt: skip
             titles = {key: policy.title for key, policy in LENGTH_POLICIES.items()}
-            policy = LENGTH_POLICIES[
-                _pick(name, "length", "How far it guesses", titles, lane, "Length policy")
-            ]
+            policy = LENGTH_POLICIES[_pick(name, "length", "How far to guess", titles, lane, "Length policy")]
             st.caption(plain(policy.summary))
             _options(name, "l", policy, lane)
             st.toggle(

@@ -73,10 +73,10 @@ def partings(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> Non
             else f"They wrote the same {count(found.shared, 'token')}."
         )
         if not found.spots:
-            st.caption("No token was guessed right by one of them and not by the other.")
+            st.caption("No token was guessed right by only one of them.")
             return
         st.caption(
-            f"{count(len(found.spots), 'token')} that one of them had guessed and the other had not "
+            f"{count(len(found.spots), 'token')} that one of them guessed and the other did not "
             f"(✓ accepted, ✗ rejected, · not guessed). Each opens the player there."
         )
         with st.container(horizontal=True, gap="xsmall"):

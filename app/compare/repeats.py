@@ -42,7 +42,9 @@ def rows(run: Run) -> list[Measured]:
 def why_not(request: Request) -> str | None:
     """Why a run cannot be repeated, as a sentence; None if it can."""
     if any("person" in PROPOSERS[lane.proposer].needs for lane in request.lanes):
-        return "A lane that asks a person is not repeated: nobody wants to type the same words seven times."
+        return (
+            "A lane with a person guessing is not repeated: nobody wants to type the same words seven times."
+        )
     return None
 
 
@@ -67,8 +69,8 @@ def controls(run: Run) -> None:
             icon=":material/replay:",
             key="repeat",
             disabled=busy or refusal is not None,
-            help="All lanes again, in turns, nothing recorded: gives the speedup a spread. "
-            f"{LEAST_CASES} turns are the least that can tell two lanes apart.",
+            help="Runs all lanes again, in turns, without recording, to give the speedup a spread. "
+            f"{LEAST_CASES} turns are needed at least to tell two lanes apart.",
         )
         if found is not None and busy:
             st.button("Stop repeating", icon=":material/stop:", key="stop_repeats", on_click=found.cancel)
@@ -105,17 +107,17 @@ def advice(run: Run) -> None:
     found = recommendation(run)
     if found is None:
         st.caption(
-            "No recommendation: no two lanes that are a choice (lossless, their drafting counted) wrote enough to be "
+            "No recommendation: no two eligible lanes (lossless, with drafting counted) wrote enough to be "
             "compared."
             if rows(run)
-            else "No recommendation yet: one run cannot tell luck from speed. Repeat it."
+            else "No recommendation yet: one run cannot separate luck from speed. Repeat it."
         )
         return
     st.markdown(f":material/{'thumb_up' if found.clear else 'balance'}: {plain(found.sentence)}")
     out = ", ".join(run.request.labels[number].partition(" · ")[0] for number in no_choice(run.request))
     st.caption(
         "measured · geometric means, paired by turn; bootstrap over turns and sign test; each pair judged by itself"
-        + (f" · not among the choices: {out} (lossy, or its drafting is not counted)" if out else "")
+        + (f" · not eligible: {out} (lossy, or its drafting is not counted)" if out else "")
     )
 
 

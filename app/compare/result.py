@@ -60,7 +60,7 @@ def show(shown: Run, active: bool) -> None:
             if ready:
                 draw(shown, traces, numbers)
             else:
-                st.info("This comes when the race is over." if active else "The run left nothing to compare.")
+                st.info("Shown when the race is over." if active else "The run produced nothing to compare.")
 
 
 def verdicts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
@@ -73,7 +73,7 @@ def verdicts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> Non
         if len(again := speedups(measured, number)) > 1:
             words += f" Over {len(again)} repeats: {geometric_mean(again):.2f}×, {min(again):.2f} to {max(again):.2f}."
         if PROPOSERS[shown.request.lanes[number].proposer].unpaid:
-            words += " Its drafting is not on the clock, so this is a bound, not a speedup."
+            words += " Its drafting is off the clock, so this is a bound, not a speedup."
         st.markdown(f"**{LETTERS[number]}** {plain(words)}")
     st.caption(
         f"{MEASURED} · τ / (1 + drafting + wider pass + the rest), in plain rounds, is the measured speedup"
@@ -83,8 +83,8 @@ def verdicts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> Non
 def _untold(trace: Trace) -> str:
     """Why nothing can be said about a lane's speed."""
     if not trace.rounds and trace.stats.target_passes:
-        return "Recorded without its rounds, so where its time went is not known."
-    return "Too little was decoded to tell."
+        return "Recorded without its rounds, so where its time went is unknown."
+    return "Too few tokens were decoded to tell."
 
 
 def ledgers(shown: Run, traces: Sequence[Trace]) -> list[list[Line] | None]:
@@ -130,7 +130,7 @@ def _table(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
                     f"Memory of {shown.request.labels[number]}",
                 )
         st.caption(
-            "Not in it: activations inside a pass, probabilities beside the logits, and the record itself."
+            "Not included: activations inside a pass, probabilities other than the logits, and the record itself."
         )
 
 

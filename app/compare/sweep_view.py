@@ -53,7 +53,7 @@ def show(
     """
     job = sweeps().get(st.query_params.get(ADDRESS))
     st.markdown(
-        "**The same lanes on many prompts.** One prompt shows how guessing works, many show where it pays."
+        "**The same lanes on many prompts.** One prompt shows how guessing works; many show where it pays off."
     )
     if job is None and ADDRESS in st.query_params:
         st.info(
@@ -62,7 +62,9 @@ def show(
         )
     kept = [at for at, lane in enumerate(lanes) if "person" not in PROPOSERS[lane.proposer].needs]
     if len(kept) < len(lanes):
-        st.caption("The lane that asks a person is left out: nobody types the same words for every prompt.")
+        st.caption(
+            "The lane with a person guessing is left out: nobody types the same words for every prompt."
+        )
     going = job is not None and job.active
     _form([lanes[at] for at in kept], [labels[at] for at in kept], choice, (chat, system), busy=going)
     if job is not None:
@@ -96,7 +98,7 @@ def _form(
                 **_range(links.SWEEP_MOST),
                 bind="query-params",
                 persist_state="session",
-                help="The first so many of each kind; more prompts make the medians steadier.",
+                help="The first ones of each kind; more prompts make the medians steadier.",
             )
         with middle:
             repeats = st.number_input(
@@ -104,7 +106,7 @@ def _form(
                 **_range(links.SWEEP_REPEATS),
                 bind="query-params",
                 persist_state="session",
-                help="How many times each cell is timed. Lanes take turns, and each turn begins with another lane.",
+                help="How many times each cell is timed. Lanes take turns, and each turn starts with a different lane.",
             )
         with right:
             file = st.file_uploader(
@@ -130,9 +132,7 @@ def _form(
                 refusal = str(error)
         order = Order(tuple(cases), tuple(lanes), tuple(labels), repeats, choice)
         if refusal is None and order.cells > MAX_CELLS:
-            refusal = (
-                f"That is {order.cells:,} cells; at most {MAX_CELLS:,} are measured. Take less of something."
-            )
+            refusal = f"That is {order.cells:,} cells; at most {MAX_CELLS:,} are measured. Reduce something."
         with st.container(horizontal=True, vertical_alignment="center"):
             began = st.button(
                 "Start the sweep",
@@ -140,7 +140,7 @@ def _form(
                 type="primary",
                 key="sweep_start",
                 disabled=busy or refusal is not None or not cases,
-                help="Other runs get their turn between two cells.",
+                help="Other runs get their turn between cells.",
             )
             st.caption(
                 f"{count(len(cases), 'prompt')} × {count(len(lanes), 'lane')} × {count(repeats, 'repeat')} = "
@@ -231,21 +231,21 @@ def _state(job: Job, done: int) -> None:
 
 def _buttons(job: Job, mine: bool) -> None:
     if not mine:
-        st.caption("Somebody else's sweep: you can watch it, they steer it.")
+        st.caption("Somebody else's sweep: you can watch it; only they can stop it.")
     elif job.active:
         st.button(
             "Cancel",
             icon=":material/stop:",
             key="sweep_cancel",
             on_click=job.cancel,
-            help="Ends within one round; what was measured stays, and the sweep can go on later.",
+            help="Ends within one round; what was measured is kept, and the sweep can continue later.",
         )
     elif job.state != "done":
         resumed = st.button(
             "Resume",
             icon=":material/play_arrow:",
             key="sweep_resume",
-            help="Goes on where it stopped; a turn that was cut short is measured anew.",
+            help="Continues where it stopped; a turn that was cut short is measured again.",
         )
         if resumed:
             try:
@@ -274,7 +274,7 @@ def matrix(rows: Sequence[Measured], about: dict[str, object], provenance: str) 
         bind="query-params",
         persist_state="session",
         required=True,
-        help="The three never mix: tokens per pass leave out what guessing costs, α leaves out how long drafts are.",
+        help="These differ: tokens per pass leaves out what guessing costs, and α leaves out how long drafts are.",
     )
     measure = measure or "speedup"  # a link may name none
     told = [provenance, str(about.get("machine", "")), str(about.get("device", ""))]
@@ -286,18 +286,18 @@ def matrix(rows: Sequence[Measured], about: dict[str, object], provenance: str) 
     draw(comparison_matrix(table, measure, " · ".join(filter(None, told))), "sweep_matrix")
     if measure == "speedup" and any(noisy(line) for line in table.to_dict("records")):
         st.caption(
-            ":material/warning: ? marks a speedup above the tokens per pass, which guessing cannot bring: the clock "
+            ":material/warning: ? marks a speedup above the tokens per pass, which guessing cannot reach: the timing "
             "was disturbed. Measure again while the machine is quiet, with more repeats."
         )
     if repeats := looping(table.to_dict("records")):
         st.caption(f":material/repeat: {plain(repeats)} They carry ↺.")
     free = {row.label: None for row in rows if (lane := _settings(row, about)) and _kind(lane).unpaid}
     if free:
-        st.caption(f":material/info: a bound, as drafting is not counted: {plain(', '.join(free))}")
+        st.caption(f":material/info: a bound, since drafting is not counted: {plain(', '.join(free))}")
     lossy = [row.label for row in rows if _is_lossy(row, about)]
     if lossy:
         names = ", ".join(dict.fromkeys(lossy))
-        st.caption(f":material/warning: lossy, so with texts of their own: {plain(names)}")
+        st.caption(f":material/warning: lossy, so their texts may differ: {plain(names)}")
     failed = failures(rows)
     for failure in failed[:FAILURES]:
         st.caption(f":material/error: {plain(failure)}")
@@ -306,8 +306,8 @@ def matrix(rows: Sequence[Measured], about: dict[str, object], provenance: str) 
     with st.expander("As a table, with intervals", icon=":material/table:", key="sweep_table"):
         tables.draw([_line(line) for line in table.to_dict("records")], "The sweep's figures")
         st.caption(
-            "Speedups and τ are medians over prompts and their repeats, α is of all prompts' judged guesses together. "
-            "In brackets: the middle half of the prompts, and the 95 % Wilson interval. The matrix as CSV has more."
+            "Speedups and τ are medians over prompts and their repeats, α is over all prompts' judged guesses "
+            "together. In brackets: the middle half of the prompts, and the 95 % Wilson interval. The CSV has more."
         )
 
 
@@ -327,7 +327,7 @@ def _line(line: dict[Any, Any]) -> dict[str, str]:
         if line["compared"] > 1
         else told("{:.2f}×", "speedup"),
         "Slower on": told("{:.0%} of prompts", "slower"),
-        "Repeats apart": told("{:.0%}", "repeats_apart"),
+        "Spread of repeats": told("{:.0%}", "repeats_apart"),
         "Tokens per pass τ": told("{:.2f}", "tokens_per_pass"),
         "Acceptance rate α": told("{:.0%} ({:.0%} to {:.0%})", "alpha", "alpha_low", "alpha_high"),
         "Text of plain decoding": told("{:.0%} of prompts", "same_text"),

@@ -177,8 +177,8 @@ class Sweeps:
             )
             if going >= self._active:
                 raise Busy(
-                    f"As many sweeps are going on as this server takes ({self._active}). Try again later; your choices "
-                    "stay as they are."
+                    f"This server is already running as many sweeps as it takes ({self._active}). Try again later; "
+                    "your choices are kept."
                 )
             job._stop.clear()
             job._over.clear()

@@ -70,9 +70,9 @@ def table(
     loops = [trace.loops() for trace in traces]
     rows = [
         Row("speedup", "Measured speedup", "measured", "Time per token of plain decoding over that of the lane, both "
-            "taken on this machine in the same run. Prefill and recording are not in it. After repeats it is the "
+            "taken on this machine in the same run. Prefill and recording are left out. After repeats it is the "
             "geometric mean over them, each turn against plain decoding in the same turn, and the race's own speedup "
-            "stands beside it.",
+            "is next to it.",
             [_speedup(plain, trace, lane, number, repeats, found)
              for number, trace, lane, found in zip(numbers, traces, lanes, loops, strict=True)]),
         Row("tokens_per_second", "Tokens per second", "measured", "Committed tokens by decoding time, in the race; so "
@@ -85,16 +85,16 @@ def table(
             "bonus tokens count.",
             [_figure(trace.stats.tokens_per_pass, "{:.2f}", _flattered(trace, found))
              for trace, found in zip(traces, loops, strict=True)]),
-        Row("repeated", "Repeated text", "measured", f"The share of the lane's tokens in runs of {RUN} that its text "
-            "had before, word for word, and has more often than the prompt. A loop is easy to guess, so it flatters "
-            f"every proposer; from {LOOP:.0%} on the text counts as a loop. τ before it is that of the rounds "
+        Row("repeated", "Repeated text", "measured", f"The share of the lane's tokens in sequences of {RUN} that its "
+            "text had before, word for word, and has more often than the prompt. A loop is easy to guess, so it "
+            f"flatters every proposer; from {LOOP:.0%} on the text counts as a loop. τ before it is that of the rounds "
             "before the first repeated token.", [_repeated(found) for found in loops]),
         Row("target_passes", "Target passes", "measured", "After the prefill.",
             [_passes(trace) for trace in traces]),
-        Row("proposed", "Proposed", "measured", "Guesses in all rounds. Those that were pruned, or drafted ahead in "
-            "vain, were never sent to the target.", [_proposed(trace) for trace in traces]),
+        Row("proposed", "Proposed", "measured", "Guesses in all rounds. Those that were pruned, or drafted ahead and "
+            "discarded, were never sent to the target.", [_proposed(trace) for trace in traces]),
         Row("wasted", "Wasted", "measured", "Guesses that were not accepted: rejected, never reached by the judge, "
-            "pruned, cut by the end, or drafted ahead in vain.", [_wasted(trace) for trace in traces]),
+            "pruned, cut by the end, or drafted ahead and discarded.", [_wasted(trace) for trace in traces]),
         Row("draft_s", "Drafting", "measured", "Seconds of the draft phases.",
             [_seconds(trace, "draft_s") for trace in traces]),
         Row("verify_s", "Checking", "measured", "Seconds of the target's passes.",
@@ -103,9 +103,9 @@ def table(
             "also those before its passes, in which others draft.",
             [_seconds(trace, "other_s") for trace in traces]),
         Row("memory", "Memory", "from the models' shapes", "Bytes of weights, keys and values, and logits; the "
-            "ledger below has every line.", [_memory(lines) for lines in ledgers or [None] * len(traces)]),
-        Row("text", "Text", "proved or measured", "Whether the rule keeps the target's law, and if not, how many "
-            "tokens were kept that are not the target's, and how many refused that a lossless rule would have kept.",
+            "ledger below lists them all.", [_memory(lines) for lines in ledgers or [None] * len(traces)]),
+        Row("text", "Text", "proved or measured", "Whether the rule keeps the target's distribution and, if not, how "
+            "many tokens were kept that are not the target's, and how many were rejected that a lossless rule keeps.",
             [Cell("the target's own", "lossless"), *(_text(plain, trace) for trace in traces[1:])]),
     ]  # fmt: skip
     return rows
@@ -231,7 +231,7 @@ def _speedup(
     if PROPOSERS[lane.proposer].unpaid:
         notes.append("a bound: drafting is not counted")
     elif beyond(shown, trace.stats.tokens_per_pass):
-        notes.append("more than τ: the clock's noise")
+        notes.append("more than τ: timing noise")
     if loops.spans:
         notes.append(_flattered(trace, loops))
     if (lane.temperature > 0 or lossy(trace)) and parting(plain, trace) is not None:

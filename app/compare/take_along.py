@@ -71,7 +71,7 @@ def show(
         language="python",
         wrap_lines=True,
     )
-    st.caption("vLLM · by its documentation of 2026, not run here")
+    st.caption("vLLM · from its documentation of 2026, not run here")
     st.code(
         portable.vllm_code(lane, header.target.name, draft, chat=_message(header)),
         language="bash",

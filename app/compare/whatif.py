@@ -75,7 +75,7 @@ def problems(known: Mapping[str, Profile], params: Mapping[str, str]) -> list[st
             used = next(iter(offered[key].values()))
             given = params[key] if len(params[key]) <= 40 else params[key][:37] + "…"
             found.append(
-                f"The link asks for the {NAMES[key]} “{given}”, which there is not here; “{used}” is used."
+                f"The link requests the {NAMES[key]} “{given}”, which does not exist here; “{used}” is used."
             )
     return found
 
@@ -139,12 +139,12 @@ def sentences(
     if isinstance(profile, Modelled) and choice.target:
         knee = profile.knee(shape(choice.target), costs.batch, costs.context)
         said.append(
-            "However wide it is, a pass is busy moving weights there: guesses cost next to nothing."
+            "There, a pass of any width spends its time moving weights: guesses cost next to nothing."
             if knee is None
-            else f"From {knee:,} tokens on, a pass computes for longer than it moves weights and memory: further "
-            "guesses then cost in proportion."
+            else f"From {knee:,} tokens on, computing takes longer than moving weights and the KV cache: extra "
+            "guesses then cost time in proportion."
             if knee > 1
-            else "Already a pass over one token computes for longer than it moves: guesses cost in proportion."
+            else "Even over one token, computing takes longer than moving: guesses cost time in proportion."
         )
     return said
 

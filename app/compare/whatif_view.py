@@ -31,15 +31,15 @@ def show(traces: Sequence[Trace], labels: Sequence[str]) -> None:
     lanes = [lane for lane, trace in enumerate(traces) if trace.header.settings.get("proposer") != "none"]
     if not known or not lanes:
         st.info(
-            "There is no profile to put the rounds on."
+            "There is no profile for these rounds."
             if not known
-            else "Plain decoding has nothing to win or lose elsewhere: add a lane that guesses.",
+            else "Plain decoding gains and loses nothing elsewhere: add a lane that guesses.",
             icon=":material/schedule:",
         )
         return
     st.markdown(
-        "The same recorded rounds on another machine's clock. What was guessed and accepted stays; only time is "
-        "asked anew."
+        "The same recorded rounds on another machine's clock. What was guessed and accepted stays the same; only the "
+        "times change."
     )
     slot = st.container()
     wrong = core.problems(known, _address())
@@ -112,7 +112,7 @@ def _table(shown: Sequence[tuple[str, float | None, WhatIf]]) -> None:
             "lane": name,
             "speedup, measured": "—" if once is None else f"{once:.2f}×" + bound,
             f"speedup, {kind}": f"{one.speedup:.2f}×" + bound,
-            f"tokens/s of a text, {kind}": f"{one.tokens_per_second:,.0f}",
+            f"tokens/s per request, {kind}": f"{one.tokens_per_second:,.0f}",
             f"drafting, {kind}": f"{one.draft_s / one.seconds:.0%} of the time",
             "rounds": f"{len(one.rounds):,}",
         }
@@ -121,7 +121,7 @@ def _table(shown: Sequence[tuple[str, float | None, WhatIf]]) -> None:
     ]
     plain_speed = 1.0 / shown[0][2].costs.target(1)
     tables.draw(rows, "Speedups on this clock")
-    st.caption(f"{kind} · plain decoding there: {plain_speed:,.0f} tokens/s of a text")
+    st.caption(f"{kind} · plain decoding there: {plain_speed:,.0f} tokens/s per request")
 
 
 def _assumptions(profile: Profile, told: Sequence[WhatIf]) -> None:
@@ -130,7 +130,7 @@ def _assumptions(profile: Profile, told: Sequence[WhatIf]) -> None:
         st.markdown("\n".join(f"- {plain(said)}" for said in profile.assumptions))
         st.markdown("**The rounds**")
         priced = dict.fromkeys(said for one in told for said in one.assumptions)
-        last = "What a round spends outside of models is not carried over: searching, judging, Python."
+        last = "What a round spends outside the models (searching, judging, Python) is not carried over."
         st.markdown("\n".join(f"- {plain(said)}" for said in [*priced, last]))
 
 
@@ -139,18 +139,18 @@ def _choose(known: Mapping[str, Profile]) -> core.Choice:
     machines = core.options(known, {})["wp"]
     _settle("wp", machines)
     words = (
-        "Recorded: times that were measured on the machine named. Modelled: a roofline made of its published figures; "
-        "what it assumes stands below.\n\n" + define("Provenance")
+        "Recorded: times that were measured on the machine named. Modelled: a roofline of its published figures; "
+        "its assumptions are listed below.\n\n" + define("Provenance")
     )
     machine = pick("Machine", machines, "wp", words)
     picked = {"wp": machine}
     with st.grid(4, min_column_width=170, gap="small"):
         for key, label, words in (
-            ("wt", "Target size", "Whose passes are priced. What was accepted stays as it was recorded."),
-            ("wd", "Draft size", "Used by lanes that draft with a model of their own."),
-            ("wb", "Batch", "How many texts are decoded together. Their tokens share the weights' way from memory, so "
-             "a pass gets full sooner: speculation pays less and less."),
-            ("wc", "Context", "How many tokens of each text lie in the KV memory, at every round."),
+            ("wt", "Target size", "The model whose passes are timed. What was accepted stays as it was recorded."),
+            ("wd", "Draft size", "Used by lanes that draft with a separate model."),
+            ("wb", "Batch", "How many texts are decoded together. One read of the weights serves all of them, so "
+             "a pass fills up sooner and speculation pays less."),
+            ("wc", "Context", "How many tokens of each text are in the KV cache, in every round."),
         ):  # fmt: skip
             offered = core.options(known, picked).get(key)
             _settle(key, offered or {})

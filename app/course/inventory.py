@@ -65,7 +65,7 @@ def read(language: str) -> tuple[Inventory | None, list[Problem]]:
         if path.is_file():
             return _read(path, path.stat().st_mtime_ns)
     return None, [
-        Problem(f"{language}/{FILE}", 1, "There is no such file; the inventory's questions stand in it.")
+        Problem(f"{language}/{FILE}", 1, "This file is missing; it holds the inventory's questions.")
     ]
 
 
@@ -95,7 +95,7 @@ def _question(key: str, front: Front, facts: Mapping[str, Any], draft: Draft) ->
         alone = sorted(conditions.keys() ^ text.items.keys())
         raise Mistake(
             draft.line("right", key),
-            f"“{alone[0] if alone else key}” stands only in one of the two: every option of the section “{key}” needs "
+            f"“{alone[0] if alone else key}” is in only one of the two: every option of the section “{key}” needs "
             "its condition below `right`, and every condition its option; there are at least two.",
         )
     if silent := [name for name, item in text.items.items() if not item.note]:
@@ -114,7 +114,7 @@ def _question(key: str, front: Front, facts: Mapping[str, Any], draft: Draft) ->
     if strange := sorted(mistakes - (conditions.keys() - set(right))):
         raise Mistake(
             draft.line("mistakes", key),
-            f"“{strange[0]}” is no wrong option of {key}; its wrong options are "
+            f"“{strange[0]}” is not a wrong option of {key}; its wrong options are "
             f"{', '.join(sorted(conditions.keys() - set(right)))}.",
         )
     return Question(key, text, right[0], mistakes, front.pictures.get(key))

@@ -84,7 +84,7 @@ def card() -> Card:
     try:
         return _card(FILE, FILE.stat().st_mtime_ns)
     except OSError:
-        raise ValueError(f"{FILE.name} is missing; `python -m training card` measures it anew.") from None
+        raise ValueError(f"{FILE.name} is missing; `python -m training card` measures it again.") from None
 
 
 @lru_cache(maxsize=4)
@@ -93,7 +93,7 @@ def _card(path: Path, _changed: int) -> Card:
         return Card.model_validate_json(path.read_bytes())
     except ValidationError as error:
         raise ValueError(
-            f"{path.name} is not as it should be ({sentence(error)}); `python -m training card` measures it anew."
+            f"{path.name} is not as it should be ({sentence(error)}); `python -m training card` measures it again."
         ) from None
 
 

@@ -96,7 +96,7 @@ def _lesson(path: Path, draft: Draft) -> Lesson:
     if first > MOST_WORDS:
         raise Mistake(
             draft.sections["predict"][0][0] if draft.sections["predict"] else 1,
-            f"Hook and prediction stand on one screen and have {first} words; {MOST_WORDS} are allowed, so shorten "
+            f"Hook and prediction share one screen and have {first} words; {MOST_WORDS} are allowed, so shorten "
             "one.",
         )
     _check_code(front.code, sections["code"], draft)
@@ -109,7 +109,7 @@ def _lesson(path: Path, draft: Draft) -> Lesson:
     if strange:
         raise Mistake(
             draft.line("check", "mistakes", strange[0]),
-            f"“{strange[0]}” is no wrong option of the check; its wrong options are "
+            f"“{strange[0]}” is not a wrong option of the check; its wrong options are "
             f"{', '.join(sorted(front.check.right.keys() - right['check']))}.",
         )
     number, key = name(path)
@@ -153,7 +153,7 @@ def _check_code(code: Code, text: Section, draft: Draft) -> None:
         if hits != 1:
             raise Mistake(
                 draft.line("code", "lights", key),
-                f"“{piece}” stands in {hits} lines of `{code.of}`; take a piece that stands in exactly one.",
+                f"“{piece}” occurs in {hits} lines of `{code.of}`; take a piece that occurs in exactly one.",
             )
         if key not in text.items:
             raise Mistake(
@@ -178,7 +178,7 @@ def _right(
         alone = sorted(conditions.keys() ^ options.keys())[0]
         raise Mistake(
             draft.line(at, "right"),
-            f"“{alone}” stands only in one of the two: every option of the section “{at}” needs its condition below "
+            f"“{alone}” is in only one of the two: every option of the section “{at}” needs its condition below "
             "`right`, and every condition its option.",
         )
     right = frozenset(

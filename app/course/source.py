@@ -72,7 +72,7 @@ def apart(path: Path, sections: Sequence[str]) -> Draft:
         raise Mistake(1, "The first line has to be `---`: the front matter begins there.")
     ends = [at for at, line in enumerate(lines[1:], 1) if line.strip() == "---"]
     if not ends:
-        raise Mistake(1, "The front matter has no end: put a line `---` behind it.")
+        raise Mistake(1, "The front matter has no end: put a line `---` after it.")
     front, where = _yaml("\n".join(lines[1 : ends[0]]))
     return Draft(front, where, _sections(lines, ends[0] + 1, sections))
 
@@ -103,10 +103,10 @@ def _yaml(text: str) -> tuple[dict[str, Any], dict[tuple[str | int, ...], int]]:
         mark = error.problem_mark or error.context_mark
         raise Mistake(
             mark.line + 2 if mark else 1,
-            f"The front matter is no YAML here ({error.problem}); quote a text that holds `:`, `{{` or `#`.",
+            f"The front matter is not valid YAML here ({error.problem}); quote a text that holds `:`, `{{` or `#`.",
         ) from None
     except (yaml.YAMLError, RecursionError, ValueError):
-        raise Mistake(1, "The front matter is no YAML; see the other lessons for its form.") from None
+        raise Mistake(1, "The front matter is not valid YAML; see the other lessons for its form.") from None
     if not isinstance(value, dict):
         raise Mistake(2, "The front matter has to be `key: value` lines.")
     found: dict[tuple[str | int, ...], int] = {}
@@ -118,7 +118,7 @@ def _yaml(text: str) -> tuple[dict[str, Any], dict[tuple[str | int, ...], int]]:
             seen = set()
             for key, inner in node.value:
                 if key.value in seen:
-                    raise Mistake(key.start_mark.line + 2, f"`{key.value}` stands here twice; keep one.")
+                    raise Mistake(key.start_mark.line + 2, f"`{key.value}` appears here twice; keep one.")
                 seen.add(key.value)
                 found[(*path, key.value)] = key.start_mark.line + 2
                 visit(inner, (*path, key.value))
@@ -143,7 +143,7 @@ def _sections(lines: list[str], start: int, known: Sequence[str]) -> dict[str, l
                     number, f"There is no section “{section}”; the sections are {', '.join(known)}."
                 )
             if section in found:
-                raise Mistake(number, f"The section “{section}” stands here a second time; join the two.")
+                raise Mistake(number, f"The section “{section}” appears a second time; merge the two.")
             here = found[section] = []
         elif here is not None:
             here.append((number, line))
@@ -173,16 +173,16 @@ def known(given: Mapping[str, Any], facts: Mapping[str, str], draft: Draft) -> d
     """What is given and what the facts come to, by name.
 
     Raises:
-        Mistake: at a name that is none, and at a fact that cannot be worked out.
+        Mistake: at a name that is none, and at a fact that cannot be computed.
     """
     found: dict[str, Any] = {}
     for key, value in given.items():
         if not key.isidentifier():
-            raise Mistake(draft.line("given", key), f"“{key}” is no name; use letters, digits and _.")
+            raise Mistake(draft.line("given", key), f"“{key}” is not a name; use letters, digits and _.")
         found[key] = value
     for key, expression in facts.items():
         if not key.isidentifier() or key in found:
-            raise Mistake(draft.line("facts", key), f"“{key}” is no name, or it is taken; choose another.")
+            raise Mistake(draft.line("facts", key), f"“{key}” is not a name, or it is taken; choose another.")
         found[key] = compute(expression, found, draft.line("facts", key))
     return found
 
@@ -218,7 +218,7 @@ def section(key: str, lines: list[tuple[int, str]], facts: Mapping[str, Any]) ->
             elif line.startswith(" "):
                 items[last] = Item(f"{text} {said}", note)
             else:
-                raise Mistake(number, "Text behind a list: put it before the list, or indent it.")
+                raise Mistake(number, "Text after a list: put it before the list, or indent it.")
         elif last is None:
             prose.append(filled)
     found = Section("\n".join(prose).strip(), items)

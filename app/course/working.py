@@ -32,11 +32,11 @@ def out(expression: str, names: Mapping[str, Any]) -> Any:
         ast.parse(expression, mode="eval")  # simpleeval would take statements as well
         return calculator.eval(expression)
     except SyntaxError:
-        raise CannotWork(f"`{expression}` is no expression; write it as in Python.") from None
+        raise CannotWork(f"`{expression}` is not an expression; write it as in Python.") from None
     except (FeatureNotAvailable, InvalidExpression) as error:
         raise CannotWork(
-            f"`{expression}` cannot be worked out ({error}); it may use what is given, facts above it, and the "
+            f"`{expression}` cannot be computed ({error}); it may use what is given, facts above it, and the "
             f"functions {', '.join(sorted(known))}."
         ) from None
     except (SpecdecError, ValueError, TypeError, ArithmeticError, LookupError) as error:
-        raise CannotWork(f"`{expression}` cannot be worked out: {error}") from None
+        raise CannotWork(f"`{expression}` cannot be computed: {error}") from None

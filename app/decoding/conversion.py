@@ -83,6 +83,6 @@ def _convert(name: str, report: Callable[[float | None, str], None]) -> None:
         raise ModelError(str(refusal))
     if code:
         raise ModelError(
-            f"The conversion of its weights ended too early (exit code {code}), perhaps for want of memory. "
-            "Choose these models again to repeat it."
+            f"The conversion of its weights ended too early (exit code {code}), perhaps for lack of memory. "
+            "Choose these models again to retry."
         )

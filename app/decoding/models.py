@@ -53,11 +53,11 @@ def permitted(choice: Choice, policy: Policy, catalogue: Collection[str]) -> Cho
     if choice.target is None or (choice.target == policy.family and choice.draft is None):
         return choice
     if policy.models == "bundled":
-        raise ModelError("This server runs its bundled models only; start your own copy to use others.")
+        raise ModelError("This server runs only its bundled models; start your own copy to use others.")
     names = {name for name in (choice.target, choice.draft) if name}
     if policy.models == "catalogue" and not names <= set(catalogue):
         raise ModelError(
-            "This server runs the models of its catalogue only; start your own copy to use others."
+            "This server runs only the models of its catalogue; start your own copy to use others."
         )
     return replace(
         choice,

@@ -99,9 +99,7 @@ class Run:
             words, self._answer = self._answer, ""
             self.tell({"type": "answered", "question": self._questions})
         if words is None and not self.stopped:
-            self.error = (
-                f"No guess came for {ANSWER_S / 60:g} minutes, so the run ended. What was written stays."
-            )
+            self.error = f"No guess came for {ANSWER_S / 60:g} minutes, so the run ended. Its text is kept."
             self.cancel()
         return words or ""
 

@@ -25,7 +25,7 @@ from .run import Request, Run, State
 
 log = logging.getLogger(__name__)
 
-STOPPED = "Stopped before it began."
+STOPPED = "Stopped before it started."
 
 
 class Busy(RuntimeError):
@@ -82,7 +82,7 @@ class Runs:
             if sum(not other.finished for other in self._runs.values()) > self._waiting:
                 raise Busy(
                     f"{self._waiting} runs are waiting already, which is as many as this server takes. "
-                    "Try again in a moment; your prompt and settings stay as they are."
+                    "Try again in a moment; your prompt and settings are kept."
                 )
             self._runs[run.id] = run
             finished = [(key, other) for key, other in self._runs.items() if other.finished]
@@ -209,7 +209,7 @@ def _sentence(error: Exception) -> str:
     """An unforeseen failure in words; its details stay in the server's log."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return (
-            "The memory was not enough for this run. Take a smaller model, fewer tokens or a shorter prompt."
+            "There was not enough memory for this run. Use a smaller model, fewer tokens or a shorter prompt."
         )
     return "The run ended because of an error in the program, not in what you typed. The server's log has the details."
 

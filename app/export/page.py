@@ -209,7 +209,7 @@ def _head(traces: Sequence[Trace], names: list[str], heading: str, raced: bool |
         )
     elif raced is False:
         notes.append(
-            f"The lanes come from {_told(raced, len(traces))}. A speedup between them holds as far as the machine was "
+            f"The lanes come from {_told(raced, len(traces))}. A speedup between them is valid only if the machine was "
             "equally free in each; a race would have measured both under the same load."
         )
     elif raced is None:
@@ -219,7 +219,7 @@ def _head(traces: Sequence[Trace], names: list[str], heading: str, raced: bool |
         )
     for name, trace in zip(names, traces, strict=True):
         if broken := trace.audit():
-            notes.append(f"The record of “{name}” is not sound: {broken[0]}")
+            notes.append(f"The record of “{name}” is inconsistent: {broken[0]}")
     paragraphs = "\n".join(f"<p>{_text(note)}</p>" for note in notes)
     return f"""<header>
 <h1>{_text(heading)}</h1>

@@ -113,7 +113,7 @@ PRESETS = (
     Preset(
         "proposers",
         "Proposers on code",
-        "Who guesses code best, and who is fastest? That need not be the same lane.",
+        "Which lane guesses code best, and which is fastest? They may not be the same.",
         (Lane(), Lane(proposer="prompt-lookup"), Lane(proposer="branching"), Lane(proposer="lookahead"),
          Lane(proposer="early-exit")),
         "code/class-with-getters",
@@ -128,8 +128,8 @@ PRESETS = (
     ),
     Preset(
         "trees",
-        "Trees against chains",
-        "A tree has more chances at each place and a wider pass to pay for them.",
+        "Trees and chains",
+        "A tree has more guesses at each position, but needs a wider pass.",
         (Lane(), Lane(proposer="branching", options={"width": 2, "nodes": 8}),
          Lane(proposer="branching", options={"width": 4, "nodes": 32}), Lane(proposer="medusa"),
          Lane(proposer="eagle")),
@@ -137,7 +137,7 @@ PRESETS = (
     Preset(
         "lossy",
         "Lossy rules",
-        "What more is accepted has a price: look how far the text leaves the target's.",
+        "Accepting more has a price: see how far the text departs from the target's.",
         (Lane(), Lane(rule="typical"), Lane(rule="confidence"), Lane(rule="ensemble")),
         None,
         None,
@@ -170,12 +170,12 @@ def decode(text: str) -> tuple[Lane, list[str]]:
     name, *parts = text[:MAX_TEXT].split(";")
     complaints: list[str] = []
     if len(text) > MAX_TEXT:
-        complaints.append(f"A lane of the link is longer than {MAX_TEXT:,} characters and was cut there.")
+        complaints.append(f"A lane of the link is longer than {MAX_TEXT:,} characters and was cut off there.")
     if name not in PROPOSERS or name == "none":
         complaints.append(
-            "Plain decoding is in every comparison already; a draft model takes the place of the second one."
+            "Plain decoding is in every comparison already; a draft model replaces the second one."
             if name == "none"
-            else f"The link asks for the proposer “{_short(name)}”, which does not exist here; a draft model is used."
+            else f"The link requests the proposer “{_short(name)}”, which does not exist here; a draft model is used."
         )
         name = USUAL.proposer
     given = dict(part.partition("=")[::2] for part in parts if part)
@@ -193,7 +193,7 @@ def decode(text: str) -> tuple[Lane, list[str]]:
             plain[key] = wanted
         elif wanted is not None:
             complaints.append(
-                f"The link asks for the {key} “{_short(wanted)}”, which does not exist here; the usual one is used."
+                f"The link requests the {key} “{_short(wanted)}”, which does not exist here; the usual one is used."
             )
     wanted = given.pop("overlap", "false")
     plain["overlap"] = wanted == "true"
@@ -225,7 +225,7 @@ def from_address(texts: Sequence[str], usual: Sequence[Lane] = DEFAULT) -> tuple
         return list(usual), []
     complaints = []
     if len(texts) > MOST - 1:
-        complaints.append(f"A comparison has at most {MOST} lanes; the link's further ones are left out.")
+        complaints.append(f"A comparison has at most {MOST} lanes; the link's other ones are left out.")
     found = []
     for text in texts[: MOST - 1]:
         lane, problems = decode(text)

@@ -89,21 +89,21 @@ def problems(
         if key in params and params[key] not in options:
             used = next(iter(options.values()))
             found.append(
-                f"The link asks for the {key} “{_short(params[key])}”, which does not exist here; “{used}” is used."
+                f"The link requests the {key} “{_short(params[key])}”, which does not exist here; “{used}” is used."
             )
     if params.get("chat", "true") not in ("true", "false"):
         found.append(
-            f"The chat template is switched by chat=true or chat=false; the link says “{_short(params['chat'])}”."
+            f"The chat template is set by chat=true or chat=false; the link says “{_short(params['chat'])}”."
         )
     if len(params.get("system", "")) > MAX_SYSTEM:
         found.append(f"The link's system line is longer than {MAX_SYSTEM} characters and is left out.")
     if params.get("generation", "true") not in ("true", "false"):
         found.append(
-            "Whether the model's generation config is followed is true or false; the link says "
+            "Whether the model's generation config is used has to be true or false; the link says "
             f"“{_short(params['generation'])}”, so true is used."
         )
     if len(params.get("prompt", "")) > MAX_PROMPT:
-        found.append(f"The link's prompt is longer than {MAX_PROMPT:,} characters and was cut there.")
+        found.append(f"The link's prompt is longer than {MAX_PROMPT:,} characters and was cut off there.")
     known = {number.key for number in numbers} | set(choices) | OTHERS
     strange = [key for key in params if key not in known and key.partition(".")[0] not in further]
     if strange:
@@ -200,7 +200,7 @@ PARTS = {  # of each page, which a link can hide: ?hide=settings,charts
     "lab": {
         "title": "Title and glossary",
         "prompt": "Prompt",
-        "choices": "Who guesses, γ, temperature",
+        "choices": "Proposer, γ, temperature",
         "run": "Run and Stop",
         "settings": "More settings",
         "numbers": "Numbers",
@@ -212,7 +212,7 @@ PARTS = {  # of each page, which a link can hide: ?hide=settings,charts
         "title": "Title and glossary",
         "prompt": "Prompt",
         "choices": "Temperature, length",
-        "settings": "Models, text and dice",
+        "settings": "Models, text and seed",
         "run": "Run and Stop",
         "lanes": "Lanes",
         "why": "Why and where",

@@ -150,8 +150,8 @@ def why_no_alpha(lane: Summary) -> str | None:
     if _drafts(lane) == "chain":
         return "nothing was judged."
     if lane.tokens > lane.passes:  # so something was accepted
-        return "its proposals were trees, whose failed siblings would mix many questions into one figure."
-    return "nothing was judged, or its proposals were trees, of which there is no one rate."
+        return "its proposals were trees, whose rejected siblings would mix different things into one figure."
+    return "nothing was judged, or its proposals were trees, which have no single rate."
 
 
 def _drafts(lane: Summary) -> str:

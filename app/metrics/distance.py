@@ -52,7 +52,7 @@ def distance(plain: Trace, lane: Trace) -> Distance:
 def _lossless(plain: Trace, lane: Trace) -> Distance:
     at = parting(plain, lane)
     if lane.header.settings.get("temperature"):
-        told = "The rule keeps the target's law, not its words: above temperature 0 the texts may differ."
+        told = "The rule keeps the target's distribution, not its words: above temperature 0 the texts may differ."
         return Distance(True, None, "lossless", told, "exact")
     shared = min(len(plain.token_ids), len(lane.token_ids))
     if not shared:
@@ -62,24 +62,24 @@ def _lossless(plain: Trace, lane: Trace) -> Distance:
     if at is None:
         stopped = " The run was stopped." if "cancelled" in (plain.end, lane.end) else ""
         if len(plain.token_ids) == len(lane.token_ids):
-            told = f"All {count(shared, 'token')} are lane A's.{stopped}"
+            told = f"All {count(shared, 'token')} match lane A's.{stopped}"
             return Distance(True, 0.0, "lossless, same text", told, "exact")
-        short = f"lossless, same as far as both went ({count(shared, 'token')})"
-        told = f"The first {count(shared, 'token')} are lane A's; behind them only one of the two wrote.{stopped}"
+        short = f"lossless, same as far as both wrote ({count(shared, 'token')})"
+        told = f"The first {count(shared, 'token')} match lane A's; after them only one of the two wrote.{stopped}"
         uncompared = len(lane.token_ids) > shared
         return Distance(True, None if uncompared else 0.0, short, told, "exact")
     told = (
-        f"At temperature 0 the text should be lane A's, and it is another from token {at + 1} on: two tokens were tied "
+        f"At temperature 0 the text should match lane A's, but it differs from token {at + 1} on: two tokens were tied "
         "to within rounding, or the rule is broken."
     )
-    return Distance(True, None, f"parts at token {at + 1}", told, "measured")
+    return Distance(True, None, f"diverges at token {at + 1}", told, "measured")
 
 
 def _first_choices(lane: Trace) -> Distance:
     """At temperature 0: the committed tokens that are not the target's likeliest, penalties included."""
     positions = [position for row in lane.rounds for position in row.positions]
     if len(positions) != len(lane.token_ids):
-        told = "The record holds no probabilities, so what the rule let pass cannot be counted."
+        told = "The record holds no probabilities, so what the rule accepted cannot be counted."
         return Distance(False, None, "lossy, not counted", told, "")
     other = sum(position.token != position.p.id[0] for position in positions)
     share = other / len(positions)
@@ -111,8 +111,8 @@ def _other_verdicts(lane: Trace) -> Distance:
     told = (
         "With the same guesses and coins a lossless rule (speculative sampling) would not have kept "
         f"{kept} of the {count(len(accepted), 'guess')} that were kept, and would have kept {refused} of the "
-        f"{len(rejected)} that were refused. Both change the law of the text; so may what is drawn behind a refusal, "
-        "which is not in these counts."
+        f"{len(rejected)} that were rejected. Both change the distribution of the text; so may what is drawn after a "
+        "rejection, which is not counted here."
     )
     share = kept / len(lane.token_ids)
     return Distance(False, share, short, told, "measured", refused / len(rejected) if rejected else None)

@@ -41,7 +41,7 @@ def unmodelled(lane: Settings) -> str | None:
     """Why the formula says nothing about a lane, in a few words; None where it does."""
     kind = PROPOSERS[lane.proposer]
     if kind.drafts(lane) != "chain":
-        return "the formula knows chains only"
+        return "the formula covers chains only"
     if kind.unpaid:
         return "drafting is not on the clock"
     if lane.rule not in TOKEN_BY_TOKEN:
@@ -50,7 +50,7 @@ def unmodelled(lane: Settings) -> str | None:
         return "γ differs from round to round"
     if lane.memory_budget_mb > 0:
         return "the memory budget may shorten the drafts"
-    return "drafting overlaps the check" if lane.overlap else None
+    return "drafting overlaps the target pass" if lane.overlap else None
 
 
 def modelled_speedup(plain: Stats, other: Stats, gamma: int) -> Modelled | None:
@@ -96,21 +96,21 @@ def verdict_on_texts(plain: Trace, other: Trace) -> tuple[bool | None, str]:
     if lossy(other):
         title = RULES[other.header.settings["rule"]].title
         outcome = (
-            f"Here the lanes part at token {at + 1}"
+            f"Here the lanes diverge at token {at + 1}"
             + (", so the speedup compares two different texts." if compares else ".")
             if at is not None
-            else "Here the lanes happened to write the same, which it does not promise."
+            else "Here the lanes happened to write the same text, which the rule does not guarantee."
         )
-        return None, f"Lossy: {title} lets tokens pass that change the target's law. {outcome}"
+        return None, f"Lossy: {title} changes the target's distribution. {outcome}"
     if temperature and temperature > 0:
         outcome = (
-            f"they part at token {at + 1}"
-            + (" and the speedup compares two different texts" if compares else "")
+            f"they diverge at token {at + 1}"
+            + (", so the speedup compares two different texts" if compares else "")
             if at is not None
-            else "here they happened to write the same"
+            else "here they happened to write the same text text"
         )
         return None, (
-            f"At temperature {temperature:g} the lanes draw tokens at random: {outcome}. "
+            f"At temperature {temperature:g} the lanes draw tokens at random; {outcome}. "
             "A lossless rule keeps the target's distribution, not its words."
         )
     if at is not None:
@@ -119,6 +119,6 @@ def verdict_on_texts(plain: Trace, other: Trace) -> tuple[bool | None, str]:
             "change the text: either the rule is not lossless or two tokens were tied to within rounding."
         )
     if len(plain.token_ids) != len(other.token_ids):
-        return True, f"Both lanes wrote the same text as far as both went ({count(shared, 'token')})."
+        return True, f"Both lanes wrote the same text as far as both wrote ({count(shared, 'token')})."
     same = "token" if shared == 1 else f"{shared} tokens"
     return True, f"Both lanes wrote the same {same}: speculation changed the time, not the text."

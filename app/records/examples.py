@@ -182,7 +182,7 @@ def _example(recipe: Recipe, folder: Path) -> Example:
             raise ValueError(f"{path.name} is missing; scripts/record_traces.py records it.")
         trace = Trace.from_json(path.read_bytes())
         if problems := trace.audit():
-            raise ValueError(f"{path.name} breaks its own laws: {problems[0]}")
+            raise ValueError(f"{path.name} fails its audit: {problems[0]}")
         traces.append(trace)
     lanes = tuple(summarize(traces, [label(lane) for lane in recipe.lanes()]))
     header = traces[-1].header
@@ -237,7 +237,7 @@ def facts(traces: list[Trace], lanes: tuple[Summary, ...]) -> dict[str, str]:
         "wasted": f"{sent(stats) - stats.accepted:,}",
         "longest": f"{longest}",
         "speedup": f"{speedup:.2f}×" if speedup is not None else "unmeasured",
-        "parting": f"part at token {at + 1}" if at is not None else "happen not to part here",
+        "parting": f"diverge at token {at + 1}" if at is not None else "happen not to diverge here",
     }
 
 

@@ -94,13 +94,13 @@ def together(entries: Sequence[Entry]) -> str | None:
     if len({entry.prompt for entry in entries}) > 1:
         first, other = entries[0], next(entry for entry in entries if entry.prompt != entries[0].prompt)
         return (
-            f"“{first.title}” and “{other.title}” continue different prompts, so their tokens do not stand for the "
-            "same places. Pick runs of one prompt."
+            f"“{first.title}” and “{other.title}” continue different prompts, so their tokens cannot be "
+            "compared position by position. Pick runs of one prompt."
         )
     alone = next((entry for entry in entries if entry.guessing[0].plain), None)
     if alone and len(entries) > 1:
         return (
-            f"“{alone.title}” is plain decoding alone, and its clock says nothing about another run's. Pick "
+            f"“{alone.title}” is plain decoding alone, and its times cannot be compared with another run's. Pick "
             "runs with a proposer, or race both in the Lab."
         )
     lanes = len(side_by_side(entries))
@@ -125,7 +125,7 @@ def problems(params: Mapping[str, str], cursor: Iterable[str]) -> list[str]:
         if key in params and params[key] not in options:
             used = next(iter(options.values()))
             found.append(
-                f"The link asks for {called} “{params[key][:40]}”, which does not exist here; “{used}” is used."
+                f"The link requests {called} “{params[key][:40]}”, which does not exist here; “{used}” is used."
             )
     strange = [key for key in params if key not in (*ADDRESS, *cursor)]
     if strange:

@@ -235,7 +235,7 @@ class Library:
         if number > 0 or lacking > 0:
             raise Full(
                 f"{whose} full: it keeps up to {self.limits.runs} runs and {self.limits.owner_bytes // 10**6} MB of "
-                "one visitor, and what is named or shared never goes by itself. Delete some to keep new ones."
+                "one visitor, and what is named or shared is never deleted automatically. Delete some to keep new ones."
             )
 
 

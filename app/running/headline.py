@@ -102,8 +102,8 @@ def show(run: Run) -> None:
                 + (
                     ""
                     if tree is None
-                    else "\n\nHere the proposals were trees, whose failed siblings would mix many questions into one. "
-                    "Shown is, for the first levels, how often something was accepted where something was judged."
+                    else "\n\nHere the proposals were trees, whose rejected siblings would mix different things in "
+                    "one figure. For the first levels, this shows how often a guess was accepted where any was judged."
                 ),
                 f"measured · {stats.accepted} of {judged} judged"
                 if tree is None
@@ -120,7 +120,7 @@ def show(run: Run) -> None:
             (
                 "Target passes saved",
                 f"{numbers.passes_saved(stats)} of {stats.tokens}",
-                "Plain decoding needs one target pass for every token; this is how many of them the lane did without. "
+                "Plain decoding needs one target pass for every token; this is how many passes the lane saved. "
                 + define("Target pass"),
                 "measured · vs one per token",
                 repeats,

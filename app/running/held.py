@@ -52,9 +52,9 @@ def draw(entry: Entry, library: Library, cursor: Iterable[str]) -> None:
         traces = count(len(entry.lanes), "trace")
         st.markdown(
             f"This deletes the run and its {traces} for good"
-            + (", and its shared link will open nothing." if saved.link else ".")
+            + (", and its shared link will stop working." if saved.link else ".")
         )
-        if st.button("Delete for good", type="primary", key="delete"):
+        if st.button("Delete permanently", type="primary", key="delete"):
             library.delete(whose, saved.id)
             services.runs().forget(saved.id)  # the lab would show it until the server lets go of it
             close(cursor)
@@ -68,9 +68,9 @@ def _share(saved: Saved, library: Library, whose: str, cursor: Iterable[str]) ->
             library.share(whose, saved.id)
             st.rerun()
         return
-    st.markdown("This link opens the run where you stand now, for reading, in any browser:")
+    st.markdown("This link opens the run at your current position, read-only, in any browser:")
     st.code(link_to(saved.link, cursor), language=None, wrap_lines=True)
-    if st.button("Revoke the link", key="revoke", help="The link will open nothing; a new one can be made."):
+    if st.button("Revoke the link", key="revoke", help="The link will stop working; a new one can be made."):
         library.revoke(whose, saved.id)
         st.rerun()
 
@@ -164,8 +164,8 @@ def import_box(library: Library) -> None:
     # A new key closes the box when files have come: it would cover what is said about them.
     with st.popover("Import", icon=":material/upload_file:", key=f"import-{turn}"):
         st.markdown(
-            "A trace that this program or `python -m specdec_core decode --json` has written. It is checked, and "
-            "kept as recorded elsewhere: none of its figures counts as measured here."
+            "A trace written by this program or by `python -m specdec_core decode --json`. It is checked, and "
+            "kept as recorded elsewhere: none of its figures count as measured here."
         )
         files = st.file_uploader(
             f"Trace files (JSON, up to {importing.MAX_MB} MB each)",
@@ -178,7 +178,7 @@ def import_box(library: Library) -> None:
             state.imported = [_take(file.name, file.getvalue(), library) for file in files[:MOST_FILES]]
             if len(files) > MOST_FILES:
                 state.imported.append(
-                    (False, f"Up to {MOST_FILES} files are taken at once; the others were left.")
+                    (False, f"Up to {MOST_FILES} files are imported at once; the others were left out.")
                 )
             state.import_turn = turn + 1  # an empty box again: the files are let go of
             st.rerun()

@@ -27,7 +27,7 @@ BRINGS = {
     "compare": ["the prompt", "the lanes", "the settings"],
     "library": ["the search", "the order"],
 }
-RUN = "the run at this place"
+RUN = "the run at this position"
 
 
 @fragment
@@ -38,7 +38,7 @@ def draw(page: str) -> None:
         icon=":material/present_to_all:",
         key=f"present_now_{page}",
         on_click=presenter.enter,
-        help="The player alone, in large type, moved with the keys. Escape leads back.",
+        help="Only the player, in large type, controlled by keys. Escape goes back.",
     ):
         st.rerun()
     st.markdown("**A link with less on the page**")
@@ -51,7 +51,7 @@ def draw(page: str) -> None:
         key=f"hide_parts_{page}",
     )
     present = st.toggle(
-        "As a presentation", key=f"link_presents_{page}", help="Opens with the player alone, in large type."
+        "As a presentation", key=f"link_presents_{page}", help="Opens only the player, in large type."
     )
     own = _own()
     if own:
@@ -60,12 +60,12 @@ def draw(page: str) -> None:
     st.code(link(page, away, present, shared), language=None, wrap_lines=True)
     *first, last = [*BRINGS[page], *([RUN] if _brings_run() else [])]
     st.caption(
-        f"It brings {', '.join(first)} and {last}. What is hidden keeps its settings. "
-        "This is no protection: anyone can change the link."
+        f"It includes {', '.join(first)} and {last}. What is hidden keeps its settings. "
+        "This protects nothing: anyone can change the link."
     )
     if page != "library" and len(st.session_state.get("prompt", "")) > links.MAX_PROMPT_IN_LINK:
         st.caption(
-            f":material/info: A prompt of more than {links.MAX_PROMPT_IN_LINK:,} characters stays out of the link."
+            f":material/info: A prompt of more than {links.MAX_PROMPT_IN_LINK:,} characters is left out of the link."
         )
 
 
@@ -94,16 +94,19 @@ def _say_for_whom(page: str, own: Mapping[str, str | None]) -> None:
     runs, them = ("this run", "it") if one else ("these runs", "them")
     for_good = "" if services.library().path else ", until this server stops"
     if all(own.values()):
-        st.markdown(f"The link shows {runs} to whoever has it{for_good}. Revoke that in the Library.")
+        st.markdown(f"The link shows {runs} to anyone who has it{for_good}. Revoke that in the Library.")
         return
     if st.session_state.pop("not_shared", False):
-        st.warning("The library could not keep the run, so the link ends with it.", icon=":material/warning:")
+        st.warning(
+            "The library could not keep the run, so the link is lost when the run is.",
+            icon=":material/warning:",
+        )
         return
     st.markdown(
-        f"The link shows {runs} to nobody else before you share {them}."
+        f"The link shows {runs} to nobody else until you share {them}."
         if page == "library"
-        else f"The link shows {runs} to whoever has it while this server remembers {them}. "
-        f"Shared, {'it stays' if one else 'they stay'}{for_good}."
+        else f"The link shows {runs} to anyone who has it while this server remembers {them}. "
+        f"Once shared, {'it stays' if one else 'they stay'}{for_good}."
     )
     st.button(
         "Share the run" if one else "Share the runs",

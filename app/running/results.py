@@ -48,7 +48,7 @@ def downloads(run: Run) -> None:
     with st.popover("Download", icon=":material/download:"):
         st.markdown("**The whole run**")
         button.draw("Player (HTML)", lambda: _page(run), f"specdec-{run.id}", "page")
-        st.caption("A picture of a view is saved in the player itself, beside its controls.")
+        st.caption("To save a view as a picture, use the menu next to the player's controls.")
         for lane in run.traces:
             st.markdown(f"**{plain(run.request.labels[lane])}**")
             with st.container(horizontal=True):

@@ -61,7 +61,7 @@ def box(part: str) -> str:
 def nothing_to_show() -> None:
     """Say in a presentation that it has nothing to show; elsewhere nothing."""
     if presenting():
-        st.info("There is no run to present. Leave (Escape), and make or open one.", icon=":material/info:")
+        st.info("There is no run to present. Leave (Escape), and start or open one.", icon=":material/info:")
 
 
 def dress(page: str) -> None:

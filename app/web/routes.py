@@ -107,7 +107,7 @@ async def answer(request: Request) -> Response:
     Whoever has the run's address may answer, as its id cannot be guessed; pages of other sites may not.
     """
     if foreign(request.headers):
-        return _refused(403, "A guess is taken from this server's own pages only.")
+        return _refused(403, "A guess is accepted only from this server's own pages.")
     run = services.runs().get(request.path_params["run_id"])
     if run is None:
         return _missing("This run does not exist, or is no longer kept.")
@@ -124,7 +124,7 @@ async def answer(request: Request) -> Response:
     if type(question) is not int or not isinstance(words, str) or len(words) > MAX_ANSWER:
         return _refused(400, f"A guess is a question's number and up to {MAX_ANSWER} characters.")
     if not run.answer(question, words):
-        return _refused(409, "The run has gone on, or has ended; this guess came too late.")
+        return _refused(409, "The run has continued or ended; this guess came too late.")
     return Response(status_code=204)
 
 

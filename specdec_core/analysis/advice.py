@@ -190,25 +190,25 @@ def _sentence(best: int, pairs: Sequence[Pair], unit: Unit, labels: Sequence[str
         names = "; ".join(
             f"{labels[pair.second]} ({_ratio(pair)}"
             + (
-                f"; ahead in {pair.wins} of {pair.cases}, {pair.chance:.0%} likely by luck)"
+                f"; ahead in {pair.wins} of {pair.cases}, which chance alone does in {pair.chance:.0%})"
                 if pair.cases > 1
                 else ")"
             )
             for pair in unclear
         )
         few = pairs[0].cases < LEAST_CASES
-        reason = f", as {LEAST_CASES} {unit}s are the least that can tell" if few else ""
+        reason = f"; at least {LEAST_CASES} {unit}s are needed" if few else ""
         said.append(
-            f"{'it' if clear else labels[best]} {'is' if clear else 'came out'} ahead of {names}, "
-            f"but {pairs[0].cases} {units} are too little to tell{reason}"
+            f"{'it' if clear else labels[best]} {'is' if clear else 'was'} ahead of {names}, "
+            f"but {pairs[0].cases} {units} are too few to tell{reason}"
             if pairs[0].cases != 1
-            else f"{labels[best]} came out ahead of {names}, but one {unit} is too little to tell"
+            else f"{labels[best]} was ahead of {names}, but one {unit} is too few to tell"
         )
     where = (
         ""
         if unit == "prompt"
         else (
-            " This is one prompt, repeated with the same dice: the interval says how steady the clock is, and nothing "
+            " This is one prompt, repeated with the same seed: the interval says how steady the clock is, and nothing "
             "about other prompts or, above temperature 0, other draws."
         )
     )

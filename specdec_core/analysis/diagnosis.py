@@ -95,34 +95,34 @@ class Diagnosis:
         )
         parts = [(self.drafting, "drafting"), (self.width, self._pass), (self.overhead, "the rest")]
         if abs(self.unexplained) >= 0.005:
-            parts.append((self.unexplained, "what the width does not explain"))
+            parts.append((self.unexplained, "time that the width does not explain"))
         account = ", ".join(f"{'+' if value >= 0 else '−'} {abs(value):.2f} {name}" for value, name in parts)
-        noise = ", and less than one is the clock's noise" if self.cost < 1.0 - LEAST_LOSS else ""
+        noise = "; less than one is timing noise" if self.cost < 1.0 - LEAST_LOSS else ""
         return (
             f"{way}, {self.speedup:.2f}×{doubt}: a round commits {self.tokens:.2f} tokens and takes as long as "
-            f"{self.cost:.2f} plain ones (1 {account}{noise}); "
-            f"{self._cause(slower)}." + (f" This flatters the lane: {self.repeats}." if self.repeats else "")
+            f"{self.cost:.2f} plain rounds (1 {account}{noise}). "
+            f"{self._cause()}." + (f" This flatters the lane: {self.repeats}." if self.repeats else "")
         )
 
     @property
     def _pass(self) -> str:
-        return "the pass with drafting beside it" if self.beside else "the wider pass"
+        return "the pass with drafting alongside" if self.beside else "the wider pass"
 
-    def _cause(self, slower: bool) -> str:
+    def _cause(self) -> str:
         if self.cause == "nothing":
-            return "no loss stands out"
+            return "No single loss stands out"
         rate, share = self.alpha, self.accepted_share
-        right = f"α = {rate:.2f}" if rate is not None else f"{share or 0.0:.0%} of all that were checked"
-        missing = "would have brought up to" if rate is None else f"would have brought, at α = {rate:.2f},"
+        right = f"α = {rate:.2f}" if rate is not None else f"{share or 0.0:.0%} of those checked"
+        missing = "would have added up to" if rate is None else f"would have added, at α = {rate:.2f},"
         words = {
-            "acceptance": f"too few guesses were right ({right}), {self.rejected:.2f} tokens a round were lost",
-            "few guesses": f"too little was guessed, the missing guesses {missing} {self.unguessed:.2f} tokens a round",
+            "acceptance": f"too few guesses were right ({right}), which lost {self.rejected:.2f} tokens a round",
+            "few guesses": f"too few guesses were made; the missing ones {missing} {self.unguessed:.2f} tokens a round",
             "drafting": f"drafting costs too much, {self.drafting:.2f} of a plain round",
             "width": f"{self._pass} costs too much, {self.width:.2f} of a plain round",
             "overhead": f"the work around the models costs too much, {self.overhead:.2f} of a plain round",
             "unexplained": f"the passes took {self.unexplained:.2f} of a plain round longer than their width explains",
         }[self.cause]
-        return f"{'above all, ' if slower else 'what it loses most by: '}{words}"
+        return f"Main loss: {words}"
 
 
 def why(plain: Trace, lane: Trace, curve: Curve | None = None) -> Diagnosis | None:

@@ -54,7 +54,7 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
     if header.target != models.target.info:
         raise SettingsError(
             f"The record was made with the target '{header.target.name}', but '{models.target.info.name}' is loaded. "
-            "Load the models of the record to count what they hold."
+            "Load the models of the record to measure their memory."
         )
     settings = Settings(**header.settings)
     kind = proposer_class(settings.proposer)
@@ -72,7 +72,7 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
             "Target's packed weights",
             packed_bytes(getattr(models.target, "model", None)),
             "modelled",
-            "Rearranged for the processor, mostly in place of the weights; taken to be as large as those were.",
+            "Rearranged for the processor, mostly instead of the weights; assumed to be as large as those were.",
         ),
         Line("Draft's weights", weight_bytes(draft), "exact", "Of the draft model."),
         *(
@@ -87,17 +87,17 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
             f"Reserved for {capacity:,} tokens: prompt, output and the largest proposal.",
         ),
         Line(
-            "Wasted on guesses that fell",
+            "Wasted on rejected guesses",
             max(fallen, default=0) * models.target.kv_bytes,
             "exact",
-            f"In the worst round; {sum(fallen):,} rows of guesses were written in vain in all.",
+            f"In the worst round; {sum(fallen):,} rows of guesses were wasted in all.",
             part=True,
         ),
         Line(
-            "Spent on the window",
+            "Used by the window",
             max(riders, default=0) * models.target.kv_bytes,
             "exact",
-            "In the round with most: tokens that ride in the pass to find later guesses and are never kept; "
+            "In the round with most: extra tokens in the pass that find later guesses and are never kept; "
             f"{sum(riders):,} rows in all.",
             part=True,
         ),

@@ -48,7 +48,7 @@ def replant(trace: Trace, choices: Iterable[Choice]) -> list[Replanted]:
     settings = trace.header.settings
     if settings.get("proposer") != "medusa" or settings.get("temperature") != 0.0 or lossy(trace):
         raise TraceError(
-            "Another tree can be held against rounds of Medusa heads at temperature 0 under a lossless rule, where the "
+            "Another tree can only be compared with Medusa rounds at temperature 0 and a lossless rule: there the "
             "text does not depend on the tree; this trace is of another kind."
         )
     tree = set(medusa_tree.check(choices))
@@ -73,7 +73,7 @@ def _guesses(row: Round) -> dict[tuple[int, int], int]:
         rank = families[parent] = families.get(parent, -1) + 1
         if found.setdefault((depth - 1, rank), token) != token:
             raise TraceError(
-                f"Round {row.index} of this trace holds two guesses of one head and rank, as a tree with gaps between "
+                f"Round {row.index} of this trace has two guesses of one head and rank, as a tree with gaps between "
                 "its ranks does; record it with a grown or published tree."
             )
     return found

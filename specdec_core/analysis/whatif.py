@@ -109,7 +109,7 @@ def on_clock(trace: Trace, profile: Profile, costs: Costs, layers: int | None = 
     """As `replay`, with the costs already asked for; the profile gives its name."""
     if not trace.rounds:
         raise SettingsError(
-            "This trace holds no rounds, so there is nothing to put on another clock. Record it with rounds."
+            "This trace holds no rounds, so there is nothing to time on another machine. Record it with rounds."
         )
     kind = PROPOSERS.get(str(trace.header.settings.get("proposer", "")))
     widths, rounds, drafting, verifying = [], [], 0.0, 0.0
@@ -125,14 +125,14 @@ def on_clock(trace: Trace, profile: Profile, costs: Costs, layers: int | None = 
         drafting += draft
         verifying += verify
     tokens = sum(len(row.committed.token) for row in trace.rounds)
-    how = [kind.priced_words if kind else "Each draft pass costs what the profile says of its draft model."]
+    how = [kind.priced_words if kind else "Each draft pass costs what the profile gives for its draft model."]
     if any(row.ahead_passes for row in trace.rounds):
         how.append(OVERLAPPED)
     how.append(
-        "Which guesses were accepted is the record's: another pair of models would agree more, or less."
+        "Which guesses were accepted is taken from the record: another pair of models would agree more, or less."
     )
     if costs.batch > 1:
-        how.append("All texts of the batch go through these rounds in step, as if each were this one.")
+        how.append("All texts of the batch go through these rounds together, as if each were this one.")
     return WhatIf(
         label=profile.label,
         kind=profile.kind,

@@ -205,7 +205,7 @@ def proposers() -> None:
     try:
         reasons = available(load(None, None, device="cpu", dtype="float32"))
     except SpecdecError as error:
-        err.print(Text(f"What can run here is not known: {error}"))
+        err.print(Text(f"What can run here is unknown: {error}"))
     out.print(cli_render.kinds("Proposers", "--option", PROPOSERS, reasons), soft_wrap=False)
     out.print(cli_render.kinds("Acceptance rules", "--rule-option", RULES), soft_wrap=False)
     out.print(cli_render.kinds("Length policies", "--length-option", LENGTH_POLICIES), soft_wrap=False)
@@ -259,15 +259,16 @@ def profile(
     ] = None,
     draft_shape: Annotated[str | None, typer.Option(help="Random weights of this size as the draft.")] = None,
     context: Annotated[
-        list[int] | None, typer.Option(help="Tokens in the KV memory; may be given again. 128 and 512.")
+        list[int] | None, typer.Option(help="Tokens in the KV cache; may be given again. 128 and 512.")
     ] = None,
     width: Annotated[
         list[int] | None, typer.Option(help="Tokens in a target pass; may be given again. 1 to 65.")
     ] = None,
     measurements: Annotated[
-        int, typer.Option(help="How many whole curves; the quietest counts, so more where other work runs.")
+        int,
+        typer.Option(help="How many whole curves; the quietest counts, so use more where other work runs."),
     ] = 9,
-    seconds: Annotated[float, typer.Option(help="About how long each curve is measured.")] = 0.5,
+    seconds: Annotated[float, typer.Option(help="About how long to measure each curve.")] = 0.5,
     eager: Annotated[bool, typer.Option("--eager", help="On cuda: launch kernel by kernel.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
@@ -319,7 +320,7 @@ def doctor() -> None:
         )
         problems = [*plain.audit(), *drafted.audit()]
         if plain.token_ids != drafted.token_ids:
-            problems.append("Greedy speculative decoding wrote another text than plain decoding.")
+            problems.append("Greedy speculative decoding wrote a different text from plain decoding.")
         out.print(f"{'self-test':>14} {'failed: ' + ' '.join(problems) if problems else 'passed'}")
         if problems:
             raise typer.Exit(1)

@@ -39,7 +39,7 @@ def _option(group: str, *names: str, help: str) -> Any:
 
 
 MODELS, GUESSING, JUDGING, TEXT = "Models", "Guessing", "Judging", "Text"
-OPEN = "Left out: as the model's generation config asks."
+OPEN = "If left out: as the model's generation config sets it."
 PAIRS = "as name=value; may be given again, and the command 'proposers' lists them."
 
 
@@ -81,7 +81,7 @@ class Shared:
         bool, _option(GUESSING, "--overlap", help="Draft the next round while the target checks this one.")
     ] = False
     memory_budget_mb: Annotated[
-        float, _option(GUESSING, help="Keep a round's tree within this memory, in MB; 0 sets no limit.")
+        float, _option(GUESSING, help="Keep a round's tree within this memory, in MB; 0 is no limit.")
     ] = 0.0
     rule: Annotated[str, _option(JUDGING, "--rule", "-r", help=f"{names_of(RULES)}.")] = (
         "speculative-sampling"
@@ -98,12 +98,12 @@ class Shared:
     min_p: Annotated[
         float | None,
         _option(
-            TEXT, help=f"Keep tokens at least this likely, as a share of the likeliest; 0 keeps all. {OPEN}"
+            TEXT, help=f"Keep tokens at least this likely, as a share of the most likely; 0 keeps all. {OPEN}"
         ),
     ] = None
     repetition_penalty: Annotated[
         float | None,
-        _option(TEXT, help=f"Above 1 makes tokens of the text so far less likely; 1 is off. {OPEN}"),
+        _option(TEXT, help=f"Above 1, tokens of the text so far become less likely; 1 is off. {OPEN}"),
     ] = None
     no_repeat_ngram_size: Annotated[
         int | None, _option(TEXT, help=f"Write no sequence of this many tokens twice; 0 is off. {OPEN}")
@@ -120,7 +120,7 @@ class Shared:
     ] = None
     system: Annotated[str, _option(TEXT, help="The system line in place of the chat template's own.")] = ""
     stop: Annotated[
-        list[str] | None, _option(TEXT, help="End once this text was written; may be given again.")
+        list[str] | None, _option(TEXT, help="Stop once this text is written; may be given again.")
     ] = None
 
     def plain(self) -> Settings:

@@ -50,7 +50,9 @@ class Plan:
             SettingsError: if a number is out of range, or beyond what the models can read.
         """
         if not self.contexts or not self.widths or min(self.widths) < 1 or min(self.contexts) < 0:
-            raise SettingsError("Contexts are whole numbers from 0 on, widths from 1 on, and each needs one.")
+            raise SettingsError(
+                "Contexts are whole numbers from 0 up, widths from 1 up; give at least one of each."
+            )
         if not 1 <= self.measurements <= 1_000 or not 0.0 <= self.seconds <= 600.0:
             raise SettingsError("Measurements go from 1 to 1,000, with 0 to 600 seconds for each.")
         window = models.window(with_draft=True)
@@ -189,7 +191,7 @@ def _rounded(seconds: float) -> float:
 
 def _part(model: object) -> Part:
     if not isinstance(model, HubModel):
-        raise SettingsError("A profile times causal language models, and this one is none.")
+        raise SettingsError("A profile times causal language models, and this is not one.")
     config = model.model.config
     rows, width = model.model.get_output_embeddings().weight.shape
     return Part(

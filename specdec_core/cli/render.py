@@ -80,16 +80,14 @@ def numbers(traces: Mapping[str, Trace], baseline: Stats | None = None) -> Table
         if min(baseline.tokens, *(trace.stats.tokens for trace in traces.values())) < LEAST_TOKENS:
             notes.append(f"–: no speedup, fewer than {LEAST_TOKENS} tokens in a lane")
     if any(unpaid(trace) for trace in traces.values()):
-        notes.append("*: this proposer's own time is not counted, so its speed is a bound and no speedup")
+        notes.append("*: this proposer's own time is not counted, so its speed is a bound, not a speedup")
     if any(
         trace.stats.acceptance_rate is None and trace.stats.acceptance_by_depth for trace in traces.values()
     ):
-        notes.append("α: one number on chains only; a tree's rates by depth stand in the trace")
+        notes.append("α: one number on chains only; a tree's rates by depth are in the trace")
     looped = {name: trace.loops() for name, trace in traces.items()}
     if any(loops.spans for loops in looped.values()):
-        notes.append(
-            "repeats: this share of the text says again what it said before, which flatters every figure"
-        )
+        notes.append("repeats: this share of the text repeats earlier text, which flatters every figure")
     caption = "\n".join(notes) or None
     table = Table(
         box=SIMPLE_HEAD, collapse_padding=True, pad_edge=False, caption=caption, caption_justify="left"
@@ -135,7 +133,7 @@ def loss(traces: Iterable[Trace]) -> Text | None:
         return None
     named = " and ".join(f"'{name}'" for name in names)
     return Text.assemble(
-        ("lossy: ", "bold yellow"), f"the text judged by {named} need not follow the target's law."
+        ("lossy: ", "bold yellow"), f"the text judged by {named} may not follow the target's distribution."
     )
 
 
@@ -151,12 +149,12 @@ def comparison(traces: Mapping[str, Trace]) -> str:
     plain = traces[names[0]]
     differing = [name for name in names if traces[name].token_ids != plain.token_ids]
     if not differing and any(map(lossy, traces.values())):
-        return "The texts happen to be equal; a lossy rule does not promise it."
+        return "The texts happen to be equal; a lossy rule does not guarantee it."
     if not differing:
         return "All texts are equal."
     if plain.header.settings["temperature"] == 0.0:
         return f"Texts that differ from plain decoding's: {', '.join(differing)}."
-    return "Tokens were drawn at random and the texts differ: their speeds compare, their words do not."
+    return "Tokens were drawn at random and the texts differ: compare their speeds, not their words."
 
 
 def _figure(value: float | None, form: str = ".2f") -> str:
@@ -183,7 +181,7 @@ def converted_models() -> RenderableType:
     copies = conversions.copies()
     rows: list[RenderableType] = [Text(f"Converted models, kept in {conversions.folder()}", style="bold")]
     for copy in copies:
-        origin = f"from {copy.origin.name}" if copy.origin else "damaged; it is made again when it is needed"
+        origin = f"from {copy.origin.name}" if copy.origin else "damaged; it is made again when needed"
         rows.append(Text(f"    {copy.name}  {copy.bytes / 1e6:,.0f} MB, {origin}"))
     return Group(*rows, *([] if copies else [Text("    none")]), Text())
 

@@ -60,11 +60,11 @@ def sweep(
         ),
     ] = None,
     per_family: Annotated[
-        int | None, typer.Option(min=1, help="At most so many shipped prompts each.")
+        int | None, typer.Option(min=1, help="At most this many shipped prompts each.")
     ] = None,
     repeats: Annotated[int, typer.Option(min=1, max=20, help="How many times each cell is timed.")] = 3,
     store: Annotated[
-        Path | None, typer.Option("--out", help="Keep each measured cell in this file, and go on from there.")
+        Path | None, typer.Option("--out", help="Keep each measured cell in this file, and continue from it.")
     ] = None,
     csv: Annotated[
         str | None, typer.Option(help="Write all cells to this file; '-' for standard output.")
@@ -205,7 +205,11 @@ def show(rows: Sequence[Measured], machine: str) -> None:
     )
     lossy = sorted({row.label for row in rows if "lossy: " in row.label})
     if lossy:
-        err.print(Text(f"lossy: the texts of {'; '.join(lossy)} need not follow the target's law.", "yellow"))
+        err.print(
+            Text(
+                f"lossy: the texts of {'; '.join(lossy)} may not follow the target's distribution.", "yellow"
+            )
+        )
     if note := looping(lines):
         err.print(Text.assemble(("repeats: ", "bold yellow"), note))
     failed = failures(rows)
@@ -240,9 +244,9 @@ def _cell(line: dict[str, Any] | None) -> Text:
 def stopped(rows: Sequence[Measured], total: int, store: Path | None) -> typer.Exit:
     """Say what is kept, for whoever pressed Ctrl+C."""
     kept = (
-        f"They are in {store}; the same command goes on from there."
+        f"They are in {store}; the same command continues from there."
         if store is not None
-        else "Name a file with --out next time, and a sweep can go on where it stopped."
+        else "Name a file with --out next time, and a sweep can continue where it stopped."
     )
     err.print(Text(f"stopped after {len(rows)} of {total} cells. {kept}"))
     return typer.Exit(130)

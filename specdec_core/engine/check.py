@@ -36,7 +36,7 @@ def remark(settings: Settings) -> str | None:
         return None
     return (
         f"The length policy '{policy.name}' changes nothing here: the proposer '{kind.name}' does not draft token by "
-        "token with a confidence to go by."
+        "token with a confidence."
         if kind.heeds
-        else f"The length policy '{policy.name}' changes nothing here: the proposer '{kind.name}' asks for no length."
+        else f"The length policy '{policy.name}' changes nothing here: the proposer '{kind.name}' uses no length."
     )

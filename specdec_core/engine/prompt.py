@@ -20,12 +20,12 @@ def check_window(ids: Sequence[int], more: int, window: int, encoded: bool) -> N
         )
     if encoded and more >= window:
         raise PromptError(
-            f"{more:,} tokens are asked for, but the models' decoders write at most {window - 1:,}. Ask for fewer."
+            f"{more:,} tokens are requested, but the models' decoders write at most {window - 1:,}. Request fewer."
         )
     if not encoded and len(ids) + more > window:
         raise PromptError(
-            f"The prompt has {len(ids):,} tokens and {more:,} more are asked for, but the "
-            f"models read at most {window:,} in all. Shorten the prompt or ask for fewer tokens."
+            f"The prompt has {len(ids):,} tokens and {more:,} more are requested, but the "
+            f"models read at most {window:,} in all. Shorten the prompt or request fewer tokens."
         )
 
 
@@ -37,7 +37,7 @@ def _check_text(what: str, text: str, most: int) -> None:
         text.encode()
     except UnicodeEncodeError:
         raise PromptError(
-            f"The {what} holds half of a character (a lone surrogate). Paste it again as text."
+            f"The {what} contains half of a character (a lone surrogate). Paste it again as text."
         ) from None
 
 
@@ -62,13 +62,13 @@ def read_prompt(models: Models, prompt: Prompt) -> tuple[str, list[int]]:
             ids = [index(token) for token in prompt]
         except TypeError:
             raise PromptError(
-                "A prompt is text or a list of token ids; this one holds something else."
+                "A prompt is text or a list of token ids; this one contains something else."
             ) from None
         width = models.target.vocabulary
         bad = next((token for token in ids if not 0 <= token < width), None)
         if bad is not None:
             raise PromptError(
-                f"The prompt holds the token id {bad}; the target model knows ids 0 to {width - 1}."
+                f"The prompt contains the token id {bad}; the target model knows ids 0 to {width - 1}."
             )
         text = models.codec.decode(ids)
     if not ids or (isinstance(prompt, Chat) and not text.strip()):

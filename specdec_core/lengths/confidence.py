@@ -21,8 +21,8 @@ class Confidence(LengthPolicy):
     name = "confidence"
     title = "While confident"
     summary = (
-        "Drafts up to γ tokens and stops behind one to which the draft gave less than a threshold. "
-        "It loses where the draft is sure and wrong, or unsure and right, and each check waits for the device."
+        "Drafts up to γ tokens and stops after one to which the draft gave less than a threshold. "
+        "It is slower when the draft is confident and wrong, or unsure and right, and each check waits for the device."
     )
     asks = True
     steers = ("more",)
@@ -32,7 +32,7 @@ class Confidence(LengthPolicy):
             0.4,
             ge=0.0,
             le=1.0,
-            description="Stop behind a token to which the draft gave a lower probability.",
+            description="Stop after a token to which the draft gave a lower probability.",
         )
 
     def length(self, context: Context) -> int:

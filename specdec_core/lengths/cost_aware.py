@@ -42,8 +42,8 @@ class CostAware(LengthPolicy):
     name = "cost-aware"
     title = "Cost-aware"
     summary = (
-        "Measures what passes of each width take on this machine and drafts on while the next token is worth its time. "
-        "It loses where the draft's confidence says little about acceptance, or where the machine's load changes."
+        "Measures how long passes of each width take on this machine and drafts as long as a token is worth its time. "
+        "It is slower when the draft's confidence says little about acceptance, or when the machine's load changes."
     )
     asks = True
     steers = ("length", "more", "nodes")
@@ -56,15 +56,15 @@ class CostAware(LengthPolicy):
         curve: Annotated[list[Ratio], AfterValidator(_starts_at_1)] = Field(
             [],
             max_length=1_000,
-            description="T(n)/T(1) for passes over n = 1, 2, 3, … tokens, such as [1, 1.02, 1.05], the last slope "
-            "continued: models another machine, or makes a run repeatable. Left empty, it is measured.",
+            description="T(n)/T(1) for passes over n = 1, 2, 3, … tokens, such as [1, 1.02, 1.05]; the last slope "
+            "continues. Models another machine, or makes a run repeatable. If empty, it is measured.",
         )
         cost_ratio: float | None = Field(
             None,
             ge=0.0,
             le=1e3,
-            description="Time of drafting one level over that of a plain target pass. Left out, it is measured: the "
-            "draft model's pass, or without a draft model what drafting took in earlier rounds.",
+            description="Time to draft one level, over that of a plain target pass. If left out, it is measured: the "
+            "draft model's pass or, without a draft model, what drafting took in earlier rounds.",
         )
 
     def __init__(self, options: Any, resources: Resources | None = None) -> None:

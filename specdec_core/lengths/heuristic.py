@@ -25,7 +25,7 @@ class Heuristic(LengthPolicy):
     title = "Grow and shrink"
     summary = (
         "Starts with γ, drafts two tokens more after a fully accepted draft and one fewer after any other. "
-        "It learns from whole rounds only, so it is late wherever easy and hard passages alternate."
+        "It learns only from whole rounds, so it lags wherever easy and hard passages alternate."
     )
 
     class Options(LengthPolicy.Options):
@@ -33,7 +33,7 @@ class Heuristic(LengthPolicy):
             MAX_DRAFT_LENGTH,
             ge=1,
             le=MAX_DRAFT_LENGTH,
-            description="γ never grows beyond this; it starts no higher.",
+            description="γ never starts or grows above this.",
         )
 
     def __init__(self, options: Any, resources: Resources | None = None) -> None:

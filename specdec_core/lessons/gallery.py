@@ -35,7 +35,7 @@ GALLERY: tuple[Exhibit, ...] = (
         story=(
             "At temperature 0 the models' softmax probabilities are compared with a coin and a rejection takes the "
             "argmax of max(0, p − q), which need not be the target's most likely token. It looks right because no "
-            "token is sampled anywhere, and the differing texts were put down to rounding."
+            "token is sampled anywhere, and the differing texts were blamed on rounding."
         ),
         caught="The enumerator: the greedy text is one text, and this rule writes others.",
         rule=SoftmaxGreedy,
@@ -48,7 +48,7 @@ GALLERY: tuple[Exhibit, ...] = (
     ),
     BrokenRule(
         name="path-by-path",
-        title="Every path draws for itself",
+        title="Every path draws its own tokens",
         found="FasterDecoding/Medusa, nucleus mode, by reading commit e2a5d20; FasterDecoding/REST has the same.",
         story=(
             "Each path of the tree draws its own tokens, so a first token that many paths share is tried many "
@@ -72,7 +72,7 @@ GALLERY: tuple[Exhibit, ...] = (
         ),
         story=(
             "After a rejection the next token is drawn from p instead of norm(max(0, p − q)). It looks right "
-            "because p is what the text should follow, but the accepted tokens have used part of p up already."
+            "because p is what the text should follow, but the accepted tokens have already used up part of p."
         ),
         caught="The enumerator.",
         rule=ResamplesFromTarget,
@@ -87,7 +87,7 @@ GALLERY: tuple[Exhibit, ...] = (
         found="huggingface/transformers, repaired by pull request #28508.",
         story=(
             "The residual max(0, p − q) is turned into a distribution by softmax, which gives every token a share, "
-            "also those that should have none left. It looks right because the result sums to 1 and leans the right "
+            "including those that should have none. It looks right because the result sums to 1 and leans the right "
             "way."
         ),
         caught="The enumerator.",
@@ -99,12 +99,12 @@ GALLERY: tuple[Exhibit, ...] = (
     ),
     BrokenRule(
         name="one-coin",
-        title="A generator seeded again before every coin",
+        title="A generator reseeded before every coin",
         found="feifeibear/LLMSpeculativeSampling with its option random_seed; by reading commit 59a209d.",
         story=(
-            "The generator is seeded anew before each coin, so that all tokens of a round meet the same number, and "
+            "The generator is reseeded before each coin, so that all tokens of a round get the same number, and "
             "a lucky token is followed by lucky ones. It looks right because the run can be repeated and each token "
-            "by itself passes as often as it should."
+            "by itself is accepted as often as it should be."
         ),
         caught="The enumerator, with the common coin integrated out; never at γ = 1.",
         rule=OneCoin,
@@ -132,9 +132,9 @@ GALLERY: tuple[Exhibit, ...] = (
     BrokenRule(
         name="block-early-stop",
         title="Block verification that stops too early",
-        found="vllm-project/vllm-ascend, asked for by a review bot on pull request #11985.",
+        found="vllm-project/vllm-ascend, requested by a review bot on pull request #11985.",
         story=(
-            "Block verification is ended at the first coin that fails, although its thresholds are made for the "
+            "Block verification ends at the first coin that fails, although its thresholds are made for the "
             "longest prefix whose coin passes. It looks right because judging token by token does end there."
         ),
         caught="The enumerator; never at γ = 1, where both are the same.",
@@ -150,7 +150,7 @@ GALLERY: tuple[Exhibit, ...] = (
         found="vllm-project/vllm-ascend, issue #7807, repaired by pull request #7808.",
         story=(
             "After block verification the corrected token is drawn from max(0, p − q) without the running product "
-            "that belongs in front of p. It looks right because that is the residual everyone knows, and the "
+            "that belongs before p. It looks right because that is the residual everyone knows, and the "
             "acceptance is as good as it should be."
         ),
         caught="The enumerator; never at γ = 1, where both are the same.",
@@ -162,12 +162,12 @@ GALLERY: tuple[Exhibit, ...] = (
     ),
     BrokenRule(
         name="stale-bonus",
-        title="The bonus token comes from the row before",
+        title="The bonus token comes from the previous row",
         found="An index error of the kind that huggingface/transformers repaired in pull request #28166.",
         story=(
             "When everything was accepted, the bonus token is drawn from the distribution that judged the last "
-            "proposed token, not from the one behind it. It looks right because the shapes fit and the wrong row is "
-            "a good distribution, only one place too early."
+            "proposed token, not from the one after it. It looks right because the shapes fit and the wrong row is "
+            "a valid distribution, only one position too early."
         ),
         caught="The enumerator, on a target whose next token depends on the last one.",
         rule=StaleBonus,
@@ -179,12 +179,12 @@ GALLERY: tuple[Exhibit, ...] = (
     BrokenCache(
         name="forgets-accepted",
         title="The cache drops the last accepted token",
-        found="An off-by-one in cropping a cache, which every hand-written loop meets once.",
+        found="An off-by-one in cropping a cache, which every hand-written loop gets wrong once.",
         story=(
-            "One row too few is kept after an acceptance, so that the target goes on without its last accepted "
+            "One row too few is kept after an acceptance, so that the target continues without its last accepted "
             "token. It looks right because the text stays fluent and nothing fails."
         ),
-        caught="The audit: the cache's length is not that of the text less one.",
+        caught="The audit: the cache's length is not that of the text minus one.",
         side="target",
         reader=ForgetsAccepted,
     ),
@@ -193,10 +193,10 @@ GALLERY: tuple[Exhibit, ...] = (
         title="A cache that cannot be trimmed",
         found="ml-explore/mlx-lm, repaired by pull request #1109, which refuses such caches.",
         story=(
-            "Trimming the cache does nothing, so that the rejected tokens stay in sight of all that follow. It "
+            "Trimming the cache does nothing, so that the rejected tokens stay visible to all that follow. It "
             "looks right because the call succeeds and every length that is reported is the expected one."
         ),
-        caught="A memory built afresh, and the fork from greedy decoding; the audit sees nothing.",
+        caught="A cache rebuilt from scratch, and the fork from greedy decoding; the audit sees nothing.",
         side="target",
         reader=KeepsRejected,
     ),
@@ -205,11 +205,11 @@ GALLERY: tuple[Exhibit, ...] = (
         title="Reset instead of rollback",
         found="paiml/aprender, repaired by pull request #2014.",
         story=(
-            "Where the rejected tokens' rows have to go, the whole memory goes, and the target judges on with "
+            "Instead of the rejected tokens' rows, the whole cache is dropped, and the target continues with "
             "almost no context. It looks right because the lengths on the other side are still correct, and "
             "benchmarks that count tokens see nothing but a low acceptance."
         ),
-        caught="A memory built afresh, and the fork from greedy decoding; the audit sees nothing.",
+        caught="A cache rebuilt from scratch, and the fork from greedy decoding; the audit sees nothing.",
         side="target",
         reader=ResetsInstead,
     ),
@@ -219,10 +219,10 @@ GALLERY: tuple[Exhibit, ...] = (
         found="What meta-pytorch/gpt-fast spends one more draft pass on after a full acceptance.",
         story=(
             "After a full acceptance the draft has not read its own last token yet, and a loop that feeds it only "
-            "the newest one leaves a hole in its memory for good. It looks right because the text is right: a "
-            "lossless rule makes up for any draft, and what suffers is the acceptance."
+            "the newest one leaves a permanent gap in its cache. It looks right because the text is right: a "
+            "lossless rule corrects any draft, and only the acceptance suffers."
         ),
-        caught="A memory of the draft built afresh; the text and the audit are clean.",
+        caught="A cache of the draft rebuilt from scratch; the text and the audit are clean.",
         side="draft",
         reader=ForgetsDrafted,
     ),

@@ -160,11 +160,11 @@ class Recorded(Named):
             + (
                 f", drafted by {self.draft.name} ({_millions(self.draft.parameters)})." if self.draft else "."
             ),
-            "Between measured widths T(n) is a straight line; beyond the last one its last slope goes on.",
+            "Between measured widths T(n) is a straight line; beyond the last one its last slope continues.",
         ]
         if self.weights == "random":
             said.append(
-                "The weights were random: that changes no time, and nothing about acceptance is taken from here."
+                "The weights were random: that changes no time, and nothing here is about acceptance."
             )
         return said + ([self.note] if self.note else [])
 

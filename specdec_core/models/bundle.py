@@ -121,7 +121,7 @@ class Models:
             return self
         if self.larger_draft is None:
             raise SettingsError(
-                f"A larger draft is asked for and none is loaded with '{self.target.info.name}'. Load one "
+                f"A larger draft is requested and none is loaded with '{self.target.info.name}'. Load one "
                 "(larger_draft=…), or take the usual draft."
             )
         return replace(self, draft=self.larger_draft)

@@ -76,7 +76,7 @@ _ENTRIES = (
     ),
     Entry(
         "gpt2", "GPT-2 and DistilGPT-2", "openai-community/gpt2", "distilbert/distilgpt2", 124, 82,
-        "The classic pair; the draft has half the layers, so there is little to win.",
+        "The classic pair; the draft has half the layers, so there is little to gain.",
     ),
     Entry(
         "gpt2-large", "GPT-2 large and DistilGPT-2", "openai-community/gpt2-large", "distilbert/distilgpt2", 774, 82,

@@ -71,7 +71,7 @@ class Generation:
                 asks[name] = getattr(Settings(**{name: value}), name)
             except SettingsError as error:
                 unusable.append(
-                    f"The model's generation config cannot be followed and is left out there: {error}"
+                    f"The model's generation config cannot be applied and is left out there: {error}"
                 )
         return cls(
             asks,
@@ -93,18 +93,18 @@ class Generation:
         replaced = {name: value for name, value in self.asks.items() if name not in applied}
         found = []
         if applied:
-            found.append(f"The model's generation config asks for {_listed(applied)}: applied.")
+            found.append(f"The model's generation config sets {_listed(applied)}: applied.")
         for name, value in replaced.items():
             given = getattr(settings, name)
             now = "switched off" if given == OFF[name] else f"{given:g} is used"
-            found.append(f"The model's generation config asks for {name} = {value:g}: {now}.")
+            found.append(f"The model's generation config sets {name} = {value:g}: {now}.")
         if self.suggests:
             found.append(
-                f"Its authors suggest {_listed(self.suggests)}, which is not applied; the settings here count."
+                f"Its authors suggest {_listed(self.suggests)}, which is not applied; the settings here are used."
             )
         if self.not_done:
             found.append(
-                f"It also asks for {', '.join(self.not_done)}, which this decoder does not do, so transformers' "
+                f"It also sets {', '.join(self.not_done)}, which this decoder does not support, so transformers' "
                 "generate may write another text."
             )
         return [*found, *self.unusable]

@@ -30,16 +30,16 @@ class Blind(Proposer):
     name = "blind"
     title = "Blind guesses"
     summary = (
-        "Guesses without looking: any token at all, one by how often it came so far, or the last one again. "
-        "It loses nearly everywhere and is there to show what a bad proposer costs: the text stays right, only time "
+        "Guesses without looking: any token at all, one by its frequency so far, or the last one again. "
+        "It is slower nearly everywhere and shows what a bad proposer costs: the text stays right, only time "
         "is lost."
     )
 
     class Options(Proposer.Options):
         guess: Literal["uniform", "unigram", "repeat-last"] = Field(
             "uniform",
-            description="What is guessed: 'uniform' any token of the vocabulary, 'unigram' a token by how often it "
-            "came in the text so far, 'repeat-last' the last token again.",
+            description="What is guessed: 'uniform' any token of the vocabulary, 'unigram' a token by its frequency "
+            "in the text so far, 'repeat-last' the last token again.",
         )
 
     options: Options

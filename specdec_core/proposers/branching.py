@@ -36,13 +36,13 @@ class Branching(Proposer):
     name = "branching"
     title = "Branching draft"
     summary = (
-        "The draft model proposes several tokens at every place, and the target checks the whole tree in one pass. "
-        "It loses where that wider pass costs more than the second guesses win, as on a processor that is already "
+        "The draft model proposes several tokens at each position, and the target checks the whole tree in one pass. "
+        "It is slower when that wider pass costs more than the second guesses gain, as on a processor that is already "
         "busy with a chain."
     )
     priced = "draft"
     priced_words = (
-        "Each draft pass costs what the profile says of its draft model, over as many tokens as the record "
+        "Each draft pass costs what the profile gives for its draft model, over as many tokens as the record "
         "shows expanded at that depth."
     )
     needs = ("draft",)
@@ -52,7 +52,7 @@ class Branching(Proposer):
     class Options(Proposer.Options):
         width: int = Field(3, ge=1, le=16, description="The most guesses below one token.")
         depth: int = Field(
-            4, ge=1, le=16, description="How many tokens deep the tree may grow; one draft pass each."
+            4, ge=1, le=16, description="How many levels deep the tree may grow; one draft pass each."
         )
         nodes: int = Field(16, ge=1, le=256, description="How many tokens are sent to the target each round.")
         beam: int = Field(4, ge=1, le=32, description="How many tokens of each level are followed further.")
@@ -60,17 +60,17 @@ class Branching(Proposer):
             0.0,
             ge=0.0,
             le=1.0,
-            description="Paths that the draft thinks less likely than this are not followed.",
+            description="Paths to which the draft gives a lower probability are not followed.",
         )
         rerank: bool = Field(
             True,
-            description="Grow more than is sent and send the likeliest of it; tokens drawn at random are never taken "
+            description="Grow more than is sent and send the most likely part; tokens drawn at random are never taken "
             "back, so this is for temperature 0 and for draw = likeliest.",
         )
         draw: Literal["distinct", "independent", "likeliest"] = Field(
             "distinct",
-            description="Above temperature 0: guesses drawn without repetition, drawn independently, or the "
-            "likeliest ones as fixed guesses.",
+            description="Above temperature 0: guesses drawn without repetition, guesses drawn independently, or the "
+            "most likely ones as fixed guesses.",
         )
         draft: Literal["usual", "larger"] = Field("usual", description=WHICH)
 

@@ -271,7 +271,7 @@ class Proposer(ABC):
                     )
             elif need == "person":
                 if not person:
-                    return f"The proposer '{cls.name}' asks a person for the next words, and nobody can be asked here."
+                    return f"The proposer '{cls.name}' needs a person to type the next words, and there is nobody here."
             elif need not in models.heads:
                 return (
                     f"The proposer '{cls.name}' needs trained {need} heads and none are loaded with '{target}'. "

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
     from specdec_core.runtime.reader import Reader
 
-WHICH = "Where two drafts are loaded, the usual one or the larger one: it guesses better and takes longer."
+WHICH = (
+    "Where two drafts are loaded: the usual one, or the larger one, which guesses better and takes longer."
+)
 
 
 class Chain:
@@ -193,10 +195,10 @@ class DraftModel(Proposer):
     title = "Draft model"
     summary = (
         "A much smaller model with the same tokenizer writes γ tokens ahead, and the target checks them in one pass. "
-        "It loses where the small model guesses badly (poems, rare names) or is not small enough."
+        "It is slower when the small model guesses badly (poems, rare names) or is not small enough."
     )
     priced = "draft"
-    priced_words = "Each draft pass costs what the profile says of its draft model, over one token."
+    priced_words = "Each draft pass costs what the profile gives for its draft model, over one token."
     needs = ("draft",)
     can_overlap = True
     heeds = ("length", "more")
@@ -223,7 +225,7 @@ class DraftModel(Proposer):
             found.arguments["draft_sample_method"] = "probabilistic"
         elif settings.temperature > 0:
             found.missing.append(
-                "Drawn guesses: here the draft draws its tokens; there it takes the likeliest, of which vLLM's rule is "
+                "Drawn guesses: here the draft draws its tokens; there it takes the most likely, and vLLM's rule is "
                 "token matching."
             )
         return found

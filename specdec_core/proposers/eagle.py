@@ -56,8 +56,8 @@ class Eagle(Proposer):
     title = "EAGLE head"
     summary = (
         "One trained layer continues the target's hidden states instead of its text, and the most promising branches "
-        "are checked together as a tree. It loses where its guessed states drift away from the true ones, and on small "
-        "targets, where its passes are not cheap beside theirs."
+        "are checked together as a tree. It is slower when its guessed states drift from the true ones, and on small "
+        "targets, whose passes are hardly more expensive than its own."
     )
     priced = "heads"
     priced_words = (
@@ -101,7 +101,7 @@ class Eagle(Proposer):
         heads = int(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
         width = int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
         size = int(2 * rows * heads * width * next(head.parameters()).element_size())
-        words = "One layer over the text and the tree that it grows."
+        words = "One layer, over the text and the tree it grows."
         return [OwnMemory("EAGLE head's keys and values", size, words, captured=False)]
 
     def __init__(self, resources: Resources, options: Any) -> None:

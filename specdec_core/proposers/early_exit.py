@@ -26,8 +26,8 @@ class EarlyExit(Proposer):
     name = "early-exit"
     title = "Early exit"
     summary = (
-        "The target drafts for itself with only its first layers, which share its weights and its memory. "
-        "It loses where a model was not trained to answer early, because then the first layers guess badly and still "
+        "The target drafts for itself with only its first layers, which share its weights and its KV cache. "
+        "It is slower when a model was not trained to exit early, because then the first layers guess badly and still "
         "cost their share of a full pass."
     )
     priced = "first layers"
@@ -42,7 +42,7 @@ class EarlyExit(Proposer):
             0,
             ge=0,
             le=1_000,
-            description="After how many layers the draft leaves the target; 0 takes a third of them.",
+            description="After how many of the target's layers the draft exits; 0 takes a third of them.",
         )
 
     options: Options

@@ -54,12 +54,12 @@ class Lookahead(Proposer):
     title = "Lookahead"
     heeds = ()
     summary = (
-        "The target model guesses in parallel at several positions ahead, keeps the phrases that come out, and tries "
-        "those that fit, with no second model. It loses where a pass over many tokens costs much more than over one, "
+        "The target model guesses several positions ahead in parallel, keeps the resulting phrases and tries those "
+        "that fit, with no second model. It is slower when a pass over many tokens costs much more than over one, "
         "and on short answers, before the pool has filled."
     )
     priced_words = (
-        "The window rides in the target's pass, which is that much wider; the pool costs nothing here."
+        "The window is part of the target's pass, which is that much wider; the pool costs nothing here."
     )
 
     class Options(Proposer.Options):
@@ -72,24 +72,24 @@ class Lookahead(Proposer):
             3,
             ge=3,
             le=8,
-            description="N: tokens in a phrase of the pool; one fewer than that can be won at once.",
+            description="N: tokens in a phrase of the pool; one fewer than that can be gained at once.",
         )
         guesses: int = Field(
             3, ge=1, le=32, description="G: how many phrases are kept per first token and tried in one pass."
         )
         initial: Literal["prompt", "random", "blank"] = Field(
             "prompt",
-            description="What stands at a position not guessed yet: a token of the prompt, any token of the "
+            description="What fills a position not guessed yet: a token of the prompt, any token of the "
             "vocabulary, or a blank (the end-of-text token, or id 0 where there is none).",
         )
         pool_size: int = Field(
             2_000,
             ge=1,
             le=100_000,
-            description="How many phrases are kept in all; the longest unused one goes first.",
+            description="How many phrases are kept in all; the longest unused one is dropped first.",
         )
         from_prompt: bool = Field(
-            False, description="Whether the pool begins with the phrases of the prompt."
+            False, description="Whether the pool starts with the phrases of the prompt."
         )
 
     options: Options

@@ -37,8 +37,8 @@ class Medusa(Proposer):
     title = "Medusa heads"
     summary = (
         "Small heads trained on the target's last hidden state guess the next few tokens all at once, and their best "
-        "guesses are checked together as a tree. Each head guesses without knowing what the others chose, so it loses "
-        "where the text may go several ways, and where a wide tree makes the target's pass dear."
+        "guesses are checked together as a tree. No head knows what the others chose, so it is slower "
+        "when the text may continue in several ways, and when a wide tree makes the target's pass expensive."
     )
     priced = "heads"
     priced_words = (
@@ -56,7 +56,7 @@ class Medusa(Proposer):
         ] = Field(
             "auto",
             description="Shape of the tree: grown from the heads' measured accuracies, a chain of first guesses, or a "
-            "published one. Auto grows it where the heads bring measurements, and else takes mc_sim_7b_63.",
+            "published one. Auto grows it where the heads include measurements, and otherwise uses mc_sim_7b_63.",
         )  # fmt: skip
         nodes: int = Field(
             16, ge=1, le=LARGEST, description="The most nodes of the tree; the published trees have 63."
@@ -65,7 +65,7 @@ class Medusa(Proposer):
             10,
             ge=1,
             le=64,
-            description="How many guesses of one head may stand side by side in a grown tree.",
+            description="How many guesses of one head may be siblings in a grown tree.",
         )
         choices: list[list[int]] = Field(
             default_factory=list,

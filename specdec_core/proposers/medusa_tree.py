@@ -94,7 +94,7 @@ def check(choices: Iterable[Sequence[int]]) -> list[Choice]:
             "A tree of choices needs at least one choice and no empty one, as in [[0], [0, 0]]."
         )
     if any(rank < 0 for path in paths for rank in path):
-        raise SettingsError("The choices of a tree are ranks counted from 0; a negative one was given.")
+        raise SettingsError("The choices of a tree are ranks counted from 0; one is negative.")
     if len(known) < len(paths):
         raise SettingsError("The choices of a tree name a node twice. Give each choice once.")
     lost = next((path for path in paths if len(path) > 1 and path[:-1] not in known), None)

@@ -30,26 +30,26 @@ class Oracle(Proposer):
     name = "oracle"
     title = "Oracle"
     summary = (
-        "Proposes what the target model itself would write, and its time is not counted: about the most that a draft "
-        "of γ tokens can win, and no way to save time, because it asks the target first. Above temperature 0 it loses "
-        "like any draft where its likeliest guess is not what the dice say, or the rule ignores its law."
+        "Proposes what the target itself would write; its time is not counted. It shows about the most that a draft "
+        "of γ tokens can gain and saves no time, because it runs the target first. Above temperature 0 it is rejected "
+        "like any draft where its most likely guess is not the token drawn, or the rule ignores its probabilities."
     )
-    priced_words = "Drafting is on no clock, as in the record: a bound, and no speedup."
+    priced_words = "Drafting is off the clock, as in the record: a bound, not a speedup."
     unpaid = True
     heeds = ("length", "more")
 
     class Options(Proposer.Options):
         guess: Literal["drawn", "most-likely"] = Field(
             "drawn",
-            description="Above temperature 0: 'drawn' draws from the target's own law, which speculative sampling "
-            "never rejects; 'most-likely' proposes the likeliest tokens, which miss when the dice fall otherwise.",
+            description="Above temperature 0: 'drawn' draws from the target's distribution, which speculative sampling "
+            "never rejects; 'most-likely' proposes the most likely tokens, which fail when another token is drawn.",
         )
 
     options: Options
 
     @classmethod
     def own_memory(cls, models: Models, settings: Settings, capacity: int) -> list[OwnMemory]:
-        words = "The oracle asks the target with a memory of its own."
+        words = "The oracle runs the target with its own KV cache."
         return [
             OwnMemory("Oracle's keys and values", capacity * models.target.kv_bytes, words, captured=True)
         ]

@@ -35,7 +35,7 @@ class PromptLookup(Proposer):
     title = "Prompt lookup"
     summary = (
         "Looks for the last few tokens earlier in the text and proposes what came after them, with no second model. "
-        "It wins when the answer repeats the prompt (edits, summaries, code); elsewhere its guesses are mostly wrong."
+        "It is faster when the answer repeats the prompt (edits, summaries, code); elsewhere most guesses are wrong."
     )
     priced_words = "Searching the text runs no model and costs nothing here."
 
@@ -44,12 +44,12 @@ class PromptLookup(Proposer):
             3,
             ge=1,
             le=16,
-            description="The longest piece of text that is looked up, in tokens; 1 is word pairs.",
+            description="The longest sequence that is looked up, in tokens; 1 is word pairs.",
         )
         match: Literal["longest", "first", "last", "most-frequent"] = Field(
             "longest",
-            description="Which match is copied. Of the longest: 'longest' the newest, 'first' the earliest, "
-            "'most-frequent' the one that goes on as most do; 'last' is the newest of any length.",
+            description="Which match is copied. Of the longest: 'longest' takes the newest, 'first' the earliest, "
+            "'most-frequent' the one that continues as most do; 'last' takes the newest of any length.",
         )
 
     options: Options

@@ -31,9 +31,9 @@ class You(Proposer):
     heeds = ()
     summary = (
         "You type the next words, and the target model checks them like any draft; your time is not counted. "
-        "You lose where you cannot guess the model's exact words, spaces and full stops included."
+        "Your guesses are rejected when they are not the model's exact words, including spaces and full stops."
     )
-    priced_words = "Thinking is on no clock, as in the record: a bound, and no speedup."
+    priced_words = "Thinking is off the clock, as in the record: a bound, not a speedup."
     needs = ("person",)
 
     @classmethod

@@ -31,7 +31,7 @@ def _round(row: Round, judging: Judging) -> Iterator[str]:
     for node, parent in enumerate(nodes.parent):
         depth = 1 if parent < 0 else nodes.depth[parent] + 1
         if nodes.depth[node] != depth:
-            yield f"{where}: node {node} has depth {nodes.depth[node]}, its parent makes it {depth}."
+            yield f"{where}: node {node} has depth {nodes.depth[node]}, its parent implies {depth}."
         if (
             nodes.verdict[node] in ("accepted", "rejected")
             and parent >= 0
@@ -84,7 +84,7 @@ def _sequence(trace: Trace) -> Iterator[str]:
     for expected, row in enumerate(trace.rounds):
         where = f"Round {row.index}"
         if row.index != expected:
-            yield f"{where} stands where round {expected} should."
+            yield f"{where} is where round {expected} should be."
         if row.cache_before != length - 1:
             yield f"{where} began with {row.cache_before} cached rows for {length} tokens."
         length += len(row.committed.token)

@@ -103,7 +103,7 @@ class Trace:
             data = text.encode() if isinstance(text, str) else text
         except UnicodeEncodeError:
             raise TraceError(
-                "This is not a trace: its text holds half of a character (a lone surrogate)."
+                "This is not a trace: its text contains half of a character (a lone surrogate)."
             ) from None
         if len(data) > MAX_JSON_BYTES:
             raise TraceError(
@@ -159,11 +159,11 @@ def _check_shape(trace: Trace) -> None:
                 )
         if any(parent >= child for child, parent in enumerate(nodes.parent)):
             raise TraceError(
-                f"This is not a valid trace: in round {row.index}, a node stands before its parent."
+                f"This is not a valid trace: in round {row.index}, a node comes before its parent."
             )
         if any(not -1 <= position.at < size for position in row.positions):
             raise TraceError(
-                f"This is not a valid trace: round {row.index} has a position at a node that is not there."
+                f"This is not a valid trace: round {row.index} has a position at a node that does not exist."
             )
         if not row.committed.token:
             raise TraceError(f"This is not a valid trace: round {row.index} committed no token.")

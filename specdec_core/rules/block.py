@@ -32,8 +32,8 @@ class Block(Rule):
     name = "block"
     title = "Block verification"
     summary = (
-        "Judges the drafted tokens together and keeps the longest prefix that passes, so the text follows the target's "
-        "law exactly and on average at least as many are accepted as by judging one by one. It gains nothing over that "
+        "Judges the drafted tokens together and keeps the longest prefix that passes. The text follows the target's "
+        "distribution exactly, and on average at least as many tokens are accepted as one by one. It gains nothing "
         "with a single drafted token or a deterministic proposal, and it cannot judge trees."
     )
     judging = "longest"

@@ -41,9 +41,9 @@ class Confidence(Rule):
     name = "confidence"
     title = "Confidence threshold"
     summary = (
-        "Keeps proposed tokens while a model is sure enough, either the target of each token or one of the two models "
-        "on average over the draft. It draws no coin and is easy to explain, but the text no longer follows the "
-        "target's law, and a threshold on the average can keep tokens that the target rules out."
+        "Keeps proposed tokens while a model is confident enough: the target in each token, or one of the two models "
+        "on average over the draft. It needs no random numbers and is easy to explain, but the text no longer follows "
+        "the target's distribution, and a threshold on the average can keep tokens that the target rules out."
     )
     lossless = False
     looks_ahead = True
@@ -51,7 +51,7 @@ class Confidence(Rule):
 
     class Options(Rule.Options):
         threshold: float = Field(
-            0.3, ge=0.0, le=1.0, description="The least probability at which proposed tokens stay."
+            0.3, ge=0.0, le=1.0, description="The lowest probability at which proposed tokens stay."
         )
         reading: Literal["target", "mean-of-largest", "draft"] = Field(
             "target",

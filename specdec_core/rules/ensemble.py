@@ -32,7 +32,7 @@ class Ensemble(Rule):
     title = "Ensemble of both models"
     summary = (
         "Keeps a proposed token with probability min(1, 1 − w + w·p/q), as if the target were a mixture of both "
-        "models, and so accepts more the smaller w is. The text drifts towards the draft's: on a chain each drafted "
+        "models, so a smaller w accepts more. The text shifts towards the draft's: on a chain, each drafted "
         "position is off by 1 − w times the distance between the two, in a tree by more."
     )
     lossless = False
@@ -42,8 +42,8 @@ class Ensemble(Rule):
             0.5,
             gt=0.0,
             le=1.0,
-            description="The target's share w in the mixture that judges; 1 is exact speculative sampling, and near 0 "
-            "whatever the draft says stays.",
+            description="The target's weight w in the mixture that judges; 1 is exact speculative sampling, and near 0 "
+            "nearly every guess stays.",
         )
 
     options: Options

@@ -26,8 +26,8 @@ class ExactMatch(Rule):
     title = "Exact match"
     summary = (
         "Keeps a proposed token only if it is the target's single most likely one, which is what greedy decoding would "
-        "have written. It works at temperature 0 alone: above it, always taking the most likely token would change "
-        "the text's law."
+        "have written. It works only at temperature 0: above it, always taking the most likely token would change "
+        "the distribution of the text."
     )
 
     @classmethod

@@ -38,9 +38,9 @@ class KSeq(Rule):
     name = "kseq"
     title = "k-SEQ"
     summary = (
-        "Judges the siblings of a tree one after the other against one scaled-down copy of the target's distribution, "
-        "and the text follows the target's law exactly. It is made for several siblings drawn from the same q; on a "
-        "chain it is speculative sampling, and of fixed siblings it accepts fewer than that rule."
+        "Judges the siblings of a tree one after another against one scaled-down copy of the target's distribution; "
+        "the text follows the target's distribution exactly. It suits several siblings drawn from the same q; on a "
+        "chain it is speculative sampling, and it accepts fewer fixed siblings than that rule."
     )
 
     @classmethod

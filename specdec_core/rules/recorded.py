@@ -84,7 +84,9 @@ class Recorded:
     @property
     def recursive(self) -> list[float]:
         """The threshold of recursive rejection at every node of a drawn tree."""
-        return self._known(self.row.nodes.recursive, "what drawn siblings leave of the target's distribution")
+        return self._known(
+            self.row.nodes.recursive, "what is left of the target's distribution after drawn siblings"
+        )
 
     def walk(self, ratio: Ratio, weight: float = 1.0) -> Decision:
         """See `rules.walk`."""

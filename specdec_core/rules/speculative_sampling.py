@@ -22,9 +22,9 @@ class SpeculativeSampling(Rule):
     name = "speculative-sampling"
     title = "Speculative sampling"
     summary = (
-        "Keeps a proposed token with probability min(1, p/q) and otherwise draws from what q left of p, so the text "
-        "follows the target's law exactly. On a chain no exact rule that judges token by token accepts more; it needs "
-        "the draft's probabilities, and a draft that is sure of the wrong token still costs a rejection."
+        "Keeps a proposed token with probability min(1, p/q), else draws from the part of p that q did not cover, "
+        "so the text follows the target's distribution exactly. On a chain, no exact rule that judges token by token "
+        "accepts more; it needs the draft's probabilities, and a confident wrong guess still costs a rejection."
     )
 
     def judge(self, tree: TokenTree, p: Tensor, q: Tensor | None, coins: Sequence[float]) -> Judgement:

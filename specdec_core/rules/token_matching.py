@@ -27,8 +27,8 @@ class TokenMatching(Rule):
     name = "token-matching"
     title = "Token matching"
     summary = (
-        "Draws the target's own next token and keeps the proposal only if it is the same one, so the text follows the "
-        "target's law exactly. Above temperature 0 it accepts less of a sampled draft than speculative sampling, "
+        "Draws the target's own next token and keeps the proposal only if it is the same one, so the text keeps the "
+        "target's exact distribution. Above temperature 0 it accepts fewer sampled guesses than speculative sampling, "
         "because a likely proposal fails whenever the target happens to draw another token."
     )
 

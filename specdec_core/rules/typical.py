@@ -33,9 +33,9 @@ class Typical(Rule):
     name = "typical"
     title = "Typical acceptance"
     summary = (
-        "Keeps every proposed token to which the target gives more than a bar that sinks as the target grows unsure, "
-        "and follows the longest path of such tokens. It draws no coin and accepts much, but the text no longer "
-        "follows the target's law: likely proposals are written more often than the target would."
+        "Keeps every proposed token whose target probability is above a threshold that falls as the target gets less "
+        "certain, and follows the longest path of such tokens. It needs no random numbers and accepts a lot, but the "
+        "text no longer follows the target's distribution: likely proposals are written more often than by the target."
     )
     lossless = False
     own_probabilities = True
@@ -45,13 +45,13 @@ class Typical(Rule):
             0.09,
             gt=0.0,
             le=1.0,
-            description="The highest the bar can be: a token above this probability always stays.",
+            description="The highest the threshold can be: a token above this probability always stays.",
         )
         delta: float = Field(
             0.3,
             gt=0.0,
             le=1.0,
-            description="How the bar sinks with the target's entropy H: it is at most this times exp(−H).",
+            description="How the threshold falls with the target's entropy H: it is at most this times exp(−H).",
         )
 
     options: Options

@@ -197,7 +197,7 @@ def _draft_length(settings: Settings, missing: list[str]) -> dict[str, Any]:
     }
     if settings.length_policy == "heuristic":
         wanted["num_assistant_tokens_schedule"] = "heuristic_transient"
-        missing.append("The heuristic's most: transformers lets the draft grow without a bound.")
+        missing.append("The heuristic's maximum: transformers lets the draft grow without a bound.")
     elif settings.length_policy == "confidence":
         wanted["assistant_confidence_threshold"] = length_options(settings).threshold
         missing.append(
@@ -254,7 +254,7 @@ def _no_rule(settings: Settings, program: str) -> str:
 def _no_proposer(settings: Settings, program: str) -> str:
     title = proposer_class(settings.proposer).title
     lossy = "" if rule_class(settings.rule).lossless else f", without rule = {settings.rule}"
-    return f"{title}: {program} has no such way to guess, so it decodes plainly with what follows{lossy}."
+    return f"{title}: {program} has no such proposer, so it decodes plainly with what follows{lossy}."
 
 
 def _seed(settings: Settings, theirs: str | None) -> list[str]:
@@ -262,12 +262,12 @@ def _seed(settings: Settings, theirs: str | None) -> list[str]:
     if settings.temperature == 0:
         return []
     if theirs is not None and not rule_class(theirs).lossless:
-        law = f"its law is that of rule = {theirs} there too"
+        law = f"its distribution is that of rule = {theirs} there too"
     elif settings.proposer == "none" or rule_class(settings.rule).lossless:
-        law = "its law is the same"
+        law = "its distribution is the same"
     else:
-        law = f"its law does too: there it is the target's, under rule = {settings.rule} it is not"
-    return [f"seed = {settings.seed}: the random numbers are others there, so the text differs; {law}."]
+        law = f"its distribution does too: there it is the target's, under rule = {settings.rule} it is not"
+    return [f"seed = {settings.seed}: the random numbers are different there, so the text differs; {law}."]
 
 
 def _common(settings: Settings, missing: list[str], theirs: str | None) -> None:

@@ -181,7 +181,7 @@ def _time(
         log.exception("a cell of a sweep failed")
         short = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
         row.error = (
-            "The memory was not enough for this cell. Take a smaller model, fewer tokens or a shorter prompt."
+            "There was not enough memory for this cell. Use a smaller model, fewer tokens or a shorter prompt."
             if short
             else f"An error in the program ended this cell ({type(error).__name__}); the log has the details."
         )

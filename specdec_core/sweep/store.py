@@ -80,7 +80,7 @@ def _read(path: Path, lines: list[bytes], header: dict[str, Any], cases: Sequenc
         if kept.get(name) != current[name]:
             raise SpecdecError(
                 f"'{path}' holds a sweep with other {_WORDS.get(name, name)}, and figures of both do not mix. Repeat "
-                "that sweep's command to go on with it, or choose another file."
+                "that sweep's command to continue it, or choose another file."
             )
     prompts = {(case.family, case.name): fingerprint(case.asked) for case in cases}
     rows = []

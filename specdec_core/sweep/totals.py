@@ -193,7 +193,7 @@ def looping(lines: Iterable[Mapping[Any, Any]]) -> str:
         return ""
     return (
         f"{loops} of {texts} texts {'is a loop' if loops == 1 else 'are loops'} (at least {LOOP:.0%} of the tokens "
-        "repeat what the text said before), which flatters every proposer."
+        "repeat earlier text), which flatters every proposer."
     )
 
 

@@ -279,7 +279,7 @@ def test_the_difference_strip_ends_where_texts_part(traces: list[Trace]) -> None
     chart = charts.difference_strip([traces[0], other], LABELS[:2], "measured")
     drawn = [data[0] for part in chart.figure.data for data in part.customdata or () if data[1] == LABELS[1]]
     assert sorted(drawn) == list(range(1, 8))
-    assert numbers.parting(traces[0], other) == 7 and "from token 8 on its text is another" in chart.alt
+    assert numbers.parting(traces[0], other) == 7 and "from token 8 on, its text differs" in chart.alt
 
 
 def test_the_difference_strip_s_rows_are_named_shortly_where_that_tells_them_apart(
@@ -310,7 +310,7 @@ def test_the_matrix_holds_the_summary(table: pd.DataFrame) -> None:
     assert tau.text[0][0] == f"{lines['tales', 1]['tokens_per_pass']:.2f} ↺"
     alpha = charts.comparison_matrix(table, "alpha", "measured").figure.data[0]
     assert alpha.text[0][0] == f"{lines['tales', 1]['alpha']:.0%} ↺"
-    assert alpha.text[0][2] == "–" and alpha.z[0][2] is None, "a tree has no one rate"
+    assert alpha.text[0][2] == "–" and alpha.z[0][2] is None, "a tree has no single rate"
 
 
 def test_cells_with_loops_are_marked_and_counted(table: pd.DataFrame) -> None:

@@ -112,15 +112,15 @@ def test_no_address_breaks_the_page(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("quill", "asks for the proposer “quill”, which does not exist here"),
+        ("quill", "requests the proposer “quill”, which does not exist here"),
         ("none", "Plain decoding is in every comparison already"),
         (
             "draft-model;gamma=99",
             "The draft length γ has to be a whole number from 1 to 16; the link says 99",
         ),
         ("draft-model;memory=-1", "The memory budget has to be"),
-        ("draft-model;rule=magic", "asks for the rule “magic”"),
-        ("draft-model;length=far", "asks for the length “far”"),
+        ("draft-model;rule=magic", "requests the rule “magic”"),
+        ("draft-model;length=far", "requests the length “far”"),
         ("draft-model;overlap=perhaps", "Overlap has to be true or false"),
         ("branching;o.width=99", "Width (Branching draft) has to be a whole number from 1 to 16"),
         ("branching;o.colour=red", "Branching draft has no option “colour”"),
@@ -138,7 +138,7 @@ def test_what_an_address_says_wrongly_is_told_and_the_rest_holds(text: str, sent
 def test_a_seventh_lane_is_left_out_with_a_sentence() -> None:
     found, complaints = from_address(["draft-model;gamma=2"] * 6)
     assert len(found) == 5
-    assert complaints == ["A comparison has at most 6 lanes; the link's further ones are left out."]
+    assert complaints == ["A comparison has at most 6 lanes; the link's other ones are left out."]
 
 
 @pytest.mark.parametrize("preset", core.PRESETS, ids=lambda preset: preset.name)
@@ -307,7 +307,7 @@ def test_what_a_lossy_rule_refuses_wrongly_is_counted_as_well(rule: str, options
     assert (
         f"kept wrongly {kept} of {accepted} guesses, refused wrongly {refused} of {rejected}" in found.short
     )
-    assert f"would have kept {refused} of the {rejected} that were refused" in found.told
+    assert f"would have kept {refused} of the {rejected} that were rejected" in found.told
 
 
 def test_lanes_that_were_stopped_are_the_same_only_as_far_as_both_went() -> None:
@@ -320,7 +320,7 @@ def test_lanes_that_were_stopped_are_the_same_only_as_far_as_both_went() -> None
     for plain, lane, share in ((short, long, None), (long, short, 0.0)):
         found = distance(plain, lane)
         assert found.lossless and found.share == share
-        assert found.short == "lossless, same as far as both went (20 tokens)"
+        assert found.short == "lossless, same as far as both wrote (20 tokens)"
         assert "The run was stopped." in found.told
     same = distance(short, short)
     assert (same.short, same.share) == ("lossless, same text", 0.0) and "stopped" in same.told
@@ -518,7 +518,7 @@ def test_a_lane_without_rounds_is_not_called_too_short(fresh: Runs, monkeypatch:
     at.run()
     assert not at.exception
     told = words(at).replace("\\", "")
-    assert "**B** Recorded without its rounds" in told and "Too little was decoded" not in told
+    assert "**B** Recorded without its rounds" in told and "Too few tokens were decoded" not in told
 
 
 @pytest.mark.parametrize("away", ["", "lanes,why,table", ",".join(links.PARTS["compare"])])

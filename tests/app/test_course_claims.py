@@ -318,7 +318,7 @@ def test_a_claim_in_order_has_its_verdict_and_its_chart_worked_out(folder: Path)
     [
         ("claim: Two is more than one.\n", "", 1, "field required"),
         ("https://example.org/a", "javascript:alert(1)", 4, "string should match"),
-        ("two > 1", "two >= 1 and", 7, "is no expression"),
+        ("two > 1", "two >= 1 and", 7, "is not an expression"),
         ("two > 1", "two > 3", 7, "Exactly one verdict has to hold; now it is: none"),
         ("conditional: two == 1", "conditional: two == 2", 7, "now it is: true and conditional"),
         ('conditional: two == 1, "false"', '"false"', 7, "field required"),

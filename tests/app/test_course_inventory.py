@@ -232,14 +232,14 @@ def at_line(piece: str) -> int:
         ("two: one + one", "two: one + won", "facts", "won"),
         (THIRD, "  M3: {aye: two == 2, nay: two == 2}\n", "  M3:", "now it is: aye, nay"),
         (THIRD, "  M3: {aye: two == 1, nay: two == 3}\n", "  M3:", "now it is: none"),
-        (THIRD, "  M3: {aye: two == 2}\n", "  M3:", "“nay” stands only in one"),
+        (THIRD, "  M3: {aye: two == 2}\n", "  M3:", "“nay” is in only one"),
         (THIRD, "  M33: {aye: two == 2, nay: two == 3}\n", "  M3:", "M33"),
-        ("M4: [nay]", "M4: [aye]", "mistakes:", "“aye” is no wrong option of M4"),
+        ("M4: [nay]", "M4: [aye]", "mistakes:", "“aye” is not a wrong option of M4"),
         ("M4: [nay]", "M4: nay", "mistakes:", "list"),
         ("Question M5?\n", "", "## M5", "asks nothing"),
         ("Question M5?", "Question M5, 5 times?", "Question M5?", "“5” is typed"),
         ("- nay: No, M6\n  > No, since it is {two}.\n", "- nay: No, M6\n", "## M6", "“nay” of “M6” has no explanation"),
-        ("- nay: No, M6\n", "", "## M6", "Text behind"),
+        ("- nay: No, M6\n", "", "## M6", "Text after"),
         ("## M7", "## M13", "## M7", "no section “M13”"),
         ("mistakes:", "mistook:", "mistakes:", "mistook"),
     ],
@@ -249,8 +249,8 @@ def test_a_mistake_names_file_line_and_remedy(
 ) -> None:
     """Catches: a mistake that is not seen, is told of another line, or ends in a traceback."""
     assert GOOD.count(piece) == 1
-    if words == "Text behind":  # an option without its line: its explanation joins the one before
-        words, where = "“nay” stands only in one", "  M6:"
+    if words == "Text after":  # an option without its line: its explanation joins the one before
+        words, where = "“nay” is in only one", "  M6:"
     (folder / "inventory.md").write_text(GOOD.replace(piece, instead), encoding="utf-8")
     found, problems = inventory.read("en")
     assert found is None and len(problems) == 1
@@ -265,7 +265,7 @@ def test_a_broken_or_missing_file_is_named_on_the_page(folder: Path) -> None:
     assert "no wrong option of M4" in sent(at).replace("\\", "") and not at.radio
     (folder / "inventory.md").unlink()
     at = page(inventory="after")
-    assert "There is no such file" in sent(at).replace("\\", "")
+    assert "This file is missing" in sent(at).replace("\\", "")
     assert page(inventory="tomorrow").warning
 
 
@@ -310,7 +310,7 @@ def test_before_the_course_nothing_says_what_is_right() -> None:
     assert {key: answer.right for key, answer in answers.items()} == {
         key: answers[key].given == question.right for key, question in found.questions.items()
     }
-    assert "no learning gain is claimed" in text
+    assert "claim a learning gain" in text
 
 
 def test_after_the_course_each_answer_is_explained_and_both_stand_side_by_side() -> None:
@@ -339,7 +339,7 @@ def test_after_the_course_each_answer_is_explained_and_both_stand_side_by_side()
     text = sent(at)
     assert text.count("class='right'") == 12
     assert text.count("class='wrong'") == 12
-    assert "no learning gain is claimed" in text
+    assert "claim a learning gain" in text
     rows = list(csv.DictReader(io.StringIO(inventory.as_csv(kept(at)))))
     assert [row["question"] for row in rows] == list(QUESTIONS)
     for row in rows:

@@ -340,7 +340,7 @@ def test_the_sandbox_says_how_far_its_model_is_from_what_was_measured() -> None:
     tokens = sum(lane["alpha"] ** depth for depth in range(5))
     line = tokens * seconds[1] / (4 * curve["draft_s"] + seconds[5])
     prose = lesson("sandbox").sections["change"].prose
-    assert f"γ = 4 stands at {line:.2f}×" in prose and f"came to {lane['speedup']:.2f}×" in prose
+    assert f"γ = 4 is shown at {line:.2f}×" in prose and f"reached {lane['speedup']:.2f}×" in prose
     assert f" {lane['speedup']:.2f}×" in fails_matrix.table("speedup", WORDS)
     assert lesson("fails").front.title in prose
 

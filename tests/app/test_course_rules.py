@@ -17,7 +17,7 @@ from specdec_core.record.trace import Trace
 from .course_page import page, predict, press, sent
 
 WORDS = Words("en", reading.FOLDER)
-LOSSLESS, LOSSY = "lossless: the law", "lossy: other"
+LOSSLESS, LOSSY = "lossless: the distribution", "lossy: other"
 P = [[0.5, 0.3, 0.2], [0.2, 0.5, 0.3], [0.6, 0.2, 0.2], [0.1, 0.2, 0.7]]
 Q = [[0.6, 0.3, 0.1], [0.45, 0.35, 0.2], [0.3, 0.6, 0.1], [0.4, 0.3, 0.3]]
 
@@ -151,7 +151,7 @@ def test_on_the_record_it_is_the_record_itself(given: dial.With) -> None:
     found = rules.judged_again(given.example, rules.EXACT, ())
     trace: Trace = rules.trace(given.example)
     assert found.tokens_per_pass == pytest.approx(trace.stats.tokens / len(trace.rounds))
-    assert "same guesses pass" in dial.on_record(given.example, rules.EXACT, (), WORDS)
+    assert "accept the same guesses" in dial.on_record(given.example, rules.EXACT, (), WORDS)
     lenient = rules.judged_again(given.example, "ensemble", (("weight", 0.01),))
     assert lenient.tokens_per_pass > found.tokens_per_pass
     assert "instead of" in dial.on_record(given.example, "ensemble", (("weight", 0.01),), WORDS)

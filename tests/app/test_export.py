@@ -343,7 +343,7 @@ def test_no_clock_makes_a_race_of_runs_in_a_row_or_the_other_way_round(traces: l
 
 def test_a_record_that_breaks_its_laws_says_so(traces: list[Trace]) -> None:
     traces[1].rounds[0].cache_after += 1
-    assert "is not sound" in page.make(traces)
+    assert "is inconsistent" in page.make(traces)
 
 
 @pytest.mark.parametrize(

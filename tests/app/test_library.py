@@ -398,7 +398,7 @@ def test_a_link_opens_the_run_and_its_place_for_somebody_else_who_can_only_read(
     assert "This run cannot be opened here" in words(private) and not tables(private)
     services.library().revoke(ANNA, saved.id)
     gone = page(run=link or "")
-    assert "the link revoked" in words(gone) and not tables(gone)
+    assert "no longer shared" in words(gone) and not tables(gone)
 
 
 def test_two_runs_of_one_prompt_are_compared_and_two_prompts_are_not(saving: Runs) -> None:
@@ -527,7 +527,7 @@ def test_every_control_of_the_page_comes_back_from_its_address(saving: Runs) -> 
         assert param(at, key) == value
     assert len(shown(at)) == 1
     at.text_input(key="q").set_value("no such thing").run()
-    assert shown(at) == [] and "No run of yours fits the search" in words(at)
+    assert shown(at) == [] and "None of your runs match the search" in words(at)
     strange = page(who="magic", sort="<b>", colour="red")
     for said in ("“magic”", "“\\<b\\>”", "“colour”"):
         assert said in words(strange)
@@ -535,7 +535,7 @@ def test_every_control_of_the_page_comes_back_from_its_address(saving: Runs) -> 
 
 def test_a_browser_without_cookies_owns_what_its_session_made(fresh: Runs) -> None:
     at = page()
-    assert "keeps no cookie" in words(at)
+    assert "does not keep this server's cookie" in words(at)
     mine = at.session_state[visitor.SESSION]
     assert visitor.named({visitor.COOKIE: mine}) == mine
     other = page()
@@ -644,7 +644,7 @@ def test_the_teacher_s_link_of_an_own_run_outlasts_the_server_once_it_is_shared(
     assert shared and shared.link
     brought = parse_qs(urlsplit(at.code[0].value).query)
     assert brought["run"] == [shared.link] and brought["round"] == ["2"]
-    assert "shows this run to whoever has it" in words(at)
+    assert "shows this run to anyone who has it" in words(at)
     assert not any(button.key == "share_in_link_lab" for button in at.button)
 
     monkeypatch.setattr(visitor, "of_session", lambda: BEN)
@@ -670,14 +670,14 @@ def test_a_link_to_a_run_says_how_long_it_holds(saving: Runs, monkeypatch: pytes
     assert services.library().path is None
     at = in_lab(run=saved.id)
     at.button(key="share_in_link_lab").click().run()
-    assert "to whoever has it, until this server stops" in words(at)
-    assert "the run at this place" in words(at)
+    assert "to anyone who has it, until this server stops" in words(at)
+    assert "the run at this position" in words(at)
     for nothing in ({}, {"run": "gone"}):
-        assert "It brings the prompt and the settings." in words(in_lab(**nothing)).replace("\\", "")
+        assert "It includes the prompt and the settings." in words(in_lab(**nothing)).replace("\\", "")
     library = page(run=saved.id)
     services.library().revoke(ANNA, saved.id)
     library.run()
-    assert "to nobody else before you share it" in words(library)
+    assert "to nobody else until you share it" in words(library)
     monkeypatch.setattr(visitor, "of_session", lambda: BEN)
     assert not any(button.key == "share_in_link_lab" for button in in_lab(run=saved.id).button)
 

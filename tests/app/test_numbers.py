@@ -101,7 +101,7 @@ def test_a_stopped_lane_agrees_as_far_as_it_went(race_traces: list[Trace]) -> No
     short = replace(plain, output=replace(plain.output, ids=plain.output.ids[:7]))
     assert numbers.verdict_on_texts(short, other) == (
         True,
-        "Both lanes wrote the same text as far as both went (7 tokens).",
+        "Both lanes wrote the same text as far as both wrote (7 tokens).",
     )
 
 
@@ -118,7 +118,7 @@ def test_above_temperature_0_different_texts_are_no_fault(race_traces: list[Trac
         plain, replace(warm, output=replace(warm.output, ids=other_ids))
     )
     assert same is None
-    assert "part at token 1" in sentence and "two different texts" in sentence
+    assert "diverge at token 1" in sentence and "two different texts" in sentence
 
 
 def test_no_speedup_compares_texts_where_there_is_none(race_traces: list[Trace]) -> None:
@@ -134,7 +134,7 @@ def test_no_speedup_compares_texts_where_there_is_none(race_traces: list[Trace])
         assert "the speedup compares two different texts" in numbers.verdict_on_texts(plain, parted)[1]
         stopped = replace(parted, stats=replace(parted.stats, tokens=15))
         said = numbers.verdict_on_texts(plain, stopped)[1]
-        assert "part at token 1" in said and "speedup" not in said
+        assert "diverge at token 1" in said and "speedup" not in said
 
 
 def test_one_lane_s_charts_ask_nothing_of_a_second(race_traces: list[Trace]) -> None:

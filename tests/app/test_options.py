@@ -174,14 +174,14 @@ def test_a_lossy_rule_is_labelled_everywhere_and_promises_no_equal_texts(fresh: 
     """Catches: a list, a page or a result that shows a lossy rule as if it were none."""
     at = page(rule="test-bent", tokens="24")
     assert "lossy: Bent rule" in at.selectbox(key="rule").options
-    assert "no longer follows the target model's own law" in words(at)
+    assert "no longer follows the target model's own distribution" in words(at)
     press(at, "go")
     finish(at, fresh)
     run = fresh.get(param(at, "run"))
     assert run is not None
     assert run.request.labels[1] == "Draft model, γ = 4, lossy"
     told = words(at).replace("\\", "")
-    assert "Lossy: Bent rule lets tokens pass that change the target's law." in told
+    assert "Lossy: Bent rule changes the target's distribution." in told
     assert "speculation changed the time, not the text" not in told
     assert "measured · lossy rule" in told
 

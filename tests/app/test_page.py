@@ -286,7 +286,7 @@ def test_what_the_model_asks_for_is_shown_and_can_be_switched_off(
 
 
 def test_a_link_about_the_generation_config_that_makes_no_sense_is_a_sentence(fresh: Runs) -> None:
-    assert "is true or false" in words(page(generation="maybe"))
+    assert "has to be true or false" in words(page(generation="maybe"))
 
 
 @pytest.mark.parametrize("run_id", ["nope", "../../x", "<b>", "x" * 3_000])

@@ -189,7 +189,9 @@ def test_an_answer_from_another_site_is_refused(
     """Catches: a page of another site that answers for the visitor, and a check that refuses the app's own page."""
     sent = client.post(f"/runs/{run.id}/answer", json={"question": 1, "words": "x"}, headers=headers)
     assert sent.status_code == status  # 409: let in, and too late
-    assert (sent.json()["error"] == "A guess is taken from this server's own pages only.") == (status == 403)
+    assert (sent.json()["error"] == "A guess is accepted only from this server's own pages.") == (
+        status == 403
+    )
 
 
 def test_a_visitor_s_words_reach_the_run_through_the_server(client: TestClient, fresh: Runs) -> None:

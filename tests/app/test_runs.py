@@ -161,7 +161,7 @@ def test_a_run_cancelled_in_line_leaves_it_and_never_computes() -> None:
     second.cancel()
     assert second.wait(WAIT)
     assert race.order == ["first"]
-    assert told(second)[-2:] == [{"type": "error", "message": "Stopped before it began."}, {"type": "done"}]
+    assert told(second)[-2:] == [{"type": "error", "message": "Stopped before it started."}, {"type": "done"}]
     first.cancel()
     assert first.wait(WAIT)
 
@@ -208,7 +208,7 @@ def test_a_full_memory_is_told_as_such() -> None:
 
     run = make(fail).start(request())
     assert run.wait(WAIT)
-    assert "memory was not enough" in (run.error or "")
+    assert "not enough memory" in (run.error or "")
 
 
 def test_messages_carry_every_field_of_a_step_and_the_trace_s_address(race_traces: list[Trace]) -> None:
@@ -292,7 +292,7 @@ def test_a_run_stopped_while_its_models_load_says_so_and_no_more() -> None:
     run = Runs(load, Gate()).start(request())
     run.cancel()
     assert run.wait(WAIT)
-    assert run.error == "Stopped before it began."
+    assert run.error == "Stopped before it started."
 
 
 @pytest.mark.parametrize("name", ["", "-", "-0", "nope-0", "../../etc/passwd-0", "x-99999999999999"])

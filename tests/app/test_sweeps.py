@@ -106,7 +106,7 @@ def test_cancelling_keeps_the_rows_and_going_on_ends_with_all_of_them() -> None:
     assert job.wait(WAIT)
     assert (job.state, len(job.rows)) == ("done", 8)
     assert job.rows[:4] == kept[:4] and job.rows[4] is not kept[4], (
-        "a turn that was cut short is measured anew"
+        "a turn that was cut short is measured again"
     )
     assert len(set(map(key, job.rows))) == 8
     jobs.resume(job)
@@ -146,7 +146,7 @@ def test_too_much_is_refused_with_a_sentence() -> None:
     with pytest.raises(SpecdecError, match="at least one family"):
         jobs.start(order(prompts=0))
     job = jobs.start(order(), "me")
-    with pytest.raises(Busy, match=r"as this server takes \(1\)"):
+    with pytest.raises(Busy, match=r"as it takes \(1\)"):
         jobs.start(order(), "you")
     job.cancel()
     gate.open()
@@ -235,7 +235,7 @@ def test_the_page_sweeps_what_was_chosen_and_shows_the_matrix(page: AppTest, job
     (chart,) = page.get("plotly_chart")
     cells = json.loads(chart.proto.spec)["data"][0]["text"]
     assert len(cells) == 2 and all(len(row) == 2 and "×" in cell for row in cells for cell in row)
-    assert "lossy, so with texts of their own: C · Typical" in words(page).replace("\\", "")
+    assert "lossy, so their texts may differ: C · Typical" in words(page).replace("\\", "")
     assert "medians over prompts and their repeats" in words(page)
     assert json.loads(chart.proto.spec)["layout"]["yaxis"]["ticktext"] == ["Stories", "Code"]
     (lines,) = tables(page)

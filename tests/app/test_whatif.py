@@ -199,7 +199,7 @@ def test_a_profile_without_a_draft_says_which_lane_it_cannot_time(
     at = opened(race_traces)
     assert "the profile knows none" in words(at)
     assert "bad.json is not a profile" in words(at)
-    assert "nothing to say about these lanes" in words(at) or at.get("plotly_chart")
+    assert "does not apply to these lanes" in words(at) or at.get("plotly_chart")
 
 
 def test_the_bars_are_the_speedups(race_traces: list[Trace]) -> None:

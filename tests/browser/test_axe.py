@@ -139,7 +139,7 @@ def compare_states(page: Page, url: str) -> Iterator[str]:
     page.goto(f"{url}/compare?tokens=17&{families}")
     page.locator(".st-key-lane-B").get_by_role("button", name="Change").click()
     page.locator(".st-key-lane-form").wait_for()
-    page.get_by_text("Models, text and dice").click()
+    page.get_by_text("Models, text and seed").click()
     page.get_by_role("spinbutton", name="Seed").wait_for()
     yield "a lane's form"
     page.get_by_role("button", name="Ready-made").click()

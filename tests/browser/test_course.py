@@ -81,7 +81,9 @@ def test_a_lesson_by_keyboard_with_axe_on_every_screen(page: Page, server: Serve
     check(page, f"{key} predict, {theme}")
     predict(page, lesson)
     check(page, f"{key} watch, {theme}")
-    for name, told in zip(STEPS[2:], ("Change", "Explain", "Code", "Check", "Go on"), strict=True):
+    for name, told in zip(
+        STEPS[2:], ("Change", "Explain", "Code", "Check", "Try it in the lab"), strict=True
+    ):
         page.evaluate("document.activeElement?.blur()")
         page.keyboard.press("n")
         at_step(page, told)

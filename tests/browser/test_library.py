@@ -85,7 +85,7 @@ def test_a_run_is_kept_shared_read_in_another_browser_and_revoked(visit: Open) -
     page.get_by_role("button", name="Revoke the link").click()
     expect(page.get_by_role("button", name="Make a link")).to_be_visible(timeout=SLOW)
     other.reload()
-    expect(other.get_by_text("the link revoked")).to_be_visible(timeout=SLOW)
+    expect(other.get_by_text("no longer shared")).to_be_visible(timeout=SLOW)
     expect(other.locator(".lane")).to_have_count(0)
 
 
@@ -150,12 +150,12 @@ def test_opening_a_lower_card_brings_the_page_and_the_keyboard_to_the_run(
     """Catches: a press that seems dead, because the run was loaded at the top and the page stayed among the cards."""
     page = visit("/library?run=recorded.welcome", viewport={"width": size[0], "height": size[1]})
     expect(page.locator(".lane")).to_have_count(2, timeout=SLOW)
-    card = page.get_by_role("button", name="A wide tree that mostly goes to waste")
+    card = page.get_by_role("button", name="A wide tree that is mostly wasted")
     card.scroll_into_view_if_needed()
     scrolled = "document.querySelector('[data-testid=stMain]').scrollTop"
     assert page.evaluate(scrolled) > 1_000
     card.click()
-    title = page.locator(".st-key-open").get_by_role("heading", name="A wide tree that mostly goes to waste")
+    title = page.locator(".st-key-open").get_by_role("heading", name="A wide tree that is mostly wasted")
     expect(title).to_be_in_viewport(timeout=SLOW)
     expect(page.locator(".st-key-open .player")).to_be_focused(timeout=SLOW)
     box = page.get_by_test_id("stHeader").bounding_box()

@@ -90,14 +90,14 @@ def test_the_third_lane_that_is_too_close_is_said_to_be_so() -> None:
     assert not found.clear
     clear = {pair.second: pair.clear for pair in found.pairs}
     assert clear[0] and not clear[3 - found.best]
-    assert "too little to tell" in found.sentence and "is faster than Plain in 8 of 8" in found.sentence
+    assert "too few to tell" in found.sentence and "is faster than Plain in 8 of 8" in found.sentence
 
 
 def test_a_count_that_luck_explains_is_said_to_be_one() -> None:
-    """Ahead in six of seven: 2 · (1 + 7) / 2⁷. Catches: "too little to tell" beside an interval that leaves out 1."""
+    """Ahead in six of seven: 2 · (1 + 7) / 2⁷. Catches: "too few to tell" beside an interval that leaves out 1."""
     found = advice.advise(rows({0: [100.0] * 7, 1: [150.0] * 6 + [99.0]}, prompts=False), LABELS)
     assert found is not None and found.pairs[0].chance == pytest.approx(0.125)
-    assert "; ahead in 6 of 7, 12% likely by luck)" in found.sentence
+    assert "; ahead in 6 of 7, which chance alone does in 12%)" in found.sentence
 
 
 @pytest.mark.parametrize("cases", [1, 3, 5])
@@ -106,7 +106,7 @@ def test_fewer_than_six_cases_never_tell(cases: int) -> None:
     found = advice.advise(rows({0: [10.0] * cases, 1: [100.0] * cases}, prompts=False), LABELS)
     assert found is not None
     assert found.best == 1 and not found.clear
-    assert "too little to tell" in found.sentence
+    assert "too few to tell" in found.sentence
     assert "one prompt, repeated" in found.sentence
     assert found.sentence.endswith("nothing about other prompts or, above temperature 0, other draws.")
     assert advice.advise(rows({0: [10.0] * 6, 1: [100.0] * 6}, prompts=False), LABELS).clear  # type: ignore[union-attr]

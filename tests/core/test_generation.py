@@ -87,7 +87,7 @@ def test_the_sentences_say_what_becomes_of_it() -> None:
         "repetition_penalty = 1.1" in said[0] and "min_p = 0.05" in said[0] and said[0].endswith("applied.")
     )
     assert "temperature = 0.7" in said[1] and "not applied" in said[1]
-    assert "suppress_tokens" in said[2] and "does not do" in said[2]
+    assert "suppress_tokens" in said[2] and "does not support" in said[2]
     off = found.remarks(sd.Settings(repetition_penalty=1.0))
     assert "repetition_penalty = 1.1: switched off" in " ".join(off)
     assert "repetition_penalty = 1.1: 1.3 is used" in " ".join(

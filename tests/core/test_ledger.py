@@ -142,7 +142,7 @@ def test_logits_and_waste_are_those_of_the_passes(
     found = ledger(sd.decode(models, "def add(a, b):", LANES[lane]), models)
     lines, told = named(found), {line.name: line.told for line in found}
     assert lines["Logits of the widest pass"] == largest[0] > 0
-    for name, rows in (("Wasted on guesses that fell", fallen), ("Spent on the window", riding)):
+    for name, rows in (("Wasted on rejected guesses", fallen), ("Used by the window", riding)):
         assert lines.get(name, 0) == max(rows, default=0) * models.target.kv_bytes
         assert f"{sum(rows):,} rows" in told.get(name, "0 rows")
     assert (max(fallen) > 0) == (lane != "plain")
@@ -185,7 +185,7 @@ def test_an_encoder_decoder_keeps_its_encoded_prompt(
 
 def test_the_total_leaves_shares_out_and_labels_what_is_assumed(models: sd.Models) -> None:
     lines = ledger(sd.decode(models, "Once upon a time", LANES["tree"]), models)
-    assert total(lines) == sum(line.size for line in lines) - named(lines)["Wasted on guesses that fell"]
+    assert total(lines) == sum(line.size for line in lines) - named(lines)["Wasted on rejected guesses"]
     assumed = [line.name for line in lines if line.source == "modelled"]
     assert assumed == ["Target's packed weights"]
     layers = [module for module in models.target.model.modules() if type(module) is torch.nn.Linear]

@@ -271,5 +271,5 @@ def test_a_lane_may_take_the_larger_draft(proposer: str, tmp_path: Path) -> None
         return max(abs(p - q) for pair in pairs for p, q in pair if p is not None and q is not None)
 
     assert apart(larger) < 1e-5 < apart(small)
-    with pytest.raises(sd.SettingsError, match="larger draft is asked for and none is loaded"):
+    with pytest.raises(sd.SettingsError, match="larger draft is requested and none is loaded"):
         sd.decode(sd.load_models(target, usual, device="cpu"), "the cat sat", settings)

@@ -153,7 +153,7 @@ def test_the_code_writes_the_penalised_text_that_is_written_here(name: str, mode
 @pytest.mark.parametrize("proposer", ["branching", "medusa", "eagle", "lookahead", "blind", "oracle", "you"])
 def test_what_transformers_cannot_do_is_said_and_not_replaced(proposer: str) -> None:
     text = code(settings(proposer=proposer))
-    assert f"# Not here: {sd.PROPOSERS[proposer].title}: transformers has no such way to guess" in text
+    assert f"# Not here: {sd.PROPOSERS[proposer].title}: transformers has no such proposer" in text
     assert "assistant" not in re.sub(r"^#.*$", "", text, flags=re.M)
 
 
@@ -252,17 +252,20 @@ def test_vllm_s_match_is_the_lab_s_first_and_no_other(match: str) -> None:
 @pytest.mark.parametrize(
     ("choices", "law"),
     [
-        ({}, "its law is the same"),
-        ({"rule": "kseq"}, "its law is the same"),
-        ({"rule": "typical"}, "its law does too: there it is the target's, under rule = typical it is not"),
+        ({}, "its distribution is the same"),
+        ({"rule": "kseq"}, "its distribution is the same"),
+        (
+            {"rule": "typical"},
+            "its distribution does too: there it is the target's, under rule = typical it is not",
+        ),
         (
             {"rule": "confidence"},
-            "its law does too: there it is the target's, under rule = confidence it is not",
+            "its distribution does too: there it is the target's, under rule = confidence it is not",
         ),
-        ({"proposer": "prompt-lookup", "rule": "ensemble"}, "its law does too"),
-        ({"proposer": "branching", "rule": "typical"}, "its law does too"),
-        ({"proposer": "branching"}, "its law is the same"),
-        ({"proposer": "none", "rule": "typical"}, "its law is the same"),
+        ({"proposer": "prompt-lookup", "rule": "ensemble"}, "its distribution does too"),
+        ({"proposer": "branching", "rule": "typical"}, "its distribution does too"),
+        ({"proposer": "branching"}, "its distribution is the same"),
+        ({"proposer": "none", "rule": "typical"}, "its distribution is the same"),
     ],
 )
 def test_the_same_law_is_claimed_only_of_lossless_rules(
@@ -273,13 +276,13 @@ def test_the_same_law_is_claimed_only_of_lossless_rules(
     found = portable.for_vllm(wanted) if program == "vllm" else portable.for_transformers(wanted, layers=12)
     (seed,) = [line for line in found.missing if line.startswith("seed = ")]
     assert law in seed
-    assert ("its law is the same" in seed) == ("its law is the same" in law)
+    assert ("its distribution is the same" in seed) == ("its distribution is the same" in law)
 
 
 def test_a_lossy_rule_that_is_carried_over_keeps_its_own_law() -> None:
     lossy = settings(temperature=1.0, rule="ensemble", rule_options={"weight": 0.3})
     assert any(
-        "its law is that of rule = ensemble there too" in line
+        "its distribution is that of rule = ensemble there too" in line
         for line in portable.for_transformers(lossy).missing
     )
     assert any("there it is the target's" in line for line in portable.for_vllm(lossy).missing)

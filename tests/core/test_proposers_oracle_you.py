@@ -274,7 +274,7 @@ def test_half_a_character_and_an_unknown_letter_do_no_harm() -> None:
 
 def test_nobody_to_ask_is_refused_in_one_sentence() -> None:
     """Catches: a traceback, or a decode that silently proposes nothing."""
-    with pytest.raises(sd.SettingsError, match="asks a person"):
+    with pytest.raises(sd.SettingsError, match="needs a person"):
         sd.decode(scripted(wavering(4, 1)), [0], YOU)
 
 

@@ -225,7 +225,7 @@ def test_a_cell_that_fails_is_a_row_with_its_sentence_and_the_sweep_goes_on(
         ({"repeats": 0}, "1 to 20 times"),
         ({"labels": ["a"]}, "2 lanes but 1 labels"),
         ({"lanes": [LANES[0], LANES[1].but(seed=3)]}, "'seed' is 0 in one and 3 in another"),
-        ({"lanes": [sd.Settings(proposer="you")]}, "nobody can be asked"),
+        ({"lanes": [sd.Settings(proposer="you")]}, "there is nobody here"),
         ({"lanes": [sd.Settings(proposer="medusa")]}, "reads the target's hidden states"),
         ({"lanes": [sd.Settings(proposer="prompt-lookup", options={"no": 1})]}, "no"),
     ],

@@ -32,15 +32,15 @@ def test_the_sentences_follow_the_moment_and_tell_nothing_before_it(page: Page) 
     tree, mask, odds = (guide(page, view) for view in ("strip", "mask", "odds"))
     expect(tree).to_contain_text("Each box guesses what follows the box to its left. Nothing is judged yet.")
     expect(mask).to_contain_text("a token that the target is about to read")
-    expect(odds).to_have_text(re.compile(r"striped bar, the likelier the draft held it \(q\)\.$"))
+    expect(odds).to_have_text(re.compile(r"striped bar is the draft's probability q\.$"))
     step(page)
     expect(tree).to_contain_text("The target has read all of them in one pass")
     expect(mask).to_contain_text("a token that the target has read")
-    expect(odds).to_contain_text("Solid line p: how likely the target holds it; dashed line q")
+    expect(odds).to_contain_text("Solid line p: the target's probability; dashed line q")
     step(page)
-    expect(tree).to_contain_text("✓\u00a0stays; ✗\u00a0goes")
+    expect(tree).to_contain_text("✓\u00a0is kept; ✗\u00a0is dropped")
     step(page, "ArrowDown")
-    expect(tree).to_contain_text("What is marked\u00a0✓ has become text")
+    expect(tree).to_contain_text("Guesses marked\u00a0✓ are now text")
     for each in (tree, mask, odds):
         expect(each).to_be_visible()
 
@@ -53,13 +53,13 @@ def test_where_nothing_was_guessed_the_sentences_say_so(page: Page) -> None:
     expect(guide(page, "mask")).to_contain_text(
         "One row, as in plain decoding: the target has read the root alone."
     )
-    expect(guide(page, "odds")).to_contain_text("the likelier the target holds it (p)")
+    expect(guide(page, "odds")).to_contain_text("its bar is the target's probability p")
 
 
 def test_a_tree_is_told_from_a_chain(page: Page, server: Server) -> None:
     server.files["/traces/spec.json"] = recorded("branching", '{"width": 3, "depth": 3}').to_json()
     open_player(page, cursor={"round": 1, "step": 0, "node": None})
-    expect(guide(page, "strip")).to_contain_text("boxes behind the same one are rivals")
+    expect(guide(page, "strip")).to_contain_text("boxes after the same one are siblings")
     expect(guide(page, "mask")).to_contain_text("So one pass holds many branches, and none sees another.")
 
 

@@ -268,7 +268,7 @@ def test_a_row_lights_the_columns_it_sees_and_its_node(page: Page, server: Serve
     )
     assert lit == [0, 2, 3]
     expect(page.locator(".mask-say")).to_contain_text("the root ‘")
-    expect(page.locator(".mask-say")).to_contain_text("‘\u00a0w1’, and at itself")
+    expect(page.locator(".mask-say")).to_contain_text("‘\u00a0w1’, and itself")
     page.locator(".tree [data-node='3']").hover()
     expect(page.locator(".mask-heads [data-node='3']")).to_have_class("mask-row unreached lit")
 
@@ -290,7 +290,7 @@ def test_a_huge_pass_is_drawn_in_part(page: Page, server: Server) -> None:
     server.files["/traces/spec.json"] = json.dumps(tree_record(list(range(-1, 4095))))
     open_player(page, cursor={"round": 1, "node": None})
     expect(page.locator(".mask-line")).to_have_count(320)
-    expect(page.locator(".mask-notes")).to_contain_text("3777 further rows of the pass not drawn.")
+    expect(page.locator(".mask-notes")).to_contain_text("3777 more rows of the pass not drawn.")
 
 
 @pytest.mark.parametrize("width", [390, 1440])

@@ -95,11 +95,11 @@ def test_the_transcript_says_each_event(page: Page) -> None:
     said = page.locator(".transcript")
     expect(said).to_have_attribute("aria-live", "polite")
     for sentence in (
-        "Round 1: the draft drafted 3 tokens.",
+        "Round 1: the draft guessed 3 tokens.",
         "Round 1: the target has checked the draft in one pass.",
-        "Round 1: ‘\u00a0The’ is accepted, the first to be judged.",
-        "Round 1: ‘\u00a0quick’ is accepted, number 2 to be judged.",
-        "Round 1: ‘\u00a0fox’ is rejected, number 3 to be judged.",
+        "Round 1: ‘\u00a0The’ is accepted (verdict 1).",
+        "Round 1: ‘\u00a0quick’ is accepted (verdict 2).",
+        "Round 1: ‘\u00a0fox’ is rejected (verdict 3).",
     ):
         page.keyboard.press("ArrowRight")
         expect(said).to_have_text(sentence)
@@ -136,9 +136,9 @@ def test_what_was_drafted_and_what_the_target_read_are_told_apart(page: Page) ->
     drafted = 3 + 3 * 3 + 2 * 4 * 3  # three below the root, and below each of at most four nodes of a level
     for row, step in list(zip(told, steps, strict=True))[:-2]:  # the end leaves no room for all levels
         first, _, *_, last = row["moments"]
-        assert first.endswith(f"a lane drafted {drafted} tokens; 16 of them go to the target.")
+        assert first.endswith(f"a lane guessed {drafted} tokens; 16 of them are sent to the target.")
         accepted = step.verdict.count("accepted")
-        assert f"a lane drafted {drafted} tokens, of which the target read 16; it accepted {accepted}" in last
+        assert f"a lane guessed {drafted} tokens, of which the target read 16; it accepted {accepted}" in last
         assert row["live"] == last
     eagle = recorded("eagle", temperature=0.0)
     for row, kept in zip(
@@ -148,7 +148,7 @@ def test_what_was_drafted_and_what_the_target_read_are_told_apart(page: Page) ->
             written = 4 + 4 * 4 * (max(kept.nodes.depth) - 1)  # of every level the four best are read on
             assert (
                 kept.note["levels"] != max(kept.nodes.depth)
-                or f"drafted {written} tokens" in row["moments"][0]
+                or f"guessed {written} tokens" in row["moments"][0]
             )
             assert f"of which the target read {read};" in row["moments"][-1]
     chain = page.evaluate(SENTENCES, [json.loads(recorded("draft-model").to_json()), []])
@@ -160,9 +160,10 @@ def test_a_draft_of_which_nothing_was_sent_is_told_so(page: Page) -> None:
     record["rounds"][0]["nodes"]["verdict"] = ["pruned"] * 7
     record["rounds"][0]["committed"] = {"token": [2], "source": ["plain"]}
     (row, *_) = page.evaluate(SENTENCES, [record, []])
-    assert row["moments"][0].endswith("the draft drafted 7 tokens; none of them go to the target.")
+    assert row["moments"][0].endswith("the draft guessed 7 tokens; none of them are sent to the target.")
     assert (
-        "the draft drafted 7 tokens and gave the target none of them; the target wrote" in row["moments"][-1]
+        "the draft guessed 7 tokens and sent none of them to the target; the target wrote"
+        in row["moments"][-1]
     )
     assert row["moments"][1] == "Round 1: the target made one pass."
 
@@ -339,7 +340,7 @@ def test_what_was_drafted_ahead_in_vain_does_not_exist_before_the_commit(page: P
     box = page.locator(".player")
     assert box.locator(".tree [data-node]").count() == 5
     assert box.locator("[data-node='3'], [data-node='6']").count() == 0
-    assert "drafted 5 tokens" in (page.locator(".transcript").text_content() or "")
+    assert "guessed 5 tokens" in (page.locator(".transcript").text_content() or "")
     box.press("End")
     box.press("Home")
     box.press("ArrowDown")

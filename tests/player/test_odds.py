@@ -170,16 +170,16 @@ def test_fixed_guesses_take_their_own_share_of_p(page: Page) -> None:
 
 FIXED = json.dumps({**json.loads(TREE), "draw": "likeliest"})
 CHANCE = re.compile(
-    r"= ([<> ]*[\d.]+): how likely (?:one of them|it) passes\."
-    r"|= ([<> ]*[\d.]+): how likely (?:the first|a) proposal here passes\."
+    r"= ([<> ]*[\d.]+): how likely (?:one of them|it) is to be accepted\."
+    r"|= ([<> ]*[\d.]+): how likely (?:the first|a) proposal here is to be accepted\."
     r"|1 − Π\(1 − threshold\) = ([<> ]*[\d.]+)\."
-    r"|How likely it passes is its threshold, ([<> ]*[\d.]+)\."
+    r"|It is accepted with the probability of its threshold, ([<> ]*[\d.]+)\."
 )
 DECIDES = {  # what the panel says where it names no chance
     "token-matching": "Token matching does not look at q",
-    "block": "judges the chain as one",
-    "typical": "No coin decides: of the guesses whose p is above a bar, the longest path is kept.",
-    "confidence": "No coin decides: guesses stay while a model is sure enough of them.",
+    "block": "judges the chain as a whole",
+    "typical": "No coin decides: of the guesses whose p is above a threshold, the longest path is kept.",
+    "confidence": "No coin decides: guesses stay while a model is confident enough in them.",
 }
 
 
@@ -221,7 +221,11 @@ def test_how_likely_fixed_guesses_pass_is_exact_or_not_said(page: Page, proposer
                 page.get_by_role("button", name="What the judge saw").click()
             said = page.evaluate(CHART)["text"]
             chances = ["".join(found.groups(default="")) for found in CHANCE.finditer(said)]
-            assert len(chances) == len(re.findall("how likely [^.:;]*passes", said, re.IGNORECASE)), said
+            assert len(chances) == len(
+                re.findall(
+                    "how likely [^.:;]* to be accepted|It is accepted with the prob", said, re.IGNORECASE
+                )
+            ), said
             masses = [nodes.p[other] or 0.0 for other in rivals]
             for chance in chances:
                 exact = _passing(rule, masses)
@@ -335,7 +339,7 @@ def test_an_unreached_guess_of_the_other_rules_says_why(page: Page) -> None:
                 stand(page, row.index + 1, ALL, node)
                 said = page.locator(".odds .hint").first.inner_text()
                 words = (
-                    "It is above the bar, but another path"
+                    "It is above the threshold, but another path"
                     if clears[node]
                     else "It follows a guess that was not kept."
                 )
@@ -468,7 +472,7 @@ def test_a_later_sibling_names_its_own_law(page: Page) -> None:
     """Drawn without replacement its q is that of the first guess without the elder ones, scaled to 1, as computed
     here; drawn with replacement it is the same q. Catches: q of the first guess said of all."""
     for draw, words in (
-        ("distinct", "its own law is q without the elder siblings"),
+        ("distinct", "its own distribution is q without the earlier siblings"),
         ("independent", "from the same q"),
     ):
         options = json.dumps({**json.loads(TREE), "draw": draw})
@@ -503,7 +507,7 @@ def test_at_temperature_zero_one_sentence_says_what_is_compared(page: Page) -> N
         drawn = page.evaluate(CHART)
         name = trace.texts[str(position.model_p.id[0])].strip()
         assert re.search(
-            rf"compares two tokens: .* and the target's likeliest, .*{re.escape(name)}", drawn["text"]
+            rf"compares two tokens: .* and the target's most likely token, .*{re.escape(name)}", drawn["text"]
         )
         assert page.locator(".tab[aria-pressed=true]").inner_text() == "How sure the models were"
         assert position.model_q is not None

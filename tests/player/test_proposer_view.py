@@ -169,7 +169,7 @@ def test_the_arrow_leads_from_the_tokens_that_were_copied(page: Page, match: str
         shown = _joined(page, ".lookup-text .piece")
         assert shown == "".join(text)
         if row.note["match_start"] is None:
-            expect(page.locator(".window")).to_contain_text("stands nowhere earlier")
+            expect(page.locator(".window")).to_contain_text("does not occur earlier")
             assert page.locator(".arrow, .copied, .matched").count() == 0
         elif row.nodes.token:
             found += 1

@@ -79,14 +79,14 @@ def test_repeated_tokens_are_marked_named_and_counted(page: Page, server: Server
     assert page.evaluate(COMMITTED, 1) == trace.text
     note = page.locator(".leads .loop")
     expect(note).to_have_count(1)
-    assert "says again, word for word" in (note.get_attribute("aria-label") or "")
+    assert "repeats itself word for word" in (note.get_attribute("aria-label") or "")
     after = "() => shadow.querySelector('.leads .loop + *').matches('.tok.again, .spot:has(.again)')"
     assert page.evaluate(after)
     line = "() => getComputedStyle(shadow.querySelector('.leads .again')).textDecorationLine"
     assert page.evaluate(line) == "overline"
     expect(page.locator(".leads .repeated")).to_have_text("30 of 43 repeat")
     expect(page.locator(".lane:not(.leads) .repeated")).to_have_text("")
-    expect(page.locator(".speedup-words")).to_contain_text("flattered, as 30 of 43 tokens repeat")
+    expect(page.locator(".speedup-words")).to_contain_text("flattered: 30 of 43 tokens repeat")
     expect(page.locator(".legend [data-verdict=again]")).to_be_visible()
     server.files["/traces/other.json"] = spec_trace().to_json()
     open_player(page, traces=[{"label": "Other", "url": "/traces/other.json"}])

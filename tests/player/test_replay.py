@@ -117,7 +117,7 @@ def test_no_speedup_is_named_before_both_lanes_have_written_enough(page: Page) -
     expect(page.locator(".speedup-value")).not_to_have_text("—")
     page.locator(".control.previous").click()
     expect(page.locator(".speedup-value")).to_have_text("—")
-    expect(page.locator(".speedup-words")).to_have_text(f"shown from {least} tokens on")
+    expect(page.locator(".speedup-words")).to_have_text(f"shown once there are {least} tokens")
 
 
 def test_a_stopped_run_is_not_called_finished(page: Page, server: Server) -> None:
@@ -177,7 +177,7 @@ def test_nothing_can_be_pressed_before_the_record_has_come(page: Page) -> None:
     held: list[Route] = []
     page.route("**/traces/spec.json", lambda route: held.append(route))
     page.evaluate("data => open_player(data)", data(cursor={"round": None, "node": None}))
-    expect(page.get_by_text("Reading the record of the run.")).to_be_visible()
+    expect(page.get_by_text("Loading the record of the run.")).to_be_visible()
     while not held:
         page.wait_for_timeout(20)
     assert (
@@ -502,10 +502,10 @@ def test_pruned_and_discarded_guesses_have_their_own_marks_and_are_not_counted_a
         expect(page.locator(f".legend [data-verdict={verdict}]")).to_be_visible()
     expect(page.locator(".legend [data-verdict=cut]")).to_be_hidden()
     told = page.locator(".transcript")
-    expect(told).to_contain_text("drafted 7 tokens, of which the target read 6; it accepted 1, rejected")
+    expect(told).to_contain_text("guessed 7 tokens, of which the target read 6; it accepted 1, rejected")
     expect(told).to_contain_text("1 token drafted ahead came to nothing.")
-    expect(told).to_contain_text("7 further tokens rode along in the pass.")
-    expect(told).to_contain_text("ran beside the check for 4.2 ms.")
+    expect(told).to_contain_text("The pass included 7 extra tokens.")
+    expect(told).to_contain_text("ran alongside the check for 4.2 ms.")
 
 
 def test_a_lossy_rule_is_named_and_nothing_lossless_is_said_of_it(page: Page, server: Server) -> None:
@@ -516,8 +516,10 @@ def test_a_lossy_rule_is_named_and_nothing_lossless_is_said_of_it(page: Page, se
     open_player(
         page, cursor={"round": 1, "node": 2}, rules={"bent": {"title": "Bent rule", "lossless": False}}
     )
-    expect(page.locator(".score .lossy")).to_contain_text("The rule “Bent rule” lets the text leave")
-    expect(page.locator(".coin")).to_contain_text("The threshold is what the rule “Bent rule” asks.")
+    expect(page.locator(".score .lossy")).to_contain_text(
+        "The rule “Bent rule” changes the target's distribution"
+    )
+    expect(page.locator(".coin")).to_contain_text("The threshold is set by the rule “Bent rule”.")
     assert "norm(max(0, p − q))" not in page.locator(".odds").inner_text()
     server.files["/traces/spec.json"] = spec_trace().to_json()
     open_player(page, rules={"speculative-sampling": {"title": "Speculative sampling", "lossless": True}})
@@ -559,7 +561,8 @@ def test_a_token_that_a_later_one_took_along_is_not_called_rejected(page: Page, 
     nodes["coin"][0], nodes["threshold"][0] = 0.88, 0.039
     said = odds_text(page, server, record, 0)
     assert (
-        "not below the threshold 0.039, but a later token passed and took this one along: accepted." in said
+        "not below the threshold 0.039, but a later token passed, and this one is kept with it: accepted."
+        in said
     )
     assert "rejected." not in said
     said = odds_text(page, server, record, 1)
@@ -584,7 +587,7 @@ def test_a_rule_with_a_bar_shows_the_bar_and_no_coin(page: Page, server: Server)
     assert page.locator(".axis").count() == 0 and "min(0.200, 0.500·exp(−H)) = 0.143" in said  # H = 1.25
     assert "p = 0.500: rejected." in said and "no coin decided" in said
     assert "sees all of p on" not in said and "draws" not in said and "passes" not in said
-    assert "p as it stands" in said and "the most likely token of this is taken" in said
+    assert "p unchanged" in said and "the most likely token of this is taken" in said
     settings.update(rule="confidence", rule_options={"reading": "draft", "threshold": 0.4})
     assert "averaged, is at least the threshold 0.400" in odds_text(page, server, record, 0, lossless=False)
     record["rounds"][0]["nodes"]["threshold"][0] = 0.5  # the coin had a say after all

@@ -197,7 +197,7 @@ def test_a_hostile_tree_is_text_or_folded(page: Page, server: Server) -> None:
     assert page.evaluate("shadow.querySelectorAll('img, script').length") == 0
     expect(page.locator(".tree [data-node='4'] .chip-text")).to_have_text("<img src=x onerror=alert(1)>")
     expect(page.locator(".tree .chip")).to_have_count(513)
-    expect(page.locator(".strip")).to_contain_text("3584 further guesses not drawn")
+    expect(page.locator(".strip")).to_contain_text("3584 more guesses not drawn")
     deep = tree_record(list(range(-1, 4095)))
     show(page, server, deep)
     expect(page.locator(".tree .chip")).to_have_count(513)

@@ -71,7 +71,7 @@ def off_target(rule: str, p: Sequence[float], q: Sequence[float]) -> float:
 def uniform(tokens: int) -> list[float]:
     """The same probability for every token."""
     if not 1 <= tokens <= 200:
-        raise ValueError(f"a uniform law over {tokens} tokens cannot be looked at here; take 1 to 200")
+        raise ValueError(f"a uniform distribution over {tokens} tokens cannot be shown here; take 1 to 200")
     return [1.0 / tokens] * tokens
 
 

@@ -72,7 +72,7 @@ def modelled(machine: str) -> Modelled:
     found = profile(machine)
     if not isinstance(found, Modelled):
         raise ValueError(
-            f"“{machine}” was recorded; what a pass moves and computes is known of modelled ones only."
+            f"“{machine}” was recorded; what a pass moves and computes is known only for modelled ones."
         )
     return found
 

@@ -83,9 +83,7 @@ def measured(example: str) -> float:
     """
     found = measured_speedup(trace(example, plain=True).stats, trace(example).stats)
     if found is None:
-        raise ValueError(
-            f"The example “{example}” was recorded without a plain lane that can be held against it."
-        )
+        raise ValueError(f"The example “{example}” was recorded without a plain lane to compare it with.")
     return found
 
 

@@ -41,7 +41,7 @@ class With(Strict):
         """Whether their trees go on below more than one token."""
         for key in given:
             if not forked(trace(key)):
-                raise ValueError(f"no tree of the example “{key}” goes on below two tokens; choose another")
+                raise ValueError(f"no tree of the example “{key}” continues below two tokens; choose another")
         return given
 
 

@@ -46,7 +46,7 @@ class With(Strict):
     def there(cls, given: list[str]) -> list[str]:
         """Names, no paths or prose."""
         if strange := [name for name in given if not re.fullmatch(r"[a-z]{1,20}", name)]:
-            raise ValueError(f"“{strange[0][:20]}” is no name of a sample; see strings/lookup.toml")
+            raise ValueError(f"“{strange[0][:20]}” is not a sample's name; see strings/lookup.toml")
         return given
 
 

@@ -67,7 +67,7 @@ export const VERDICT = {
   unreached: "not reached",
   pruned: "pruned before the check",
   cut: "cut off by the end of the text",
-  discarded: "discarded with an overlapped guess",
+  discarded: "discarded with the draft made ahead",
   corrected: "corrected by the target",
   bonus: "bonus token of the target",
   plain: "written by the target",
@@ -75,24 +75,24 @@ export const VERDICT = {
 
 /** @type {[keyof typeof MARK, string][]} */
 export const LEGEND = [
-  ["accepted", "accepted: proposed, and kept"],
-  ["rejected", "rejected: proposed, and thrown away"],
+  ["accepted", "accepted: proposed and kept"],
+  ["rejected", "rejected: proposed and thrown away"],
   ["waiting", "waiting: not judged yet"],
-  ["unreached", "not reached: behind a rejection, or another guess was accepted instead"],
+  ["unreached", "not reached: after a rejection, or another guess was accepted instead"],
   ["pruned", "pruned: drafted, but left out of the check to save room"],
-  ["discarded", "discarded: drafted ahead on a guess that came to nothing"],
+  ["discarded", "discarded: drafted ahead for an outcome that did not happen"],
   ["cut", "cut: beyond the end of the text"],
-  ["corrected", "corrected: written by the target in place of a rejected one"],
-  ["bonus", "bonus: added by the target behind the last guess of an accepted path"],
-  ["again", "repeats: the text says again, word for word, what it said before, which is easy to guess"],
+  ["corrected", "corrected: written by the target in place of a rejected guess"],
+  ["bonus", "bonus: added by the target after the last guess of an accepted path"],
+  ["again", "repeats: word for word what the text said before, which is easy to guess"],
 ];
 
 /** The question to a visitor who drafts. */
 export const Q = {
   title: "What comes next?",
   send: "Guess",
-  hint: "Type a few words, exactly as the text would go on. Nothing at all lets the target write one token.",
-  grows: "This grows into the last word; begin with a space to start a new one.",
+  hint: "Type a few words, exactly as the text would continue. Leave empty for one target token.",
+  grows: "This continues the last word; begin with a space to start a new one.",
 };
 
 export const T = {
@@ -115,17 +115,17 @@ export const T = {
   times: (/** @type {number} */ value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
   faster: (/** @type {number} */ value, /** @type {string} */ label) => (value > 1.005 ? `faster than ${label}` : value < 0.995 ? `the speed of ${label}: slower` : `as fast as ${label}`),
   bound: (/** @type {string} */ words) => `${words}; a bound, as its drafting is not on the clock`,
-  notyet: (/** @type {number} */ least) => `shown from ${count(least, "token")} on`,
+  notyet: (/** @type {number} */ least) => `shown once there are ${count(least, "token")}`,
   how: "What is this number?",
   definition:
     "Tokens per second of this lane divided by tokens per second of plain decoding, up to the moment shown. Each lane has its own clock, "
-    + "which runs only while that lane computes; reading the prompt and writing the record are left out. "
-    + "Early values jump about, because a few rounds say little.",
+    + "which runs only while that lane computes; reading the prompt and recording are left out. "
+    + "Early values vary a lot, because a few rounds say little.",
   random: (/** @type {number} */ temperature) =>
-    `Temperature ${temperature}: tokens are drawn at random, so the two lanes need not write the same text.`,
+    `Temperature ${temperature}: tokens are drawn at random, so the two lanes may write different texts.`,
 
   lossyMark: "lossy",
-  lossy: (/** @type {string} */ title) => ` The rule “${title}” lets the text leave the target's law, so this is no longer the text that the target alone would write.`,
+  lossy: (/** @type {string} */ title) => ` The rule “${title}” changes the target's distribution, so this is no longer the text that the target alone would write.`,
 
   slider: "Round",
   roundOf: (/** @type {number} */ n, /** @type {number} */ last) => `Round ${n} of ${last}`,
@@ -134,16 +134,16 @@ export const T = {
   stoppedEnd: "The end: the run was stopped",
   first: "To the prompt (Home)",
   previous: "Previous round (↑)",
-  back: "One event back (←)",
+  back: "Previous event (←)",
   play: "Play (space)",
   pause: "Pause (space)",
-  step: "One event on (→)",
+  step: "Next event (→)",
   next: "Next round (↓)",
   last: "To the end (End)",
   speed: "Playback speed",
   pace:
-    "Playing stretches the lane's recorded clock: at 1× drafting and checking of an average round take one second, and each "
-    + "verdict is held long enough to be seen. Up to 1× it goes event by event, faster round by round.",
+    "Playing stretches the lane's recorded clock: at 1×, drafting and checking an average round takes one second, and each "
+    + "verdict is shown long enough to be seen. Up to 1× it goes event by event; faster, round by round.",
   phase: (/** @type {Moment} */ moment, /** @type {number} */ read) =>
     ({ proposed: "proposed", verified: "checked by the target", judged: `judged ${moment.judged.size} of ${read}`, committed: "committed" })[moment.phase],
   help: "Keys and marks (?)",
@@ -151,44 +151,44 @@ export const T = {
   keysTitle: "Keys",
   marksTitle: "Marks",
   keys: [
-    ["→ ←", "one event on, back; also while nothing else takes these keys"],
-    ["↓ ↑", "one round on, back"],
+    ["→ ←", "next, previous event; also while nothing else uses these keys"],
+    ["↓ ↑", "next, previous round"],
     [". ,", "next, previous token"],
     ["Space", "play, pause"],
     ["Home End", "to the prompt, to the end"],
-    ["1 … 6", "let that lane lead"],
-    ["V", "the next view, where one is shown at a time"],
-    ["Esc", "drop the selection"],
+    ["1 … 6", "step through that lane"],
+    ["V", "next view, where one is shown at a time"],
+    ["Esc", "clear the selection"],
     ["?", "this help"],
   ],
   slow: (/** @type {number} */ factor, /** @type {number} */ round) => `a round in about ${seconds(round)}: ${factor >= 1.5 ? `${factor < 10 ? factor.toFixed(1) : Math.round(factor)} × slower than it ran` : "about as fast as it ran"}`,
 
   views: "Views of this round",
   view: { tree: "Round", mask: "Mask", odds: "Odds", window: "Source" },
-  lead: (/** @type {string} */ label, /** @type {number} */ key) => `Walk through the rounds of ${label} (${key})`,
+  lead: (/** @type {string} */ label, /** @type {number} */ key) => `Step through the rounds of ${label} (${key})`,
   leads: "leads",
   again: "repeats",
-  againFrom: "From here on the text says again, word for word, what it said before. That is easy to guess.",
+  againFrom: "From here on, the text repeats itself word for word. That is easy to guess.",
   repeats: (/** @type {number} */ n, /** @type {number} */ of) => `${n} of ${of} repeat`,
-  repeatsMean: "These tokens say again, word for word, what the text said before. That is easy to guess, so this lane's figures flatter its proposer.",
-  flattered: (/** @type {string} */ words, /** @type {number} */ n, /** @type {number} */ of) => `${words}; flattered, as ${n} of ${count(of, "token")} repeat (↺)`,
-  fork: (/** @type {string} */ label) => `From here on the text differs from that of ${label}.`,
+  repeatsMean: "These tokens repeat earlier text word for word. That is easy to guess, so this lane's figures flatter its proposer.",
+  flattered: (/** @type {string} */ words, /** @type {number} */ n, /** @type {number} */ of) => `${words}; flattered: ${n} of ${count(of, "token")} repeat (↺)`,
+  fork: (/** @type {string} */ label) => `From here on, the text differs from that of ${label}.`,
   ratio: (/** @type {number} */ value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
   ratioOf: (/** @type {string} */ label) => `measured speed over that of ${label}`,
   timeline: "The rounds of every lane on the recorded clocks. The slider and the keys below move through the same rounds.",
-  aheadKept: "Drafted beside the pass; nothing of it is recorded as thrown away.",
-  aheadGone: "Drafted beside the pass, and thrown away: the verdict overturned the guess.",
-  timelineKey: { draft: "draft", verify: "target pass", ahead: "drafted beside the pass", gone: "and thrown away" },
+  aheadKept: "Drafted during the target's pass; none of it is recorded as thrown away.",
+  aheadGone: "Drafted during the target's pass and thrown away: the verdict was different.",
+  timelineKey: { draft: "draft", verify: "target pass", ahead: "drafted during the pass", gone: "and thrown away" },
 
   roundTitle: (/** @type {number} */ n) => `Round ${n}`,
   phases: (/** @type {number} */ draft, /** @type {number} */ verify, /** @type {number} */ other, /** @type {number} */ ahead) =>
     `${draft > 0 ? `draft ${seconds(draft)} · ` : ""}verify ${seconds(verify)} · other ${seconds(other)}${ahead > 0 ? ` · ahead ${seconds(ahead)}` : ""}`,
 
-  queued: (/** @type {number} */ ahead) => `Waiting in line: ${count(ahead, "run")} ahead of yours. It starts by itself.`,
+  queued: (/** @type {number} */ ahead) => `Waiting: ${count(ahead, "run")} ahead of yours. It starts automatically.`,
   connecting: "Waiting for the run to start.",
   reconnecting: "The connection was lost; trying again.",
   lost: "The run can no longer be reached. Start it again.",
-  loading: "Reading the record of the run.",
+  loading: "Loading the record of the run.",
   noRecord: "The record of this run could not be read.",
   empty: "Nothing to show yet. A run appears here as soon as it starts.",
 
@@ -206,7 +206,7 @@ export const PICTURE = {
 
 /** A page that holds its own record. */
 export const PAGE = {
-  old: "This browser cannot unpack the record in this page. Open it in a browser of 2023 or later.",
+  old: "This browser cannot unpack the record in this page. Open it in a browser from 2023 or later.",
   damaged: "The record in this page is damaged. Ask for the file again.",
   save: (/** @type {string} */ label) => `Save “${label}” as JSON`,
 };

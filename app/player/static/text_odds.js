@@ -71,48 +71,48 @@ export const O = {
   },
   sums: { p: "p", q: "q" },
   guide: (/** @type {boolean} */ p, /** @type {boolean} */ q) => {
-    if (p && q) return "Each row is a token. Solid line p: how likely the target holds it; dashed line q: how likely the draft does.";
-    return p ? "Each row is a token; the longer its bar, the likelier the target holds it (p)." : "Each row is a token; the longer its striped bar, the likelier the draft held it (q).";
+    if (p && q) return "Each row is a token. Solid line p: the target's probability; dashed line q: the draft's.";
+    return p ? "Each row is a token; its bar is the target's probability p." : "Each row is a token; its striped bar is the draft's probability q.";
   },
   // What the judge holds against what, in one sentence.
-  before: "q is what the draft drew from. The target has not looked yet, so there is no p.",
-  beforeFixed: "The guesses are fixed, not drawn, so q is 1 on each. The target has not looked yet, so there is no p.",
-  compares: "The judge holds p against q: what both share stays, and where q is above p the guess may be rejected.",
+  before: "q is what the draft drew from. The target has not run yet, so there is no p.",
+  beforeFixed: "The guesses are fixed, not drawn, so q is 1 on each. The target has not run yet, so there is no p.",
+  compares: "The judge compares p with q: what both share stays, and where q is above p the guess may be rejected.",
   comparesFixed: (/** @type {number} */ n) => (n > 1
-    ? "The guesses were fixed, not drawn: the judge tries one after the other, and each stays with the target's own p of what is left."
-    : "The guess was fixed, not drawn: the judge lets it stay with the target's own probability p of it."),
+    ? "The guesses were fixed, not drawn: the judge tries one after another, and each is accepted with its share of what is left of p."
+    : "The guess was fixed, not drawn: the judge accepts it with the target's own probability p."),
   comparesGreedy: (/** @type {string} */ guess, /** @type {string|null} */ best, /** @type {number|null} */ rank) =>
-    `At temperature 0 the judge compares two tokens: the guess ${guess} and the target's likeliest${best === null ? "" : `, ${best}`}${rank === null || rank === 1 ? "" : `; the guess is its number ${rank}`}.`,
-  comparesChain: "The rule judges the chain as one: it multiplies p/q along it, never above 1, and keeps the longest prefix whose last coin passes.",
+    `At temperature 0 the judge compares two tokens: the guess ${guess} and the target's most likely token${best === null ? "" : `, ${best}`}${rank === null || rank === 1 ? "" : `; the guess has rank ${rank} there`}.`,
+  comparesChain: "The rule judges the chain as a whole: it multiplies p/q along it, never above 1, and keeps the longest prefix whose last coin passes.",
   comparesElder: (/** @type {number|null} */ q, /** @type {boolean} */ lawful, /** @type {number} */ waiting) =>
-    `This guess is tried after ${waiting ? "its elder siblings, should they fail" : "its elder siblings have failed"}, against what they leave of p. The areas are those of the first guess; `
-    + (lawful ? "this one was drawn from the same q." : `its own law is q without the elder siblings, where it has ${q === null ? "a q of its own" : named("q", q)}.`),
+    `This guess is tried after ${waiting ? "its earlier siblings, if they are rejected" : "its earlier siblings were rejected"}, against what they leave of p. The areas are those of the first guess; `
+    + (lawful ? "this one was drawn from the same q." : `its own distribution is q without the earlier siblings, where it has ${q === null ? "a q of its own" : named("q", q)}.`),
   comparesOwn: "At temperature 0 this rule judges the models' own probabilities; the token after the path is still the most likely one.",
   comparesMatching: (/** @type {number} */ n) => (n > 1
-    ? "Token matching does not look at q: the proposals here are tried one after the other, and each passes with its p of what is left."
-    : "Token matching does not look at q: a proposal passes with probability p."),
+    ? "Token matching does not look at q: the proposals here are tried one after another, and each is accepted with its share of what is left of p."
+    : "Token matching does not look at q: a proposal is accepted with probability p."),
   comparesBar: {
-    typical: "No coin decides: of the guesses whose p is above a bar, the longest path is kept.",
-    confidence: "No coin decides: guesses stay while a model is sure enough of them.",
+    typical: "No coin decides: of the guesses whose p is above a threshold, the longest path is kept.",
+    confidence: "No coin decides: guesses stay while a model is confident enough in them.",
   },
   comparesBy: {
-    ensemble: () => "The judge holds a mixture of p and q against q, so a guess passes at least as often as with p alone.",
+    ensemble: () => "The judge compares a mixture of p and q with q, so a guess is accepted at least as often as with p alone.",
     kseq: (/** @type {number} */ n) => (n > 1
-      ? "The judge tries the guesses here one after the other, each against the same p, scaled down where together they could take too much of it."
-      : "A guess without rivals passes under this rule with probability min(1, p/q)."),
+      ? "The judge tries the guesses here one after another, each against the same p, scaled down where together they could take too much of it."
+      : "Under this rule, a guess without siblings is accepted with probability min(1, p/q)."),
   },
-  comparesRule: (/** @type {string} */ title) => `The rule “${title}” has a threshold of its own; the areas show how far p and q agree.`,
-  writes: "Nothing was proposed at this place, so there is no q: the target writes from p.",
+  comparesRule: (/** @type {string} */ title) => `The rule “${title}” has its own threshold; the areas show how far p and q agree.`,
+  writes: "Nothing was proposed at this position, so there is no q: the target draws from p.",
   writesGreedy: "At temperature 0 the target writes its most likely token.",
-  overlapIs: (/** @type {number} */ value, /** @type {number} */ siblings) => `Overlap Σ min(p, q) = ${prob(value)}: how likely ${siblings > 1 ? "the first" : "a"} proposal here passes.`,
+  overlapIs: (/** @type {number} */ value, /** @type {number} */ siblings) => `Overlap Σ min(p, q) = ${prob(value)}: how likely ${siblings > 1 ? "the first" : "a"} proposal here is to be accepted.`,
   sharedIs: (/** @type {number} */ value) => `Overlap Σ min(p, q) = ${prob(value)}: how much the two distributions share.`,
-  coveredIs: (/** @type {number} */ value, /** @type {number} */ siblings) => `Σ p over the ${siblings > 1 ? `${siblings} guesses` : "guess"} = ${prob(value)}: how likely ${siblings > 1 ? "one of them" : "it"} passes.`,
-  heldIs: (/** @type {number} */ value, /** @type {number} */ siblings) => `Σ p over the ${siblings > 1 ? `${siblings} guesses` : "guess"} = ${prob(value)}: how much of p ${siblings > 1 ? "they hold" : "it holds"}.`,
+  coveredIs: (/** @type {number} */ value, /** @type {number} */ siblings) => `Σ p over the ${siblings > 1 ? `${siblings} guesses` : "guess"} = ${prob(value)}: how likely ${siblings > 1 ? "one of them" : "it"} is to be accepted.`,
+  heldIs: (/** @type {number} */ value, /** @type {number} */ siblings) => `Σ p over the ${siblings > 1 ? `${siblings} guesses` : "guess"} = ${prob(value)}: how much of p ${siblings > 1 ? "they cover" : "it covers"}.`,
   chanceIs: (/** @type {number} */ value, /** @type {number} */ siblings) => (siblings > 1
-    ? `How likely one of the ${siblings} passes follows from their thresholds: 1 − Π(1 − threshold) = ${prob(value)}.`
-    : `How likely it passes is its threshold, ${prob(value)}.`),
-  othersIs: "What all others share is the recorded total less what the named tokens share.",
-  atMost: "“≤” marks a probability that the record bounds only: there the faded part of the bar may be shared or not.",
+    ? `How likely one of the ${siblings} is to be accepted follows from their thresholds: 1 − Π(1 − threshold) = ${prob(value)}.`
+    : `It is accepted with the probability of its threshold, ${prob(value)}.`),
+  othersIs: "What all others share is the recorded total minus what the named tokens share.",
+  atMost: "“≤” marks a probability for which the record has only a bound: the faded part of that bar may be shared or not.",
   oneHot: "At temperature 0 the judge sees all of p on the target's most likely token. How sure the models were is in the other view.",
   modelsOnly: "These are the models' own probabilities (temperature 1). The judge compared the distributions of the other view.",
   modelless: "This proposal came without a model, so there is no q to show.",
@@ -124,8 +124,8 @@ export const O = {
   residualIs: "The target draws from norm(max(0, p − q)).",
   residualLaw: "This is norm(max(0, p − q)).",
   siblingsLeft: (/** @type {number} */ failed) => `After ${failed} rejections: what is left of p`,
-  siblingsLeftIs: "Each rejected guess took its share of p in turn: first max(0, p − q), scaled to 1, then the same of what was left, with the next guess's own q.",
-  asIs: "After a rejection: p as it stands",
+  siblingsLeftIs: "Each rejected guess took its share of p in turn: first max(0, p − q), scaled to sum to 1, then the same with what was left and the next guess's own q.",
+  asIs: "After a rejection: p unchanged",
   asIsIs: "The rule takes nothing away from p.",
   greedily: "At temperature 0 the most likely token of this is taken.",
   left: "After a rejection: what the rule left",
@@ -133,14 +133,14 @@ export const O = {
   matchResidual: (/** @type {number} */ failed) => `After ${failed > 1 ? `${failed} rejections: p without the rejected tokens` : "a rejection: p without the rejected token"}`,
   matchResidualIs: "The target draws from what is left of p.",
   draw: "The draw",
-  drawn: (/** @type {number} */ u) => `The number that drew it was ${prob(u)}.`,
-  ruler: "The tokens stand in the order of the vocabulary, each as wide as it is likely; where among them those that are not named lie is not recorded.",
+  drawn: (/** @type {number} */ u) => `It was drawn with the random number ${prob(u)}.`,
+  ruler: "The tokens are in the order of the vocabulary, each as wide as it is likely; where the unnamed ones lie among them is not recorded.",
   coin: "The coin",
   stays: "stays",
   goes: "goes",
   coins: "The coins of the chain",
-  tossed: (/** @type {number} */ u, /** @type {number} */ threshold, /** @type {Seen} */ verdict) => `${named("u", u)} is ${u < threshold ? "" : "not "}below the threshold ${prob(threshold)}${u < threshold === (verdict === "accepted") ? "" : "; all the same"}: ${VERDICT[verdict]}.`,
-  carried: (/** @type {number} */ u, /** @type {number} */ threshold) => `${named("u", u)} is not below the threshold ${prob(threshold)}, but a later token passed and took this one along: accepted.`,
+  tossed: (/** @type {number} */ u, /** @type {number} */ threshold, /** @type {Seen} */ verdict) => `${named("u", u)} is ${u < threshold ? "" : "not "}below the threshold ${prob(threshold)}${u < threshold === (verdict === "accepted") ? "" : "; nevertheless"}: ${VERDICT[verdict]}.`,
+  carried: (/** @type {number} */ u, /** @type {number} */ threshold) => `${named("u", u)} is not below the threshold ${prob(threshold)}, but a later token passed, and this one is kept with it: accepted.`,
   longest: "The rule keeps the longest prefix whose last coin passes, so coins before that one may fail.",
   decided: "What decided",
   noCoin: "The threshold is then 0 or 1, so no coin decided.",
@@ -150,35 +150,35 @@ export const O = {
       "mean-of-largest": `All drafted tokens stay if the target's largest probability, averaged over them, is at least ${barAt(options.threshold)}, else none.`,
       draft: `All drafted tokens stay if the draft's probability of them, averaged, is at least ${barAt(options.threshold)}, else none.`,
       target: `A token stays if the target's probability p of it is at least ${barAt(options.threshold)}${p === null ? "" : `; ${named("p", p)}`}.`,
-    }) ?? `The rule holds a probability against ${barAt(options.threshold)}${p === null ? "" : `; ${named("p", p)}`}.`,
+    }) ?? `The rule compares a probability with ${barAt(options.threshold)}${p === null ? "" : `; ${named("p", p)}`}.`,
   },
   ratio: "The threshold is min(1, p/q): how much of the guess's own bar of q lies under p.",
   ratioFixed: "The threshold is p: the guess was fixed, so its q is 1.",
-  ratioLater: "The threshold is min(1, r/q), where r is what the guesses rejected before it at this place left of p.",
+  ratioLater: "The threshold is min(1, r/q), where r is what is left of p after the guesses rejected before it at this position.",
   ratioBy: {
-    ensemble: () => "The threshold is min(1, 1 − w + w·r/q): w is the rule's weight, r is p, or what the guesses rejected before it at this place left of it.",
-    kseq: () => "The threshold is min(1, p/(ρ·q)): ρ, from 1 up, scales p down where several guesses could take too much of it together.",
+    ensemble: () => "The threshold is min(1, 1 − w + w·r/q): w is the rule's weight, r is p, or what is left of it after the guesses rejected before this one at this position.",
+    kseq: () => "The threshold is min(1, p/(ρ·q)): ρ, at least 1, scales p down where several guesses could together take too much of it.",
   },
-  matchRatio: "The threshold is p: the token stays if the target's own draw is the same one.",
-  matchRatioLater: "The threshold is its share of what the tokens rejected before it at this place left of p: the token stays if the target's own draw is the same one.",
-  ruled: (/** @type {string} */ title) => `The threshold is what the rule “${title}” asks.`,
+  matchRatio: "The threshold is p: the token stays if the target draws the same one.",
+  matchRatioLater: "The threshold is its share of what is left of p after the tokens rejected before it at this position: the token stays if the target draws the same one.",
+  ruled: (/** @type {string} */ title) => `The threshold is set by the rule “${title}”.`,
   greedy: "At temperature 0 the threshold is 1 for the target's first choice and 0 for every other token, whatever the coin says.",
-  waiting: "Whether this place is reached is not decided yet; its whole distributions are shown once it is.",
+  waiting: "Whether this position is reached is not decided yet; its full distributions are shown once it is.",
   unreached: {
     rejected: (/** @type {string} */ other) => `It was never judged: it follows ${other}, which was rejected.`,
     rival: (/** @type {string} */ other) => `It was never judged: ${other} was accepted in its place.`,
     rivalAbove: (/** @type {string} */ other, /** @type {string} */ stem) => `It was never judged: it follows ${stem}, in whose place ${other} was accepted.`,
     end: () => "It was never judged, and the text ended before it.",
     longest: () => "Its coin failed, and so did every later one; the tokens that were kept end before it.",
-    longer: () => "It is above the bar, but another path was kept: the longest, or the likeliest of the longest.",
+    longer: () => "It is above the threshold, but another path was kept: the longest, or the most likely of the longest.",
     branch: () => "It follows a guess that was not kept.",
-    other: () => "No verdict fell on it.",
+    other: () => "It received no verdict.",
   },
   pruned: "It was never judged: it was taken out of the tree before the check.",
   cut: "Its verdict does not count: the text ended before it.",
-  discarded: "It was never judged: it belonged to a guess that came to nothing.",
+  discarded: "It was never judged: it was drafted ahead for an outcome that did not happen.",
   recorded: "What was recorded of it",
   nothing: "This record holds only the tokens, without probabilities. Run it again with full recording to see the odds.",
-  sibling: "The distributions of this place were not recorded, because no token was committed here.",
+  sibling: "The distributions of this position were not recorded, because no token was committed here.",
   facts: { p: "p, as judged", q: "q, as judged", model_p: "target's own p", model_q: "draft's own q", rank: "rank in the target's own p", entropy: "entropy of the target's own p (nats)" },
 };

@@ -26,8 +26,8 @@ export function sentenceAt(view) {
   const head = `Round ${current.index + 1}: `;
   const { drafted, read } = sizes(lane, current);
   if (moment.phase === "proposed") {
-    const sent = drafted === read ? "" : `; ${read || "none"} of them ${read === 1 ? "goes" : "go"} to the target`;
-    return `${head}${whoIn(lane)} drafted ${count(drafted, "token")}${copiedFrom(lane, current)}${sent}.`;
+    const sent = drafted === read ? "" : `; ${read || "none"} of them ${read === 1 ? "is" : "are"} sent to the target`;
+    return `${head}${whoIn(lane)} guessed ${count(drafted, "token")}${copiedFrom(lane, current)}${sent}.`;
   }
   if (moment.phase === "verified") {
     return `${head}${read ? "the target has checked the draft in one pass" : `${drafted ? "" : "nothing was proposed; "}the target made one pass`}.`;
@@ -38,7 +38,7 @@ export function sentenceAt(view) {
     const kept = fallen.filter((item) => item.verdict === "accepted").length;
     return `${head}the draft is judged as a whole; ${kept ? `the first ${count(kept, "token")} ${kept === 1 ? "is" : "are"} accepted` : "nothing is accepted"}.`;
   }
-  return `${head}${quote(told.text)} is ${VERDICT[told.verdict]}, ${fallen.length === 1 ? "the first" : `number ${fallen.length}`} to be judged.`;
+  return `${head}${quote(told.text)} is ${VERDICT[told.verdict]} (verdict ${fallen.length}).`;
 }
 
 /**
@@ -71,7 +71,7 @@ export function sentenceOf(lane, round) {
   const source = copiedFrom(lane, round);
   const { drafted, read } = sizes(lane, round);
   if (!read) {
-    const vain = `${whoIn(lane)} drafted ${count(drafted, "token")} and gave the target none of them; `;
+    const vain = `${whoIn(lane)} guessed ${count(drafted, "token")} and sent none of them to the target; `;
     const why = drafted ? vain : lane.proposer === "none" ? "" : "nothing was proposed; ";
     return `${head}${why}the target wrote ${own ? quote(own.name) : "nothing"}${tail}${asides(lane, round)}`;
   }
@@ -82,12 +82,12 @@ export function sentenceOf(lane, round) {
   const kept = accepted === 0 ? "none" : accepted < read ? accepted : read > 1 ? "all" : drafted > 1 ? "that one" : "it";
   const made = drafted === read
     ? `proposed ${count(read, "token")}${source}`
-    : `drafted ${count(drafted, "token")}${source}, of which the target read ${read}`;
+    : `guessed ${count(drafted, "token")}${source}, of which the target read ${read}`;
   const parts = [`${whoIn(lane)} ${made}; ${drafted === read ? "the target" : "it"} accepted ${kept}`];
   if (rejected.length === 1) parts.push(`rejected ${quote(rejected[0].text)}`);
   else if (rejected.length) parts.push(`rejected ${rejected.length}`);
   const cut = of("cut").length;
-  if (cut) parts.push(`${cut === 1 ? "one fell" : `${cut} fell`} beyond the end of the text`);
+  if (cut) parts.push(`cut off ${cut === 1 ? "one" : cut} beyond the end of the text`);
   if (own) parts.push(own.source === "bonus" ? `added ${quote(own.name)}` : `wrote ${quote(own.name)}${rejected.length ? " instead" : ""}`);
   const last = parts.pop();
   return `${head}${parts.length ? `${parts.join(", ")} and ${last}` : last}${tail}${asides(lane, round)}`;
@@ -106,11 +106,11 @@ function asides(lane, round) {
   const said = [];
   if (of("discarded")) said.push(`${count(of("discarded"), "token")} drafted ahead came to nothing.`);
   const [riders, pool, ahead] = [number(row.riders), number(note.pool), number(row.ahead_s)];
-  if (riders) said.push(`${count(riders, "further token")} rode along in the pass.`);
+  if (riders) said.push(`The pass included ${count(riders, "extra token")}.`);
   if (pool !== null && Array.isArray(note.harvested)) {
     said.push(`The pool held ${count(pool, "phrase")}, ${note.harvested.length} of them new.`);
   }
-  if (ahead) said.push(`Drafting for the next round ran beside the check for ${seconds(ahead)}.`);
+  if (ahead) said.push(`Drafting for the next round ran alongside the check for ${seconds(ahead)}.`);
   return said.map((sentence) => ` ${sentence}`).join("");
 }
 

@@ -24,21 +24,21 @@ export const W = {
   treeName: (/** @type {number} */ nodes, /** @type {number} */ levels) => `The proposal: ${count(nodes, "guess")}, ${count(levels, "level")} deep. Arrow keys go to parent, child and neighbours.`,
   root: (/** @type {string} */ text, /** @type {number} */ round) => `The root ${text}: the last committed token${round > 0 ? `, of round ${round}` : ", the end of the prompt"}.`,
   treeGuide: (/** @type {Phase} */ phase, /** @type {boolean} */ rivals, /** @type {boolean} */ guessed) => {
-    if (!guessed) return phase === "committed" ? "Nothing was guessed: the target read the root alone and wrote the token behind it." : "Nothing was guessed: the target reads the root alone.";
-    const law = `Each box guesses what follows the box to its left${rivals ? "; boxes behind the same one are rivals" : ""}. `;
+    if (!guessed) return phase === "committed" ? "Nothing was guessed: the target read the root alone and wrote the token after it." : "Nothing was guessed: the target reads the root alone.";
+    const law = `Each box guesses what follows the box to its left${rivals ? "; boxes after the same one are siblings" : ""}. `;
     /** @type {Record<Phase, string>} */
     const now = {
       proposed: "Nothing is judged yet.",
       verified: "The target has read all of them in one pass; now they are judged.",
-      judged: "✓\u00a0stays; ✗\u00a0goes, and with it all that follows it; ○\u00a0waits.",
-      committed: "What is marked\u00a0✓ has become text; the target's own token, if it wrote one, stands behind it.",
+      judged: "✓\u00a0is kept; ✗\u00a0is dropped, with all that follows it; ○\u00a0waits.",
+      committed: "Guesses marked\u00a0✓ are now text; the target's own token, if it wrote one, follows them.",
     };
     return law + now[phase];
   },
   rootMark: "root",
   node: (/** @type {string} */ text, /** @type {string} */ verdict, /** @type {number} */ depth, /** @type {string} */ parent, /** @type {string} */ facts) => `${text}, ${verdict}, level ${depth} after ${parent}${facts ? `; ${facts}` : ""}`,
   ownNode: (/** @type {string} */ text, /** @type {string} */ source, /** @type {string} */ parent) => `${text}, ${source}, after ${parent}`,
-  ranked: (/** @type {number} */ rank) => (rank === 1 ? "the target's first choice here" : `the target's choice number ${rank} here`),
+  ranked: (/** @type {number} */ rank) => (rank === 1 ? "the target's first choice here" : `rank ${rank} for the target here`),
   widthBy: {
     q: "line width: draft q",
     p: "line width: target p (no draft probability here)",
@@ -48,50 +48,50 @@ export const W = {
   onPath: "accepted path",
   firstChoice: "the target's first choice",
   foldPruned: (/** @type {number} */ n) => `Hide ${count(n, "pruned guess")}`,
-  notDrawn: (/** @type {number} */ n) => `${count(n, "further guess")} not drawn: the tree is too large for a picture.`,
+  notDrawn: (/** @type {number} */ n) => `${count(n, "more guess")} not drawn: the tree is too large for a picture.`,
   zoom: "Size",
   zoomOut: "Smaller (−)",
   zoomIn: "Larger (+)",
   zoomFit: "Fit (f)",
   zoomFull: "100 % (0)",
-  treeCue: (/** @type {number} */ nodes) => `${count(nodes, "guess")} in all: scroll within the box, or make it smaller, to see the others.`,
+  treeCue: (/** @type {number} */ nodes) => `${count(nodes, "guess")} in all: scroll inside the box, or zoom out, to see the others.`,
   showPruned: (/** @type {number} */ n) => `Show ${count(n, "pruned guess")} as well`,
 
   maskTitle: "What one pass of the target reads",
   maskGuide: (/** @type {Phase} */ phase, /** @type {number} */ rows, /** @type {boolean} */ branches) => {
     const reads = phase === "proposed" ? "is about to read" : "has read";
-    if (rows === 1) return `One row, as in plain decoding: the target ${reads} the root alone. It may look at everything before it, and at itself.`;
-    return `Each row is a token that the target ${reads}; filled squares are what it may look at: the text before, ${branches ? "its own branch" : "the guesses before it"}, itself. `
+    if (rows === 1) return `One row, as in plain decoding: the target ${reads} the root alone. It sees everything before it, and itself.`;
+    return `Each row is a token that the target ${reads}; filled squares are what it sees: the text before, ${branches ? "its own branch" : "the guesses before it"} and itself. `
       + (branches ? "So one pass holds many branches, and none sees another." : "So one pass checks all guesses at once.");
   },
   maskName: (/** @type {number} */ rows) => `Attention mask of ${count(rows, "row")}. Up and down go through the rows.`,
   maskHeads: ["token", "position", "slot"],
   maskPrefix: (/** @type {number} */ n) => `${n} before`,
   maskSees: (/** @type {string} */ text, /** @type {number|null} */ prefix, /** @type {string|null} */ others, /** @type {number|null} */ position, /** @type {number} */ slot) =>
-    `${text} may look at ${prefix === null ? "the whole text before the root" : `all ${count(prefix, "row")} before the root`}`
-    + `${others === null ? " and at itself" : `, at ${others}, and at itself`}; nothing else of the pass exists for it.`
+    `${text} sees ${prefix === null ? "the whole text before the root" : `all ${count(prefix, "row")} before the root`}`
+    + `${others === null ? " and itself" : `, ${others}, and itself`}; nothing else in the pass exists for it.`
     + `${position === null ? "" : ` Position ${position}, KV slot ${slot}.`}`,
   maskRow: (/** @type {string} */ text, /** @type {number|null} */ position, /** @type {number|null} */ slot, /** @type {number} */ ancestors) =>
     `${text}${position === null ? "" : `, position ${position}, slot ${slot}`}, sees the prefix and ${count(ancestors, "row")} of the pass`,
-  maskMore: (/** @type {number} */ n) => `${count(n, "further row")} of the pass not drawn.`,
-  maskLoose: (/** @type {number} */ n) => `${count(n, "further token")} rode along in the pass; the record does not name them.`,
-  maskLegend: { prefix: "the committed text, folded", sees: "may look", self: "itself", rider: "~ rides along, is no proposal" },
-  maskDistance: "This model has no position ids: the mask corrects its learned bias for distance, and positions count as shown.",
-  rider: "rides along",
+  maskMore: (/** @type {number} */ n) => `${count(n, "more row")} of the pass not drawn.`,
+  maskLoose: (/** @type {number} */ n) => `The pass included ${count(n, "extra token")}; the record does not name them.`,
+  maskLegend: { prefix: "the committed text, folded", sees: "sees", self: "itself", rider: "~ extra token, not a proposal" },
+  maskDistance: "This model has no position ids: the mask corrects its learned distance bias, and positions count as shown.",
+  rider: "extra token",
   theRoot: (/** @type {string} */ text) => `the root ${text}`,
-  rowNamed: (/** @type {string} */ text, /** @type {PassRow["kind"]} */ kind) => (kind === "root" ? `The root ${text}` : kind === "rider" ? `${text} (rides along)` : text),
+  rowNamed: (/** @type {string} */ text, /** @type {PassRow["kind"]} */ kind) => (kind === "root" ? `The root ${text}` : kind === "rider" ? `${text} (extra token)` : text),
   moreRows: (/** @type {number} */ n) => count(n, "more row"),
-  slotsTitle: "KV memory",
+  slotsTitle: "KV cache",
   slotsBefore: "in the pass",
   slotsAfter: "after the commit",
   slotsFrom: "Cache lengths are recorded; rows and slots follow from them.",
   kvUnknown: "The record of this run has no cache lengths yet.",
   kvReserved: (/** @type {number} */ before, /** @type {number} */ width) => `${before} rows are kept. ${slots(before, width)} reserved for the pass; nothing is written there yet.`,
-  kvWritten: (/** @type {number} */ before, /** @type {number} */ width) => `The pass has written ${count(width, "row")}, ${slots(before, width, "")}, for the time being: the verdicts decide which stay.`,
+  kvWritten: (/** @type {number} */ before, /** @type {number} */ width) => `The pass has written ${count(width, "row")}, ${slots(before, width, "")}; the verdicts decide which stay.`,
   kvKept: (/** @type {number} */ before, /** @type {number} */ after, /** @type {number} */ width, /** @type {number[]} */ kept, /** @type {boolean} */ moved, /** @type {string} */ pending, /** @type {string} */ source) =>
     `${kept.length} of ${count(width, "row")} ${kept.length === 1 ? "stays" : "stay"}: ${kept.length > 12 ? "the path" : `slot${kept.length > 1 ? "s" : ""} ${kept.join(", ")}`}`
-    + `${moved ? `, moved together to ${before}–${after - 1}` : `, already in place`}. Cache ${before} → ${after} rows. `
-    + `${pending} (${source}) has no row yet: it is the next root, written to slot ${after} by the next pass. So there is one row less than committed tokens: ${after} = ${after + 1} − 1.`,
+    + `${moved ? `, compacted to ${before}–${after - 1}` : `, already in place`}. Cache ${before} → ${after} rows. `
+    + `${pending} (${source}) has no row yet: it is the next root, written to slot ${after} by the next pass. So there is one row fewer than committed tokens: ${after} = ${after + 1} − 1.`,
   kvOdd: (/** @type {number} */ before, /** @type {number|null} */ after, /** @type {number} */ kept, /** @type {number|null} */ committed) =>
-    `The record contradicts itself: the cache went from ${before} to ${after ?? "nothing"} rows, its verdicts keep ${kept}${committed === null ? "" : `, and ${committed} tokens ask for ${committed - 1}`}.`,
+    `The record contradicts itself: the cache went from ${before} to ${after ?? "nothing"} rows, its verdicts keep ${kept}${committed === null ? "" : `, and ${committed} tokens need ${committed - 1}`}.`,
 };
