@@ -99,12 +99,7 @@ def _say_for_whom(page: str, own: Mapping[str, str | None]) -> None:
     if st.session_state.pop("not_shared", False):
         st.warning("The library could not keep the run, so the link ends with it.", icon=":material/warning:")
         return
-    st.markdown(
-        f"The link shows {runs} to nobody else before you share {them}."
-        if page == "library"
-        else f"The link shows {runs} to whoever has it while this server remembers {them}. "
-        f"Shared, {'it stays' if one else 'they stay'}{for_good}."
-    )
+    st.markdown(f"The link shows {runs} to nobody else before you share {them}.")
     st.button(
         "Share the run" if one else "Share the runs",
         type="primary",

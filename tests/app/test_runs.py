@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from app.decoding.archive import Archive
+from app.decoding.jobs import Busy
 from app.decoding.run import Request, Run
-from app.decoding.runs import Busy, Desk, Runs
+from app.decoding.runs import Desk, Runs
 from specdec_core.engine.events import Ended, Event, Finished, Started, Step
 from specdec_core.errors import PromptError
 from specdec_core.record.trace import Trace
