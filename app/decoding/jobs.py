@@ -204,4 +204,7 @@ def _sentence(error: Exception, name: str) -> str:
     """A failure that nobody foresaw in words; its details stay in the server's log."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return f"The memory was not enough for this {name}. Take a smaller model, fewer tokens or a shorter prompt."
-    return f"The {name} ended because of an error in the program, not in what you typed. The server's log has the details."
+    return (
+        f"The {name} ended because of an error in the program, not in what you typed. "
+        "The server's log has the details."
+    )

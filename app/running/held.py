@@ -126,7 +126,7 @@ def close(cursor: Iterable[str]) -> None:
 
 def held(key: str | None) -> Run | None:
     """The run that an address names, by its id or by its shared link, where the visitor may see it."""
-    return services.run_of(key, owner.of_session())
+    return services.run_of(key, visitor.of_session())
 
 
 def let_go(otherwise: str) -> None:

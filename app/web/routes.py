@@ -146,7 +146,7 @@ async def _stream(run: Run, sent: int) -> AsyncIterator[str]:
 
 
 def trace(request: Request) -> Response:
-    """A trace as JSON: one that ships with the app, or a lane of a run that is the visitor's own or behind a shared link."""
+    """A trace as JSON: one that ships, or a lane of a run that is the visitor's own or behind a shared link."""
     name = str(request.path_params["name"])
     trace_id = name.removesuffix(".json")
     if not name.endswith(".json") or not examples.TRACE_ID.fullmatch(trace_id):

@@ -423,7 +423,7 @@ def test_a_run_in_memory_is_opened_by_its_owner_and_by_a_link_that_holds_and_by_
     def status(path: str, cookie: str | None) -> int:
         with TestClient(Starlette(routes=routes.routes())) as client:
             if cookie:
-                client.cookies.set(owner.COOKIE, cookie)
+                client.cookies.set(visitor.COOKIE, cookie)
             return client.get(path).status_code
 
     opened(saved.id)
@@ -433,7 +433,7 @@ def test_a_run_in_memory_is_opened_by_its_owner_and_by_a_link_that_holds_and_by_
     assert status(f"/runs/{saved.id}/events", ANNA) == 200
     assert status(f"/runs/{saved.id}/events", BEN) == 404
 
-    monkeypatch.setattr(owner, "of_session", lambda: BEN)
+    monkeypatch.setattr(visitor, "of_session", lambda: BEN)
     opened(link)
     theirs = [lane["url"] for lane in played[-1]["traces"]]
     assert [status(url, whose) for url in theirs for whose in (BEN, None)] == [200] * 4
@@ -537,7 +537,7 @@ def test_made_up_runs_are_not_chosen_and_none_counts_twice(saving: Runs) -> None
 def test_a_run_that_is_no_longer_in_memory_comes_back_from_the_library_as_it_was(
     saving: Runs, monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
-    """Catches: a classmate's run that takes an own one's place in memory, whose page then has no numbers and no word."""
+    """Catches: a classmate's run that takes an own one's place in memory, whose page then has no numbers."""
     saved = finish(saving)
     assert saved is not None
     before = saving.get(saved.id)

@@ -14,8 +14,7 @@ from starlette.testclient import TestClient
 
 from app.decoding.run import Request, Run
 from app.decoding.runs import Runs
-from app.records import examples
-from app.records import visitor as owner
+from app.records import examples, visitor
 from app.web import routes
 from app.web.headers import SecurityHeaders
 from specdec_core.record.trace import Trace
@@ -27,10 +26,10 @@ from .kept import ANNA, BEN
 @pytest.fixture
 def client(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
     """A browser of Anna's, who begins all runs here."""
-    monkeypatch.setattr(owner, "of_session", lambda: ANNA)
+    monkeypatch.setattr(visitor, "of_session", lambda: ANNA)
     app = Starlette(routes=routes.routes(), middleware=[Middleware(SecurityHeaders)])
     with TestClient(app, raise_server_exceptions=False) as client:
-        client.cookies.set(owner.COOKIE, ANNA)
+        client.cookies.set(visitor.COOKIE, ANNA)
         yield client
 
 
@@ -207,7 +206,7 @@ def test_nobody_but_its_owner_answers_for_a_run_or_watches_it(client: TestClient
     assert client.post(f"/runs/{run.id}/answer", json=question).status_code == 409  # let in, and too late
     paths = (f"/runs/{run.id}/events", run.trace_path(0))
     assert [client.get(path).status_code for path in paths] == [200, 200]
-    for cookies in ({}, {owner.COOKIE: BEN}, {owner.COOKIE: ""}):
+    for cookies in ({}, {visitor.COOKIE: BEN}, {visitor.COOKIE: ""}):
         client.cookies.clear()
         client.cookies.update(cookies)
         assert client.post(f"/runs/{run.id}/answer", json=question).status_code == 404
