@@ -445,6 +445,73 @@ def test_a_run_in_memory_is_opened_by_its_owner_and_by_a_link_that_holds_and_by_
     assert [status(url, ANNA) for url in mine] == [200, 200]
 
 
+def test_repeats_are_stopped_by_whoever_began_them_and_by_nobody_else(
+    saving: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches: a visitor of a shared link who ends its owner's measurement."""
+    from app.compare import sweeps
+
+    sweeps.sweeps.cache_clear()
+    saved = finish(saving)
+    assert saved is not None
+    link = services.library().share(ANNA, saved.id) or ""
+
+    def compare(**params: str) -> AppTest:
+        at = AppTest.from_file(MAIN, default_timeout=30)
+        at.run()
+        for key, value in {"tab": "Table", **params}.items():
+            at.query_params[key] = value
+        at.switch_page("app_pages/compare.py").run()
+        assert not at.exception
+        return at
+
+    at = compare(run=saved.id)
+    with saving.line("cpu").turn(lambda: False, lambda ahead: None):
+        at.button(key="repeat").click().run()
+        assert not at.exception
+        job = sweeps.sweeps().get(param(at, "repeats"))
+        assert job is not None and job.active and job.owner == ANNA
+        monkeypatch.setattr(visitor, "of_session", lambda: BEN)
+        keys = {button.key for button in compare(run=link, repeats=job.id).button}
+        assert "repeat" in keys and "stop_repeats" not in keys
+        monkeypatch.setattr(visitor, "of_session", lambda: ANNA)
+        at.run().button(key="stop_repeats").click().run()
+        assert not at.exception
+        assert job.wait(20) and job.state == "stopped"
+    sweeps.sweeps.cache_clear()
+
+
+def test_a_page_keeps_its_run_while_classmates_fill_the_memory(
+    saving: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches: an own result that vanishes as if it had been deleted, because others pressed Run."""
+    library = services.library()
+    runs = Runs(
+        lambda choice, gone: scripted_models(),
+        race,
+        owner=lambda: ANNA,
+        save=lambda run: keeping.keep(run, library),
+        keep=1,
+    )
+    monkeypatch.setattr(services, "runs", lambda: runs)
+    at = in_lab(tokens="8")
+    at.button(key="go").click().run()
+    key = param(at, "run") or ""
+    own = runs.get(key)
+    assert own is not None and own.wait(20)
+    for prompt in "abc":
+        assert finish(runs, prompt) is not None
+    assert runs.get(key) is None
+    at.run()
+    assert not at.exception and param(at, "run") == key
+    assert "Target passes saved" in {metric.label for metric in at.metric} or "Target passes saved" in words(
+        at
+    )
+    again = runs.get(key)
+    assert again is not None and again is not own and len(again.traces) == 2
+    runs.close()
+
+
 def test_two_runs_of_one_prompt_are_compared_and_two_prompts_are_not(saving: Runs) -> None:
     first, second, other = finish(saving), finish(saving), finish(saving, prompt="cab")
     assert first and second and other

@@ -22,6 +22,7 @@ from app import config as policy
 from app.decoding.runs import Runs
 from app.lanes import links
 from app.records import access as entries
+from app.records import visitor
 from app.records.store import Library, Unavailable
 from app.records.summary import Summary
 from app.running import held as tools
@@ -84,9 +85,23 @@ def test_a_web_socket_opens_for_this_server_s_own_pages_only(headers: dict[str, 
                 pass
 
 
-def test_the_server_has_these_guards() -> None:
-    source = (MAIN.parent / "__main__.py").read_text(encoding="utf-8")
-    assert "Middleware(OwnPages)" in source and "Middleware(KnownHosts" in source
+def test_the_server_has_these_guards(fresh: Runs) -> None:
+    """The app that is served, not one with its parts. Catches: a guard that is written and not put in place."""
+    from app.__main__ import app
+
+    client = TestClient(app, base_url="http://127.0.0.1:8713")  # not entered: nothing is warmed up
+    assert client.get("/healthz").status_code == 200
+    assert client.get("/healthz", headers={"host": "evil.example"}).status_code == 400
+    page = client.get("/healthz", headers={"accept": "text/html"})
+    assert "default-src 'self'" in page.headers["content-security-policy"]
+    assert page.headers["set-cookie"].startswith(visitor.COOKIE)
+    other = {"origin": "http://127.0.0.1:8799"}
+    with (
+        pytest.raises(WebSocketDisconnect) as refused,
+        client.websocket_connect("/_stcore/stream", headers=other),
+    ):
+        pass
+    assert refused.value.code == 1008
 
 
 def test_the_lab_is_found_by_its_name(fresh: Runs) -> None:

@@ -213,6 +213,33 @@ def test_nobody_but_its_owner_answers_for_a_run_or_watches_it(client: TestClient
         assert [client.get(path).status_code for path in paths] == [404, 404]
 
 
+def test_a_browser_without_cookies_opens_what_its_own_page_began(client: TestClient, fresh: Runs) -> None:
+    """Catches: a run that its owner cannot watch, and a ticket that opens another run or is handed to a viewer."""
+    from app import services
+
+    def begin(whose: str) -> Run:
+        runs = Runs(lambda choice, gone: services.shelf().get(choice, gone), services._race,
+                    owner=lambda: whose, remembered=lambda: False)  # fmt: skip
+        found = runs.start(Request("abc", (Settings(proposer="none", max_new_tokens=8),), ("x",), _bundled()))
+        assert found.wait(10) and found.error is None
+        fresh.take_back(found, {lane: trace.to_json().encode() for lane, trace in found.traces.items()})
+        return found
+
+    mine, other = begin("a session"), begin("another")
+    client.cookies.clear()
+    assert client.get(mine.events_path).status_code == client.get(mine.trace_path(0)).status_code == 200
+    assert "ticket" in events_of(client.get(mine.events_path).text)[-2][1]["trace"]  # type: ignore[operator]
+    assert (
+        client.get(mine.trace_path(0, download=True)).headers["content-disposition"].startswith("attachment")
+    )
+    answer = mine.events_path.replace("/events", "/answer")
+    assert client.post(answer, json={"question": 1, "words": "x"}).status_code == 409  # let in, and too late
+    for ticket in ("", "x", other.ticket):
+        for path in (f"/runs/{mine.id}/events", f"/traces/{mine.id}-0.json"):
+            assert client.get(path, params={"ticket": ticket}).status_code == 404
+    assert mine.ticket not in mine.seen_by("a-link").trace_path(0)
+
+
 def test_a_visitor_s_words_reach_the_run_through_the_server(client: TestClient, fresh: Runs) -> None:
     """The whole way of a guess: asked in the stream, answered by a post, proposed and judged."""
     lanes = (Settings(proposer="none", max_new_tokens=6), Settings(proposer="you", max_new_tokens=6))
