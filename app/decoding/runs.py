@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .archive import Archive
-from .jobs import Busy, Jobs
+from .jobs import Busy, Jobs, State
 from .line import Line
 from .run import Race, Request, Run
 
 log = logging.getLogger(__name__)
 
-STATES = ("loading", "queued", "running", "asking", "writing", "done")
+STATES: tuple[State, ...] = ("loading", "queued", "running", "asking", "writing", "done")
 ASKING = 200  # runs that may wait for their visitors' words: each keeps a thread and a cache
 
 

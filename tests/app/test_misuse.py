@@ -118,6 +118,7 @@ def test_a_deleted_run_is_gone_from_the_server_s_memory_too(saving: Runs) -> Non
     saved = finish(saving)
     assert saved is not None
     with TestClient(Starlette(routes=routes.routes())) as client:
+        client.cookies.set(visitor.COOKIE, ANNA)
         assert client.get(f"/traces/{saved.id}-0.json").status_code == 200
         at = AppTest.from_file(MAIN, default_timeout=30)
         at.switch_page("app_pages/library.py")
@@ -167,11 +168,10 @@ def test_a_run_that_could_not_be_kept_is_said_to_be_so(fresh: Runs, monkeypatch:
         raise Unavailable("The disk is full.")
 
     monkeypatch.setattr(fresh, "_save", full)
-    monkeypatch.setattr(fresh, "_owner", lambda: ANNA)
     at = AppTest.from_file(MAIN, default_timeout=30)
     at.run()
     at.button(key="go").click().run()
-    (run,) = fresh._runs.values()
+    (run,) = fresh._jobs.all()
     assert run.wait(20)
     until(lambda: run.unkept)
     at.run()
