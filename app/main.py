@@ -8,14 +8,7 @@ import streamlit as st
 
 from app.records.store import Unavailable
 from app.text import plain
-from app.ui import address
-
-# In the dark theme the accent is light, so that it can be read as text; Streamlit would still write on it in white,
-# and the shortcut paler still. A fragment that draws nothing (fragment.py) leaves a box, which is to take no room.
-STYLE = """<style>
-.stApp button[kind^="primary"]:not(:disabled) :is(p, kbd, span) { color: light-dark(#fff, #14181f); opacity: 1; }
-[data-testid="stLayoutWrapper"]:has(> [data-testid="stVerticalBlock"]:empty) { display: none; }
-</style>"""
+from app.ui import address, quirks
 
 st.set_page_config(page_title="Specdec Lab", page_icon=Path(__file__).with_name("icon.png"), layout="wide")
 
@@ -28,7 +21,7 @@ page = st.navigation(
     ],
     position="top",
 )
-st.html(STYLE)
+st.html(quirks.style(quirks.ON_PRIMARY + quirks.NO_EMPTY_BOXES))
 address.catch_up(page.url_path)
 try:
     page.run()

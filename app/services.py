@@ -11,7 +11,7 @@ from app.decoding import conversion, core
 from app.decoding.models import Choice, Shelf, family
 from app.decoding.run import Run
 from app.decoding.runs import Runs
-from app.records import visitor
+from app.records import keeping, visitor
 from app.records.store import Library
 from specdec_core.engine.events import Event
 from specdec_core.errors import SpecdecError
@@ -37,7 +37,13 @@ def shelf() -> Shelf:
 @cache
 def runs() -> Runs:
     """The runs of all sessions."""
-    return Runs(lambda choice, gone: shelf().get(choice, gone), _race, owner=visitor.of_session, save=_save)
+    return Runs(
+        lambda choice, gone: shelf().get(choice, gone),
+        _race,
+        owner=visitor.of_session,
+        remembered=visitor.is_remembered,
+        save=_save,
+    )
 
 
 @cache
@@ -48,6 +54,11 @@ def library() -> Library:
         LibraryError: one sentence, if the operator's file cannot be used.
     """
     return Library(operator().library)
+
+
+def run_of(key: str | None, whose: str) -> Run | None:
+    """The run that an address names by `key`, for this visitor: their own, or one that a shared link opens."""
+    return keeping.find(key, whose, runs(), library())
 
 
 def _load(choice: Choice) -> Any:
@@ -76,8 +87,6 @@ def _fetch(name: str, told: Callable[[int, int], None]) -> None:
 
 
 def _save(run: Run) -> None:
-    from app.records import keeping
-
     keeping.keep(run, library())
 
 

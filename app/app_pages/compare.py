@@ -7,7 +7,8 @@ import streamlit as st
 from app import services
 from app.choosing import controls, current, model_picker, more, prompt, warming
 from app.compare import editor, form, race, result
-from app.decoding.runs import Busy, Desk
+from app.decoding.jobs import Busy
+from app.decoding.runs import Desk
 from app.lanes import links
 from app.running import corner
 from app.running import held as tools

@@ -9,6 +9,7 @@ import streamlit as st
 from app.course import claims_view, inventory_view, overview, progress, reading, sheet, steps, teaching, top
 from app.course.words import Words
 from app.text import plain
+from app.ui import quirks
 
 languages = reading.languages()
 asked = st.query_params.get("lang", languages[0])
@@ -16,7 +17,7 @@ language = asked if asked in languages else languages[0]
 words = Words(language, reading.FOLDER)
 listed = overview.listed(language, st.query_params.get("order", ""))
 
-st.html(Path(overview.__file__).with_name("course.css"))
+st.html(quirks.style(Path(overview.__file__).with_name("course.css").read_text(encoding="utf-8")))
 teaching.dress(words)
 top.begin()
 if "rail" not in teaching.hidden():

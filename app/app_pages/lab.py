@@ -6,8 +6,9 @@ import streamlit as st
 
 from app import services
 from app.choosing import controls, current, model_picker, more, prompt, warming
+from app.decoding.jobs import Busy
 from app.decoding.models import Choice
-from app.decoding.runs import Busy, Desk
+from app.decoding.runs import Desk
 from app.player import CURSOR
 from app.records import access as entries
 from app.records import visitor
@@ -76,7 +77,7 @@ if asked:
         desk.start(controls.request())
     except (SpecdecError, Busy) as error:
         st.error(plain(str(error)), icon=":material/error:")
-if desk.run is not None and services.runs().get(desk.run.id) is None:
+if desk.run is not None and desk.run.deleted:
     desk.run = None  # its visitor deleted it in the library
 going = desk.run is not None and not desk.run.finished
 if going and "run" not in st.query_params:  # the browser's way back leads to the page, not out of the run
@@ -145,7 +146,7 @@ def stage() -> None:
         seen = draw(
             shown.id,
             mode="live",
-            events=f"/runs/{shown.id}/events",
+            events=shown.events_path,
             prompt=shown.before,
             present=present,
             **HERE,

@@ -15,14 +15,14 @@ from app.running import corner
 from app.running import held as tools
 from app.running.stage import draw
 from app.text import count, plain
-from app.ui import address, presenter, reveal, widgets
+from app.ui import address, presenter, quirks, reveal, widgets
 from app.ui.fragment import fragment
 
 PER_PAGE = 20
 SHOWN = listing.MOST_SHOWN
 # The way to compare stays in sight of the cards on which runs are chosen, below the page's own head.
 STYLE = """<style>
-[data-testid="stLayoutWrapper"]:has(> .st-key-choice) { position: sticky; top: 3.75rem; z-index: 10; }
+:--layout:has(> .st-key-choice) { position: sticky; top: 3.75rem; z-index: 10; }
 .st-key-compare { background: light-dark(#fbfaf8, #14181f); padding-block: 0.5rem; }
 </style>"""
 
@@ -36,7 +36,7 @@ def listed(key: str) -> list[str]:
 
 
 presenter.dress("library")
-st.html(rows.STYLE + STYLE)
+st.html(quirks.css(rows.STYLE + STYLE))
 reveal.draw()
 named = listed("run")[:SHOWN]
 found = [(key, entries.open_one(key, me, library)) for key in named]

@@ -8,6 +8,7 @@ import streamlit as st
 
 from app import services
 from app.lanes import links
+from app.records import visitor
 from app.text import count, plain
 from specdec_core.errors import ModelError
 
@@ -51,7 +52,7 @@ def begin(page: str, complaints: list[str]) -> None:
     if asked is None and "preset" in params:
         state.complaints.append("The link names an example prompt that does not exist here.")
     given = params.get("prompt")
-    if not given and asked is None and (run := services.runs().get(params.get("run"))):
+    if not given and asked is None and (run := services.run_of(params.get("run"), visitor.of_session())):
         given = run.request.prompt  # one too long for the address is not lost by loading the page again
     state.prompt = (
         given[: links.MAX_PROMPT] if given else asked.text if asked else state.get("last_prompt", first)

@@ -16,6 +16,7 @@ from app.lanes import links
 from app.lanes.lane import LETTERS, Lane
 from app.player import CURSOR
 from app.text import plain
+from app.ui import quirks
 from app.ui.chip import heading
 from specdec_core.errors import SettingsError, SpecdecError
 from specdec_core.proposers import PROPOSERS
@@ -41,7 +42,7 @@ STYLE = """<style>
   [class*="st-key-lane-"]:not(.st-key-lane-form) > :first-child { max-width: 62%; }
   [class*="st-key-lane-"]:not(.st-key-lane-form) > :nth-child(2) { flex: 1 1 0; }
   [class*="st-key-lane-"] > * strong,
-  [class*="st-key-lane-"]:not(.st-key-lane-form) [data-testid="stCaptionContainer"] p {
+  [class*="st-key-lane-"]:not(.st-key-lane-form) :--caption p {
     overflow: hidden; text-overflow: ellipsis; white-space: nowrap;
   }
   [class*="st-key-lane-"] > :has([class*="-refused"]) { order: 1; flex: 1 0 100%; }
@@ -153,7 +154,7 @@ def presets_menu() -> None:
 def cards(shared: Settings, missing: Mapping[str, str | None]) -> None:
     """Draw the lanes' cards; one that cannot run says why."""
     count = len(st.session_state.lanes)
-    st.html(STYLE)
+    st.html(quirks.css(STYLE))
     with st.grid(min_column_width=190, gap="small"):
         with st.container(border=True, height="stretch", gap="xsmall", key="lane-A"):
             st.html(heading(0, PROPOSERS["none"].title))

@@ -34,7 +34,7 @@ def stage(shown: Run, active: bool) -> None:
         seen = draw(
             shown.id,
             mode="live",
-            events=f"/runs/{shown.id}/events",
+            events=shown.events_path,
             prompt=shown.before,
             present=present,
             **HERE,

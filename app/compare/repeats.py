@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import streamlit as st
 
+from app.decoding.jobs import Busy
 from app.decoding.run import Request, Run
-from app.decoding.runs import Busy
+from app.records import visitor
 from app.text import count, plain
 from app.ui import address
 from app.ui.fragment import fragment
@@ -19,13 +20,13 @@ from specdec_core.rules import RULES
 from specdec_core.sweep.cases import Case
 from specdec_core.sweep.measured import Measured
 
-from .sweeps import Job, Order, sweeps
+from .sweeps import Order, Sweep, sweeps
 
 TURNS = 7  # six is the least that can tell two lanes apart
 ADDRESS = "repeats"
 
 
-def job(run: Run) -> Job | None:
+def job(run: Run) -> Sweep | None:
     """The repeats that the address names, if they are of this run's lanes and prompt."""
     found = sweeps().get(st.query_params.get(ADDRESS))
     return (
@@ -72,7 +73,7 @@ def controls(run: Run) -> None:
             help="Runs all lanes again, in turns, without recording, to give the speedup a spread. "
             f"{LEAST_CASES} turns are needed at least to tell two lanes apart.",
         )
-        if found is not None and busy:
+        if found is not None and busy and found.owner == visitor.of_session():
             st.button("Stop repeating", icon=":material/stop:", key="stop_repeats", on_click=found.cancel)
     progress()
     if refusal:
@@ -81,7 +82,7 @@ def controls(run: Run) -> None:
         st.error(plain(found.error), icon=":material/error:")
     if asked:
         try:
-            address.put(ADDRESS, sweeps().start(_order(run)).id)
+            address.put(ADDRESS, sweeps().start(_order(run), visitor.of_session(), "repeats").id)
         except (SpecdecError, Busy) as error:
             st.error(plain(str(error)), icon=":material/error:")
         else:
@@ -128,7 +129,7 @@ def _order(run: Run) -> Order:
     return Order((case,), request.lanes, request.labels, TURNS, request.choice)
 
 
-def _same(found: Job, run: Run) -> bool:
+def _same(found: Sweep, run: Run) -> bool:
     """Whether repeats are of the run's lanes; the sweep's record nothing."""
     wanted = tuple(lane.but(record="off") for lane in run.request.lanes)
     return found.order.lanes == wanted and found.order.choice == run.request.choice

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from app.choosing import presets
+from app.decoding.jobs import OVER, Busy
 from app.decoding.models import Choice
-from app.decoding.runs import Busy
 from app.lanes import links
 from app.records import visitor
 from app.text import count, plain
@@ -25,7 +25,7 @@ from specdec_core.sweep.cases import Case
 from specdec_core.sweep.measured import Measured
 from specdec_core.sweep.totals import csv_of, failures, looping, summary, to_csv, to_json
 
-from .sweeps import MAX_CELLS, OVER, Job, Order, sweeps
+from .sweeps import MAX_CELLS, Order, Sweep, sweeps
 from .table import NOTHING
 
 if TYPE_CHECKING:  # plotly is imported with the first chart
@@ -181,7 +181,7 @@ def _no_double(cases: Sequence[Case]) -> None:
         seen.add((case.family, case.name))
 
 
-def _watch(job: Job) -> None:
+def _watch(job: Sweep) -> None:
     """How far a sweep is, its buttons, and what was measured so far."""
     began_active = job.active
     mine = job.owner == visitor.of_session()
@@ -205,14 +205,15 @@ def _watch(job: Job) -> None:
         _downloads(job)
 
 
-def _state(job: Job, done: int) -> None:
+def _state(job: Sweep, done: int) -> None:
     cells = job.order.cells
-    if job.state in OVER:
+    state = job.state
+    if state in OVER:
         words = {
             "done": f"All {count(cells, 'cell')} measured.",
             "stopped": f"Stopped after {done:,} of {count(cells, 'cell')}.",
             "failed": f"Ended after {done:,} of {count(cells, 'cell')}.",
-        }[job.state]
+        }[state]
         st.markdown(words)
         return
     words = f"{done:,} of {count(cells, 'cell')}"
@@ -229,7 +230,7 @@ def _state(job: Job, done: int) -> None:
     st.progress(min(1.0, done / cells), text=words)
 
 
-def _buttons(job: Job, mine: bool) -> None:
+def _buttons(job: Sweep, mine: bool) -> None:
     if not mine:
         st.caption("Somebody else's sweep: you can watch it; only they can stop it.")
     elif job.active:
@@ -350,7 +351,7 @@ def _kind(lane: dict[str, Any]) -> type[Proposer]:
     return PROPOSERS[lane["proposer"]]
 
 
-def _downloads(job: Job) -> None:
+def _downloads(job: Sweep) -> None:
     rows = list(job.rows)
     name = f"specdec-sweep-{job.id}"
     with st.container(horizontal=True, key="sweep_downloads"):

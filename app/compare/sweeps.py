@@ -1,27 +1,25 @@
 """Sweeps as background jobs: many prompts through several lanes, cell by cell, outliving the page that began them.
 
-Nothing here imports streamlit. A sweep stands in the same line for the device as every run, and leaves it after each
-cell, so that nobody waits for more than one. It is found again by its id, which stands in the page's address; only who
-began it may steer it. A sweep that no page has looked at for a while stops; it goes on when it is asked to.
+A sweep stands in the same line for the device as every run, and leaves it after each cell, so that nobody waits for
+more than one. It is found again by its id, which stands in the page's address; only who began it may steer it. A sweep
+that no page has looked at for a while stops; it goes on when it is asked to.
 """
 
 from __future__ import annotations
 
 import logging
-import secrets
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, ClassVar
 
 from app import services
+from app.decoding.jobs import Job, Jobs
 from app.decoding.line import Left, Line
-from app.decoding.runs import Busy
-from specdec_core.errors import SettingsError, SpecdecError
+from specdec_core.errors import SettingsError
 from specdec_core.settings import Settings
 from specdec_core.sweep.cases import Case
 from specdec_core.sweep.lanes import about, complete
@@ -32,8 +30,6 @@ log = logging.getLogger(__name__)
 
 MAX_CELLS = 5_000
 UNSEEN_S = 600.0  # a sweep that nobody has looked at for this long stops
-State = Literal["loading", "queued", "running", "stopped", "done", "failed"]
-OVER: tuple[State, ...] = ("stopped", "done", "failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,52 +48,27 @@ class Order:
         return len(self.cases) * len(self.lanes) * self.repeats
 
 
-@dataclass(slots=True, eq=False)
-class Job:
-    """One sweep. Only its worker writes to it, apart from `cancel` and `seen`."""
+@dataclass(slots=True, eq=False, kw_only=True)
+class Sweep(Job):
+    """One sweep."""
 
-    id: str
+    name: ClassVar[str] = "sweep"
+
     order: Order
-    owner: str | None
+    kind: str = "prompts"  # of an owner's sweeps, one of each kind goes on
+    patience_s: float = UNSEEN_S
     rows: list[Measured] = field(default_factory=list)
-    state: State = "loading"
-    error: str | None = None
-    place: int = 0
     ahead: Progress | None = None
     about: dict[str, Any] = field(default_factory=dict)  # models, machine, versions, date
-    _stop: threading.Event = field(default_factory=threading.Event)
-    _over: threading.Event = field(default_factory=threading.Event)
-    _looked: float = field(default_factory=time.monotonic)
-    _measuring: float = 0.0  # seconds since it began or went on, in which cells were measured
-    _measured: int = 0  # how many
-
-    @property
-    def active(self) -> bool:
-        """Whether it goes on."""
-        return not self._over.is_set()
-
-    def cancel(self) -> None:
-        """Ask it to end; it does within one round, and whole cells stay."""
-        self._stop.set()
-
-    def seen(self) -> None:
-        """Somebody looks at it."""
-        self._looked = time.monotonic()
-
-    def gone(self) -> bool:
-        """Whether it is to end."""
-        return self._stop.is_set() or time.monotonic() - self._looked > UNSEEN_S
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait for its end; whether it came."""
-        return self._over.wait(timeout)
+    measuring: float = 0.0  # seconds since it began or went on, in which cells were measured
+    measured: int = 0  # how many
 
     @property
     def left_s(self) -> float | None:
         """About how many seconds it will take, as its cells took so far; waiting in line comes on top."""
-        if not self._measured:
+        if not self.measured:
             return None
-        return self._measuring / self._measured * (self.order.cells - len(self.rows))
+        return self.measuring / self.measured * (self.order.cells - len(self.rows))
 
 
 class Sweeps:
@@ -119,12 +90,12 @@ class Sweeps:
         keep: int = 16,
     ) -> None:
         self._load, self._line = load, line
-        self._active, self._keep = active, keep
-        self._jobs: OrderedDict[str, Job] = OrderedDict()
+        self._active = active
+        self._jobs: Jobs[Sweep] = Jobs(keep)
         self._lock = threading.Lock()
 
-    def start(self, order: Order, owner: str | None = None) -> Job:
-        """Begin a sweep; the owner's earlier one ends.
+    def start(self, order: Order, owner: str, kind: str = "prompts") -> Sweep:
+        """Begin a sweep; the owner's earlier one of this kind ends.
 
         Raises:
             SpecdecError: one sentence, if it is too large or holds no prompt.
@@ -139,110 +110,82 @@ class Sweeps:
                 f"This sweep would have {order.cells:,} cells; at most {MAX_CELLS:,} are measured. Take fewer prompts, "
                 "lanes or repeats."
             )
-        job = Job(secrets.token_urlsafe(12), order, owner)
-        with self._lock:
-            for other in self._jobs.values():
-                if owner is not None and other.owner == owner:
-                    other.cancel()
+        job = Sweep(owner=owner, order=order, kind=kind)
+        for other in self._jobs.all():
+            if (other.owner, other.kind) == (owner, kind):
+                other.cancel()
         self._begin(job)
         return job
 
-    def resume(self, job: Job) -> None:
+    def resume(self, job: Sweep) -> None:
         """Go on with a sweep that stopped; what was measured stays.
 
         Raises:
             Busy: if as many as may are going on.
         """
-        if job.state != "done":
-            self._begin(job)
+        with self._lock:  # two pages may ask for it at once
+            if job.state != "done" and not job.active:
+                self._begin(job)
 
-    def get(self, job_id: str | None) -> Job | None:
+    def get(self, job_id: str | None) -> Sweep | None:
         """The sweep of that id, while it is kept."""
-        with self._lock:
-            return self._jobs.get(job_id or "")
+        return self._jobs.get(job_id)
 
     def close(self) -> None:
         """End everything."""
-        with self._lock:
-            jobs = list(self._jobs.values())
-        for job in jobs:
-            job.cancel()
+        self._jobs.close()
 
-    def _begin(self, job: Job) -> None:
-        with self._lock:
-            if job.id in self._jobs and job.active:
-                return
-            going = sum(
-                other.active and not other.gone() for other in self._jobs.values() if other is not job
-            )
-            if going >= self._active:
-                raise Busy(
-                    f"This server is already running as many sweeps as it takes ({self._active}). Try again later; "
-                    "your choices are kept."
-                )
-            job._stop.clear()
-            job._over.clear()
-            job.seen()
-            job.state, job.error, job._measuring, job._measured = "loading", None, 0.0, 0
-            self._jobs[job.id] = job
-            self._jobs.move_to_end(job.id)
-            over = [key for key, other in self._jobs.items() if not other.active]
-            for old in over[: -self._keep]:
-                del self._jobs[old]
-        threading.Thread(target=self._work, args=(job,), name=f"sweep-{job.id}", daemon=True).start()
+    def _begin(self, job: Sweep) -> None:
+        self._jobs.admit(job, self._full)
+        job.again()
+        job.measuring, job.measured = 0.0, 0
+        job.start(lambda: self._work(job), lambda: self._after(job))
 
-    def _work(self, job: Job) -> None:
-        end: State = "failed"
+    def _full(self, others: Iterable[Sweep]) -> str | None:
+        """Why no more sweeps are taken in."""
+        if sum(other.active and not other.stopped for other in others) < self._active:
+            return None
+        return (
+            f"This server is already running as many sweeps as it takes ({self._active}). Try again later; "
+            "your choices are kept."
+        )
+
+    def _work(self, job: Sweep) -> None:
+        models = self._load(job.order.choice, lambda: job.stopped)
+        job.about = about(models, job.order.lanes, job.order.labels)
         try:
-            models = self._load(job.order.choice, job.gone)
-            job.about = about(models, job.order.lanes, job.order.labels)
             self._measure(job, models, self._line(str(models.device)))
-            end = "done" if len(job.rows) == job.order.cells else "stopped"
-        except Left:
-            end = "stopped"
-        except SpecdecError as error:
-            if job.gone():
-                end = "stopped"
-            else:
-                job.error = str(error)
-        except Exception:
-            log.exception("sweep %s failed", job.id)
-            job.error = (
-                "The sweep ended because of an error in the program. The server's log has the details."
-            )
         finally:
-            job.state, job.place, job.ahead = end, 0, None
-            job._over.set()
-            log.info("sweep %s: %s, %d of %d cells", job.id, end, len(job.rows), job.order.cells)
+            job.ahead = None
+        if len(job.rows) < job.order.cells:
+            raise Left
 
-    def _measure(self, job: Job, models: Any, line: Line) -> None:
+    def _after(self, job: Sweep) -> None:
+        log.info("sweep %s: %s, %d of %d cells", job.id, job.state, len(job.rows), job.order.cells)
+
+    def _measure(self, job: Sweep, models: Any, line: Line) -> None:
         order = job.order
         job.rows = complete_turns(job.rows, len(order.lanes))
 
         def told(ahead: Progress) -> None:
             job.ahead = ahead
 
-        def place(ahead: int) -> None:
-            job.place = ahead
-
         rows: Iterator[Measured] = sweep(
-            models, order.cases, order.lanes, repeats=order.repeats, labels=order.labels, cancelled=job.gone,
-            known=job.rows, told=told,
+            models, order.cases, order.lanes, repeats=order.repeats, labels=order.labels,
+            cancelled=lambda: job.stopped, known=job.rows, told=told,
         )  # fmt: skip
         for _ in islice(rows, len(job.rows)):  # they are there, and need no device
             pass
-        while True:
-            job.state = "queued"
-            with line.turn(job.gone, place):
-                job.state, job.place = "running", 0
+        while len(job.rows) < order.cells:
+            with job.turn(line):
                 began = time.perf_counter()
                 row = next(rows, None)
                 took = time.perf_counter() - began
             if row is None:
                 return
             job.rows.append(row)
-            job._measuring += took
-            job._measured += 1
+            job.measuring += took
+            job.measured += 1
 
 
 @cache

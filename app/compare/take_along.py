@@ -45,7 +45,7 @@ def show(
         for number, label in zip(numbers, labels, strict=True):
             st.link_button(
                 plain(label),
-                f"{run.trace_path(number)}?download=1",
+                run.trace_path(number, download=True),
                 icon=":material/data_object:",
                 help="The complete record of this lane. It replays without a model.",
             )

@@ -1,19 +1,15 @@
-"""Lets the bundled models read a sentence, when a learner asks for it. Nothing here imports streamlit."""
+"""Lets the bundled models read a sentence, when a learner asks for it."""
 
 from __future__ import annotations
 
-import logging
-import time
+import math
 from dataclasses import dataclass
 
 from app import services
-from app.decoding.line import Left
+from app.decoding.jobs import Job
 from app.decoding.models import Choice
-from specdec_core.errors import SpecdecError
 
 from .facts.ease import Judged
-
-log = logging.getLogger(__name__)
 
 PATIENCE_S = 2.0  # in the line of the runs
 
@@ -29,31 +25,27 @@ class Read:
 
 
 def ask(text: str) -> Read | str:
-    """The sentence's tokens, or the name of what is in the way: `loading`, `busy`, or a sentence."""
+    """The sentence's tokens, or the name of what is in the way: `loading`, `busy`, `failed`, or a sentence."""
     models = services.shelf().ready(Choice())
     if models is None:
         return "loading"
     from specdec_core.analysis.surprise import surprises  # here and not above: it brings torch
 
-    until = time.monotonic() + PATIENCE_S
-    try:
-        with (
-            services.runs()
-            .line(str(models.device))
-            .turn(lambda: time.monotonic() > until, lambda ahead: None)
-        ):
+    tokens: list[Judged] = []
+    job = Job(patience_s=PATIENCE_S)
+
+    def work() -> None:
+        with job.turn(services.runs().line(str(models.device))):
+            job.patience_s = math.inf  # its turn has come
             found = surprises(models, text)
-    except Left:
-        return "busy"
-    except SpecdecError as error:
-        return str(error)
-    except Exception:
-        log.exception("a sentence could not be read")
-        return "failed"
-    tokens = (
-        Judged(token.text, token.bits, token.guessed, "" if token.guessed else token.draft_choice or "")
-        for token in found
-    )
+        tokens.extend(
+            Judged(token.text, token.bits, token.guessed, "" if token.guessed else token.draft_choice or "")
+            for token in found
+        )
+
+    job.perform(work)
+    if job.state != "done":
+        return "busy" if job.state == "stopped" else job.error or "failed"
     return Read(
         tuple(tokens), models.target.info.name, models.draft.info.name if models.draft else "", models.machine
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from app.text import plain
-from app.ui import address
+from app.ui import address, quirks
 
 from . import pictures, prediction, reading
 from .lesson import Lesson
@@ -20,7 +20,7 @@ MOST = 24  # lessons on one page
 
 def draw(lessons: list[Listed], language: str, words: Words) -> None:
     """The sheets of these lessons; one that has a mistake is left out, its page names it."""
-    st.html(Path(__file__).with_suffix(".css"))
+    st.html(quirks.style(Path(__file__).with_suffix(".css").read_text(encoding="utf-8")))
     with st.container(key="sheet_desk"):
         st.title(words("teaching.sheet"), anchor=False)
         st.markdown(words("teaching.sheet_about"))

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from app.ui import presenter
+from app.ui import presenter, quirks
 from app.ui.fragment import fragment
 
 from . import reading
@@ -19,8 +19,8 @@ from .words import Words
 # Without the gap between elements that Streamlit's margin below a heading takes back; and the way out beside the title,
 # with which it scrolls away.
 HEADS = """
-[data-testid="stMainBlockContainer"] h1 { font-size: 1.25rem !important; padding: 0.3rem 6rem 0.25rem 0 !important; }
-[data-testid="stMarkdownContainer"]:has(:is(h1, h2, h3, h4, h5)) { margin-bottom: 0 !important; }
+:--page h1 { font-size: 1.25rem !important; padding: 0.3rem 6rem 0.25rem 0 !important; }
+:--markdown:has(:is(h1, h2, h3, h4, h5)) { margin-bottom: 0 !important; }
 .st-key-presenter {
   position: relative; inset: auto; z-index: 1;
   width: 100% !important; flex: 0 0 0px; min-height: 0; align-items: flex-end;
@@ -63,10 +63,10 @@ def _named(key: str) -> set[str]:
 def dress(words: Words) -> None:
     """Signs where Streamlit has colour alone; in a presentation large type, nothing of the frame, and the way out."""
     with st.container(key="presenter"):
-        css = presenter.SIGNS + (presenter.IN_BOXES if st.context.theme.type == "dark" else "")
+        css = presenter.look()
         if presenter.presenting():
             css += f"\nhtml {{ font-size: {presenter.LARGE_REM}px !important; }}\n{presenter.CHROME}{HEADS}"
-        st.html(f"<style>{css}</style>")
+        st.html(quirks.style(css))
         if not presenter.presenting():
             return
         st.button(

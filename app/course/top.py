@@ -4,30 +4,16 @@ from __future__ import annotations
 
 import streamlit as st
 
+from app.ui import quirks
+
 from . import inventory_view, overview
 
 KEY = "course-top"
 
-# Streamlit calls this on each change of the data. The page's main part keeps what it showed; the keyboard goes there as
-# well, so that Tab and the arrow keys begin with what is new.
-_JS = """
-export default function ({ data }) {
-  const main = document.querySelector('[data-testid="stMain"]');
-  if (!main || main.dataset.place === data.place) return;
-  const before = main.dataset.place;
-  main.dataset.place = data.place;
-  if (before === undefined) return;
-  main.scrollTop = 0;
-  main.focus({ preventScroll: true, focusVisible: false });
-}
-"""
-
-_component = st.components.v2.component("specdec_course_top", html="<i hidden>\n</i>", js=_JS)
-
 
 def begin() -> None:
     """Go to the top where the page shows something else than before; within a step it stays where it is."""
-    _component(key=KEY, data={"place": place()})
+    quirks.to_top(KEY, place())
 
 
 def place() -> str:

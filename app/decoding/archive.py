@@ -24,6 +24,12 @@ class Archive:
         with self._lock:
             self._fresh[name] = trace
 
+    def put_json(self, name: str, data: bytes) -> None:
+        """Keep a trace that is JSON already."""
+        packed = zlib.compress(data, level=1)
+        with self._lock:
+            self._packed[name] = packed
+
     def pack(self, name: str) -> None:
         """Keep the packed form of a trace in place of its objects."""
         with self._lock:

@@ -1,25 +1,30 @@
-"""One run as the page and its event stream see it: an append-only list of messages, and what its visitor can do.
-
-Nothing here imports streamlit. Whoever holds the object owns the run: `cancel()` ends its work within one round.
-"""
+"""One run as the page and its event stream see it: an append-only list of messages, and what its visitor can do."""
 
 from __future__ import annotations
 
+import copy
+import hmac
 import json
+import logging
 import threading
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Protocol
 
+from specdec_core.chat import Chat
 from specdec_core.engine.events import Ended, Event, Started, Step
 from specdec_core.record.schema import EndReason
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
 
 from .archive import Archive
+from .jobs import Job, State
+from .line import Line
 
-# asking: for its visitor's next words; writing: up its record. In both nothing computes and the device is free.
-State = Literal["loading", "queued", "running", "asking", "writing", "done"]
+log = logging.getLogger(__name__)
+
+STOPPED = "Stopped before it started."
 ANSWER_S = 300.0  # a run whose visitor says nothing for this long ends
 MAX_ANSWER = 500  # characters
 ASKED_SHOWN = 400  # characters of the text so far that go along with a question
@@ -37,29 +42,49 @@ class Request:
     system: str = ""
 
 
-@dataclass(slots=True, eq=False)
-class Run:
-    """One run as the page and the event stream see it. Only its worker writes to it."""
+class Race(Protocol):
+    """What `specdec_core.race` offers."""
 
-    id: str
+    def __call__(
+        self,
+        models: Any,
+        prompt: Any,
+        lanes: list[Settings],
+        *,
+        cancelled: Callable[[], bool],
+        ask: Callable[[str], str],
+    ) -> Iterator[Event]: ...
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Run(Job):
+    """A prompt raced through several lanes.
+
+    Args:
+        key: what opens it in an address, in place of its id: the shared link by which its viewer came.
+        ticket: what its owner's browser shows to the routes where it keeps no cookie; empty where it does.
+        device: where it computed.
+        templated: whether the prompt went through the chat template.
+        unkept: whether the library should keep it and could not.
+        deleted: whether its owner deleted it.
+    """
+
+    name: ClassVar[str] = "run"
+
     request: Request
-    state: State = "loading"
     messages: list[str] = field(default_factory=list)
     ends: dict[int, EndReason] = field(default_factory=dict)
-    error: str | None = None
-    place: int = 0
+    key: str = ""
+    ticket: str = ""
     device: str = ""
-    owner: str | None = None  # whose library keeps it; None: nobody's
-    templated: bool = False  # whether the prompt went through the chat template
-    unkept: bool = False  # whether the library should keep it and could not
-    _stop: threading.Event = field(default_factory=threading.Event)
-    _done: threading.Event = field(default_factory=threading.Event)
-    _asked: float = 0.0
+    templated: bool = False
+    unkept: bool = False
+    deleted: bool = False
+    archive: Archive = field(default_factory=Archive)
+    _asked: float = 0.0  # when it was asked to end
     _heard: threading.Condition = field(default_factory=threading.Condition)
     _questions: int = 0
     _answer: str | None = ""  # None while a question is open
-    _computing: int = 0  # lanes
-    _archive: Archive = field(default_factory=Archive)
 
     @property
     def before(self) -> str:
@@ -69,20 +94,81 @@ class Run:
     @property
     def finished(self) -> bool:
         """Whether nothing more will be told."""
-        return self._done.is_set()
+        return not self.active
 
     @property
-    def stopped(self) -> bool:
-        """Whether somebody asked it to end early."""
-        return self._stop.is_set()
+    def outcome(self) -> str:
+        """How it ended, for the log."""
+        if self.error and self.error != STOPPED:
+            return f"error: {self.error}"
+        if self.stopped:
+            return f"stopped, {time.perf_counter() - self._asked:.3f} s after it was asked to"
+        return ", ".join(self.ends.values()) or "nothing decoded"
 
     def cancel(self) -> None:
         """Ask the run to end; it does within one round."""
-        if not self._stop.is_set():
+        if not self.stopped:
             self._asked = time.perf_counter()
             with self._heard:
                 self._stop.set()
                 self._heard.notify_all()
+
+    def belongs_to(self, owner: str | None, ticket: str = "") -> bool:
+        """Whether it is this owner's, or the ticket is its own. A run of nobody's belongs to nobody."""
+        if self.owner is not None and owner is not None and hmac.compare_digest(owner, self.owner):
+            return True
+        return bool(self.ticket) and hmac.compare_digest(ticket.encode(), self.ticket.encode())
+
+    def seen_by(self, link: str) -> Run:
+        """The finished run as somebody sees it who came by this shared link; nothing in it names its id's address."""
+        seen = copy.copy(self)
+        seen.key, seen.ticket = link, ""
+        return seen
+
+    def compute(self, models: Any, race: Race, line: Line) -> None:
+        """Race the lanes when it is this run's turn, then write the records up.
+
+        Raises:
+            Left: if it is to end before its turn came.
+        """
+        request = self.request
+        with self.turn(line) as ticket:
+
+            def ask(text: str) -> str:
+                self.state = "asking"
+                with line.away(ticket, lambda: self.stopped):
+                    words = self.ask(text)
+                self.state = "running"
+                return words
+
+            self.templated = request.chat and models.chat_template
+            prompt: Any = Chat(request.prompt, request.system) if self.templated else request.prompt
+            computing = len(request.lanes)
+            events = race(models, prompt, list(request.lanes), cancelled=lambda: self.stopped, ask=ask)
+            for event in events:
+                self.hear(event)
+                computing -= isinstance(event, Ended)
+                if not computing:  # the device is free; a stopped race writes its records up only now
+                    break
+            idle = time.perf_counter()
+        self.state = "writing"
+        if self.stopped:
+            log.info("run %s computed no more %.4f s after it was asked to stop", self.id, idle - self._asked)
+        for event in events:
+            self.hear(event)
+
+    def queued(self, place: int) -> None:
+        """Tell its place in the line."""
+        self.place = place
+        self.tell({"type": "queued", "place": place})
+
+    def ending(self, end: State) -> None:
+        """Tell the page how it ended."""
+        if end == "stopped" and self.state in ("loading", "queued"):
+            self.error = STOPPED
+        if self.error:
+            self.tell({"type": "error", "message": self.error})
+        self.tell({"type": "done"})
 
     def ask(self, text: str) -> str:
         """Wait on the worker's thread for the visitor's next words; nothing once the run is to end.
@@ -112,23 +198,30 @@ class Run:
             self._heard.notify_all()
             return True
 
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end; whether it came."""
-        return self._done.wait(timeout)
-
     @property
     def traces(self) -> dict[int, Trace]:
         """The finished lanes' records."""
-        found = {lane: self._archive.trace(self.trace_name(lane)) for lane in sorted(self.ends)}
+        found = {lane: self.archive.trace(self.trace_name(lane)) for lane in sorted(self.ends)}
         return {lane: trace for lane, trace in found.items() if trace is not None}
 
     def trace_name(self, lane: int) -> str:
         """What a lane's trace is called."""
         return f"{self.id}-{lane}"
 
-    def trace_path(self, lane: int) -> str:
+    def trace_path(self, lane: int, *, download: bool = False) -> str:
         """Where the lane's trace is served once it is finished."""
-        return f"/traces/{self.trace_name(lane)}.json"
+        # Behind a shared link is the library, which numbers the lanes that ended.
+        name = f"{self.key}-{sorted(self.ends).index(lane)}" if self.key else self.trace_name(lane)
+        return self._path(f"/traces/{name}.json", *(["download=1"] if download else []))
+
+    @property
+    def events_path(self) -> str:
+        """Where its messages are served."""
+        return self._path(f"/runs/{self.id}/events")
+
+    def _path(self, path: str, *query: str) -> str:
+        query = (*query, *([f"ticket={self.ticket}"] if self.ticket else []))
+        return path + ("?" + "&".join(query) if query else "")
 
     def tell(self, message: dict[str, Any]) -> None:
         """Append one message for the event stream."""
@@ -140,10 +233,8 @@ class Run:
             self.tell({"type": "started", **_fields(event), "label": self.request.labels[event.lane]})
         elif isinstance(event, Step):
             self.tell({"type": "step", **_fields(event)})
-        elif isinstance(event, Ended):
-            self._computing -= 1
-        else:
-            self._archive.put(self.trace_name(event.lane), event.trace)
+        elif not isinstance(event, Ended):
+            self.archive.put(self.trace_name(event.lane), event.trace)
             self.ends[event.lane] = event.end
             stats = {**_fields(event.stats), "decode_s": event.stats.decode_s}
             self.tell(

@@ -9,16 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import streamlit as st
-from streamlit.components.v2.bidi_component import BidiComponentResult
 
 STATIC = Path(__file__).parent / "static"
 
 CURSOR = ("round", "step", "node", "lead", "view")
 """Where a viewer stands; see `player`. All are whole numbers but the last."""
 VIEWS = ("tree", "mask", "odds", "window")
+
+
+class Seen(Protocol):
+    """What the player tells: `cursor` has what `CURSOR` names, and "of", once the viewer has moved; `done` is the run's
+    id in the one script run after a live run has ended, otherwise None."""
+
+    cursor: Mapping[str, Any] | None
+    done: str | None
+
 
 _HTML = '<div class="specdec-player"></div>\n<div hidden></div>'
 
@@ -93,7 +101,7 @@ def player(
     addressed: bool = False,
     language: str | None = None,
     key: str = "player",
-) -> BidiComponentResult:
+) -> Seen:
     """Draw a run: live from its event stream, or from finished traces.
 
     Args:
@@ -118,8 +126,7 @@ def player(
         key: the component's identity; with the same key, new data goes to the same player.
 
     Returns:
-        The component's state: `cursor` (what `CURSOR` names, and "of", after the viewer moved) and `done` (the
-        run's id in the one script run after a live run has ended, otherwise None).
+        What the component tells of its state.
     """
     from specdec_core.sweep.totals import LEAST_TOKENS
 

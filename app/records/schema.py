@@ -48,6 +48,7 @@ runs = Table(
     Column("recorded", String, nullable=False),  # the date in the trace itself
     Column("bytes", Integer, nullable=False),
     Column("link", String),  # what a shared link names; None while nothing is shared
+    Column("request", String),  # what was asked for, as JSON (keeping.py); None of imports and of older files
 )
 Index("runs_of_owner", runs.c.owner, runs.c.created)
 Index("runs_by_link", runs.c.link, unique=True)
@@ -93,6 +94,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE runs ADD COLUMN link VARCHAR",
         "CREATE UNIQUE INDEX runs_by_link ON runs (link)",
     ),
+    ("ALTER TABLE runs ADD COLUMN request VARCHAR",),
 )
 VERSION = len(MIGRATIONS)
 

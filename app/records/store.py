@@ -65,6 +65,7 @@ class Saved:
     recorded: str
     bytes: int
     link: str | None
+    request: str | None
     lanes: tuple[Summary, ...]
 
 
@@ -98,8 +99,9 @@ class Library:
         recorded: str,
         run_id: str | None = None,
         name: str | None = None,
+        request: str | None = None,
     ) -> str:
-        """Keep a run: for each lane its summary and its trace as JSON. Returns its id.
+        """Keep a run: for each lane its summary and its trace as JSON, and what was asked for. Returns its id.
 
         Where the limits are met, the oldest runs with neither a name nor a link make room.
 
@@ -108,7 +110,7 @@ class Library:
         """
         run_id = run_id or secrets.token_urlsafe(12)
         packed = [zlib.compress(json) for _, json in kept]
-        size = sum(map(len, packed)) + len(prompt.encode())
+        size = sum(map(len, packed)) + len(prompt.encode()) + len((request or "").encode())
         digest = _digest(owner)
         row = {
             "id": run_id,
@@ -120,6 +122,7 @@ class Library:
             "machine": machine,
             "recorded": recorded,
             "bytes": size,
+            "request": request,
         }
         with self._transaction(writes=True) as connection:
             self._make_room(connection, digest, size)
@@ -264,6 +267,7 @@ def _saved(rows: Sequence[Row[Any]]) -> Saved:
         recorded=first.recorded,
         bytes=first.bytes,
         link=first.link,
+        request=first.request,
         lanes=tuple(Summary(**{column: getattr(row, column) for column in COLUMNS}) for row in rows),
     )
 

@@ -125,11 +125,8 @@ def close(cursor: Iterable[str]) -> None:
 
 
 def held(key: str | None) -> Run | None:
-    """The run that an address names, by its id or by its shared link, as long as the server holds it."""
-    if found := services.runs().get(key):
-        return found
-    shared = services.library().shared(key) if key else None
-    return services.runs().get(shared.id) if shared else None
+    """The run that an address names, by its id or by its shared link, where the visitor may see it."""
+    return services.run_of(key, visitor.of_session())
 
 
 def let_go(otherwise: str) -> None:
@@ -141,7 +138,8 @@ def let_go(otherwise: str) -> None:
     key = st.query_params.get("run", "")
     if entries.open_one(key, visitor.of_session(), services.library()) is None:
         st.info(
-            f"The run of this link is no longer kept on this server. {otherwise}", icon=":material/history:"
+            f"The run of this link is no longer kept on this server, or is not shared. {otherwise}",
+            icon=":material/history:",
         )
         return
     with st.container(horizontal=True, vertical_alignment="center"):

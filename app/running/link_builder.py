@@ -102,12 +102,7 @@ def _say_for_whom(page: str, own: Mapping[str, str | None]) -> None:
             icon=":material/warning:",
         )
         return
-    st.markdown(
-        f"The link shows {runs} to nobody else until you share {them}."
-        if page == "library"
-        else f"The link shows {runs} to anyone who has it while this server remembers {them}. "
-        f"Once shared, {'it stays' if one else 'they stay'}{for_good}."
-    )
+    st.markdown(f"The link shows {runs} to nobody else until you share {them}.")
     st.button(
         "Share the run" if one else "Share the runs",
         type="primary",

@@ -65,7 +65,7 @@ def _page(run: Run) -> str:
 def _downloads(run: Run, lane: int) -> None:
     st.link_button(
         "Trace (JSON)",
-        f"{run.trace_path(lane)}?download=1",
+        run.trace_path(lane, download=True),
         icon=":material/data_object:",
         help="The complete record: every proposal, probability, coin and time. It replays without a model.",
     )

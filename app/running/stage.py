@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypedDict
 
 import streamlit as st
-from streamlit.components.v2.bidi_component import BidiComponentResult
 
 from app.lanes import links
-from app.player import CURSOR, VIEWS, player
+from app.player import CURSOR, VIEWS, Seen, player
 from app.ui import address
 from specdec_core.rules import RULES
 
@@ -26,7 +25,7 @@ class Provenance(TypedDict):
 HERE: Provenance = {"provenance": "measured", "provenance_note": "this machine, this run"}
 
 
-def draw(of: str, *, opens: int | None = None, **shown: Any) -> BidiComponentResult:
+def draw(of: str, *, opens: int | None = None, **shown: Any) -> Seen:
     """Draw the player at the address's cursor and write the cursor back as the viewer moves; call it in a fragment.
 
     `of` names what is shown (an old cursor says nothing about a new run), `opens` the round where it opens if the

@@ -1,11 +1,5 @@
-"""A fragment that keeps to its place: `st.fragment`, alone in a container of its own.
-
-Where Streamlit 1.67 starts a fragment before what the whole script drew has left the server (a pressed control of the
-fragment, a timer, and a busy machine are enough), it takes the fragment's own block out of what still waits to be sent.
-The browser then drops the block as a left-over of the run before, everything behind it moves up by one, and the
-fragment's answer is drawn over the element that stood behind it. In a container of its own nothing stands behind it.
-It also begins with the address as it ought to be (address.py).
-"""
+"""A fragment that keeps to its place (quirks.py), begins with the address as it ought to be (address.py), and says so
+where the library cannot be read."""
 
 from __future__ import annotations
 
@@ -18,7 +12,7 @@ import streamlit as st
 from app.records.store import Unavailable
 from app.text import plain
 
-from . import address
+from . import address, quirks
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -45,11 +39,4 @@ def _alone(draw: Callable[P, R], run_every: float | None) -> Callable[P, R | Non
             st.error(plain(str(error)), icon=":material/error:")
             return None
 
-    inner = st.fragment(current, run_every=run_every)  # noqa: TID251
-
-    @wraps(draw)
-    def within(*given: P.args, **named: P.kwargs) -> R | None:
-        with st.container():
-            return inner(*given, **named)
-
-    return within
+    return quirks.fragment(current, run_every)

@@ -9,7 +9,7 @@ import streamlit as st
 
 from app.lanes import links
 
-from . import address
+from . import address, quirks
 
 LARGE_REM = 27  # pixels: the player's smallest type is 0.75rem, and 20 pixels are read from the last row
 
@@ -18,20 +18,10 @@ DESK = {"prompt", "choices", "run", "settings"}
 # what stands in a column beside the prompt
 BESIDE = {"lab": {"choices", "run"}, "compare": DESK - {"prompt"}}
 
-# What Streamlit says by colour alone gets a sign.
-SIGNS = """
-[data-variant="pills"][data-selected="true"]::before,
-[data-variant="segmented_control"][data-selected="true"]::before { content: "✓" / ""; margin-right: 0.3em; }
-"""
-# As `main.STYLE`, in the boxes that Streamlit opens outside of its own element, where no colour scheme is set.
-IN_BOXES = """
-[data-testid="stPopoverBody"] button[kind^="primary"]:not(:disabled) :is(p, kbd, span) { color: #14181f; opacity: 1; }
-"""
 CHROME = """
-header[data-testid="stHeader"], [data-testid="stSidebar"], [data-testid="stToolbar"], [data-testid="stDecoration"],
-[data-testid="stStatusWidget"], [data-testid="stSidebarCollapsedControl"] { display: none !important; }
-[data-testid="stMainBlockContainer"] { padding: 0 0.6rem 0.3rem !important; max-width: none !important; }
-[data-testid="stMainBlockContainer"] [data-testid="stVerticalBlock"] { gap: 0 !important; }
+:--header, :--sidebar, :--toolbar, :--status { display: none !important; }
+:--page { padding: 0 0.6rem 0.3rem !important; max-width: none !important; }
+:--page :--vertical { gap: 0 !important; }
 .st-key-presenter { height: 1.5rem; align-items: flex-end; }
 .st-key-leave button { min-height: 0; padding: 0 0.4rem; }
 html { --stage: calc(100dvh - 1.8rem); } /* what the way out and the page's edge leave to the player */
@@ -58,6 +48,11 @@ def box(part: str) -> str:
     return BOXES.get(part, f"part-{part}")
 
 
+def look() -> str:
+    """What of Streamlit's own look is mended on every page."""
+    return quirks.SIGNS + (quirks.ON_PRIMARY_IN_POPOVERS if st.context.theme.type == "dark" else "")
+
+
 def nothing_to_show() -> None:
     """Say in a presentation that it has nothing to show; elsewhere nothing."""
     if presenting():
@@ -68,19 +63,19 @@ def dress(page: str) -> None:
     """Put a page's hidden parts out of sight; in a presentation Streamlit's own frame as well. Called first."""
     away = hidden() & links.PARTS[page].keys()
     rules = [f".st-key-{box(part)}" for part in away]
-    rules += [f'[data-testid="stColumn"]:has(.st-key-{box("prompt")})'] if "prompt" in away else []
+    rules += [f":--column:has(.st-key-{box('prompt')})"] if "prompt" in away else []
     if away >= BESIDE.get(page, DESK):
-        rules.append(f'[data-testid="stColumn"]:has(.st-key-{box("run")})')
+        rules.append(f":--column:has(.st-key-{box('run')})")
     rules += [".st-key-desk"] if away >= DESK else []
-    head = f'[data-testid="stHorizontalBlock"]:has(.st-key-{box("title")})'
+    head = f":--horizontal:has(.st-key-{box('title')})"
     rules += [head] if {"title", "link"} <= away else []
-    css = SIGNS + (IN_BOXES if st.context.theme.type == "dark" else "")
+    css = look()
     css += f"{', '.join(sorted(rules))} {{ display: none !important; }}" if rules else ""
     if presenting():
         css += f"\nhtml {{ font-size: {LARGE_REM}px !important; }}\n{CHROME}"
     # One place on the page, whatever is in it: were it there only at times, all that follows would be drawn anew.
     with st.container(key="presenter"):
-        st.html(f"<style>{css}</style>")
+        st.html(quirks.style(css))
         if presenting():
             st.button(
                 "Leave",

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from base64 import b64encode
 from collections.abc import Callable, Collection
-from hashlib import sha256
-from pathlib import Path
 from urllib.parse import urlsplit
 
-import streamlit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-
-def _inline_scripts() -> list[str]:
-    """Sources for the scripts that Streamlit's own page holds inline, so that no other inline script may run."""
-    page = Path(streamlit.__file__).parent / "static" / "index.html"
-    bodies = re.findall(r"<script>(.*?)</script>", page.read_text(encoding="utf-8"), re.DOTALL)
-    return [f"'sha256-{b64encode(sha256(body.encode()).digest()).decode()}'" for body in bodies]
+from app.ui.quirks import inline_scripts
 
 
 def content_security_policy() -> str:
@@ -27,7 +17,7 @@ def content_security_policy() -> str:
     rules = {
         "default-src": ["'self'"],
         # Components' code comes as blob URLs. Plotly needs no 'unsafe-eval'; Vega's charts would.
-        "script-src": ["'self'", "blob:", *_inline_scripts()],
+        "script-src": ["'self'", "blob:", *inline_scripts()],
         "style-src": ["'self'", "'unsafe-inline'"],
         "img-src": ["'self'", "data:", "blob:"],
         "font-src": ["'self'", "data:"],

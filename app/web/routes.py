@@ -87,7 +87,7 @@ async def lab(request: Request) -> Response:
 
 async def events(request: Request) -> Response:
     """A run's messages as server-sent events, from the beginning or from where the browser left off."""
-    run = services.runs().get(request.path_params["run_id"])
+    run = _own(request, request.path_params["run_id"])
     if run is None:
         return _missing("This run does not exist, or is no longer kept.")
     last = request.headers.get("last-event-id", "")
@@ -104,11 +104,11 @@ async def events(request: Request) -> Response:
 async def answer(request: Request) -> Response:
     """The visitor's next words for a run that asks for them: {"question": its number, "words": text}.
 
-    Whoever has the run's address may answer, as its id cannot be guessed; pages of other sites may not.
+    Only who began the run may answer, and no page of another site for them.
     """
     if foreign(request.headers):
         return _refused(403, "A guess is accepted only from this server's own pages.")
-    run = services.runs().get(request.path_params["run_id"])
+    run = _own(request, request.path_params["run_id"])
     if run is None:
         return _missing("This run does not exist, or is no longer kept.")
     body = b""
@@ -146,17 +146,16 @@ async def _stream(run: Run, sent: int) -> AsyncIterator[str]:
 
 
 def trace(request: Request) -> Response:
-    """A trace as JSON: one that ships with the app, a lane of a recent run, or one in the library.
-
-    Of the library's, those behind a shared link, and the visitor's own.
-    """
+    """A trace as JSON: one that ships, or a lane of a run that is the visitor's own or behind a shared link."""
     name = str(request.path_params["name"])
     trace_id = name.removesuffix(".json")
     if not name.endswith(".json") or not examples.TRACE_ID.fullmatch(trace_id):
         return _missing("A trace's address is /traces/, its name of letters, digits, - and _, and .json.")
     shipped = examples.files().get(trace_id)
-    body = shipped.read_bytes() if shipped else services.runs().trace(trace_id)
     key, _, lane = trace_id.rpartition("-")
+    body = shipped.read_bytes() if shipped else None
+    if body is None and _own(request, key):
+        body = services.runs().trace(trace_id)
     if body is None and lane.isascii() and lane.isdecimal() and len(lane) < 3:
         try:
             body = services.library().trace(key, int(lane), visitor.named(request.cookies))
@@ -168,6 +167,16 @@ def trace(request: Request) -> Response:
     if request.query_params.get("download") == "1":
         headers["Content-Disposition"] = f'attachment; filename="specdec-{trace_id}.json"'
     return Response(body, media_type="application/json", headers=headers)
+
+
+def _own(request: Request, run_id: str) -> Run | None:
+    """The run of that id, if it is in memory and the browser that asks is its owner's.
+
+    Nothing else opens a run here: its id is in addresses that people pass on, and a shared link can be revoked.
+    """
+    run = services.runs().get(run_id)
+    ticket = request.query_params.get("ticket", "")
+    return run if run is not None and run.belongs_to(visitor.named(request.cookies), ticket) else None
 
 
 def _missing(sentence: str) -> Response:

@@ -13,6 +13,7 @@ from app.choosing import model_picker, presets
 from app.decoding import core
 from app.decoding.models import Choice, Shelf
 from app.decoding.runs import Runs
+from app.records import visitor
 from app.records.store import Library
 from app.records.summary import Summary, summarize
 from specdec_core.engine.events import Finished
@@ -85,7 +86,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
     core.bring()
     shelf = Shelf(lambda choice: scripted_models(), lambda name, told: None)
     shelf.get(Choice())
-    runs = Runs(lambda choice, gone: shelf.get(choice, gone), race)
+    runs = Runs(lambda choice, gone: shelf.get(choice, gone), race, owner=lambda: visitor.of_session())
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "runs", lambda: runs)
     monkeypatch.setattr(services, "operator", lambda: policy.read(OPERATOR))

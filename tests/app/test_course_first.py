@@ -398,7 +398,7 @@ def test_the_marked_number_of_tokens_moves_and_nothing_is_measured_by_itself(fre
     at.select_slider(key="course-weights-change-tokens").set_value(64).run()
     assert not at.exception
     assert "64 tokens in one pass cost" in sent(at)
-    assert measuring.here().state == "idle" and measuring.here().curve is None
+    assert measuring.here().job is None and measuring.here().curve is None
     press(at, "course-weights-change-measure")
     wait(measuring.here())
     at.run()
@@ -436,7 +436,11 @@ def test_this_machine_is_measured_once_for_all_who_ask(fresh: Runs, monkeypatch:
     wait(found)
     curve = found.curve
     assert (
-        found.state == "idle" and curve is not None and curve.widths[0] == 1 and curve.machine == "scripted"
+        found.job is not None
+        and found.job.state == "done"
+        and curve is not None
+        and curve.widths[0] == 1
+        and curve.machine == "scripted"
     )
     found.begin()
     assert not found.active and found.curve is curve
@@ -466,7 +470,8 @@ def test_a_measurement_that_fails_is_told_and_can_be_tried_again(
     found = measuring.Measuring()
     found.begin()
     wait(found)
-    assert (found.state, found.error, found.curve) == ("failed", "The weights are gone.", None)
+    assert found.job is not None
+    assert (found.job.state, found.job.error, found.curve) == ("failed", "The weights are gone.", None)
     assert asking.ask("abc") == "loading"
 
 

@@ -17,6 +17,7 @@ from app.choosing import presets, usual
 from app.decoding.models import Choice, Shelf
 from app.decoding.runs import Runs
 from app.lanes import lane as core
+from app.records import visitor
 from specdec_core import race
 from specdec_core.models.bundle import assemble
 from tests.app.conftest import OPERATOR, scripted_models
@@ -51,7 +52,7 @@ def shelf(fresh: Runs, prompts: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     built = {Choice(): scripted_models(), REAL: chat_models()}
     shelf = Shelf(lambda choice: built[choice], lambda name, told: None)
     shelf.get(Choice())
-    runs = Runs(lambda choice, gone: shelf.get(choice, gone), race)
+    runs = Runs(lambda choice, gone: shelf.get(choice, gone), race, owner=lambda: visitor.of_session())
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "runs", lambda: runs)
     chosen = {**OPERATOR, "SPECDEC_DEFAULT_MODELS": usual.REAL}

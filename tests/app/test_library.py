@@ -401,6 +401,117 @@ def test_a_link_opens_the_run_and_its_place_for_somebody_else_who_can_only_read(
     assert "no longer shared" in words(gone) and not tables(gone)
 
 
+@pytest.mark.parametrize("script", ["lab", "compare"])
+def test_a_run_in_memory_is_opened_by_its_owner_and_by_a_link_that_holds_and_by_nobody_else(
+    saving: Runs, monkeypatch: pytest.MonkeyPatch, played: list[dict[str, Any]], script: str
+) -> None:
+    """Catches: a link that was revoked, while whoever had it goes on by the run's own id."""
+    saved = finish(saving)
+    assert saved is not None and saving.get(saved.id) is not None
+    link = services.library().share(ANNA, saved.id) or ""
+
+    def opened(key: str) -> str:
+        """The page of this run: what it says; what it plays is the last of `played`."""
+        played.clear()
+        at = AppTest.from_file(MAIN, default_timeout=30)
+        at.run()
+        at.query_params["run"] = key
+        at.switch_page(f"app_pages/{script}.py").run()
+        assert not at.exception
+        return words(at)
+
+    def status(path: str, cookie: str | None) -> int:
+        with TestClient(Starlette(routes=routes.routes())) as client:
+            if cookie:
+                client.cookies.set(visitor.COOKIE, cookie)
+            return client.get(path).status_code
+
+    opened(saved.id)
+    mine = [lane["url"] for lane in played[-1]["traces"]]
+    assert [status(url, ANNA) for url in mine] == [200, 200]
+    assert [status(url, whose) for url in mine for whose in (BEN, None)] == [404] * 4
+    assert status(f"/runs/{saved.id}/events", ANNA) == 200
+    assert status(f"/runs/{saved.id}/events", BEN) == 404
+
+    monkeypatch.setattr(visitor, "of_session", lambda: BEN)
+    opened(link)
+    theirs = [lane["url"] for lane in played[-1]["traces"]]
+    assert [status(url, whose) for url in theirs for whose in (BEN, None)] == [200] * 4
+    assert "no longer kept" in opened(saved.id) and saved.id not in str(played)
+
+    services.library().revoke(ANNA, saved.id)
+    assert "no longer kept" in opened(link) and saved.id not in str(played)
+    assert [status(url, whose) for url in (*mine, *theirs) for whose in (BEN, None)] == [404] * 8
+    assert [status(url, ANNA) for url in mine] == [200, 200]
+
+
+def test_repeats_are_stopped_by_whoever_began_them_and_by_nobody_else(
+    saving: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches: a visitor of a shared link who ends its owner's measurement."""
+    from app.compare import sweeps
+
+    sweeps.sweeps.cache_clear()
+    saved = finish(saving)
+    assert saved is not None
+    link = services.library().share(ANNA, saved.id) or ""
+
+    def compare(**params: str) -> AppTest:
+        at = AppTest.from_file(MAIN, default_timeout=30)
+        at.run()
+        for key, value in {"tab": "Table", **params}.items():
+            at.query_params[key] = value
+        at.switch_page("app_pages/compare.py").run()
+        assert not at.exception
+        return at
+
+    at = compare(run=saved.id)
+    with saving.line("cpu").turn(lambda: False, lambda ahead: None):
+        at.button(key="repeat").click().run()
+        assert not at.exception
+        job = sweeps.sweeps().get(param(at, "repeats"))
+        assert job is not None and job.active and job.owner == ANNA
+        monkeypatch.setattr(visitor, "of_session", lambda: BEN)
+        keys = {button.key for button in compare(run=link, repeats=job.id).button}
+        assert "repeat" in keys and "stop_repeats" not in keys
+        monkeypatch.setattr(visitor, "of_session", lambda: ANNA)
+        at.run().button(key="stop_repeats").click().run()
+        assert not at.exception
+        assert job.wait(20) and job.state == "stopped"
+    sweeps.sweeps.cache_clear()
+
+
+def test_a_page_keeps_its_run_while_classmates_fill_the_memory(
+    saving: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches: an own result that vanishes as if it had been deleted, because others pressed Run."""
+    library = services.library()
+    runs = Runs(
+        lambda choice, gone: scripted_models(),
+        race,
+        owner=lambda: ANNA,
+        save=lambda run: keeping.keep(run, library),
+        keep=1,
+    )
+    monkeypatch.setattr(services, "runs", lambda: runs)
+    at = in_lab(tokens="8")
+    at.button(key="go").click().run()
+    key = param(at, "run") or ""
+    own = runs.get(key)
+    assert own is not None and own.wait(20)
+    for prompt in "abc":
+        assert finish(runs, prompt) is not None
+    assert runs.get(key) is None
+    at.run()
+    assert not at.exception and param(at, "run") == key
+    assert "Target passes saved" in {metric.label for metric in at.metric} or "Target passes saved" in words(
+        at
+    )
+    again = runs.get(key)
+    assert again is not None and again is not own and len(again.traces) == 2
+    runs.close()
+
+
 def test_two_runs_of_one_prompt_are_compared_and_two_prompts_are_not(saving: Runs) -> None:
     first, second, other = finish(saving), finish(saving), finish(saving, prompt="cab")
     assert first and second and other
@@ -489,24 +600,48 @@ def test_made_up_runs_are_not_chosen_and_none_counts_twice(saving: Runs) -> None
         assert ("cannot be opened here" in words(at)) == ("nope" in picked)
 
 
-def test_a_run_that_a_page_has_let_go_of_is_found_in_the_library(
-    saving: Runs, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("script", ["lab", "compare"])
+def test_a_run_that_is_no_longer_in_memory_comes_back_from_the_library_as_it_was(
+    saving: Runs, monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
-    """Catches: “no longer kept” over a run that the library has."""
+    """Catches: a classmate's run that takes an own one's place in memory, whose page then has no numbers."""
     saved = finish(saving)
     assert saved is not None
-    empty = Runs(lambda choice, gone: scripted_models(), race)  # as after a restart of the server
-    monkeypatch.setattr(services, "runs", lambda: empty)
+    before = saving.get(saved.id)
+    assert before is not None
+
+    def show() -> str:
+        at = AppTest.from_file(MAIN, default_timeout=30)
+        at.run()
+        at.query_params["run"] = saved.id
+        at.switch_page(f"app_pages/{script}.py").run()
+        assert not at.exception and not at.get("page_link") and param(at, "run") == saved.id
+        return words(at)
+
+    told = show()
+    restarted(monkeypatch)
+    assert show() == told and "no longer" not in told
+    after = services.runs().get(saved.id)
+    assert after is not None and after is not before and after.finished
+    for name in ("id", "owner", "request", "ends", "device", "templated", "error"):
+        assert getattr(after, name) == getattr(before, name), name
+    assert after.traces == before.traces
+
+
+def test_a_run_of_which_too_little_is_known_is_found_in_the_library(
+    saving: Runs, kept: list[tuple[Summary, bytes]]
+) -> None:
+    """Catches: “no longer kept” over a run that the library has, such as one kept by an earlier version."""
+    run = add(services.library(), kept)
     for script in ("lab", "compare"):
         at = AppTest.from_file(MAIN, default_timeout=30)
         at.run()
-        at.query_params["run"], at.query_params["round"] = saved.id, "2"
+        at.query_params["run"], at.query_params["round"] = run, "2"
         at.switch_page(f"app_pages/{script}.py").run()
         assert not at.exception
         (way,) = at.get("page_link")
         assert "the library does" in words(at) and "no longer kept" not in words(at)
-        assert parse_qs(way.proto.query_string) == {"run": [saved.id], "round": ["2"]}
-    empty.close()
+        assert parse_qs(way.proto.query_string) == {"run": [run], "round": ["2"]}
 
 
 def test_every_control_of_the_page_comes_back_from_its_address(saving: Runs) -> None:
@@ -569,7 +704,8 @@ def played(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 def restarted(monkeypatch: pytest.MonkeyPatch) -> None:
     """As after a restart of the server: no run is in memory, the library is as it was."""
-    monkeypatch.setattr(services, "runs", lambda: Runs(lambda choice, gone: scripted_models(), race))
+    runs = Runs(lambda choice, gone: scripted_models(), race)
+    monkeypatch.setattr(services, "runs", lambda: runs)
 
 
 def test_an_example_opens_at_a_round_that_shows_guesses(fresh: Runs, played: list[dict[str, Any]]) -> None:
@@ -637,7 +773,7 @@ def test_the_teacher_s_link_of_an_own_run_outlasts_the_server_once_it_is_shared(
     assert saved is not None
     at = in_lab(run=saved.id, round="2")
     assert parse_qs(urlsplit(at.code[0].value).query)["run"] == [saved.id]
-    assert "while this server remembers it" in words(at)
+    assert "to nobody else until you share it" in words(at)
     at.button(key="share_in_link_lab").click().run()
     assert not at.exception
     shared = services.library().get(ANNA, saved.id)

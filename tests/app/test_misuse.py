@@ -22,6 +22,7 @@ from app import config as policy
 from app.decoding.runs import Runs
 from app.lanes import links
 from app.records import access as entries
+from app.records import visitor
 from app.records.store import Library, Unavailable
 from app.records.summary import Summary
 from app.running import held as tools
@@ -84,9 +85,23 @@ def test_a_web_socket_opens_for_this_server_s_own_pages_only(headers: dict[str, 
                 pass
 
 
-def test_the_server_has_these_guards() -> None:
-    source = (MAIN.parent / "__main__.py").read_text(encoding="utf-8")
-    assert "Middleware(OwnPages)" in source and "Middleware(KnownHosts" in source
+def test_the_server_has_these_guards(fresh: Runs) -> None:
+    """The app that is served, not one with its parts. Catches: a guard that is written and not put in place."""
+    from app.__main__ import app
+
+    client = TestClient(app, base_url="http://127.0.0.1:8713")  # not entered: nothing is warmed up
+    assert client.get("/healthz").status_code == 200
+    assert client.get("/healthz", headers={"host": "evil.example"}).status_code == 400
+    page = client.get("/healthz", headers={"accept": "text/html"})
+    assert "default-src 'self'" in page.headers["content-security-policy"]
+    assert page.headers["set-cookie"].startswith(visitor.COOKIE)
+    other = {"origin": "http://127.0.0.1:8799"}
+    with (
+        pytest.raises(WebSocketDisconnect) as refused,
+        client.websocket_connect("/_stcore/stream", headers=other),
+    ):
+        pass
+    assert refused.value.code == 1008
 
 
 def test_the_lab_is_found_by_its_name(fresh: Runs) -> None:
@@ -103,6 +118,7 @@ def test_a_deleted_run_is_gone_from_the_server_s_memory_too(saving: Runs) -> Non
     saved = finish(saving)
     assert saved is not None
     with TestClient(Starlette(routes=routes.routes())) as client:
+        client.cookies.set(visitor.COOKIE, ANNA)
         assert client.get(f"/traces/{saved.id}-0.json").status_code == 200
         at = AppTest.from_file(MAIN, default_timeout=30)
         at.switch_page("app_pages/library.py")
@@ -152,11 +168,10 @@ def test_a_run_that_could_not_be_kept_is_said_to_be_so(fresh: Runs, monkeypatch:
         raise Unavailable("The disk is full.")
 
     monkeypatch.setattr(fresh, "_save", full)
-    monkeypatch.setattr(fresh, "_owner", lambda: ANNA)
     at = AppTest.from_file(MAIN, default_timeout=30)
     at.run()
     at.button(key="go").click().run()
-    (run,) = fresh._runs.values()
+    (run,) = fresh._jobs.all()
     assert run.wait(20)
     until(lambda: run.unkept)
     at.run()

@@ -17,6 +17,7 @@ from app.decoding.models import Choice, Shelf
 from app.decoding.run import Request, Run
 from app.decoding.runs import Desk, Runs
 from app.lanes import links
+from app.records import visitor
 from app.running import stage
 from specdec_core import race
 from specdec_core.proposers import PROPOSERS
@@ -301,7 +302,7 @@ def test_a_model_that_does_not_exist_is_a_sentence(monkeypatch: pytest.MonkeyPat
         raise ModelError("There is no model 'no/such': neither a folder here nor an id on the hub.")
 
     shelf = Shelf(load, lambda name, told: None)
-    runs = Runs(lambda choice, gone: shelf.get(choice, gone), race)
+    runs = Runs(lambda choice, gone: shelf.get(choice, gone), race, owner=lambda: visitor.of_session())
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "runs", lambda: runs)
     at = page(model="other", target="no/such")
@@ -329,7 +330,7 @@ def test_a_folder_below_the_root_is_loaded_and_then_known_to_the_page(
         return testing.scripted(law)
 
     shelf = Shelf(load, lambda name, told: None)
-    runs = Runs(lambda choice, gone: shelf.get(choice, gone), race)
+    runs = Runs(lambda choice, gone: shelf.get(choice, gone), race, owner=lambda: visitor.of_session())
     monkeypatch.setattr(services, "operator", lambda: Policy(models="any", models_root=tmp_path.resolve()))
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "runs", lambda: runs)
@@ -362,7 +363,7 @@ def test_while_the_models_warm_up_the_page_says_so_and_run_waits(
 
     gate = threading.Event()
     shelf = Shelf(lambda choice: gate.wait(20) and scripted_models(), lambda name, told: None)
-    runs = Runs(lambda choice, gone: shelf.get(choice, gone), race)
+    runs = Runs(lambda choice, gone: shelf.get(choice, gone), race, owner=lambda: visitor.of_session())
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "runs", lambda: runs)
     shelf.warm()

@@ -14,22 +14,27 @@ from starlette.testclient import TestClient
 
 from app.decoding.run import Request, Run
 from app.decoding.runs import Runs
-from app.records import examples
+from app.records import examples, visitor
 from app.web import routes
 from app.web.headers import SecurityHeaders
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
 
+from .kept import ANNA, BEN
+
 
 @pytest.fixture
-def client(fresh: Runs) -> Iterator[TestClient]:
+def client(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
+    """A browser of Anna's, who begins all runs here."""
+    monkeypatch.setattr(visitor, "of_session", lambda: ANNA)
     app = Starlette(routes=routes.routes(), middleware=[Middleware(SecurityHeaders)])
     with TestClient(app, raise_server_exceptions=False) as client:
+        client.cookies.set(visitor.COOKIE, ANNA)
         yield client
 
 
 @pytest.fixture
-def run(fresh: Runs) -> Run:
+def run(client: TestClient, fresh: Runs) -> Run:
     lanes = (Settings(proposer="none", max_new_tokens=8), Settings(max_new_tokens=8))
     run = fresh.start(Request("abc", lanes, ("Plain decoding", "Draft model"), choice=_bundled()))
     assert run.wait(10)
@@ -82,8 +87,11 @@ def test_a_stream_has_numbered_events_from_started_to_done(client: TestClient, r
     events = events_of(answer.text)
     assert [number for number, _ in events] == list(range(len(events)))
     kinds = [event["type"] for _, event in events]
-    assert kinds[:2] == ["started", "started"]
-    assert kinds[-3:] == ["finished", "finished", "done"] or kinds[-1] == "done"
+    assert kinds[:2] == ["started", "started"] and kinds.index("done") == len(kinds) - 1
+    for lane in range(2):
+        of_lane = [event["type"] for _, event in events if event.get("lane") == lane]
+        rounds = len(run.traces[lane].rounds)
+        assert of_lane == ["started", *["step"] * rounds, "finished"]
     written = [
         text
         for _, event in events
@@ -192,6 +200,46 @@ def test_an_answer_from_another_site_is_refused(
     assert (sent.json()["error"] == "A guess is accepted only from this server's own pages.") == (
         status == 403
     )
+
+
+def test_nobody_but_its_owner_answers_for_a_run_or_watches_it(client: TestClient, run: Run) -> None:
+    """Catches: whoever knows a run's id types for the visitor who began it."""
+    question = {"question": 1, "words": "x"}
+    assert client.post(f"/runs/{run.id}/answer", json=question).status_code == 409  # let in, and too late
+    paths = (f"/runs/{run.id}/events", run.trace_path(0))
+    assert [client.get(path).status_code for path in paths] == [200, 200]
+    for cookies in ({}, {visitor.COOKIE: BEN}, {visitor.COOKIE: ""}):
+        client.cookies.clear()
+        client.cookies.update(cookies)
+        assert client.post(f"/runs/{run.id}/answer", json=question).status_code == 404
+        assert [client.get(path).status_code for path in paths] == [404, 404]
+
+
+def test_a_browser_without_cookies_opens_what_its_own_page_began(client: TestClient, fresh: Runs) -> None:
+    """Catches: a run that its owner cannot watch, and a ticket that opens another run or is handed to a viewer."""
+    from app import services
+
+    def begin(whose: str) -> Run:
+        runs = Runs(lambda choice, gone: services.shelf().get(choice, gone), services._race,
+                    owner=lambda: whose, remembered=lambda: False)  # fmt: skip
+        found = runs.start(Request("abc", (Settings(proposer="none", max_new_tokens=8),), ("x",), _bundled()))
+        assert found.wait(10) and found.error is None
+        fresh.take_back(found, {lane: trace.to_json().encode() for lane, trace in found.traces.items()})
+        return found
+
+    mine, other = begin("a session"), begin("another")
+    client.cookies.clear()
+    assert client.get(mine.events_path).status_code == client.get(mine.trace_path(0)).status_code == 200
+    assert "ticket" in events_of(client.get(mine.events_path).text)[-2][1]["trace"]  # type: ignore[operator]
+    assert (
+        client.get(mine.trace_path(0, download=True)).headers["content-disposition"].startswith("attachment")
+    )
+    answer = mine.events_path.replace("/events", "/answer")
+    assert client.post(answer, json={"question": 1, "words": "x"}).status_code == 409  # let in, and too late
+    for ticket in ("", "x", other.ticket):
+        for path in (f"/runs/{mine.id}/events", f"/traces/{mine.id}-0.json"):
+            assert client.get(path, params={"ticket": ticket}).status_code == 404
+    assert mine.ticket not in mine.seen_by("a-link").trace_path(0)
 
 
 def test_a_visitor_s_words_reach_the_run_through_the_server(client: TestClient, fresh: Runs) -> None:

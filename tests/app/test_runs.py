@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from app.decoding.archive import Archive
+from app.decoding.jobs import Busy
 from app.decoding.run import Request, Run
-from app.decoding.runs import Busy, Desk, Runs
+from app.decoding.runs import Desk, Runs
 from specdec_core.engine.events import Ended, Event, Finished, Started, Step
 from specdec_core.errors import PromptError
 from specdec_core.record.trace import Trace
@@ -384,6 +385,35 @@ def test_while_a_run_waits_for_its_visitor_others_compute_and_it_goes_on_before_
     race.go.release()
     assert all(run.wait(WAIT) for run in (person, *others))
     assert race.most == 1
+
+
+def test_runs_that_wait_for_their_visitors_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches: a class that plays "You", and a server that takes no other run until they have answered."""
+    from app.decoding import runs as module
+
+    race, talk = Gate(), Talk()
+
+    def either(models: Any, prompt: str, lanes: Any, **hooks: Any) -> Iterator[Event]:
+        return (talk if prompt == "talk" else race)(models, prompt, lanes, **hooks)
+
+    runs = make(either, waiting=1)
+    people = []
+    for _ in range(4):
+        people.append(runs.start(request("talk")))
+        until(lambda: asked(people[-1]) is not None and people[-1].state == "asking")
+    others = [runs.start(request("first")), runs.start(request("second"))]
+    until(lambda: race.order == ["first"])
+    with pytest.raises(Busy, match="1 runs are waiting already"):
+        runs.start(request("third"))
+    others[0].cancel()
+    assert others[0].wait(WAIT)
+    monkeypatch.setattr(
+        module, "ASKING", 4
+    )  # they keep threads and caches, so that there is a bound for them, too
+    with pytest.raises(Busy, match="4 runs are waiting for their visitors' words"):
+        runs.start(request("third"))
+    runs.close()
+    assert all(run.wait(WAIT) for run in (*people, *others))
 
 
 def test_a_visitor_who_says_nothing_ends_the_run_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.compare import sweeps
-from app.compare.sweeps import Job, Order, Sweeps
+from app.compare.sweeps import Order, Sweep, Sweeps
+from app.decoding.jobs import Busy
 from app.decoding.line import Line
-from app.decoding.runs import Busy, Runs
+from app.decoding.runs import Runs
 from specdec_core.errors import ModelError, SpecdecError
 from specdec_core.settings import Settings
 from specdec_core.sweep.cases import Case
@@ -69,7 +70,7 @@ def key(row: Measured) -> tuple[str, int, int]:
 
 
 def test_a_sweep_measures_every_cell_and_knows_where_it_did() -> None:
-    job = make().start(order())
+    job = make().start(order(), "me")
     assert job.wait(WAIT)
     assert (job.state, job.error, len(job.rows)) == ("done", None, 8)
     assert sorted(map(key, job.rows)) == sorted(
@@ -82,7 +83,7 @@ def test_a_sweep_measures_every_cell_and_knows_where_it_did() -> None:
 def test_the_device_is_free_between_two_cells() -> None:
     """Catches: a sweep that keeps every other visitor waiting until its last cell."""
     gate, line = Gate(), Line()
-    job = make(gate.models, line).start(order())
+    job = make(gate.models, line).start(order(), "me")
     gate.shut = lambda: len(job.rows) == 1  # in the middle of the second cell, until another stands in line
     until(lambda: len(job.rows) == 1)
     with line.turn(lambda: False, lambda place: gate.open()):
@@ -94,7 +95,7 @@ def test_the_device_is_free_between_two_cells() -> None:
 def test_cancelling_keeps_the_rows_and_going_on_ends_with_all_of_them() -> None:
     gate = Gate()
     jobs = make(gate.models)
-    job = jobs.start(order())
+    job = jobs.start(order(), "me")
     gate.shut = lambda: len(job.rows) == 5  # two turns are done, the third is half done
     until(lambda: len(job.rows) == 5)
     job.cancel()
@@ -113,16 +114,16 @@ def test_cancelling_keeps_the_rows_and_going_on_ends_with_all_of_them() -> None:
     assert not job.active, "what is done is not done again"
 
 
-def test_a_sweep_nobody_looks_at_stops_and_can_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_nobody_looks_at_stops_and_can_go_on() -> None:
     """Catches: a closed tab that keeps a shared device busy for an hour."""
     gate = Gate()
     jobs = make(gate.models)
-    job = jobs.start(order())
-    monkeypatch.setattr(sweeps, "UNSEEN_S", 0.0)
+    job = jobs.start(order(), "me")
+    job.patience_s = 0.0
     gate.open()
     assert job.wait(WAIT)
     assert job.state == "stopped"
-    monkeypatch.setattr(sweeps, "UNSEEN_S", 60.0)
+    job.patience_s = 60.0
     jobs.resume(job)
     assert job.wait(WAIT) and job.state == "done"
 
@@ -142,9 +143,9 @@ def test_too_much_is_refused_with_a_sentence() -> None:
     gate = Gate()
     jobs = make(gate.models, active=1)
     with pytest.raises(SpecdecError, match="at most 5,000 are measured"):
-        jobs.start(order(prompts=2_000))
+        jobs.start(order(prompts=2_000), "me")
     with pytest.raises(SpecdecError, match="at least one family"):
-        jobs.start(order(prompts=0))
+        jobs.start(order(prompts=0), "me")
     job = jobs.start(order(), "me")
     with pytest.raises(Busy, match=r"as it takes \(1\)"):
         jobs.start(order(), "you")
@@ -158,7 +159,7 @@ def test_only_so_many_are_kept() -> None:
     jobs = make(keep=2)
     done = []
     for _ in range(4):
-        done.append(jobs.start(order(prompts=1, repeats=1)))
+        done.append(jobs.start(order(prompts=1, repeats=1), "me"))
         assert done[-1].wait(WAIT)
     assert [jobs.get(job.id) is job for job in done] == [False, True, True, True]
 
@@ -171,10 +172,10 @@ def test_errors_are_sentences() -> None:
         raise RuntimeError("secret details")
 
     for load, told in ((refuse, "There is no such model."), (crash, "because of an error in the program")):
-        job = Sweeps(load, lambda device: Line()).start(order())
+        job = Sweeps(load, lambda device: Line()).start(order(), "me")
         assert job.wait(WAIT)
         assert job.state == "failed" and told in (job.error or "") and "secret" not in (job.error or "")
-    medusa = make().start(order(lanes=(PLAIN, PLAIN.but(proposer="medusa"))))
+    medusa = make().start(order(lanes=(PLAIN, PLAIN.but(proposer="medusa"))), "me")
     assert medusa.wait(WAIT)
     assert medusa.state == "failed" and "medusa" in (medusa.error or "")
 
@@ -208,7 +209,7 @@ def page(jobs: Sweeps) -> AppTest:
     return at
 
 
-def started(at: AppTest, jobs: Sweeps) -> Job:
+def started(at: AppTest, jobs: Sweeps) -> Sweep:
     at.button(key="sweep_start").click().run()
     assert not at.exception
     value = at.query_params["sweep"]

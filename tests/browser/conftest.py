@@ -77,6 +77,37 @@ def serving(log: Path, **more: str) -> Iterator[Server]:
         process.wait(20)
 
 
+@contextmanager
+def streamlit_alone(page: Path) -> Iterator[str]:
+    """The address of a page that Streamlit serves by itself, without the app."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "streamlit", "run", str(page), "--server.headless", "true"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "STREAMLIT_SERVER_PORT": str(port)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    address = f"http://127.0.0.1:{port}/"
+    try:
+        until(lambda: process.poll() is not None or _answers(address), START_S)
+        assert process.poll() is None
+        yield address
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def _answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{address}_stcore/health", timeout=10) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
 def _ready(server: Server) -> bool:
     try:
         return bool(server.health()["models"] == "ready")

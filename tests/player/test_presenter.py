@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.ui import presenter
+from app.ui import presenter, quirks
 from tests.player.conftest import Server, data, open_player
 from tests.player.samples import plain_trace, spec_trace
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.browser
 
 # As on a page of the app: what the page says of its edge and type, and its way out before all else.
 TYPE = f"html {{ font-size: {presenter.LARGE_REM}px !important; }}"
-PAGE = f"body {{ padding: 0 !important; }}\n{TYPE}\n{presenter.CHROME}"
+PAGE = f"body {{ padding: 0 !important; }}\n{TYPE}\n{quirks.css(presenter.CHROME)}"
 LEAVE = """() => {
   const box = document.createElement("div");
   box.className = "st-key-presenter";

@@ -6,6 +6,8 @@ Top-level and lazy imports count alike; imports for types only (under TYPE_CHECK
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -147,6 +149,19 @@ def test_no_modules_import_each_other_in_a_circle(house: str) -> None:
     for name in below:
         follow(name, [])
     assert not circles, "\n".join(" → ".join(circle) for circle in circles)
+
+
+def test_what_says_that_it_imports_no_streamlit_imports_none() -> None:
+    """Catches: an assurance in a docstring that somebody relies on and that an import far away made false."""
+    said = [
+        name
+        for name, path in modules("app").items()
+        if "imports streamlit" in (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "")
+    ]
+    assert said
+    code = f"import sys; [__import__(name) for name in {said!r}]; print('streamlit' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "False"
 
 
 @pytest.mark.parametrize(("house", "most"), [("specdec_core", 12), ("app", 5)])

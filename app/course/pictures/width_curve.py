@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 WAIT_S = 0.5
+SAID = {  # what is said of a measurement on its way
+    "loading": "width-curve.loading", "queued": "width-curve.queued", "running": "width-curve.measuring",
+}  # fmt: skip
 
 
 class With(Strict):
@@ -94,11 +97,12 @@ def _wait(found: measuring.Measuring, words: Words) -> None:
 
     @fragment(run_every=WAIT_S if found.active else None)
     def wait() -> None:
-        if found.state == "failed":
-            st.warning(plain(found.error) or words("width-curve.failed"), icon=":material/error:")
-        elif found.active:
-            st.info(words(f"width-curve.{found.state}", ahead=found.ahead), icon=":material/hourglass_top:")
+        job = found.job
+        if job is not None and job.state in SAID:
+            st.info(words(SAID[job.state], ahead=job.place), icon=":material/hourglass_top:")
             st.session_state["width-curve-waited"] = True
+        elif job is not None and job.state == "failed":
+            st.warning(plain(job.error or "") or words("width-curve.failed"), icon=":material/error:")
         elif st.session_state.pop("width-curve-waited", False):
             st.rerun()
 

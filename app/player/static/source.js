@@ -50,7 +50,7 @@ export function runId(events) {
 export async function answer(events, question, words) {
   try {
     const body = JSON.stringify({ question, words });
-    const reply = await fetch(address(events.replace(/events$/, "answer")), { method: "POST", body });
+    const reply = await fetch(address(events.replace(/events(?=$|\?)/, "answer")), { method: "POST", body });
     return reply.status === 204 ? null : String((await reply.json()).error);
   } catch {
     return T.lost;

@@ -1,0 +1,192 @@
+"""What works around Streamlit, or leans on something of it that is not documented: here and nowhere else.
+
+Each part says what Streamlit does, and tests/app/test_quirks.py or tests/browser/test_quirks.py fails once that is over
+(the part can go) or once the private thing is missing (the part does nothing any more). With another version of
+Streamlit, look at each and then raise `VERSION`.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from base64 import b64encode
+from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass, field
+from functools import wraps
+from hashlib import sha256
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+VERSION = "1.67.0"  # of Streamlit: the one that all of this describes
+
+P = ParamSpec("P")
+R = TypeVar("R")
+HERE = Path(__file__).parent
+
+# --- Styles ---
+# Streamlit has no styling of its parts by an application but by keys of containers; its own parts can only be met by
+# attributes that its tests use. CSS of the app writes them as custom selectors (`:--main h1`), which `css` resolves.
+
+SELECTORS = {
+    "app": '[data-testid="stApp"]',
+    "view": '[data-testid="stAppViewContainer"]',
+    "header": '[data-testid="stHeader"]',
+    "toolbar": '[data-testid="stToolbar"]',
+    "status": '[data-testid="stStatusWidget"]',
+    "sidebar": '[data-testid="stSidebar"]',
+    "main": '[data-testid="stMain"]',  # what scrolls
+    "page": '[data-testid="stMainBlockContainer"]',  # the page's column in it
+    "vertical": '[data-testid="stVerticalBlock"]',
+    "horizontal": '[data-testid="stHorizontalBlock"]',
+    "column": '[data-testid="stColumn"]',
+    "layout": '[data-testid="stLayoutWrapper"]',  # around each container
+    "element": '[data-testid="stElementContainer"]',  # around each element
+    "markdown": '[data-testid="stMarkdownContainer"]',
+    "caption": '[data-testid="stCaptionContainer"]',
+    "popover": '[data-testid="stPopoverBody"]',
+    "primary": 'button[kind^="primary"]:not(:disabled)',
+    "chosen-pill": '[data-variant="pills"][data-selected="true"]',
+    "chosen-segment": '[data-variant="segmented_control"][data-selected="true"]',
+}
+
+
+def css(text: str) -> str:
+    """The style sheet with `SELECTORS` in place of `:--their-names`.
+
+    Raises:
+        KeyError: if there is no such name.
+    """
+    return re.sub(r":--([a-z-]+)", lambda named: SELECTORS[named[1]], text)
+
+
+def style(text: str) -> str:
+    """The style sheet as HTML; see `css`."""
+    return f"<style>{css(text)}</style>"
+
+
+# Text on the primary colour is white whatever the colour is, and a button's shortcut paler still: not to be read on the
+# dark theme's light blue (https://github.com/streamlit/streamlit/issues/12801).
+ON_PRIMARY = ":--app :--primary :is(p, kbd, span) { color: light-dark(#fff, #14181f); opacity: 1; }\n"
+# The same in popovers, which are outside of the element that has the theme's colour scheme.
+ON_PRIMARY_IN_POPOVERS = ":--popover :--primary :is(p, kbd, span) { color: #14181f; opacity: 1; }\n"
+# A container in which a fragment draws nothing leaves a box, and the page a gap for it.
+NO_EMPTY_BOXES = ":--layout:has(> :--vertical:empty) { display: none; }\n"
+# A chosen pill differs from the others by its colour alone.
+SIGNS = ':--chosen-pill::before, :--chosen-segment::before { content: "✓" / ""; margin-right: 0.3em; }\n'
+
+# --- Fragments ---
+
+
+def fragment(draw: Callable[P, R], run_every: float | None = None) -> Callable[P, R | None]:
+    """`st.fragment`, alone in a container of its own.
+
+    Where Streamlit starts a fragment before what the whole script drew has left the server (a pressed control of the
+    fragment, a timer, and a busy machine are enough), it takes the fragment's own block out of what still waits to be
+    sent. The browser then drops the block as a left-over of the run before, everything after it moves up by one, and
+    the fragment's answer is drawn over the element that came after it. In a container of its own nothing does.
+    """
+    inner = st.fragment(draw, run_every=run_every)  # noqa: TID251
+
+    @wraps(draw)
+    def within(*given: P.args, **named: P.kwargs) -> R | None:
+        with st.container():
+            return inner(*given, **named)
+
+    return within
+
+
+# --- The address ---
+
+LAG_S = 10.0  # a message that was longer on its way has waited for something else
+
+
+def came_by_history() -> bool:
+    """Whether the browser's way back or forward began this run of the script.
+
+    Streamlit keeps that to itself. A context without the flag is an error and not a "no": the way back would be undone.
+    """
+    context = get_script_run_ctx()
+    return context is not None and context.is_history_navigation
+
+
+@dataclass(slots=True)
+class _Written:
+    value: str | None  # None: the key was taken out
+    before: set[str | None] = field(default_factory=set)  # what the browser may still believe
+    at: float = 0.0
+
+
+class LaggingAddress:
+    """An address that holds what was written although the browser does not know it yet.
+
+    Every message of the browser brings the address as it is there. Streamlit takes it for the truth, also where it was
+    sent before the server's last change had arrived: on a slow line, or under two quick presses, the change would be
+    lost. What was written here is written again then.
+    """
+
+    def __init__(self) -> None:
+        self._written: dict[str, _Written] = {}
+
+    def put(self, key: str, value: str | None) -> None:
+        """Write the key; None takes it out."""
+        written = self._written.setdefault(key, _Written(value))
+        written.before.add(st.query_params.get(key))
+        written.value, written.at = value, time.monotonic()
+        _write(st.query_params, key, value)
+
+    def catch_up(self, *, afresh: bool = False) -> None:
+        """Write again what a late message of the browser does not know; `afresh`: its address is the truth."""
+        if afresh or came_by_history():
+            self._written.clear()
+        now = time.monotonic()
+        for key, written in list(self._written.items()):
+            there = st.query_params.get(key)
+            if now - written.at > LAG_S or (there != written.value and there not in written.before):
+                del self._written[key]
+            elif there != written.value:
+                _write(st.query_params, key, written.value)
+
+
+def _write(address: MutableMapping[str, str], key: str, value: str | None) -> None:
+    if value is None:
+        address.pop(key, None)
+    elif address.get(key) != value:
+        address[key] = value
+
+
+# --- Where the page is scrolled to, and where the keyboard is ---
+
+# Streamlit leaves a page where it was scrolled to when all of it is replaced, and cannot scroll to an element.
+_to_top = st.components.v2.component(
+    "specdec_to_top", html="<i hidden>\n</i>", js=(HERE / "to_top.js").read_text(encoding="utf-8")
+)
+_reveal = st.components.v2.component("specdec_reveal", js=(HERE / "reveal.js").read_text(encoding="utf-8"))
+
+
+def to_top(key: str, place: str) -> None:
+    """Scroll the page to its top, and take the keyboard there, whenever `place` is another than before."""
+    _to_top(key=key, data={"place": place, "main": SELECTORS["main"]})
+
+
+def reveal(key: str, part: str, turn: int) -> None:
+    """Scroll to the container of the key `part` whenever `turn` is another than before, and give the keyboard to the
+    player in it, through the shadow root in which Streamlit draws a component."""
+    _reveal(key=key, data={"part": part, "turn": turn})
+
+
+# --- Headers ---
+
+
+def inline_scripts() -> list[str]:
+    """Sources of a content security policy for the scripts that Streamlit's page holds inline.
+
+    Its page knows no nonce, so that without their hashes the policy would have to allow every inline script.
+    """
+    page = Path(st.__file__).parent / "static" / "index.html"
+    scripts = re.findall(
+        r"<script(?![^>]*\ssrc=)[^>]*>(.*?)</script>", page.read_text(encoding="utf-8"), re.DOTALL
+    )
+    return [f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" for script in scripts]

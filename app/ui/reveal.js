@@ -1,0 +1,45 @@
+/** Scrolls a part of the page into view, once for each `turn`, and gives the keyboard to the player in it. */
+
+// An element that is mounted only now has missed nothing: what was asked before is over.
+const PATIENCE_MS = 10_000; // a part may still be on its way, and its player with it
+const OTHERWISE = ["pointerdown", "keydown", "wheel", "touchmove"]; // the viewer has gone on
+const turns = new WeakMap();
+
+export default function ({ data, parentElement }) {
+  const known = turns.has(parentElement);
+  if (known && turns.get(parentElement) === data.turn) return;
+  turns.set(parentElement, data.turn);
+  if (!known) return;
+  const until = performance.now() + PATIENCE_MS;
+  let over = false;
+  let shown = false;
+  const end = () => {
+    over = true;
+    for (const name of OTHERWISE) window.removeEventListener(name, end, true);
+  };
+  for (const name of OTHERWISE) window.addEventListener(name, end, true);
+  const look = () => {
+    if (over || turns.get(parentElement) !== data.turn || performance.now() > until) return end();
+    const part = document.querySelector(`.st-key-${data.part}`);
+    if (part && !shown) {
+      const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+      part.scrollIntoView({ block: "start", behavior: calm ? "auto" : "smooth" });
+      shown = true;
+    }
+    const player = part && playerIn(part);
+    if (player) {
+      player.focus({ preventScroll: true });
+      return end();
+    }
+    requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
+}
+
+function playerIn(part) {
+  for (const each of part.querySelectorAll("*")) {
+    const found = each.shadowRoot?.querySelector(".player");
+    if (found) return found;
+  }
+  return null;
+}

@@ -1,0 +1,112 @@
+"""What leans on Streamlit's inside does so in one place, and what it leans on is there; see also tests/browser."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import fields
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
+from streamlit.testing.v1 import AppTest
+
+from app.ui import quirks
+from app.web.headers import content_security_policy
+
+ROOT = Path(__file__).resolve().parents[2]
+STATIC = Path(st.__file__).parent / "static"
+OURS = [
+    path
+    for path in sorted((ROOT / "app").rglob("*"))
+    if path.suffix in (".py", ".css", ".js") and path != ROOT / "app" / "ui" / "quirks.py"
+]
+
+
+def test_the_installed_streamlit_is_the_one_that_is_described() -> None:
+    """With another one look at each work-around; the other tests help."""
+    assert st.__version__ == quirks.VERSION
+
+
+def test_nothing_else_leans_on_streamlit_s_inside() -> None:
+    """Catches: a selector or an import of Streamlit's own parts outside of the one module that is looked over."""
+    found = []
+    for path in OURS:
+        text = path.read_text(encoding="utf-8")
+        found += [f"{path}: {match[0]}" for match in re.finditer(r"data-testid|stApp\b|_stcore", text)]
+        if path.suffix == ".py":
+            for node in ast.walk(ast.parse(text)):
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+                found += [f"{path}: {name}" for name in names if name.startswith("streamlit.")]
+    assert not found, "\n".join(found)
+
+
+@pytest.fixture(scope="module")
+def front_end() -> str:
+    """Streamlit's own code in the browser."""
+    return "".join(path.read_text(encoding="utf-8") for path in sorted(STATIC.rglob("*.js")))
+
+
+@pytest.mark.parametrize("name", quirks.SELECTORS)
+def test_each_selector_is_of_a_part_that_there_is_and_is_used(name: str, front_end: str) -> None:
+    """Catches: a part that Streamlit calls otherwise now, so that its style is lost without a word."""
+    for attribute, value in re.findall(r'\[([a-z-]+)\^?="([^"]+)"', quirks.SELECTORS[name]):
+        assert re.search(rf"""["'`]?{attribute}["'`]?\b""", front_end), attribute
+        assert attribute != "data-testid" or re.search(rf"""["'`]{value}["'`]""", front_end), value
+    used = [path for path in OURS if f":--{name}" in path.read_text(encoding="utf-8")]
+    inside = (ROOT / "app" / "ui" / "quirks.py").read_text(encoding="utf-8")
+    assert used or f":--{name}" in inside or f'SELECTORS["{name}"]' in inside, "it can go"
+
+
+def test_style_sheets_name_selectors_that_there_are() -> None:
+    named = {name for path in OURS for name in re.findall(r":--([a-z-]+)", path.read_text(encoding="utf-8"))}
+    assert named <= quirks.SELECTORS.keys()
+    assert (
+        quirks.css(":--main > :--page h1 {}")
+        == f"{quirks.SELECTORS['main']} > {quirks.SELECTORS['page']} h1 {{}}"
+    )
+    with pytest.raises(KeyError):
+        quirks.css(":--nothing {}")
+
+
+def test_the_flag_of_the_browser_s_way_back_is_there_and_its_loss_is_loud(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Catches: a flag that is gone and taken for a "no", so that the way back is undone."""
+    assert "is_history_navigation" in {field.name for field in fields(ScriptRunContext)}
+    for said in (True, False):
+        context = SimpleNamespace(is_history_navigation=said)
+        monkeypatch.setattr(quirks, "get_script_run_ctx", lambda context=context: context)
+        assert quirks.came_by_history() is said
+    monkeypatch.setattr(quirks, "get_script_run_ctx", lambda: None)
+    assert quirks.came_by_history() is False
+    monkeypatch.setattr(quirks, "get_script_run_ctx", SimpleNamespace)
+    with pytest.raises(AttributeError):
+        quirks.came_by_history()
+    monkeypatch.setattr(quirks, "get_script_run_ctx", get_script_run_ctx)
+
+    def page() -> None:
+        import streamlit as st
+
+        from app.ui import quirks
+
+        st.text(str(quirks.came_by_history()))
+
+    at = AppTest.from_function(page).run()
+    assert not at.exception and at.text[0].value == "False"
+
+
+def test_streamlit_s_page_has_inline_scripts_and_each_is_in_the_policy() -> None:
+    """Catches: a script with an attribute, which would be refused, and a work-around for scripts that are no more."""
+    page = (STATIC / "index.html").read_text(encoding="utf-8")
+    scripts = quirks.inline_scripts()
+    assert scripts, "then the policy needs no hash"
+    assert len(scripts) == len(re.findall(r"<script\b", page)) - len(
+        re.findall(r"<script\b[^>]*\ssrc=", page)
+    )
+    rule = content_security_policy().split("script-src ")[1].split(";")[0].split()
+    assert set(scripts) <= set(rule) and "'unsafe-inline'" not in rule

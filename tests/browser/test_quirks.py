@@ -1,0 +1,89 @@
+"""What app/ui/quirks.py works around is still there: a test that fails says what can go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from app.ui import quirks
+
+from .conftest import streamlit_alone
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """The address of tests/browser/bare.py."""
+    with streamlit_alone(Path(__file__).with_name("bare.py")) as found:
+        yield found
+
+
+@pytest.fixture
+def bare(browser: Browser, address: str) -> Iterator[Page]:
+    """That page in the dark theme."""
+    context = browser.new_context(color_scheme="dark", viewport={"width": 1000, "height": 600})
+    page = context.new_page()
+    page.goto(address)
+    expect(page.get_by_text("line 99")).to_be_attached()
+    yield page
+    context.close()
+
+
+def lightness(page: Page, name: str) -> float:
+    """How light a button's text is, from 0 to 1."""
+    text = page.get_by_role("button", name=name).locator("p")
+    colour = text.evaluate("text => getComputedStyle(text).color")
+    parts = [int(part) for part in colour[colour.index("(") + 1 : -1].split(",")[:3]]
+    return sum(parts) / 3 / 255
+
+
+def test_text_on_the_dark_theme_s_light_accent_is_white_and_ours_is_dark(bare: Page) -> None:
+    """Else `ON_PRIMARY` can go, and with it `ON_PRIMARY_IN_POPOVERS`."""
+    bare.get_by_role("button", name="Open").click()
+    assert lightness(bare, "Primary") > 0.9
+    assert lightness(bare, "Inside") > 0.9
+    scheme = bare.locator(quirks.SELECTORS["popover"]).evaluate("box => getComputedStyle(box).colorScheme")
+    assert scheme == "normal", "with a colour scheme, ON_PRIMARY alone does for popovers"
+    bare.add_style_tag(content=quirks.css(quirks.ON_PRIMARY + quirks.ON_PRIMARY_IN_POPOVERS))
+    assert lightness(bare, "Primary") < 0.2
+    assert lightness(bare, "Inside") < 0.2
+
+
+def test_a_container_whose_fragment_draws_nothing_leaves_a_gap_and_ours_none(bare: Page) -> None:
+    """Else `NO_EMPTY_BOXES` can go."""
+    box = bare.locator(".st-key-with-nothing")
+    before = box.bounding_box()
+    bare.add_style_tag(content=quirks.css(quirks.NO_EMPTY_BOXES))
+    after = box.bounding_box()
+    assert before is not None and after is not None and after["height"] < before["height"] - 4
+
+
+def test_what_is_chosen_has_no_sign_of_its_own_and_ours_has_one(bare: Page) -> None:
+    """Else `SIGNS` can go."""
+    sign = "chosen => getComputedStyle(chosen, '::before').content"
+    chosen = [bare.locator(quirks.SELECTORS[name]) for name in ("chosen-pill", "chosen-segment")]
+    for each, text in zip(chosen, "ac", strict=True):
+        expect(each).to_have_count(1)
+        expect(each).to_have_text(text)
+        assert each.evaluate(sign) in ("none", "normal")
+    bare.add_style_tag(content=quirks.css(quirks.SIGNS))
+    assert all("✓" in each.evaluate(sign) for each in chosen)
+
+
+def test_a_page_that_takes_another_s_place_stays_where_that_was_scrolled_to(bare: Page) -> None:
+    """Else `to_top` can go."""
+    bare.get_by_role("button", name="Turn").click()
+    expect(bare.get_by_text("place 1, line 99")).to_be_attached()
+    expect(bare.get_by_text("place 0, line")).to_have_count(0)
+    assert bare.locator(quirks.SELECTORS["main"]).evaluate("main => main.scrollTop") > 500
+
+
+def test_a_component_is_drawn_in_a_shadow_root_which_the_page_cannot_look_into(bare: Page) -> None:
+    """Else `reveal` need not look for it there."""
+    expect(bare.locator(".inside")).to_be_attached()  # Playwright looks into shadow roots
+    assert bare.evaluate("document.querySelector('.inside')") is None
+    assert bare.evaluate(
+        "[...document.querySelectorAll('*')].some(each => each.shadowRoot?.querySelector('.inside'))"
+    )
