@@ -18,6 +18,7 @@ from app.course.measured import origin
 from app.course.words import Words
 from app.text import plain
 from app.ui.fragment import fragment
+from app.ui.state import State, state
 
 from . import Place
 
@@ -98,8 +99,8 @@ def _wait(found: measuring.Measuring, words: Words) -> None:
             st.warning(plain(found.error) or words("width-curve.failed"), icon=":material/error:")
         elif found.active:
             st.info(words(f"width-curve.{found.state}", ahead=found.ahead), icon=":material/hourglass_top:")
-            st.session_state["width-curve-waited"] = True
-        elif st.session_state.pop("width-curve-waited", False):
+            state.curve_waited = True
+        elif State.curve_waited.take():
             st.rerun()
 
     wait()
