@@ -83,7 +83,7 @@ def read(form: str = "", before: Lane | None = None) -> Lane:
         otherwise,
         **{name: st.session_state.get(key(name, form), getattr(otherwise, name)) for name in KEYS},
     )
-    found = {}
+    found: dict[str, Any] = {}
     for prefix, table in TABLES.items():
         owner, values = lane.owner(prefix)
         if before is None:

@@ -7,6 +7,7 @@ written anew when it fails: a link on a course page or in a mail cannot be chang
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -34,11 +35,12 @@ USUAL = Settings().model_dump(mode="json")
 @pytest.fixture
 def server(
     request: pytest.FixtureRequest, fresh: Runs, prompts: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+) -> Iterator[None]:
     """A server of the named kind: `tiny` has the bundled family alone, `chat` a chat model without trained parts as
     its default, `heads` one with them."""
     kind = request.param
     if kind == "tiny":
+        yield
         return
     (prompts / "chat-question.toml").write_text(CHAT_PROMPTS, encoding="utf-8")
     built = {Choice(): scripted_models(), REAL: chat_models()}
@@ -48,11 +50,12 @@ def server(
     runs = Runs(lambda choice, gone: shelf.get(choice, gone), race)
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "runs", lambda: runs)
-    request.addfinalizer(runs.close)
     chosen = {**OPERATOR, "SPECDEC_DEFAULT_MODELS": usual.REAL}
     monkeypatch.setattr(services, "operator", lambda: policy.read(chosen))
     there = partial(usual.guessers, there=lambda part: kind == "heads")
     monkeypatch.setattr(usual, "guessers", there)
+    yield
+    runs.close()
 
 
 def outcome(page: str, query: str) -> dict[str, Any]:
