@@ -13,17 +13,16 @@ from app.decoding.run import Request
 from app.lanes import links
 from app.text import plain
 from app.ui.glossary import define
+from app.ui.state import State, state
 from app.ui.widgets import number, pick
-from specdec_core.engine.check import check
 from specdec_core.engine.check import remark as remark_on
 from specdec_core.errors import ModelError, PromptError, SpecdecError
-from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.models.generation import OFF
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
 
-from . import current, model_picker, options
+from . import current, lane_state, model_picker
 from .prompt import too_long
 
 USUAL = Settings()
@@ -31,11 +30,9 @@ PROMPT_WORDS = 60  # characters of a prompt that name it
 
 
 def choices() -> dict[str, dict[str, str]]:
-    """The settings whose values come from a list, with what each is called; the first is the default."""
+    """The settings that all lanes share and that come from a list, with what each value is called; the first is the
+    default."""
     return {
-        "proposer": {name: kind.title for name, kind in proposers().items()},
-        "rule": {name: rule.title for name, rule in RULES.items()},
-        "length": {name: policy.title for name, policy in LENGTH_POLICIES.items()},
         "model": model_picker.titles(),
         "device": {name: name for name in links.DEVICES},
         "dtype": {name: name for name in links.DTYPES},
@@ -64,7 +61,7 @@ def essentials(missing: Mapping[str, str | None]) -> None:
     name = pick(
         "Proposer",
         titles,
-        "proposer",
+        State.proposer.key,
         define("Proposer", "Draft model", "Target model"),
         named=any(key.startswith("o.") for key in st.query_params),  # whose options they are
     )
@@ -111,8 +108,8 @@ def drafts(kind: Any) -> str | None:
             kind.drafts(
                 Settings(
                     proposer=kind.name,
-                    temperature=st.session_state.get("temperature", 0.0),
-                    options=options.chosen("o", kind),
+                    temperature=state.temperature,
+                    options=lane_state.options("o", kind),
                 )
             )
         )
@@ -122,10 +119,9 @@ def drafts(kind: Any) -> str | None:
 
 def plain_lane() -> Settings:
     """Plain decoding of what the controls ask for: the baseline of every run."""
-    state = st.session_state
     return Settings(
         proposer="none",
-        draft_length=state.get("gamma", USUAL.draft_length),
+        draft_length=state.gamma,
         max_new_tokens=state.tokens,
         temperature=state.temperature,
         top_k=state.top_k,
@@ -141,22 +137,16 @@ def decided() -> dict[str, Any]:
 
     Where what is usual is followed, the usual repetition penalty for these models and this kind of prompt comes first.
     """
-    state = st.session_state
-    chosen = {name: state.get(name, off) for name, off in OFF.items()}
-    if not follows_model():
+    chosen = {name: getattr(state, name) for name in OFF}
+    if not state.generation:
         return chosen
     usual = {"repetition_penalty": current.penalty()}
     return {name: usual.get(name) if value == OFF[name] else value for name, value in chosen.items()}
 
 
-def follows_model() -> bool:
-    """Whether what is switched off here is as is usual for the models, their generation config included."""
-    return bool(st.session_state.get("generation", True))
-
-
 def usual_penalty() -> float | None:
     """The repetition penalty that is in force because it is usual, nobody having set one; None without any."""
-    if not follows_model() or st.session_state.get("repetition_penalty", 1) != 1:
+    if not state.generation or state.repetition_penalty != 1:
         return None
     found = current.penalty()
     return None if found == 1 else found
@@ -168,25 +158,12 @@ def chosen_lane() -> Settings:
     Raises:
         SettingsError: one sentence about the first thing that does not fit.
     """
-    state = st.session_state
-    kind, rule, policy = PROPOSERS[state.proposer], RULES[state.rule], LENGTH_POLICIES[state.length]
-    settings = plain_lane().but(
-        proposer=kind.name,
-        options=options.chosen("o", kind),
-        rule=rule.name,
-        rule_options=options.chosen("r", rule),
-        length_policy=policy.name,
-        length_options=options.chosen("l", policy),
-        overlap=bool(state.overlap) and kind.can_overlap,
-        memory_budget_mb=state.memory,
-    )
-    check(settings)
-    return settings
+    return lane_state.read().settings(plain_lane())
 
 
 def refusal() -> str | None:
     """Why the choices do not go together, as one sentence; None if they do as far as can be told before a run."""
-    if st.session_state.proposer == "none":
+    if state.proposer == "none":
         return None
     try:
         chosen_lane()
@@ -237,7 +214,6 @@ def recorded(prompt: str, lane: Settings) -> str:
 
 def asks_for(prompt: str, lane: Settings, family: str, chat: bool) -> bool:
     """Whether Run would ask for this lane on this prompt of these models, be it longer or shorter."""
-    state = st.session_state
     try:
         asked = subject(), plain_lane() if state.proposer == "none" else chosen_lane()
     except SpecdecError:
@@ -272,7 +248,6 @@ def request() -> Request:
     Raises:
         SpecdecError: one sentence about the first thing that does not fit.
     """
-    state = st.session_state
     allowed = subject()
     lanes, labels = [plain_lane()], [PROPOSERS["none"].title]
     if state.proposer != "none":
@@ -294,7 +269,6 @@ def subject() -> Choice:
     Raises:
         SpecdecError: one sentence about the first thing that does not fit.
     """
-    state = st.session_state
     if not state.prompt.strip():
         raise PromptError("The prompt is empty. Type some text to continue, or pick an example.")
     if len(state.prompt) > links.MAX_PROMPT:

@@ -13,12 +13,11 @@ import streamlit as st
 
 from app.text import plain
 from app.ui.glossary import define
+from app.ui.state import State, state
 from app.ui.widgets import pick
 
 from . import model_picker, presets, usual
 from .usual import Usual
-
-_SETTLED, _NEWS = "model_settled", "model_news"
 
 
 def name() -> str:
@@ -33,16 +32,15 @@ def words() -> Usual:
 
 def wraps() -> bool:
     """Whether the prompt is sent as a message in the models' chat template, as far as can be told before a run."""
-    asked = st.session_state.get("chat", st.query_params.get("chat") != "false")
     models = model_picker.loaded()
     if models is not None:
-        return bool(asked and models.chat_template)
-    return bool(asked and (words().audience == "chat" or name() == model_picker.OTHER))
+        return bool(state.chat and models.chat_template)
+    return bool(state.chat and (words().audience == "chat" or name() == model_picker.OTHER))
 
 
 def system_line() -> str:
     """The system line that was asked for; empty for the template's own."""
-    return str(st.session_state.get("system", st.query_params.get("system", ""))).strip()
+    return state.system.strip()
 
 
 def guessers() -> list[str]:
@@ -57,7 +55,7 @@ def options(proposer: str) -> Mapping[str, Any]:
 
 def penalty() -> float | None:
     """The usual repetition penalty for the prompt on the page: its kind's, else the models'; None: as they say."""
-    kind = presets.kind(st.session_state.get("prompt", ""))
+    kind = presets.kind(state.prompt)
     if not wraps():
         return None
     if kind is not None and kind.repetition_penalty is not None:
@@ -70,32 +68,31 @@ def settle() -> None:
 
     Called before the page's widgets are drawn.
     """
-    state, options = st.session_state, model_picker.model_options()
-    if "model" not in state:  # as `widgets.pick` does, which comes too late for what depends on it
-        asked = st.query_params.get("model", state.get("last_model"))
+    options = model_picker.model_options()
+    if not State.model.held:  # as `widgets.pick` does, which comes too late for what depends on it
+        asked = st.query_params.get(State.model.key, state.last_picked.get(State.model.key))
         state.model = asked if asked in options else options[0]
-    before, state[_SETTLED] = state.get(_SETTLED), name()
+    before, state.settled = state.settled, name()
     if before is None or before == name():
         return
-    state[_NEWS] = name() if state.model == model_picker.AUTO else None
+    state.ready_now = name() if state.model == model_picker.AUTO else None
     first, now = usual.guessers(before), guessers()
-    if state.get("proposer", first[0]) == first[0]:
+    if not State.proposer.held or state.proposer == first[0]:
         state.proposer = now[0]
-    if "prompt" in state and state.prompt == state.get("opened_with"):  # the page's choice, not the visitor's
+    if state.prompt == state.opened_with:  # the page's choice, not the visitor's
         _take_fitting_example()
 
 
 def bar() -> None:
     """The control for the models, and one line about what they are good for."""
-    state = st.session_state
-    if state.get("go"):  # the run that begins now uses them
-        state[_NEWS] = None
+    if state.go:  # the run that begins now uses them
+        state.ready_now = None
     left, right = st.columns([4, 5], gap="small", vertical_alignment="center")
     with left:
         pick(
             "Models",
             model_picker.titles(),
-            "model",
+            State.model.key,
             "The target model that writes, and what guesses for it. " + define("Target model"),
             label_visibility="collapsed",
             on_change=_chose,
@@ -106,14 +103,14 @@ def bar() -> None:
 def _line() -> str:
     """What runs, what that is good for, and whether something better is on its way."""
     good_for = plain(words().good_for or model_picker.note(name()))
-    if st.session_state.model == model_picker.AUTO:
+    if state.model == model_picker.AUTO:
         status = model_picker.preparing()
         if status is not None and status.state == "failed":
             return f":material/error: {plain(model_picker.preparing_words() or '')}"
         if status is not None:  # how far it has come stands beside the title
             title = plain(model_picker.usual_title())
             return f":material/hourglass_top: {title} is being prepared; the tiny models run until then. {good_for}"
-        if st.session_state.get(_NEWS) == name():
+        if state.ready_now == name():
             return f":material/check_circle: **Ready now: your next run uses it.** {good_for}"
     return good_for
 
@@ -121,13 +118,13 @@ def _line() -> str:
 def _chose() -> None:
     """The visitor picked models: an untouched example prompt gives way to one for such models."""
     settle()
-    st.session_state[_NEWS] = None
+    state.ready_now = None
     _take_fitting_example()
 
 
 def _take_fitting_example() -> None:
     """In place of an example for models of the other kind, the first one for those chosen."""
-    shown = presets.matching(st.session_state.get("prompt", ""))
+    shown = presets.matching(state.prompt)
     families = presets.offered("chat" if wraps() else "text")
     if shown and families and all(shown not in family.presets for family in families):
-        st.session_state.prompt = families[0].presets[0].text
+        state.prompt = families[0].presets[0].text

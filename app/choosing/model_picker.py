@@ -15,6 +15,7 @@ from app import services
 from app.decoding.models import Choice, Status, family, permitted
 from app.lanes import links
 from app.text import plain
+from app.ui.state import State, state
 from specdec_core.errors import ModelError
 
 OTHER = "other"
@@ -114,8 +115,7 @@ def titles() -> dict[str, str]:
 
 def picked() -> str:
     """The name of the chosen models: an entry's, `BUNDLED` or `OTHER`; never `AUTO`, but what that means now."""
-    asked = st.session_state.get("model", st.query_params.get("model"))
-    named = asked if asked in model_options() else model_options()[0]
+    named = state.model if state.model in model_options() else model_options()[0]
     return default() if named == AUTO else named
 
 
@@ -128,22 +128,25 @@ def note(name: str) -> str:
 def draw() -> None:
     """Target and draft, device and number format, of the models that were picked."""
     entries, options = catalogue(), model_options()
-    named = st.session_state.get("model", options[0])
-    if named == BUNDLED and len(options) == 1:
+    if state.model == BUNDLED and len(options) == 1:
         st.caption("This server runs its bundled models only.")
     elif picked() in entries:
         st.caption(plain(entries[picked()].note))
-    elif named == OTHER:
+    elif state.model == OTHER:
         root = services.operator().models_root is not None
         words = "A model of the Hugging Face hub, as owner/name" + (
             ", or a folder below the models folder." if root else "."
         )
         st.text_input(
-            "Target", key="target", bind="query-params", placeholder="openai-community/gpt2", help=words
+            "Target",
+            key=State.target.key,
+            bind="query-params",
+            placeholder="openai-community/gpt2",
+            help=words,
         )
         st.text_input(
             "Draft",
-            key="draft",
+            key=State.draft.key,
             bind="query-params",
             placeholder="distilbert/distilgpt2",
             help="A smaller model with the same tokenizer. Leave it empty to use none. " + words,
@@ -152,14 +155,14 @@ def draw() -> None:
     device.selectbox(
         "Device",
         links.DEVICES,
-        key="device",
+        key=State.device.key,
         bind="query-params",
         help="Where the models run; auto takes the fastest device.",
     )
     dtype.selectbox(
         "Number format",
         links.DTYPES,
-        key="dtype",
+        key=State.dtype.key,
         bind="query-params",
         help="How the weights are stored. float32 is slow on a GPU; 16-bit formats can change near ties.",
     )
@@ -167,14 +170,10 @@ def draw() -> None:
 
 def choice() -> Choice:
     """The models the controls name; it may be one this server refuses."""
-    state = st.session_state
     name = picked()
-    device, dtype = state.get("device", "auto"), state.get("dtype", "auto")
     if name == OTHER:
-        return Choice(
-            (state.get("target") or "").strip(), (state.get("draft") or "").strip() or None, device, dtype
-        )
-    return replace(family(name), device=device, dtype=dtype)
+        return Choice(state.target.strip(), state.draft.strip() or None, state.device, state.dtype)
+    return replace(family(name), device=state.device, dtype=state.dtype)
 
 
 def loaded() -> Any | None:

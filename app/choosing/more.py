@@ -9,6 +9,7 @@ import streamlit as st
 from app.lanes import links
 from app.text import plain
 from app.ui.glossary import define
+from app.ui.state import State, state
 from app.ui.widgets import number, pick
 from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.proposers import PROPOSERS
@@ -23,7 +24,7 @@ STOPS = (r"\n\n", r"\n")
 def draw(models: Any | None) -> None:
     """Everything beside the essentials. `models` are the chosen models once they are loaded."""
     guesses, judges, lengths = st.columns(3, gap="medium")
-    kind = PROPOSERS[st.session_state.proposer]
+    kind = PROPOSERS[state.proposer]
     with guesses:
         _guessing(kind)
     with judges:
@@ -56,7 +57,12 @@ def _judging(kind: Any) -> None:
         for name, rule in RULES.items()
     }
     rule = RULES[
-        pick("Acceptance rule", titles, "rule", define("Acceptance rule", "Lossless", "Lossy", "Rejected"))
+        pick(
+            "Acceptance rule",
+            titles,
+            State.rule.key,
+            define("Acceptance rule", "Lossless", "Lossy", "Rejected"),
+        )
     ]
     if not rule.lossless:
         st.markdown(
@@ -76,7 +82,7 @@ def _lengths(kind: Any) -> Any:
     """Returns the place for a remark, which needs all settings."""
     titles = {name: policy.title for name, policy in LENGTH_POLICIES.items()}
     policy = LENGTH_POLICIES[
-        pick("How far to guess", titles, "length", define("Length policy", "Draft length γ"))
+        pick("How far to guess", titles, State.length.key, define("Length policy", "Draft length γ"))
     ]
     st.caption(plain(policy.summary))
     options.draw("l", policy)
@@ -86,7 +92,7 @@ def _lengths(kind: Any) -> Any:
     )
     st.toggle(
         "Guess while the target checks",
-        key="overlap",
+        key=State.overlap.key,
         bind="query-params",
         disabled=not kind.can_overlap,
         help=words if kind.can_overlap else f"{words}\n\n{plain(kind.title)} cannot do this.",
@@ -106,7 +112,7 @@ def text_settings(models: Any | None) -> None:
     st.multiselect(
         "Stop at",
         STOPS,
-        key="stop",
+        key=State.stop.key,
         bind="query-params",
         accept_new_options=True,
         max_selections=8,
@@ -118,7 +124,7 @@ def text_settings(models: Any | None) -> None:
         wrap = st.toggle(
             "Use the chat template",
             value=True,
-            key="chat",
+            key=State.chat.key,
             bind="query-params",
             persist_state="session",
             help="This model was trained on conversations; the template wraps the prompt as a user's message. Without "
@@ -126,7 +132,7 @@ def text_settings(models: Any | None) -> None:
         )
         st.text_input(
             "System line",
-            key="system",
+            key=State.system.key,
             bind="query-params",
             persist_state="session",
             max_chars=links.MAX_SYSTEM,
@@ -191,7 +197,7 @@ def _generation(models: Any | None) -> None:
     st.toggle(
         "Use the model's usual settings",
         value=True,
-        key="generation",
+        key=State.generation.key,
         bind="query-params",
         help="A small model repeats itself at temperature 0, so a light repetition penalty is usual for it here, "
         "unless the prompt is for code or a copy. A model's authors can set a repetition penalty, min-p or no "

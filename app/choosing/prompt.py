@@ -7,32 +7,38 @@ from collections.abc import Mapping
 import streamlit as st
 
 from app import services
-from app.lanes import links
+from app.lanes import lane, links
 from app.records import visitor
 from app.text import count, plain
+from app.ui.state import State, state
 from specdec_core.errors import ModelError
 
-from . import current, model_picker, options, presets
+from . import current, lane_state, model_picker, presets
 
 OWN = "own"
 
 
-def start_from_address(choices: Mapping[str, Mapping[str, str]]) -> None:
-    """On the lab's first run in a session: take the prompt from the address and remember what it says wrongly.
+def start_from_address(choices: Mapping[str, Mapping[str, str]], proposer: str) -> None:
+    """On the lab's first run in a session: take lane and prompt from the address and remember what it says wrongly.
 
-    `choices` are the options of the settings that come from a list, with their titles.
+    Args:
+        choices: the options of the settings that come from a list and are not the lane's, with their titles.
+        proposer: the one that is usual.
     """
     if has_begun("lab"):
         return
     params = st.query_params.to_dict()
     if "run" not in params:
-        st.session_state.pop("noted", None)  # back from another page: the last run is shown again
-    begin("lab", [*links.problems(params, choices), *options.start_from_address(params)])
+        state.noted.pop("lab", None)  # back from another page: the last run is shown again
+    found, complaints = lane.read(params, proposer, current.options)
+    lane_state.put(found, params)
+    wrong = links.problems(params, choices, links.SHARED, further=(*lane.KEYS, *lane.TABLES))
+    begin("lab", [*complaints, *wrong])
 
 
 def has_begun(page: str) -> bool:
     """Whether the session's state is that of this page already."""
-    return st.session_state.get("state_of") == page and "prompt" in st.session_state
+    return state.state_of == page and State.prompt.held
 
 
 def begin(page: str, complaints: list[str]) -> None:
@@ -40,7 +46,7 @@ def begin(page: str, complaints: list[str]) -> None:
 
     Without a prompt in the address the last one stays, be it from another page.
     """
-    state, params = st.session_state, st.query_params
+    params = st.query_params
     state.state_of = page
     unusable = links.unusable(params.to_dict())
     if wrong := links.stop_problems(params.get_all("stop")):
@@ -54,10 +60,12 @@ def begin(page: str, complaints: list[str]) -> None:
     given = params.get("prompt")
     if not given and asked is None and (run := services.run_of(params.get("run"), visitor.of_session())):
         given = run.request.prompt  # one too long for the address is not lost by loading the page again
-    state.prompt = (
-        given[: links.MAX_PROMPT] if given else asked.text if asked else state.get("last_prompt", first)
-    )
-    state.opened_with = None if given or asked or "last_prompt" in state else first
+    last = state.last_prompt
+    if given:
+        state.prompt = given[: links.MAX_PROMPT]
+    else:
+        state.prompt = asked.text if asked else first if last is None else last
+    state.opened_with = None if given or asked or last is not None else first
     if unusable:  # some widgets fail on what they cannot hold, so the page begins again without it
         for key in unusable:
             del st.query_params[key]
@@ -66,7 +74,6 @@ def begin(page: str, complaints: list[str]) -> None:
 
 def prompt_box() -> None:
     """The prompt, and the examples to start from."""
-    state = st.session_state
     current.bar()
     preset = presets.matching(state.prompt)
     if preset is None:
@@ -77,14 +84,14 @@ def prompt_box() -> None:
         preset = None
         state.own_prompt = state.prompt
     state.family = family_of[preset.id].name if preset else OWN
-    if "own_prompt" in state:
+    if state.own_prompt is not None:
         titles[OWN] = "Your own"
     if offered():
         with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
             _example_picker(titles, family_of.get(preset.id) if preset else None, preset)
     st.text_area(
         "Prompt",
-        key="prompt",
+        key=State.prompt.key,
         height=112,
         help=current.words().prompt_help,
     )
@@ -110,7 +117,6 @@ def _what_is_read() -> None:
     models = model_picker.loaded()
     if models is None or not models.chat_template or not current.wraps():
         return
-    state = st.session_state
     with st.expander("What the model reads", icon=":material/data_object:", key="templated"):
         if len(state.prompt) > links.MAX_PROMPT:
             st.caption("The prompt is too long to be shown here.")
@@ -134,7 +140,7 @@ def _example_picker(
         "Start from an example",
         list(titles),
         format_func=titles.__getitem__,
-        key="family",
+        key=State.family.key,
         required=True,
         wrap=True,
         on_change=_take_family,
@@ -146,7 +152,7 @@ def _example_picker(
             "More",
             list(options),
             format_func=options.__getitem__,
-            key="example",
+            key=State.example.key,
             on_click=_take_example,
             type="tertiary",
             help=f"Other prompts of this kind. Shown is “{plain(preset.name)}”.",
@@ -154,20 +160,19 @@ def _example_picker(
 
 
 def _take_family() -> None:
-    name = st.session_state.family
-    family = next((item for item in presets.families() if item.name == name), None)
-    st.session_state.prompt = family.presets[0].text if family else st.session_state.get("own_prompt", "")
+    family = next((item for item in presets.families() if item.name == state.family), None)
+    state.prompt = family.presets[0].text if family else state.own_prompt or ""
 
 
 def _take_example() -> None:
-    if preset := presets.find(st.session_state.example):
-        st.session_state.prompt = preset.text
+    if preset := presets.find(state.example):
+        state.prompt = preset.text
 
 
 def _keep_prompt_in_address(preset: str | None) -> None:
     families = offered()
     default = families[0].presets[0].id if families else None
-    wanted = links.address_of_prompt(st.session_state.prompt, preset, default)
+    wanted = links.address_of_prompt(state.prompt, preset, default)
     for key in ("prompt", "preset"):
         if key in wanted and st.query_params.get(key) != wanted[key]:
             st.query_params[key] = wanted[key]

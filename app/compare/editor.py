@@ -5,7 +5,7 @@ The lanes themselves are the truth, kept in the session and in the address.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import streamlit as st
 
@@ -18,6 +18,7 @@ from app.player import CURSOR
 from app.text import plain
 from app.ui import quirks
 from app.ui.chip import heading
+from app.ui.state import State, state
 from specdec_core.errors import SettingsError, SpecdecError
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
@@ -56,29 +57,18 @@ ACTIONS = {"copy": "Duplicate", "left": "Move left", "right": "Move right", "rem
 
 def start(page: str) -> None:
     """On the page's first run in a session: lanes and prompt from the address, and what is wrong with it."""
-    state = st.session_state
     if prompt.has_begun(page):
         return
     named = st.query_params.get_all("lane")
     found, complaints = core.from_address(named, usual())
-    if not named and state.get("lanes"):  # back from another page
+    if not named and state.lanes:  # back from another page
         found = lanes()
     if "run" not in st.query_params:
-        state.pop("compared", None)  # the last comparison is shown again
-    state.lanes = {}
-    # The count goes on: a name is never used twice, nor what its widgets held.
-    state.lane_count = state.get("lane_count", 0)
-    for lane in found:
-        _add(lane)
-    state.editing = None
+        state.noted.pop(page, None)  # the last comparison is shown again
+    _replace(found)
     params = {key: value for key, value in st.query_params.to_dict().items() if key != "lane"}
-    numbers = [number for number in links.NUMBERS if number not in (links.GAMMA, links.MEMORY)] + [
-        *links.SWEEP
-    ]
-    shared = {
-        key: titles for key, titles in controls.choices().items() if key in ("model", "device", "dtype")
-    }
-    wrong = links.problems(params, shared, numbers, further=FURTHER, page=page)
+    numbers = [*links.SHARED, *links.SWEEP]
+    wrong = links.problems(params, controls.choices(), numbers, further=FURTHER, page=page)
     prompt.begin(page, [*wrong, *complaints])
 
 
@@ -89,17 +79,14 @@ def usual() -> tuple[Lane, ...]:
 
 def follow() -> None:
     """Where the models have changed and the lanes were the usual ones, take those that are usual now."""
-    state = st.session_state
-    before, state.usual_lanes = state.get("usual_lanes"), usual()
-    if before is not None and before != usual() and "lanes" in state and tuple(lanes()) == before:
-        state.lanes, state.editing = {}, None
-        for lane in usual():
-            _add(lane)
+    before, state.usual_lanes = state.usual_lanes, usual()
+    if before is not None and before != usual() and tuple(lanes()) == before:
+        _replace(usual())
 
 
 def lanes() -> list[Lane]:
     """All lanes but the plain one, in their order."""
-    return list(st.session_state.lanes.values())
+    return list(state.lanes.values())
 
 
 def keep_in_address() -> None:
@@ -116,12 +103,12 @@ def request(shared: Settings, missing: Mapping[str, str | None]) -> Request:
         SpecdecError: one sentence about the first thing that does not fit.
     """
     subject = controls.subject()
-    for number, (name, lane) in enumerate(st.session_state.lanes.items(), start=1):
+    for number, (name, lane) in enumerate(state.lanes.items(), start=1):
         if why_not := form.broken(name, lane) or lane.refusal(shared, missing):
             raise SettingsError(f"Lane {LETTERS[number]}: {why_not}")
     found = lanes()
     return Request(
-        st.session_state.prompt,
+        state.prompt,
         (shared, *(lane.settings(shared) for lane in found)),
         (f"A · {PROPOSERS['none'].title}", *(core.label(lane, at) for at, lane in enumerate(found, start=1))),
         subject,
@@ -144,7 +131,7 @@ def presets_menu() -> None:
         "Ready-made comparisons",
         [preset.name for preset in core.PRESETS],
         format_func={preset.name: preset.title for preset in core.PRESETS}.__getitem__,
-        key="ready_made",
+        key=State.ready_made.key,
         icon=":material/view_week:",
         on_click=_take_preset,
         help="Lanes that show a known effect. They replace yours.",
@@ -153,17 +140,17 @@ def presets_menu() -> None:
 
 def cards(shared: Settings, missing: Mapping[str, str | None]) -> None:
     """Draw the lanes' cards; one that cannot run says why."""
-    count = len(st.session_state.lanes)
+    count = len(state.lanes)
     st.html(quirks.css(STYLE))
     with st.grid(min_column_width=190, gap="small"):
         with st.container(border=True, height="stretch", gap="xsmall", key="lane-A"):
             st.html(heading(0, PROPOSERS["none"].title))
             st.caption("The measured baseline. It is in every comparison.")
-        for number, (name, lane) in enumerate(st.session_state.lanes.items(), start=1):
+        for number, (name, lane) in enumerate(state.lanes.items(), start=1):
             with st.container(border=True, height="stretch", gap="xsmall", key=f"lane-{LETTERS[number]}"):
                 st.html(heading(number, PROPOSERS[lane.proposer].title))
                 told = " · ".join(core.words(lane)) or "as usual"
-                st.caption(plain(told + (" · open below" if st.session_state.get("editing") == name else "")))
+                st.caption(plain(told + (" · open below" if state.editing == name else "")))
                 if not RULES[lane.rule].lossless:
                     st.badge("lossy", icon=":material/warning:", color="orange")
                 if why_not := form.broken(name, lane) or lane.refusal(shared, missing):
@@ -190,7 +177,7 @@ def _buttons(name: str, number: int, count: int) -> None:
             key=f"{name}.change",
             icon=":material/tune:",
             on_click=_open,
-            args=(None if st.session_state.get("editing") == name else name,),
+            args=(None if state.editing == name else name,),
         )
         possible = {
             "copy": count < core.MOST - 1,
@@ -216,9 +203,15 @@ def _buttons(name: str, number: int, count: int) -> None:
         )
 
 
+def _replace(found: Iterable[Lane]) -> None:
+    """Let these be the lanes, with no form open."""
+    state.lanes, state.editing = {}, None
+    for lane in found:
+        _add(lane)
+
+
 def _add(lane: Lane, behind: str | None = None) -> str:
-    """Put a lane at the end, or behind another; its name."""
-    state = st.session_state
+    """Put a lane at the end, or behind another; its name, which is never used twice, nor what its widgets held."""
     state.lane_count += 1
     name, found = f"lane{state.lane_count}", {}
     for other, there in state.lanes.items():
@@ -231,18 +224,18 @@ def _add(lane: Lane, behind: str | None = None) -> str:
 
 
 def _added() -> None:
-    st.session_state.editing = _add(Lane())
+    state.editing = _add(Lane())
 
 
 def _open(name: str | None) -> None:
     form.take()
-    st.session_state.editing = name
+    state.editing = name
 
 
 def _act(name: str, action: str | None = None) -> None:
     """Do with a lane what was asked for, in its menu if no `action` is given."""
-    state = st.session_state
-    action = action or state[f"{name}.more"]
+    menu = f"{name}.more"
+    action = action or st.session_state[menu]
     names = list(state.lanes)
     at = names.index(name)
     if action == "copy":
@@ -256,13 +249,10 @@ def _act(name: str, action: str | None = None) -> None:
 
 
 def _take_preset() -> None:
-    state = st.session_state
     chosen = next(preset for preset in core.PRESETS if preset.name == state.ready_made)
-    state.lanes, state.editing = {}, None
-    for lane in chosen.lanes:
-        _add(lane)
+    _replace(chosen.lanes)
     if chosen.temperature is not None:
         state.temperature = chosen.temperature
     if found := presets.find(chosen.chat_prompt if current.wraps() else chosen.prompt):
         state.prompt = found.text
-    state.told = chosen.look_for
+    state.look_for = chosen.look_for

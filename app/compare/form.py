@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import streamlit as st
 
-from app.choosing import controls, options
+from app.choosing import controls, lane_state, options
 from app.lanes import lane as core
 from app.lanes import links
 from app.lanes.lane import LETTERS, Lane
 from app.text import plain
 from app.ui.chip import heading
 from app.ui.glossary import define
+from app.ui.state import state
 from specdec_core.errors import SettingsError
 from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.proposers import PROPOSERS
@@ -23,10 +23,10 @@ from specdec_core.rules import RULES
 
 def draw(missing: Mapping[str, str | None]) -> None:
     """The form of the lane that is being changed, if one is."""
-    state = st.session_state
-    name: str | None = state.get("editing")
+    name = state.editing
     if name is None or name not in state.lanes:
         return
+    lane_state.fill(state.lanes[name], name)
     lane, number = state.lanes[name], list(state.lanes).index(name) + 1
     with st.container(border=True, key="lane-form"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
@@ -35,75 +35,73 @@ def draw(missing: Mapping[str, str | None]) -> None:
         guesses, judges, lengths = st.columns(3, gap="medium")
         with guesses:
             kind = PROPOSERS[
-                _pick(name, "proposer", "Proposer", _proposers(missing), lane, "Proposer", "Draft model")
+                _pick(name, "proposer", "Proposer", _proposers(missing), "Proposer", "Draft model")
             ]
             st.caption(plain(missing.get(kind.name) or kind.summary))
             _options(name, "o", kind, lane)
         with judges:
             titles = {key: controls.rule_title(key) for key in RULES}
             rule = RULES[
-                _pick(name, "rule", "Acceptance rule", titles, lane, "Acceptance rule", "Lossless", "Lossy")
+                _pick(name, "rule", "Acceptance rule", titles, "Acceptance rule", "Lossless", "Lossy")
             ]
             st.caption(plain(rule.summary))
             _options(name, "r", rule, lane)
         with lengths:
-            asks = core.asks_length(_read(name, lane))
+            asks = core.asks_length(lane_state.read(name, lane))
             gamma = links.GAMMA
             st.slider(
-                "Guesses per round, γ", int(gamma.low), int(gamma.high), key=_seed(name, "gamma", lane.gamma),
+                "Guesses per round, γ", int(gamma.low), int(gamma.high), key=lane_state.key("gamma", name),
                 disabled=not asks, help=define("Draft length γ"), persist_state="page",
             )  # fmt: skip
             titles = {key: policy.title for key, policy in LENGTH_POLICIES.items()}
-            policy = LENGTH_POLICIES[_pick(name, "length", "How far to guess", titles, lane, "Length policy")]
+            policy = LENGTH_POLICIES[_pick(name, "length", "How far to guess", titles, "Length policy")]
             st.caption(plain(policy.summary))
             _options(name, "l", policy, lane)
             st.toggle(
-                "Guess while the target checks", key=_seed(name, "overlap", lane.overlap),
+                "Guess while the target checks", key=lane_state.key("overlap", name),
                 disabled=not kind.can_overlap, persist_state="page",
             )  # fmt: skip
             st.number_input(
                 "Memory for a round, MB (0: no limit)", float(links.MEMORY.low), float(links.MEMORY.high), step=1.0,
-                key=_seed(name, "memory", lane.memory), persist_state="page",
+                key=lane_state.key("memory", name), persist_state="page",
             )  # fmt: skip
-    state.lanes[name] = _read(name, lane)
+    state.lanes[name] = lane_state.read(name, lane)
 
 
 def take() -> None:
     """Take what the open form's widgets hold into its lane, before the cards are drawn."""
-    state = st.session_state
-    name: str | None = state.get("editing")
-    if name is not None and name in state.lanes and f"{name}.proposer" in state:
-        state.lanes[name] = _read(name, state.lanes[name])
+    name = state.editing
+    if name is not None and name in state.lanes and lane_state.is_drawn(name):
+        state.lanes[name] = lane_state.read(name, state.lanes[name])
 
 
 def close() -> None:
     """Put the form away; what it says is the lane's."""
     take()
-    st.session_state.editing = None
+    state.editing = None
 
 
 def broken(name: str, lane: Lane) -> str | None:
     """What of the lane's form is no value, as a sentence; None where all is, or no form was opened."""
+    if not lane_state.is_drawn(name):
+        return None
     for prefix in core.TABLES:
-        owner, values = lane.of(prefix)
-        if f"{name}.proposer" not in st.session_state:
-            continue
-        options.put(prefix, owner, values, name)
+        owner, values = lane.owner(prefix)
+        lane_state.fill_options(prefix, owner, values, name)
         try:
-            options.chosen(prefix, owner, name)
+            lane_state.options(prefix, owner, name)
         except SettingsError as error:
             return str(error)
     return None
 
 
-def _pick(name: str, what: str, words: str, titles: Mapping[str, str], lane: Lane, *terms: str) -> str:
-    key = _seed(name, what, getattr(lane, what))
+def _pick(name: str, what: str, words: str, titles: Mapping[str, str], *terms: str) -> str:
     return str(
         st.selectbox(
             words,
             list(titles),
             format_func=titles.__getitem__,
-            key=key,
+            key=lane_state.key(what, name),
             help=define(*terms),
             persist_state="page",
         )
@@ -119,35 +117,6 @@ def _proposers(missing: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def _options(name: str, prefix: str, kind: Any, lane: Lane) -> None:
-    owner, values = lane.of(prefix)
-    options.put(prefix, kind, values if owner is kind else options.usual(prefix, kind), name)
+    owner, values = lane.owner(prefix)
+    lane_state.fill_options(prefix, kind, values if owner is kind else lane_state.usual(prefix, kind), name)
     options.draw(prefix, kind, name)
-
-
-def _seed(name: str, what: str, value: Any) -> str:
-    """The key of a lane's widget, which holds the lane's value if it holds nothing yet."""
-    key = f"{name}.{what}"
-    if key not in st.session_state:
-        st.session_state[key] = value
-    return key
-
-
-def _read(name: str, lane: Lane) -> Lane:
-    """The lane as the form has it; an option that cannot be read keeps its last value."""
-    state = st.session_state
-    widgets: dict[str, Any] = {
-        what: state.get(f"{name}.{what}", getattr(lane, what))
-        for what in ("proposer", "gamma", "rule", "length", "overlap", "memory")
-    }
-    found = replace(lane, **widgets)
-    own: dict[str, Any] = {}
-    for prefix, place in (("o", "options"), ("r", "rule_options"), ("l", "length_options")):
-        owner, values = found.of(prefix)
-        if owner is not lane.of(prefix)[0]:
-            values = options.usual(prefix, owner)
-        options.put(prefix, owner, values, name)
-        try:
-            own[place] = options.chosen(prefix, owner, name)
-        except SettingsError:
-            own[place] = dict(values)
-    return replace(found, **own)

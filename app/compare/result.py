@@ -10,10 +10,10 @@ import streamlit as st
 from app import services
 from app.decoding.run import Run
 from app.lanes.lane import LETTERS
-from app.running import results
+from app.running.flow import Flow
 from app.running.headline import MEASURED
 from app.text import plain
-from app.ui import presenter, tables
+from app.ui import presenter, reveal, tables
 from specdec_core.analysis import memory as ledger
 from specdec_core.analysis.diagnosis import why
 from specdec_core.analysis.memory import Line
@@ -21,15 +21,17 @@ from specdec_core.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS
 from specdec_core.record.trace import Trace
 
-from . import race, repeats, take_along
+from . import partings, repeats, take_along
 from .table import html, megabytes, speedups, table
 
 
-def show(shown: Run, active: bool) -> None:
+def show(run: Flow) -> None:
     """The tabs that the link leaves; those behind the first need a finished run with its plain lane."""
-    results.unkept(shown)
+    shown, active = run.shown, run.active
+    assert shown is not None
     if presenter.presenting():
-        race.stage(shown, active)
+        reveal.draw()
+        run.play()
         return
     further = {
         name: draw
@@ -49,10 +51,11 @@ def show(shown: Run, active: bool) -> None:
     ready = bool(traces) and 0 in numbers
     with tabs["Race"]:
         if tabs["Race"].open:
-            race.stage(shown, active)
+            reveal.draw()
+            run.play()
             if ready and presenter.shows("why"):
                 verdicts(shown, traces, numbers)
-                race.partings(shown, traces, numbers)
+                partings.draw(shown, traces, numbers)
     for name, draw in further.items():
         with tabs[name]:
             if not tabs[name].open:

@@ -11,6 +11,7 @@ from app.text import plain
 from app.ui import tables
 from app.ui.fragment import fragment
 from app.ui.glossary import define
+from app.ui.state import state
 from app.ui.widgets import pick
 from specdec_core.analysis.whatif import WhatIf
 from specdec_core.errors import SettingsError
@@ -45,9 +46,9 @@ def show(traces: Sequence[Trace], labels: Sequence[str]) -> None:
     wrong = core.problems(known, _address())
     choice = _choose(known)
     # The choices have mended the address by now; what was wrong with it is said until it changes again.
-    said, address = st.session_state.get("whatif_link", ([], None))
+    said, address = state.whatif_link
     said = wrong or (said if address == _address() else [])
-    st.session_state.whatif_link = (said, _address())
+    state.whatif_link = (said, _address())
     if said:
         slot.warning("  \n".join(map(plain, said)), icon=":material/link_off:")
     profile = known[choice.profile]

@@ -1,15 +1,17 @@
-"""The lanes of a comparison: what each one is set to, how an address says so, and how they are told apart.
+"""A lane: what it is set to, how an address and a record say so, and how lanes are told apart.
 
-Nothing here imports streamlit. Lane A is always plain decoding, the measured baseline; an address names the others,
-each in one `lane` of the form `branching;rule=kseq;o.width=4`. What is as usual is left out.
+Nothing here imports streamlit; `choosing.lane_state` has a lane as the page's widgets hold it. In an address a lane is
+a set of settings: the lab's stand in it one by one (`proposer=branching&o.width=4`), those of the comparison in one
+`lane` each (`lane=branching;rule=kseq;o.width=4`). Lane A of a comparison is always plain decoding, the measured
+baseline, and is not named. What is as usual is left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from specdec_core.engine.check import check
@@ -25,20 +27,32 @@ from . import links
 MOST = 6  # lanes, plain decoding among them
 MAX_TEXT = 4_000  # characters of one lane in an address
 USUAL = Settings()
-# Where a lane's options live: the prefix in the address, what names their owner, the owners.
-TABLES: dict[str, tuple[str, Mapping[str, Any]]] = {
-    "o": ("proposer", PROPOSERS),
-    "r": ("rule", RULES),
-    "l": ("length", LENGTH_POLICIES),
+
+
+class Table(NamedTuple):
+    """Whose options stand behind a prefix: the lane's setting that names their owner, its field that holds them, and
+    all owners."""
+
+    setting: str
+    options: str
+    owners: Mapping[str, Any]
+
+
+TABLES = {
+    "o": Table("proposer", "options", PROPOSERS),
+    "r": Table("rule", "rule_options", RULES),
+    "l": Table("length", "length_options", LENGTH_POLICIES),
 }
-
-
+KEYS = ("proposer", "gamma", "rule", "length", "overlap", "memory")  # the settings beside the options
 LETTERS = "ABCDEF"  # lane A is plain decoding; colour, dash and symbol are those of `charts.palette.LANES`
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """The choices of one lane that are its own; prompt, temperature, length and seed are shared by all."""
+    """The choices of one lane that are its own; prompt, temperature, length and seed are shared by all.
+
+    Options that have their defaults are left out.
+    """
 
     proposer: str = USUAL.proposer
     gamma: int = USUAL.draft_length
@@ -50,11 +64,25 @@ class Lane:
     rule_options: Mapping[str, Any] = field(default_factory=dict)
     length_options: Mapping[str, Any] = field(default_factory=dict)
 
-    def of(self, prefix: str) -> tuple[Any, Mapping[str, Any]]:
+    @classmethod
+    def of(cls, settings: Settings) -> Lane:
+        """The lane that was decoded with these settings."""
+        return cls(
+            proposer=settings.proposer,
+            gamma=settings.draft_length,
+            rule=settings.rule,
+            length=settings.length_policy,
+            overlap=settings.overlap,
+            memory=settings.memory_budget_mb,
+            options=settings.options,
+            rule_options=settings.rule_options,
+            length_options=settings.length_options,
+        )
+
+    def owner(self, prefix: str) -> tuple[Any, Mapping[str, Any]]:
         """The owner of a prefix's options, and those that differ from their defaults."""
-        name = {"o": self.proposer, "r": self.rule, "l": self.length}[prefix]
-        values = {"o": self.options, "r": self.rule_options, "l": self.length_options}[prefix]
-        return TABLES[prefix][1][name], values
+        table = TABLES[prefix]
+        return table.owners[getattr(self, table.setting)], getattr(self, table.options)
 
     def settings(self, shared: Settings) -> Settings:
         """The lane as the core decodes it; `shared` holds what all lanes have in common.
@@ -146,77 +174,105 @@ PRESETS = (
 )  # fmt: skip
 
 
-def encode(lane: Lane) -> str:
-    """A lane as its address has it."""
-    parts = [lane.proposer]
-    for key, value, usual in (
-        ("gamma", lane.gamma, USUAL.draft_length),
-        ("rule", lane.rule, USUAL.rule),
-        ("length", lane.length, USUAL.length_policy),
-        ("overlap", "true" if lane.overlap else "false", "false"),
-        ("memory", _number(lane.memory), "0"),
-    ):
-        if value != usual:
-            parts.append(f"{key}={value}")
+def write(lane: Lane) -> dict[str, str]:
+    """A lane's settings as an address has them, without the proposer; those that are as usual are left out."""
+    found = {
+        key: value
+        for key, value, usual in (
+            ("gamma", str(lane.gamma), str(USUAL.draft_length)),
+            ("rule", lane.rule, USUAL.rule),
+            ("length", lane.length, USUAL.length_policy),
+            ("overlap", "true" if lane.overlap else "false", "false"),
+            ("memory", _number(lane.memory), "0"),
+        )
+        if value != usual
+    }
     for prefix in TABLES:
-        owner, values = lane.of(prefix)
+        owner, values = lane.owner(prefix)
         known = fields(owner.Options)
-        parts += [f"{prefix}.{name}={_safe(known[name].write(value))}" for name, value in values.items()]
-    return ";".join(parts)
+        found |= {f"{prefix}.{name}": known[name].write(value) for name, value in values.items()}
+    return found
+
+
+def read(
+    params: Mapping[str, str],
+    proposer: str = USUAL.proposer,
+    usual: Callable[[str], Mapping[str, Any]] = lambda proposer: {},
+) -> tuple[Lane, list[str]]:
+    """The lane of an address, as far as it can be used, and a sentence for each of its settings that cannot be.
+
+    Args:
+        params: may say other things besides.
+        proposer: the one that is usual.
+        usual: the options that a proposer has where the address does not name them and they are not its defaults.
+    """
+    complaints: list[str] = []
+    found: dict[str, Any] = {"proposer": proposer}
+    for table in TABLES.values():
+        key = table.setting
+        if params.get(key) in table.owners:
+            found[key] = params[key]
+        elif key in params:
+            used = table.owners[found.get(key, getattr(Lane(), key))].title
+            complaints.append(links.unknown(key, params[key], used))
+    for number, key in ((links.GAMMA, "gamma"), (links.MEMORY, "memory")):
+        if key in params:
+            if problem := number.problem(params[key]):
+                complaints.append(problem)
+            else:
+                value = float(params[key])
+                found[key] = int(value) if number.whole else value
+    switch = params.get("overlap", "false")
+    found["overlap"] = switch == "true"
+    if switch not in ("true", "false"):
+        complaints.append(
+            f"Overlap has to be true or false; the link says “{_short(switch)}”, so false is used."
+        )
+    lane = Lane(**found)
+    owners = {}
+    for prefix in TABLES:
+        owner, _ = lane.owner(prefix)
+        owners[prefix] = links.Owner(owner.name, owner.title, fields(owner.Options))
+    named, problems = links.options(params, owners)
+    options: dict[str, dict[str, Any]] = {"o": dict(usual(lane.proposer)), "r": {}, "l": {}}
+    for key, value in named.items():
+        prefix, _, name = key.partition(".")
+        options[prefix][name] = value
+    for prefix, table in TABLES.items():
+        known = owners[prefix].fields
+        found[table.options] = {
+            name: value for name, value in options[prefix].items() if value != known[name].default
+        }
+    return Lane(**found), complaints + problems
+
+
+def encode(lane: Lane) -> str:
+    """A lane of a comparison as its address has it."""
+    return ";".join([lane.proposer, *(f"{key}={_safe(value)}" for key, value in write(lane).items())])
 
 
 def decode(text: str) -> tuple[Lane, list[str]]:
-    """The lane that an address names, as far as it can be used, and a sentence for each part that cannot."""
+    """The lane that an address of a comparison names, as far as it can be used, and a sentence for each part that
+    cannot."""
     name, *parts = text[:MAX_TEXT].split(";")
     complaints: list[str] = []
     if len(text) > MAX_TEXT:
         complaints.append(f"A lane of the link is longer than {MAX_TEXT:,} characters and was cut off there.")
-    if name not in PROPOSERS or name == "none":
+    if name == "none":
         complaints.append(
             "Plain decoding is in every comparison already; a draft model replaces the second one."
-            if name == "none"
-            else f"The link requests the proposer “{_short(name)}”, which does not exist here; a draft model is used."
         )
         name = USUAL.proposer
     given = dict(part.partition("=")[::2] for part in parts if part)
-    plain: dict[str, Any] = {"proposer": name}
-    for number, key in ((links.GAMMA, "gamma"), (links.MEMORY, "memory")):
-        if key in given:
-            text_value = given.pop(key)
-            if problem := number.problem(text_value):
-                complaints.append(problem)
-            else:
-                plain[key] = int(float(text_value)) if number.whole else float(text_value)
-    for key, table in (("rule", RULES), ("length", LENGTH_POLICIES)):
-        wanted = given.pop(key, None)
-        if wanted in table:
-            plain[key] = wanted
-        elif wanted is not None:
-            complaints.append(
-                f"The link requests the {key} “{_short(wanted)}”, which does not exist here; the usual one is used."
-            )
-    wanted = given.pop("overlap", "false")
-    plain["overlap"] = wanted == "true"
-    if wanted not in ("true", "false"):
-        complaints.append(
-            f"Overlap has to be true or false; the link says “{_short(wanted)}”, so false is used."
-        )
-    lane = Lane(**plain)
-    owners = {}
-    for prefix in TABLES:
-        owner, _ = lane.of(prefix)
-        owners[prefix] = links.Owner(owner.name, owner.title, fields(owner.Options))
-    found, problems = links.options({key: unquote(value) for key, value in given.items()}, owners)
-    strange = [key for key in given if key.partition(".")[0] not in TABLES or "." not in key]
-    complaints += problems
-    complaints += [f"A lane has no setting “{_short(key)}”; it is left out." for key in strange[:3]]
-    options: dict[str, dict[str, Any]] = {prefix: {} for prefix in TABLES}
-    for key, value in found.items():
-        prefix, _, option = key.partition(".")
-        if value != owners[prefix].fields[option].default:
-            options[prefix][option] = value
-    lane = Lane(**plain, options=options["o"], rule_options=options["r"], length_options=options["l"])
-    return lane, complaints
+    strange = [
+        key
+        for key in given
+        if key not in KEYS[1:] and (key.partition(".")[0] not in TABLES or "." not in key)
+    ]
+    params = {key: unquote(value) for key, value in given.items() if key not in strange}
+    lane, problems = read({**params, "proposer": name})
+    problems += [f"A lane has no setting “{_short(key)}”; it is left out." for key in strange[:3]]
+    return lane, complaints + problems
 
 
 def from_address(texts: Sequence[str], usual: Sequence[Lane] = DEFAULT) -> tuple[list[Lane], list[str]]:

@@ -60,10 +60,12 @@ SEED = Number("seed", "The seed", 0, 2**31 - 1, 0)
 TOKENS = Number("tokens", "The length", 1, 1024, 128)
 MEMORY = Number("memory", "The memory budget", 0, 1_000_000, 0, whole=False)
 NUMBERS = (GAMMA, TEMPERATURE, TOP_K, TOP_P, MIN_P, PENALTY, NGRAM, SEED, TOKENS, MEMORY)
+SHARED = tuple(number for number in NUMBERS if number not in (GAMMA, MEMORY))  # by all lanes of a comparison
 SWEEP_MOST = Number("sweep_most", "How many prompts of each kind", 1, 20, 3)
 SWEEP_REPEATS = Number("sweep_repeats", "How many repeats", 1, 10, 3)
 SWEEP = (SWEEP_MOST, SWEEP_REPEATS)
-PREFIXES = ("o", "r", "l")  # options of the proposer, the rule and the length policy: o.max_ngram=3
+# A lane's options of its proposer, its rule and its length policy: o.max_ngram=3
+PREFIXES = ("o", "r", "l")
 
 
 def problems(
@@ -87,10 +89,7 @@ def problems(
             found.append(problem)
     for key, options in choices.items():
         if key in params and params[key] not in options:
-            used = next(iter(options.values()))
-            found.append(
-                f"The link requests the {key} “{_short(params[key])}”, which does not exist here; “{used}” is used."
-            )
+            found.append(unknown(key, params[key], next(iter(options.values()))))
     if params.get("chat", "true") not in ("true", "false"):
         found.append(
             f"The chat template is set by chat=true or chat=false; the link says “{_short(params['chat'])}”."
@@ -110,6 +109,11 @@ def problems(
         named = ", ".join(f"“{_short(key)}”" for key in strange[:3])
         found.append(f"The link has settings this page does not know ({named}); they are left out.")
     return found + hiding_problems(params, page)
+
+
+def unknown(key: str, name: str, used: str) -> str:
+    """The sentence about a name that a link gives and nothing here has; `used` is the title of what is used instead."""
+    return f"The link requests the {key} “{_short(name)}”, which does not exist here; “{used}” is used."
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,18 +27,7 @@ def label(settings: Settings) -> str:
     title = PROPOSERS[settings.proposer].title
     if settings.proposer == "none":
         return title
-    lane = Lane(
-        proposer=settings.proposer,
-        gamma=settings.draft_length,
-        rule=settings.rule,
-        length=settings.length_policy,
-        overlap=settings.overlap,
-        memory=settings.memory_budget_mb,
-        options=settings.options,
-        rule_options=settings.rule_options,
-        length_options=settings.length_options,
-    )
-    return ", ".join([title, *words(lane)])
+    return ", ".join([title, *words(Lane.of(settings))])
 
 
 def named(header: Header) -> str | None:

@@ -18,6 +18,7 @@ from app.records.listing import Entry, side_by_side
 from app.records.store import MAX_NAME, Full, Library, Saved, Unavailable
 from app.text import count, plain
 from app.ui import address
+from app.ui.state import State, state
 from specdec_core.errors import TraceError
 from specdec_core.record.trace import Trace
 
@@ -157,8 +158,7 @@ def let_go(otherwise: str) -> None:
 
 def import_box(library: Library) -> None:
     """Take traces from files, one run each: what their lanes had to do with each other is not known."""
-    state = st.session_state
-    turn = state.setdefault("import_turn", 0)
+    turn = state.import_turn
     # A new key closes the box when files have come: it would cover what is said about them.
     with st.popover("Import", icon=":material/upload_file:", key=f"import-{turn}"):
         st.markdown(
@@ -173,18 +173,19 @@ def import_box(library: Library) -> None:
             key=f"files-{turn}",
         )
         if files:
-            state.imported = [_take(file.name, file.getvalue(), library) for file in files[:MOST_FILES]]
+            found = [_take(file.name, file.getvalue(), library) for file in files[:MOST_FILES]]
             if len(files) > MOST_FILES:
-                state.imported.append(
+                found.append(
                     (False, f"Up to {MOST_FILES} files are imported at once; the others were left out.")
                 )
+            state.imported = found
             state.import_turn = turn + 1  # an empty box again: the files are let go of
             st.rerun()
 
 
 def import_results() -> None:
     """What became of the files that came last, until the next click."""
-    for sound, words in st.session_state.pop("imported", ()):
+    for sound, words in State.imported.take():
         if sound:
             st.success(words, icon=":material/check_circle:")
         else:

@@ -14,6 +14,7 @@ from app.records import visitor
 from app.records.store import Unavailable
 from app.ui import presenter
 from app.ui.fragment import fragment
+from app.ui.state import State, state
 
 from . import held as tools
 
@@ -63,7 +64,7 @@ def draw(page: str) -> None:
         f"It includes {', '.join(first)} and {last}. What is hidden keeps its settings. "
         "This protects nothing: anyone can change the link."
     )
-    if page != "library" and len(st.session_state.get("prompt", "")) > links.MAX_PROMPT_IN_LINK:
+    if page != "library" and len(state.prompt) > links.MAX_PROMPT_IN_LINK:
         st.caption(
             f":material/info: A prompt of more than {links.MAX_PROMPT_IN_LINK:,} characters is left out of the link."
         )
@@ -96,7 +97,7 @@ def _say_for_whom(page: str, own: Mapping[str, str | None]) -> None:
     if all(own.values()):
         st.markdown(f"The link shows {runs} to anyone who has it{for_good}. Revoke that in the Library.")
         return
-    if st.session_state.pop("not_shared", False):
+    if State.not_shared.take():
         st.warning(
             "The library could not keep the run, so the link is lost when the run is.",
             icon=":material/warning:",
@@ -119,7 +120,7 @@ def _share(keys: Iterable[str]) -> None:
         opened = [services.library().share(visitor.of_session(), key) for key in keys]
     except Unavailable:  # a callback's errors reach no page
         opened = [None]
-    st.session_state.not_shared = not all(opened)
+    state.not_shared = not all(opened)
 
 
 def link(page: str, away: Iterable[str], present: bool, runs: Mapping[str, str] | None = None) -> str:

@@ -1,4 +1,4 @@
-"""The player on a page: the one place where its cursor and the page's address are kept in step."""
+"""The player on a page: a run as it goes on, then its whole record; its cursor and the page's address in step."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ from typing import Any, Literal, TypedDict
 
 import streamlit as st
 
+from app import services
+from app.decoding.run import Run
 from app.lanes import links
 from app.player import CURSOR, VIEWS, Seen, player
-from app.ui import address
+from app.records import access as entries
+from app.records import visitor
+from app.records.listing import Entry
+from app.ui import address, presenter
+from app.ui.fragment import fragment
+from app.ui.state import state
 from specdec_core.rules import RULES
+
+from .results import Shown
 
 RULE_WORDS = {name: {"title": rule.title, "lossless": rule.lossless} for name, rule in RULES.items()}
 
@@ -23,6 +32,56 @@ class Provenance(TypedDict):
 
 
 HERE: Provenance = {"provenance": "measured", "provenance_note": "this machine, this run"}
+
+
+@fragment
+def stage(shown: Run | None, active: bool, kept: Entry | None = None, example: Shown | None = None) -> None:
+    """The player with a run of this server, else one that the library keeps, else a recorded example.
+
+    `active` is whether the page takes the run to go on: it then plays live, and the page is drawn anew at its end.
+    """
+    present = presenter.presenting()
+    if shown is not None and active:
+        seen = draw(
+            shown.id,
+            mode="live",
+            events=shown.events_path,
+            prompt=shown.before,
+            present=present,
+            **HERE,
+        )
+        if seen.done == shown.id:
+            shown.wait(1.0)
+            st.rerun()
+    elif shown is not None and shown.ends:
+        run, turn = state.jump
+        traces = [
+            {"label": shown.request.labels[lane], "url": shown.trace_path(lane)}
+            for lane in sorted(shown.ends)
+        ]
+        of = f"{shown.id}.{turn}" if run == shown.id else shown.id
+        draw(of, mode="replay", traces=traces, present=present, **HERE)
+    elif kept is not None:
+        draw(
+            kept.key,
+            mode="replay",
+            traces=entries.traces(
+                [kept], visitor.of_session(), services.library(), inline=not visitor.is_remembered()
+            ),
+            provenance="measured" if entries.measured_here(kept) else "recorded",
+            provenance_note=entries.origin(kept),
+            present=present,
+        )
+    elif example is not None:
+        draw(
+            example.id,
+            mode="replay",
+            traces=example.traces,
+            provenance="recorded",
+            provenance_note=example.origin,
+            autoplay=True,
+            present=present,
+        )
 
 
 def draw(of: str, *, opens: int | None = None, **shown: Any) -> Seen:

@@ -9,6 +9,8 @@ import streamlit as st
 
 from app.lanes import links
 
+from .state import state
+
 
 def pick(
     label: str, titles: Mapping[str, str], key: str, words: str, *, named: bool = False, **more: Any
@@ -20,12 +22,12 @@ def pick(
     """
     default = next(iter(titles))
     if key not in st.session_state:
-        asked = st.query_params.get(key, st.session_state.get(f"last_{key}", default))
+        asked = st.query_params.get(key, state.last_picked.get(key, default))
         st.session_state[key] = asked if asked in titles else default
     picked: str = st.selectbox(
         label, list(titles), format_func=lambda name: titles.get(name, name), key=key, help=words, **more
     )
-    st.session_state[f"last_{key}"] = picked
+    state.last_picked[key] = picked
     if picked == default and not named:
         st.query_params.pop(key, None)
     elif st.query_params.get(key) != picked:

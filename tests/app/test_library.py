@@ -381,6 +381,47 @@ def test_a_saved_run_appears_is_opened_named_shared_and_deleted(saving: Runs) ->
     assert services.library().runs_of(ANNA) == [] and services.library().size() == 0
 
 
+@pytest.mark.parametrize("script", ["lab", "compare"])
+def test_a_page_lets_go_of_a_run_that_its_visitor_deleted(saving: Runs, script: str) -> None:
+    """Catches: a page that puts a deleted run into its address again and calls it a link that is no longer kept."""
+    at = AppTest.from_file(MAIN, default_timeout=60)
+    at.switch_page(f"app_pages/{script}.py")
+    at.query_params["tokens"] = "8"
+    at.run()
+    at.button(key="go").click().run()
+    run = saving.get(param(at, "run"))
+    assert run is not None and run.wait(20)
+    at.run()
+    assert not at.exception and param(at, "run") == run.id
+    saving.forget(run.id)  # as the library does when it deletes one
+    services.library().delete(ANNA, run.id)
+    at.switch_page("app_pages/library.py")
+    at.query_params.pop("run", None)
+    at.run()
+    at.switch_page(f"app_pages/{script}.py").run()
+    assert not at.exception and param(at, "run") is None
+    assert "no longer kept" not in words(at) and at.button(key="stop_run").disabled
+
+
+@pytest.mark.parametrize("script", ["lab", "compare"])
+def test_a_page_plays_a_run_that_only_the_library_still_holds(
+    saving: Runs, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    """Catches: a link to a kept run that shows nothing after the server was started anew."""
+    saved = finish(saving)
+    assert saved is not None
+    monkeypatch.setattr(saving, "get", lambda run_id: None)
+    given: list[dict[str, Any]] = []
+    draw = stage.player
+    monkeypatch.setattr(stage, "player", lambda **shown: given.append(shown) or draw(**shown))
+    at = AppTest.from_file(MAIN, default_timeout=60)
+    at.switch_page(f"app_pages/{script}.py")
+    at.query_params["run"] = saved.id
+    at.run()
+    assert not at.exception and "but the library does" in words(at)
+    assert [lane["url"] for lane in given[-1]["traces"]] == [f"/traces/{saved.id}-{n}.json" for n in (0, 1)]
+
+
 def test_a_link_opens_the_run_and_its_place_for_somebody_else_who_can_only_read(
     saving: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -101,14 +101,16 @@ def draw(given: With, at: Place) -> None:
             )
         accuracy = accuracies(names[picked], given.budget)
         tree = fitting(
-            state.setdefault(held, preset(given.start, accuracy, given.budget)), accuracy, given.budget
+            st.session_state.setdefault(held, preset(given.start, accuracy, given.budget)),
+            accuracy,
+            given.budget,
         )
         with st.container(horizontal=True, vertical_alignment="center", key=at.key("presets")):
             st.markdown(words("tree_builder.start"), width="content")
             for kind in PRESETS:
                 st.button(
                     words(f"tree_builder.{kind}"),
-                    on_click=state.__setitem__,
+                    on_click=st.session_state.__setitem__,
                     args=(held, preset(kind, accuracy, given.budget)),
                     key=at.key(f"start-{kind}"),
                 )
@@ -129,7 +131,6 @@ def draw(given: With, at: Place) -> None:
             asked = {"proposer": "medusa", "o.choices": text(tree)}
             st.link_button(words("tree_builder.decode"), f"/?{urlencode(asked)}", icon=":material/science:")
 
-    state = st.session_state
     show()
 
 

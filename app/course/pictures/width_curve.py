@@ -18,6 +18,7 @@ from app.course.measured import origin
 from app.course.words import Words
 from app.text import plain
 from app.ui.fragment import fragment
+from app.ui.state import State, state
 
 from . import Place
 
@@ -100,10 +101,10 @@ def _wait(found: measuring.Measuring, words: Words) -> None:
         job = found.job
         if job is not None and job.state in SAID:
             st.info(words(SAID[job.state], ahead=job.place), icon=":material/hourglass_top:")
-            st.session_state["width-curve-waited"] = True
+            state.curve_waited = True
         elif job is not None and job.state == "failed":
             st.warning(plain(job.error or "") or words("width-curve.failed"), icon=":material/error:")
-        elif st.session_state.pop("width-curve-waited", False):
+        elif State.curve_waited.take():
             st.rerun()
 
     wait()

@@ -1,4 +1,4 @@
-"""The race in the player, while it runs and afterwards, and where two of its lanes guess differently."""
+"""Where two lanes of a race guess differently; each place opens in the player."""
 
 from __future__ import annotations
 
@@ -10,49 +10,16 @@ from app.decoding.run import Run
 from app.lanes.lane import LETTERS
 from app.metrics.differences import Spot, differences
 from app.player import CURSOR
-from app.running.stage import HERE, draw
 from app.text import count, plain
-from app.ui import address, presenter, reveal
-from app.ui.fragment import fragment
+from app.ui import address, reveal
+from app.ui.state import state
 from specdec_core.record.trace import Trace
 
 MOST_SPOTS = 40
 MARKS = {"accepted": "✓", "rejected": "✗", "not guessed": "·"}
 
 
-def forget_cursor() -> None:
-    """Take the player's cursor out of the address."""
-    address.drop(CURSOR)
-
-
-@fragment
-def stage(shown: Run, active: bool) -> None:
-    """The player: live while the run goes on, then its whole record."""
-    reveal.draw()
-    present = presenter.presenting()
-    if active:
-        seen = draw(
-            shown.id,
-            mode="live",
-            events=shown.events_path,
-            prompt=shown.before,
-            present=present,
-            **HERE,
-        )
-        if seen.done == shown.id:
-            shown.wait(1.0)
-            st.rerun()
-    elif shown.ends:
-        jump = st.session_state.get("jump", (shown.id, 0))
-        of = f"{shown.id}.{jump[1]}" if jump[0] == shown.id else shown.id
-        traces = [
-            {"label": shown.request.labels[lane], "url": shown.trace_path(lane)}
-            for lane in sorted(shown.ends)
-        ]
-        draw(of, mode="replay", traces=traces, present=present, **HERE)
-
-
-def partings(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
+def draw(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
     """Where two lanes guess differently; each place opens the player there. `numbers` are their places in the run."""
     with st.expander("Where two lanes guess differently", icon=":material/call_split:", key="partings"):
         first, second = st.columns(2)
@@ -105,10 +72,10 @@ def _spot(shown: Run, spot: Spot, letters: tuple[str, str], lead: int) -> None:
 
 def _open(run: str, lead: int, index: int, node: int | None) -> None:
     """Put the player at a lane's round; its name changes, so that where it stood before says nothing."""
-    forget_cursor()
+    address.drop(CURSOR)
     address.put("lead", str(lead))
     address.put("round", str(index + 1))
     if node is not None:
         address.put("node", str(node))
-    st.session_state.jump = (run, st.session_state.get("jump", ("", 0))[1] + 1)
+    state.jump = (run, state.jump[1] + 1)
     reveal.ask("player")

@@ -1,0 +1,116 @@
+"""A page's run from the press of Run to the replay, as the lab and the comparison have it alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import streamlit as st
+
+from app import services
+from app.decoding.jobs import Busy
+from app.decoding.run import Request, Run
+from app.decoding.runs import Desk
+from app.records import access as entries
+from app.records import visitor
+from app.records.listing import Entry
+from app.text import plain
+from app.ui import address, presenter
+from app.ui.state import State, state
+from specdec_core.errors import SpecdecError
+
+from . import results
+from .held import held, let_go
+from .stage import stage
+from .waiting import waiting
+
+
+@st.cache_resource(scope="session", on_release=Desk.close, show_spinner=False)
+def desk_of(page: str) -> Desk:
+    """What this session has running on a page; closing the tab ends it."""
+    return Desk(services.runs())
+
+
+class Flow:
+    """One run of a page's script: first `buttons`, then `follow`, then `report`, then `play`.
+
+    Attributes:
+        asked: whether Run was pressed.
+        shown: the run that the address names, as long as the server holds it; None before `follow`.
+        active: whether it goes on. Asked once, so that it is not over for one half of the page only.
+        kept: the same run as the library keeps it, where the server no longer holds it.
+    """
+
+    def __init__(self, page: str, forgets: Iterable[str]) -> None:
+        """`forgets` are the keys of the address that say nothing about the next run."""
+        self.page, self.forgets = page, tuple(forgets)
+        self.asked = self.active = False
+        self.shown: Run | None = None
+        self.kept: Entry | None = None
+        self._desk = desk_of(page)
+
+    def buttons(self, words: str, on_click: Callable[[], None] | None = None) -> None:
+        """Run, and the place of Stop, beside each other; `words` are the help."""
+        with st.container(horizontal=True, vertical_alignment="center", key=presenter.box("run")):
+            self.asked = st.button(
+                "Run",
+                type="primary",
+                icon=":material/play_arrow:",
+                shortcut="Ctrl+Enter",
+                key=State.go.key,
+                on_click=on_click,
+                help=words,
+            )
+            self._stop = st.container()
+
+    def follow(self, request: Callable[[], Request]) -> None:
+        """Begin a run where Run was pressed, and find the one to show. `request` raises `SpecdecError` to refuse."""
+        desk = self._desk
+        if self.asked:
+            try:
+                desk.start(request())
+            except (SpecdecError, Busy) as error:
+                st.error(plain(str(error)), icon=":material/error:")
+        if desk.run is not None and desk.run.deleted:
+            desk.run = None  # its visitor deleted it in the library
+        going = desk.run is not None and not desk.run.finished
+        if going and "run" not in st.query_params:  # the way back leads to the page, not out of the run
+            state.noted.pop(self.page, None)
+        # Not where the run starts: the script may be cut short there by another rerun, and the run would go on unseen.
+        if desk.run is not None and state.noted.get(self.page) != desk.run.id:
+            address.put("run", desk.run.id)
+            address.drop(self.forgets)
+            state.complaints = []
+            state.noted[self.page] = desk.run.id
+        named = st.query_params.get("run")
+        self.shown = held(named)
+        self.active = self.shown is not None and not self.shown.finished
+        if self.shown is None and named is not None:
+            self.kept = entries.open_one(named, visitor.of_session(), services.library())
+        self._stop.button(
+            "Stop",
+            icon=":material/stop:",
+            shortcut=None if presenter.presenting() else "Escape",  # there it leads back to the page
+            key="stop_run",
+            on_click=desk.stop,
+            disabled=not going,
+            help="Ends the run within one round; what was decoded until then is kept.",
+        )
+
+    def report(self, otherwise: str) -> None:
+        """What is to be said about the run before it is drawn; `otherwise`: what can be done about one that is gone."""
+        waiting(self.shown, self.active)
+        if self.shown is not None:
+            if self.shown.error:
+                st.error(plain(self.shown.error), icon=":material/error:")
+            results.unkept(self.shown)
+        elif "run" in st.query_params:
+            let_go(otherwise)
+
+    def play(self, example: results.Shown | None = None) -> None:
+        """The player: with the run, else with a recorded example."""
+        stage(self.shown, self.active, self.kept, example)
+
+    @property
+    def result(self) -> Run | None:
+        """The run, once it is over and has left something."""
+        return self.shown if self.shown is not None and not self.active and self.shown.ends else None

@@ -1,0 +1,178 @@
+"""What a page remembers between two runs of its script: every value of the session's state, with its type.
+
+A `Widget` belongs to Streamlit: it is there while its page draws it, and its key is the name of the attribute, which
+links use too. A `Kept` value is the app's own and stays as long as the session. Keys that are made at run time (a
+lane's form, an option, a picture of the course) are made where they are used.
+
+    state.prompt                    its value
+    state.prompt = "Once"           as if the visitor had typed it; before the widget is drawn, or in a callback
+    key=State.prompt.key            for the call that draws the widget
+    State.prompt.held               whether there is a value at all
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, Self, TypeVar, overload
+
+import streamlit as st
+
+from app.lanes import links
+from specdec_core.settings import Settings
+
+if TYPE_CHECKING:  # it needs the decoder, which a page without lanes does not
+    from app.lanes.lane import Lane
+
+T = TypeVar("T")
+USUAL = Settings()
+
+
+class _Value(Generic[T]):
+    """A value of the session's state; `start` makes the one that holds before there is any."""
+
+    key: str
+
+    def __init__(self, start: Callable[[], T]) -> None:
+        self.start = start
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.key = name
+
+    @overload
+    def __get__(self, at: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, at: object, owner: type) -> T: ...
+    def __get__(self, at: object | None, owner: type) -> Self | T:
+        return self if at is None else self.read()
+
+    def __set__(self, at: object, value: T) -> None:
+        st.session_state[self.key] = value
+
+    def read(self) -> T:
+        """The value as it is now."""
+        raise NotImplementedError
+
+    @property
+    def held(self) -> bool:
+        """Whether there is a value, be it the first one."""
+        return self.key in st.session_state
+
+
+class Widget(_Value[T]):
+    """A widget's value. Reading writes nothing: a widget takes its value from the address where the state has none."""
+
+    def read(self) -> T:
+        """The value; the usual one before the widget is drawn."""
+        value: T = st.session_state.get(self.key, self.start())
+        return value
+
+
+class Kept(_Value[T]):
+    """A value of the app's own."""
+
+    def read(self) -> T:
+        """The value, the same object each time."""
+        value: T = st.session_state.setdefault(self.key, self.start())
+        return value
+
+    def take(self) -> T:
+        """The value, and forget it."""
+        value: T = st.session_state.pop(self.key, self.start())
+        return value
+
+
+def _whole(number: links.Number) -> Widget[int]:
+    return Widget(lambda: int(number.default))
+
+
+def _number(number: links.Number) -> Widget[float]:
+    return Widget(lambda: float(number.default))
+
+
+def _text(usual: str = "") -> Widget[str]:
+    return Widget(lambda: usual)
+
+
+def _nothing() -> None:
+    return None
+
+
+class State:
+    """The state of the session whose script runs."""
+
+    # The prompt and its models
+    prompt = _text()
+    family = _text()  # of example prompts
+    example = _text()  # id of an example prompt
+    model = Widget(lambda: st.query_params.get("model", ""))
+    target = _text()
+    draft = _text()
+    device = _text(links.DEVICES[0])
+    dtype = _text(links.DTYPES[0])
+    chat = Widget(lambda: st.query_params.get("chat") != "false")
+    system = Widget(lambda: st.query_params.get("system", ""))
+
+    # How all lanes decode
+    temperature = _number(links.TEMPERATURE)
+    top_k = _whole(links.TOP_K)
+    top_p = _number(links.TOP_P)
+    min_p = _number(links.MIN_P)
+    repetition_penalty = _number(links.PENALTY)
+    no_repeat_ngram_size = _whole(links.NGRAM)
+    generation = Widget(lambda: True)
+    seed = _whole(links.SEED)
+    tokens = _whole(links.TOKENS)
+    stop = Widget[list[str]](list)
+
+    # The lab's lane; a lane's form in the comparison has the same keys behind its own name (choosing.lane_state)
+    proposer = _text(USUAL.proposer)
+    gamma = _whole(links.GAMMA)
+    rule = _text(USUAL.rule)
+    length = _text(USUAL.length_policy)
+    overlap = Widget(lambda: False)
+    memory = _number(links.MEMORY)
+
+    go = Widget(lambda: False)  # whether Run was pressed
+    ready_made = _text()  # the comparison that was chosen from the menu
+
+    # What a page was opened with
+    state_of = Kept(lambda: "")  # the page whose settings the session holds
+    complaints = Kept[list[str]](list)  # what is wrong with the link it was opened with
+    opened_with = Kept[str | None](_nothing)  # the prompt, where the page chose it itself
+    last_prompt = Kept[str | None](_nothing)  # of whichever page
+    own_prompt = Kept[str | None](_nothing)  # the visitor's own, while an example is shown
+    last_picked = Kept[dict[str, str]](dict)  # by widget, what was picked before its page was left
+    settled = Kept[str | None](_nothing)  # the models that the settings were last fitted to
+    ready_now = Kept[str | None](_nothing)  # models that have become ready since the last run
+
+    # The run
+    noted = Kept[dict[str, str]](dict)  # by page, the run that its address was given
+    example_shown = Kept[str | None](_nothing)  # the recorded example before it
+    jump = Kept[tuple[str, int]](lambda: ("", 0))  # a run, and how often its player was sent to a place
+    not_shared = Kept(lambda: False)  # whether the library could not share the run just now
+
+    # The comparison
+    lanes: Kept[dict[str, Lane]] = Kept(
+        dict
+    )  # in their order, by the name of their forms; without the plain one
+    lane_count = Kept(lambda: 0)  # how many names were given
+    editing = Kept[str | None](_nothing)  # the lane whose form is open
+    usual_lanes: Kept[tuple[Lane, ...] | None] = Kept(
+        _nothing
+    )  # for the models of the last run of the script
+    look_for = Kept(lambda: "")  # what the ready-made comparison is about
+    whatif_link = Kept[tuple[list[str], dict[str, str]]](
+        lambda: ([], {})
+    )  # complaints, the address they are about
+
+    # The library
+    import_turn = Kept(lambda: 0)  # how often the import box was emptied
+    imported = Kept[list[tuple[bool, str]]](
+        list
+    )  # what became of each file: whether it is sound, and a sentence
+
+    # The course
+    curve_waited = Kept(lambda: False)  # whether this machine was being measured a moment ago
+
+
+state = State()
