@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    """A worker takes a file at a time, and one of them all that needs Chromium: two browsers would wait for each other."""
+    """A worker takes a file at a time, and one of them all that needs Chromium: two browsers would slow each other."""
     from xdist.scheduler import LoadFileScheduling
 
     class Files(LoadFileScheduling):

@@ -1,4 +1,4 @@
-"""One page for all tests, and a small server that stands in for the app: the player's files, traces, an event stream."""
+"""The page of all tests, and a small server in place of the app: the player's files, traces, an event stream."""
 
 from __future__ import annotations
 
@@ -126,7 +126,9 @@ def _tab(browser: Browser) -> Iterator[tuple[Page, list[str]]]:
     page = browser.new_page()
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+    page.on(
+        "console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None
+    )
     page.on("dialog", lambda dialog: (complaints.append("a dialog opened"), dialog.dismiss()))
     yield page, complaints
     page.close()
