@@ -1,16 +1,17 @@
-"""What all tests share: no network, a device to run on, and one browser."""
+"""What all tests share: no network, a device to run on, one browser, and how the tests are spread over the cores."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+    from xdist.scheduler import LoadScopeScheduling
 
     from specdec_core.models.bundle import Models
 
@@ -20,6 +21,30 @@ os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 # Models of tests gain little by a second thread, and lose much where it waits for a core that a browser or another
 # worker has. Set before anything imports torch; the servers that tests start inherit it.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+IN_CHROMIUM = ("tests/browser/", "tests/player/")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs a browser, and put first what takes longest, so that at the end no core waits for another."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: (not item.nodeid.startswith(IN_CHROMIUM), item.path not in slow))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """A worker takes a file at a time, and one of them all that needs Chromium: two browsers would slow each other."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Files(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "Chromium" if nodeid.startswith(IN_CHROMIUM) else super()._split_scope(nodeid)
+
+    return Files(config, log)
 
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])

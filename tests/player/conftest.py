@@ -1,10 +1,11 @@
-"""A browser, and a small server that stands in for the app: the player's files, traces, and an event stream."""
+"""The page of all tests, and a small server in place of the app: the player's files, traces, an event stream."""
 
 from __future__ import annotations
 
 import json
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,12 +21,16 @@ STATIC = HERE.parent.parent / "app" / "player" / "static"
 TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".json": "application/json"}
 
 
+def _traces() -> dict[str, str]:
+    return {"/traces/plain.json": plain_trace().to_json(), "/traces/spec.json": spec_trace().to_json()}
+
+
 @dataclass(slots=True)
 class Server:
-    """What is served, and what was asked for."""
+    """What is served, beginning with the two sample traces, and what was asked for."""
 
     url: str = ""
-    files: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=_traces)
     streams: dict[str, Callable[[int], list[tuple[int | None, dict[str, Any]]]]] = field(default_factory=dict)
     answers: list[tuple[str, dict[str, Any]]] = field(default_factory=list)  # what was posted, and where to
     refusal: str = ""  # if set, no answer is taken
@@ -43,6 +48,7 @@ class _Handler(BaseHTTPRequestHandler):
         if path in self.state.streams:
             self._stream(path)
             return
+        kept = "no-store"
         if path in self.state.files:
             body, kind = self.state.files[path].encode(), Path(path).suffix or ".json"
         elif path == "/":
@@ -50,13 +56,14 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == "/player/player.css":  # what the component gets: all style sheets in one
             body, kind = b"\n".join(sheet.read_bytes() for sheet in sorted(STATIC.glob("*.css"))), ".css"
         elif path.startswith("/player/") and (file := STATIC / Path(path).name).is_file():
-            body, kind = file.read_bytes(), file.suffix
+            body, kind, kept = file.read_bytes(), file.suffix, "max-age=3600"  # the next test's page has it
         else:
             self.send_error(404)
             return
         self.send_response(200)
         self.send_header("Content-Type", f"{TYPES[kind]}; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", kept)
         self.end_headers()
         self.wfile.write(body)
 
@@ -87,40 +94,60 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
 
 
-@pytest.fixture
-def server() -> Iterator[Server]:
-    """A server with the two sample traces."""
-    state = Server(
-        files={
-            "/traces/plain.json": plain_trace().to_json(),
-            "/traces/spec.json": spec_trace().to_json(),
-        }
-    )
-    handler = type("Handler", (_Handler,), {"state": state})
+@contextmanager
+def serving() -> Iterator[type[_Handler]]:
+    """A running server; what it serves is its `state`."""
+    handler = type("Handler", (_Handler,), {"state": Server()})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as http:
-        state.url = f"http://127.0.0.1:{http.server_address[1]}/"
+        handler.state.url = f"http://127.0.0.1:{http.server_address[1]}/"
         thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         thread.start()
-        yield state
+        yield handler
         http.shutdown()
         thread.join()
 
 
+@pytest.fixture(scope="session")
+def _serving() -> Iterator[type[_Handler]]:
+    with serving() as handler:
+        yield handler
+
+
 @pytest.fixture
-def page(browser: Browser, server: Server) -> Iterator[Page]:
-    """The test page, ready to open a player; any error in the browser fails the test."""
-    opened = browser.new_page(viewport={"width": 1024, "height": 768})
-    opened.set_default_timeout(5_000)
+def server(_serving: type[_Handler]) -> Server:
+    """The server as if it had just been started."""
+    _serving.state = Server(_serving.state.url)
+    return _serving.state
+
+
+@pytest.fixture(scope="session")
+def _tab(browser: Browser) -> Iterator[tuple[Page, list[str]]]:
+    """The page of all tests, and what it complains about."""
+    page = browser.new_page()
     complaints: list[str] = []
-    opened.on("pageerror", lambda error: complaints.append(str(error)))
-    opened.on(
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on(
         "console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None
     )
-    opened.on("dialog", lambda dialog: (complaints.append("a dialog opened"), dialog.dismiss()))
+    page.on("dialog", lambda dialog: (complaints.append("a dialog opened"), dialog.dismiss()))
+    yield page, complaints
+    page.close()
+
+
+@pytest.fixture
+def page(_tab: tuple[Page, list[str]], server: Server) -> Iterator[Page]:
+    """The test page, loaded anew and ready to open a player; any error in the browser fails the test."""
+    opened, complaints = _tab
+    complaints.clear()
+    opened.set_default_timeout(5_000)
+    opened.set_viewport_size({"width": 1024, "height": 768})
+    opened.emulate_media(color_scheme="light", reduced_motion="no-preference")
+    opened.mouse.move(0, 0)
     opened.goto(server.url)
     opened.wait_for_function("window.ready")
     yield opened
-    opened.close()
+    opened.unroute_all()
+    opened.goto("about:blank")  # what it still does and asks for ends here
     assert complaints == []
 
 
@@ -146,6 +173,7 @@ def data(**changes: Any) -> dict[str, Any]:
 def open_player(page: Page, **changes: Any) -> None:
     """Mount a player and wait until it shows something."""
     wanted = data(**changes)
-    page.evaluate("data => open_player(data)", wanted)
+    # As one text: Playwright would take a whole trace apart, value by value, which takes seconds.
+    page.evaluate("data => open_player(JSON.parse(data))", json.dumps(wanted))
     ready = ".stage:not([hidden]) .lane" if wanted["traces"] else ".notice:not([hidden]), .lane"
     page.wait_for_function("ready => shadow.querySelector(ready)", arg=ready)

@@ -15,7 +15,7 @@ from app.course import words
 from app.player import STATIC, player_folder
 from app.web import routes
 from tests.app import pseudo
-from tests.player.conftest import Server, open_player
+from tests.player.conftest import Server, open_player, serving
 
 TRACES = Path(__file__).resolve().parents[2] / "assets" / "traces"
 CATALOGUES = sorted(path.name for path in STATIC.glob("text*.js"))
@@ -49,16 +49,24 @@ def left(said: list[str], kept: set[str]) -> Iterator[str]:
             yield text
 
 
+@pytest.fixture(scope="module")
+def brackets() -> Iterator[Server]:
+    """A server with the catalogues in brackets; its own, as the page may keep the modules of the shared one."""
+    with serving() as handler:
+        for file in CATALOGUES:
+            text = (STATIC / file).read_text(encoding="utf-8")
+            handler.state.files[f"/player/{file}"] = pseudo.script(text)
+        yield handler.state
+
+
 @pytest.fixture
-def brackets(server: Server) -> None:
-    """The catalogues in brackets; asked for before the page, which would have the modules already."""
-    for file in CATALOGUES:
-        server.files[f"/player/{file}"] = pseudo.script((STATIC / file).read_text(encoding="utf-8"))
+def server(brackets: Server) -> Server:
+    return brackets
 
 
 @pytest.mark.browser
 @pytest.mark.parametrize("name", ["draft-model", "eagle", "lookahead", "prompt-lookup", "medusa"])
-def test_every_phrase_of_the_player_comes_from_its_catalogue(brackets: None, page: Page, name: str) -> None:
+def test_every_phrase_of_the_player_comes_from_its_catalogue(page: Page, name: str) -> None:
     """Catches: a sentence that is written in a view, where no language can reach it."""
     lanes = [
         json.loads((TRACES / f"{each}.json").read_text(encoding="utf-8")) for each in (f"{name}-plain", name)

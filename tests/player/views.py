@@ -16,7 +16,8 @@ PROMPT = (
 )
 ALL = None  # the moment in which a round was committed
 
-_STAGE = """async record => {
+_STAGE = """async text => {
+  const record = JSON.parse(text); // as one text: Playwright would take a trace apart, value by value
   const names = ["model", "state", "moments", "odds_view", "proposer_view"];
   const [model, state, moments, odds, proposer] = await Promise.all(names.map(name => import(`/player/${name}.js`)));
   const box = document.createElement("div");
@@ -37,7 +38,7 @@ _STAGE = """async record => {
 
 def stage(page: Page, record: sd.Trace | dict[str, Any]) -> None:
     """Open both views on a trace; `stand` then goes to a moment of it."""
-    page.evaluate(_STAGE, json.loads(record.to_json()) if isinstance(record, sd.Trace) else record)
+    page.evaluate(_STAGE, record.to_json() if isinstance(record, sd.Trace) else json.dumps(record))
 
 
 def stand(page: Page, stop: int, event: int | None = ALL, node: int | None = None) -> str:
