@@ -40,7 +40,7 @@ def clocks(
         return Chart(empty(said), title, here, said)
     names = [broken(label, 18, 3) for label in labels]
     names = [name + ZERO_WIDTH * names[:at].count(name) for at, name in enumerate(names)]
-    bounds = [" a bound" if one and one.unpaid else "" for one in told]
+    bounds = [" a bound" if one and one.off_the_clock else "" for one in told]
     figure = go.Figure()
     bars: tuple[tuple[str, list[float | None], str, str], ...] = (
         ("measured", [*measured], MEASURED, ""),

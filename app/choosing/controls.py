@@ -73,7 +73,7 @@ def essentials(missing: Mapping[str, str | None]) -> None:
     with left:
         kind = PROPOSERS[name]
         tree = "tree" in (drafts(kind) or "")
-        heeded = "length" in kind.heeds and name != "none" and not tree
+        uses_length = "length" in kind.uses and name != "none" and not tree
         number(
             "slider",
             "Guesses per round, γ",
@@ -84,11 +84,11 @@ def essentials(missing: Mapping[str, str | None]) -> None:
                 "\n\nThis proposer guesses a tree; its size is set under More settings."
                 if tree
                 else "\n\nThis proposer has no number of guesses to set."
-                if not heeded
+                if not uses_length
                 else "\n\nMore guesses save more target passes when they are right, and waste drafting when they are "
                 "wrong."
             ),
-            disabled=not heeded,
+            disabled=not uses_length,
         )
     with right:
         number(
@@ -184,7 +184,7 @@ def label(lane: Settings) -> str:
     """What a lane is called."""
     kind = PROPOSERS[lane.proposer]
     words = [kind.title]
-    if kind.drafts(lane) == "chain" and "length" in kind.heeds:
+    if kind.drafts(lane) == "chain" and "length" in kind.uses:
         fixed = lane.length_policy == USUAL.length_policy
         words.append(f"γ = {lane.draft_length}" if fixed else f"γ up to {lane.draft_length}")
     if not RULES[lane.rule].lossless:

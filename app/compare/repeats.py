@@ -99,7 +99,7 @@ def no_choice(request: Request) -> list[int]:
     return [
         number
         for number, lane in enumerate(request.lanes)
-        if number and (not RULES[lane.rule].lossless or PROPOSERS[lane.proposer].unpaid)
+        if number and (not RULES[lane.rule].lossless or PROPOSERS[lane.proposer].off_the_clock)
     ]
 
 

@@ -75,7 +75,7 @@ def verdicts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> Non
         words = found.sentence if found else _untold(trace)
         if len(again := speedups(measured, number)) > 1:
             words += f" Over {len(again)} repeats: {geometric_mean(again):.2f}×, {min(again):.2f} to {max(again):.2f}."
-        if PROPOSERS[shown.request.lanes[number].proposer].unpaid:
+        if PROPOSERS[shown.request.lanes[number].proposer].off_the_clock:
             words += " Its drafting is off the clock, so this is a bound, not a speedup."
         st.markdown(f"**{LETTERS[number]}** {plain(words)}")
     st.caption(

@@ -292,7 +292,7 @@ def matrix(rows: Sequence[Measured], about: dict[str, object], provenance: str) 
         )
     if repeats := looping(table.to_dict("records")):
         st.caption(f":material/repeat: {plain(repeats)} They carry ↺.")
-    free = {row.label: None for row in rows if (lane := _settings(row, about)) and _kind(lane).unpaid}
+    free = {row.label: None for row in rows if (lane := _settings(row, about)) and _kind(lane).off_the_clock}
     if free:
         st.caption(f":material/info: a bound, since drafting is not counted: {plain(', '.join(free))}")
     lossy = [row.label for row in rows if _is_lossy(row, about)]

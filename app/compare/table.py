@@ -228,7 +228,7 @@ def _speedup(
             else ["one repeat"]
         )
         notes += [f"{once:.2f} in the race"] if once is not None else []
-    if PROPOSERS[lane.proposer].unpaid:
+    if PROPOSERS[lane.proposer].off_the_clock:
         notes.append("a bound: drafting is not counted")
     elif beyond(shown, trace.stats.tokens_per_pass):
         notes.append("more than τ: timing noise")

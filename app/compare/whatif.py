@@ -134,7 +134,7 @@ def sentences(
             if once is not None
             else "; not measured: no plain lane, or too few tokens"
         )
-        + (". Its drafting is on no clock, so this is a bound." if one.unpaid else ".")
+        + (". Its drafting is on no clock, so this is a bound." if one.off_the_clock else ".")
     )
     if isinstance(profile, Modelled) and choice.target:
         knee = profile.knee(shape(choice.target), costs.batch, costs.context)

@@ -118,7 +118,7 @@ def _table(shown: Sequence[tuple[str, float | None, WhatIf]]) -> None:
             "rounds": f"{len(one.rounds):,}",
         }
         for name, once, one in shown
-        for bound in [" (a bound)" if one.unpaid else ""]
+        for bound in [" (a bound)" if one.off_the_clock else ""]
     ]
     plain_speed = 1.0 / shown[0][2].costs.target(1)
     tables.draw(rows, "Speedups on this clock")

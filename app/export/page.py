@@ -33,7 +33,7 @@ PROMPT_SHOWN = 4_000  # characters
 ORDER = ("max_new_tokens", "stop")  # what all lanes of a race are asked, beside what the times depend on
 
 USUAL = Settings()
-# Settings that are told wherever a lane heeds them, options among them; the others where they are not the usual.
+# Settings that are told wherever a lane uses them, options among them; the others where they are not the usual.
 ALWAYS = ("proposer", "rule", "draft_length", "max_new_tokens", "temperature", "seed")
 
 PRINTED = """

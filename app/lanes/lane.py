@@ -323,7 +323,7 @@ def asks_length(lane: Lane) -> bool:
         chain = kind.drafts(Settings(proposer=lane.proposer, options=dict(lane.options))) == "chain"
     except SettingsError:
         return False
-    return bool(chain and "length" in kind.heeds)
+    return bool(chain and "length" in kind.uses)
 
 
 def label(lane: Lane, number: int) -> str:

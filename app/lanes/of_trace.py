@@ -37,7 +37,7 @@ def named(header: Header) -> str | None:
 
 
 def in_force(header: Header) -> dict[str, Any]:
-    """The settings that a record's lane heeded: options with their values, and nothing that does not apply to it.
+    """The settings that a record's lane uses: options with their values, and nothing that does not apply to it.
 
     As recorded where they mean nothing to this program.
     """
@@ -53,7 +53,7 @@ def in_force(header: Header) -> dict[str, Any]:
     values["options"] = kind.read_options(settings).model_dump(mode="json")
     values["rule_options"] = rule.read_options(settings).model_dump(mode="json")
     values["length_options"] = read_options(settings).model_dump(mode="json")
-    if kind.drafts(settings) != "chain" or "length" not in kind.heeds:
+    if kind.drafts(settings) != "chain" or "length" not in kind.uses:
         del values["draft_length"]
     elif settings.length_policy != "fixed":
         grows = longest(settings) > settings.draft_length

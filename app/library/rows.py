@@ -111,7 +111,7 @@ def speedup(lane: Summary, *, elsewhere: bool) -> str:
         )
     kind = PROPOSERS.get(lane.proposer)
     word = "recorded" if elsewhere else "measured"
-    if kind and kind.unpaid:
+    if kind and kind.off_the_clock:
         return f"**{lane.speedup:.2f}×** speedup, a bound: drafting is not counted"
     return f"**{lane.speedup:.2f}×** speedup, {word}" + (", lossy rule" if lane.lossy else "")
 

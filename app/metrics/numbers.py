@@ -42,7 +42,7 @@ def unmodelled(lane: Settings) -> str | None:
     kind = PROPOSERS[lane.proposer]
     if kind.drafts(lane) != "chain":
         return "the formula covers chains only"
-    if kind.unpaid:
+    if kind.off_the_clock:
         return "drafting is not on the clock"
     if lane.rule not in TOKEN_BY_TOKEN:
         return "the rule judges by another measure"

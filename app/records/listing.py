@@ -77,7 +77,7 @@ def best(entry: Entry, figure: str) -> float:
 
 def _unpaid(lane: Summary) -> bool:
     kind = PROPOSERS.get(lane.proposer)
-    return kind is not None and kind.unpaid
+    return kind is not None and kind.off_the_clock
 
 
 def _text(entry: Entry) -> str:

@@ -71,7 +71,7 @@ def show(run: Run) -> None:
                 f"none: fewer than {LEAST_TOKENS} tokens in a lane"
                 if speedup is None
                 else "a bound: drafting is not counted"
-                if PROPOSERS[lane.proposer].unpaid
+                if PROPOSERS[lane.proposer].off_the_clock
                 else "measured · lossy rule"
                 if lossy
                 else "measured · texts differ"

@@ -190,7 +190,7 @@ def _unguessed(lane: Trace) -> float:
     """
     settings = Settings(**lane.header.settings)
     kind, gamma = proposer_class(settings.proposer), settings.draft_length
-    if kind.drafts(settings) != "chain" or "length" not in kind.heeds or settings.proposer == "none":
+    if kind.drafts(settings) != "chain" or "length" not in kind.uses or settings.proposer == "none":
         return 0.0
     if settings.length_policy != FixedLength.name or settings.memory_budget_mb:
         return 0.0

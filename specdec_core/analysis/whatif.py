@@ -36,7 +36,7 @@ class WhatIf:
         draft_s, verify_s: their drafting, and their target passes; of overlapped drafting, what sticks out.
         plain_s: plain decoding of as many tokens, under the same profile.
         tokens: committed, by each text of the batch.
-        unpaid: whether drafting is on no clock, which makes the speedup a bound.
+        off_the_clock: whether drafting is on no clock, which makes the speedup a bound.
         assumptions: sentences on how the rounds were priced.
     """
 
@@ -50,7 +50,7 @@ class WhatIf:
     verify_s: float
     plain_s: float
     tokens: int
-    unpaid: bool
+    off_the_clock: bool
     assumptions: tuple[str, ...]
 
     @property
@@ -144,7 +144,7 @@ def on_clock(trace: Trace, profile: Profile, costs: Costs, layers: int | None = 
         verify_s=verifying,
         plain_s=tokens * costs.target(1),
         tokens=tokens,
-        unpaid=kind is not None and kind.unpaid,
+        off_the_clock=kind is not None and kind.off_the_clock,
         assumptions=tuple(how),
     )
 
@@ -168,7 +168,7 @@ def _draft_pass(
     trace: Trace, row: Round, costs: Costs, kind: type[Proposer] | None, tokens: int, layers: int | None
 ) -> float:
     """Seconds of one pass of whoever drafted, over `tokens` tokens."""
-    if kind and kind.unpaid:
+    if kind and kind.off_the_clock:
         return 0.0
     priced = kind.priced if kind else "draft"
     if priced == "heads":

@@ -79,7 +79,7 @@ def numbers(traces: Mapping[str, Trace], baseline: Stats | None = None) -> Table
         notes.append("speedup: measured in this run, against plain decoding")
         if min(baseline.tokens, *(trace.stats.tokens for trace in traces.values())) < LEAST_TOKENS:
             notes.append(f"–: no speedup, fewer than {LEAST_TOKENS} tokens in a lane")
-    if any(unpaid(trace) for trace in traces.values()):
+    if any(off_the_clock(trace) for trace in traces.values()):
         notes.append("*: this proposer's own time is not counted, so its speed is a bound, not a speedup")
     if any(
         trace.stats.acceptance_rate is None and trace.stats.acceptance_by_depth for trace in traces.values()
@@ -102,7 +102,7 @@ def numbers(traces: Mapping[str, Trace], baseline: Stats | None = None) -> Table
         stats = trace.stats
         cells = [
             re.sub("[:,]", " ", name)
-            + "*" * unpaid(trace)
+            + "*" * off_the_clock(trace)
             + (" (lossy)" if lossy(trace) else "")
             + (f" (repeats {percent(looped[name].share)})" if looped[name].spans else ""),
             str(stats.tokens),
@@ -120,10 +120,10 @@ def numbers(traces: Mapping[str, Trace], baseline: Stats | None = None) -> Table
     return table
 
 
-def unpaid(trace: Trace) -> bool:
+def off_the_clock(trace: Trace) -> bool:
     """Whether drafting cost the lane's clock nothing: an oracle's knowledge, a person's thoughts."""
     kind = PROPOSERS.get(str(trace.header.settings.get("proposer")))
-    return kind is not None and kind.unpaid
+    return kind is not None and kind.off_the_clock
 
 
 def loss(traces: Iterable[Trace]) -> Text | None:

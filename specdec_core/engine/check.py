@@ -32,11 +32,11 @@ def check(settings: Settings) -> None:
 def remark(settings: Settings) -> str | None:
     """What is worth saying about settings that are allowed, as a sentence; None if there is nothing."""
     kind, policy = proposer_class(settings.proposer), policy_class(settings)
-    if settings.proposer == "none" or policy is FixedLength or set(policy.steers) & set(kind.heeds):
+    if settings.proposer == "none" or policy is FixedLength or set(policy.sets) & set(kind.uses):
         return None
     return (
         f"The length policy '{policy.name}' changes nothing here: the proposer '{kind.name}' does not draft token by "
         "token with a confidence."
-        if kind.heeds
+        if kind.uses
         else f"The length policy '{policy.name}' changes nothing here: the proposer '{kind.name}' uses no length."
     )

@@ -47,7 +47,7 @@ class LengthPolicy(ABC):
         """The most levels this policy can ask for with these settings; reserves KV memory."""
         return settings.draft_length
 
-    steers: ClassVar[tuple[str, ...]] = ("length",)  # what of it is more than γ: "length", "more", "nodes"
+    sets: ClassVar[tuple[str, ...]] = ("length",)  # what of it is more than γ: "length", "more", "nodes"
 
     @abstractmethod
     def length(self, context: Context) -> int:

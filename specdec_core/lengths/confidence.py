@@ -25,7 +25,7 @@ class Confidence(LengthPolicy):
         "It is slower when the draft is confident and wrong, or unsure and right, and each check waits for the device."
     )
     asks = True
-    steers = ("more",)
+    sets = ("more",)
 
     class Options(LengthPolicy.Options):
         threshold: float = Field(

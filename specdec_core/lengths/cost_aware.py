@@ -46,7 +46,7 @@ class CostAware(LengthPolicy):
         "It is slower when the draft's confidence says little about acceptance, or when the machine's load changes."
     )
     asks = True
-    steers = ("length", "more", "nodes")
+    sets = ("length", "more", "nodes")
 
     SURE = 4.0  # S: how many judged tokens the draft's own word weighs
     HOPE = (4.0, 5.0)  # accepted and judged tokens to begin with: optimistic, so that drafting is tried

@@ -47,7 +47,7 @@ class Branching(Proposer):
     )
     needs = ("draft",)
     can_overlap = True
-    heeds = ("nodes",)
+    uses = ("nodes",)
 
     class Options(Proposer.Options):
         width: int = Field(3, ge=1, le=16, description="The most guesses below one token.")

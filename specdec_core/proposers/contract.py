@@ -219,9 +219,9 @@ class Proposer(ABC):
     needs: ClassVar[tuple[str, ...]] = ()
     can_overlap: ClassVar[bool] = False  # whether `draft_ahead` does anything
     # whether its drafting is off the clock, so that its speed is a bound, no speedup
-    unpaid: ClassVar[bool] = False
+    off_the_clock: ClassVar[bool] = False
     # what of a length policy it asks: "length", "more", "nodes"
-    heeds: ClassVar[tuple[str, ...]] = ("length",)
+    uses: ClassVar[tuple[str, ...]] = ("length",)
 
     priced: ClassVar[Priced] = "nothing"
     priced_words: ClassVar[str] = (

@@ -201,7 +201,7 @@ class DraftModel(Proposer):
     priced_words = "Each draft pass costs what the profile gives for its draft model, over one token."
     needs = ("draft",)
     can_overlap = True
-    heeds = ("length", "more")
+    uses = ("length", "more")
 
     class Options(Proposer.Options):
         """Which draft."""

@@ -65,7 +65,7 @@ class Eagle(Proposer):
         "that depth, that its head's parameters and the output matrix have in those that the target reads."
     )
     needs = ("states", "eagle")
-    heeds = ("nodes",)
+    uses = ("nodes",)
 
     class Options(Proposer.Options):
         depth: int = Field(

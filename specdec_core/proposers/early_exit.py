@@ -35,7 +35,7 @@ class EarlyExit(Proposer):
         "A pass of the first layers costs their share of the layers, and the output matrix in full."
     )
     needs = ("layers",)
-    heeds = ("length", "more")
+    uses = ("length", "more")
 
     class Options(Proposer.Options):
         layer: int = Field(

@@ -52,7 +52,7 @@ class Lookahead(Proposer):
 
     name = "lookahead"
     title = "Lookahead"
-    heeds = ()
+    uses = ()
     summary = (
         "The target model guesses several positions ahead in parallel, keeps the resulting phrases and tries those "
         "that fit, with no second model. It is slower when a pass over many tokens costs much more than over one, "

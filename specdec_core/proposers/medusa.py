@@ -47,7 +47,7 @@ class Medusa(Proposer):
     )
     widens = False
     needs = ("states", "medusa")
-    heeds = ("nodes",)
+    uses = ("nodes",)
 
     class Options(Proposer.Options):
         tree: Literal[

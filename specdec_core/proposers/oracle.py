@@ -35,8 +35,8 @@ class Oracle(Proposer):
         "like any draft where its most likely guess is not the token drawn, or the rule ignores its probabilities."
     )
     priced_words = "Drafting is off the clock, as in the record: a bound, not a speedup."
-    unpaid = True
-    heeds = ("length", "more")
+    off_the_clock = True
+    uses = ("length", "more")
 
     class Options(Proposer.Options):
         guess: Literal["drawn", "most-likely"] = Field(

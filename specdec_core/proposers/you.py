@@ -27,8 +27,8 @@ class You(Proposer):
 
     name = "you"
     title = "You"
-    unpaid = True
-    heeds = ()
+    off_the_clock = True
+    uses = ()
     summary = (
         "You type the next words, and the target model checks them like any draft; your time is not counted. "
         "Your guesses are rejected when they are not the model's exact words, including spaces and full stops."

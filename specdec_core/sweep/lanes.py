@@ -47,7 +47,7 @@ def label(lane: Settings) -> str:
     words = [kind.title]
     if lane.proposer == "none":
         return kind.title
-    if kind.drafts(lane) == "chain" and "length" in kind.heeds:
+    if kind.drafts(lane) == "chain" and "length" in kind.uses:
         words.append(f"γ = {lane.draft_length}")
     words += [f"{name} = {value}" for name, value in lane.options.items()]
     if lane.rule != usual.rule:
@@ -58,7 +58,7 @@ def label(lane: Settings) -> str:
     words += [f"{name} = {value}" for name, value in lane.length_options.items()]
     if lane.overlap:
         words.append("overlap")
-    if kind.unpaid:
+    if kind.off_the_clock:
         words.append("a bound: its drafting is not counted")
     return ", ".join(words)
 

@@ -261,10 +261,10 @@ def test_orders_sort_by_what_they_say_and_put_what_has_no_figure_last() -> None:
     }
 
 
-@pytest.mark.parametrize("unpaid", ["oracle", "you"])
-def test_a_bound_is_no_measured_speedup_in_the_order(unpaid: str) -> None:
+@pytest.mark.parametrize("off_the_clock", ["oracle", "you"])
+def test_a_bound_is_no_measured_speedup_in_the_order(off_the_clock: str) -> None:
     """Catches: the oracle, whose guesses cost nothing, on top of everything that was measured."""
-    bound = entry("bound", proposer=unpaid, speedup=9.0, tokens_per_pass=5.0)
+    bound = entry("bound", proposer=off_the_clock, speedup=9.0, tokens_per_pass=5.0)
     slow = entry("slow", speedup=0.5)
     both = Entry("both", "both", "a prompt", 0.0, (*bound.lanes, *entry("x", speedup=0.7).lanes))
     order = listing.find([bound, slow, both], "", "any", "speedup")

@@ -435,12 +435,12 @@ def test_the_bundled_models_are_introduced_where_the_prompt_is_the_visitor_s_own
 def test_the_draft_length_is_offered_only_where_it_is_heeded(fresh: Runs) -> None:
     """Catches: a slider that moves and changes nothing."""
     for name, kind in PROPOSERS.items():
-        heeded = name != "none" and "length" in kind.heeds
-        assert page(proposer=name).slider(key="gamma").disabled is not heeded, name
+        uses_length = name != "none" and "length" in kind.uses
+        assert page(proposer=name).slider(key="gamma").disabled is not uses_length, name
 
 
 def test_a_length_policy_that_changes_nothing_is_said(fresh: Runs) -> None:
-    """Catches: a policy that was chosen, is not heeded, and seems to have worked."""
+    """Catches: a policy that was chosen, is not used, and seems to have worked."""
     assert "changes nothing here" in words(page(proposer="prompt-lookup", length="confidence"))
     assert "changes nothing here" not in words(page(length="confidence"))
 

@@ -194,7 +194,7 @@ def test_json_on_standard_output_comes_alone(run: Any) -> None:
 
 
 def test_a_policy_that_changes_nothing_is_said(run: Any) -> None:
-    """Catches: a policy that was asked for, is not heeded, and seems to have worked."""
+    """Catches: a policy that was asked for, is not used, and seems to have worked."""
     said = "The length policy 'confidence' changes nothing here"
     for command in ("decode", "race"):
         result = run(command, PROMPT, "-n", "4", "-p", "prompt-lookup", "--length-policy", "confidence")

@@ -176,7 +176,7 @@ def _ways(proposer: str, options: dict[str, Any]) -> list[dict[str, Any]]:
     ways: list[dict[str, Any]] = [{}]
     if sd.PROPOSERS[proposer].can_overlap:
         ways.append({"overlap": True})
-    if not options and sd.PROPOSERS[proposer].heeds:
+    if not options and sd.PROPOSERS[proposer].uses:
         ways.append({"length_policy": "confidence"})
         ways.append({"length_policy": "cost-aware", "length_options": POLICY_OPTIONS["cost-aware"]})
     return ways

@@ -141,9 +141,9 @@ def test_searching_costs_nothing_and_an_oracle_is_called_a_bound() -> None:
     paid = a_round([-1, 0], 3, 2)
     for name in UNPAID:
         told = replay(with_rounds([paid], name), HERE)
-        assert told.unpaid and told.draft_s == 0.0
-    assert not replay(with_rounds([row], "prompt-lookup"), HERE).unpaid
-    assert {name for name, kind in sd.PROPOSERS.items() if kind.unpaid} == {*UNPAID}
+        assert told.off_the_clock and told.draft_s == 0.0
+    assert not replay(with_rounds([row], "prompt-lookup"), HERE).off_the_clock
+    assert {name for name, kind in sd.PROPOSERS.items() if kind.off_the_clock} == {*UNPAID}
     assert {*HOW} == {*sd.PROPOSERS}
 
 
