@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import specdec_core as sd
 from specdec_core import theory
-from specdec_core.analysis.whatif import HOW, UNPAID, on_clock, replay
+from specdec_core.analysis.whatif import on_clock, replay
 from specdec_core.machines.costs import Costs
 from specdec_core.machines.profiles import Recorded, read, shipped
 from specdec_core.record.schema import Committed, Nodes, Round, Verdict
@@ -139,12 +139,13 @@ def test_searching_costs_nothing_and_an_oracle_is_called_a_bound() -> None:
     row = a_round([-1, 0], 3, 0)
     assert replay(with_rounds([row], "prompt-lookup"), HERE).draft_s == 0.0
     paid = a_round([-1, 0], 3, 2)
-    for name in UNPAID:
+    for name in ("oracle", "you"):
         told = replay(with_rounds([paid], name), HERE)
         assert told.off_the_clock and told.draft_s == 0.0
     assert not replay(with_rounds([row], "prompt-lookup"), HERE).off_the_clock
-    assert {name for name, kind in sd.PROPOSERS.items() if kind.off_the_clock} == {*UNPAID}
-    assert {*HOW} == {*sd.PROPOSERS}
+    assert {name for name, kind in sd.PROPOSERS.items() if kind.off_the_clock} == {"oracle", "you"}
+    words = {name: kind.priced_words for name, kind in sd.PROPOSERS.items()}
+    assert all(words.values()) and len(set(words.values())) == len(words)
 
 
 @given(
