@@ -34,9 +34,9 @@ _HOMES = {
     "TokenTree": "tree",
     "Trace": "record.trace",
     "TraceError": "errors",
-    "assemble": "models.bundle",
+    "assemble": "models.loading",
     "decode": "engine.decode",
-    "load_models": "models.bundle",
+    "load_models": "models.loading",
     "race": "engine.race",
     "stream": "engine.decode",
 }
@@ -71,7 +71,8 @@ if TYPE_CHECKING:
     from specdec_core.engine.events import Ended, Finished, Started, Step
     from specdec_core.engine.race import race
     from specdec_core.errors import ModelError, PromptError, SettingsError, SpecdecError, TraceError
-    from specdec_core.models.bundle import Models, assemble, load_models
+    from specdec_core.models.bundle import Models
+    from specdec_core.models.loading import assemble, load_models
     from specdec_core.proposers import PROPOSERS
     from specdec_core.record.trace import Trace
     from specdec_core.rules import RULES

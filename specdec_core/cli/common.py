@@ -21,7 +21,7 @@ from .render import err
 def load(model: str | None, draft: str | None, **more: Any) -> Models:
     from transformers.utils.logging import disable_progress_bar
 
-    from specdec_core.models.bundle import load_models
+    from specdec_core.models.loading import load_models
 
     disable_progress_bar()
     with err.status("loading models …"):

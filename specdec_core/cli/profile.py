@@ -21,8 +21,9 @@ from transformers.utils.logging import disable_progress_bar
 from specdec_core.errors import ModelError, SettingsError, SpecdecError
 from specdec_core.machines.model_sizes import Shape, shape
 from specdec_core.machines.profiles import Curves, Part, Recorded, write
-from specdec_core.models.bundle import HubModel, Models, assemble, load_models
+from specdec_core.models.bundle import HubModel, Models
 from specdec_core.models.hub import load_tokenizer
+from specdec_core.models.loading import assemble, load_models
 from specdec_core.models.sources import resolve
 from specdec_core.runtime.cpu_linear import pack
 from specdec_core.runtime.machine import available_bytes, choose_device, choose_dtype, packages

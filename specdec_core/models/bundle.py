@@ -1,34 +1,24 @@
-"""Load a target with its draft and tokenizer; refuse, with a sentence, what cannot be decoded speculatively."""
+"""What one decode needs, loaded together: target, drafts, trained heads and tokenizer. `loading` makes it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
-
-import torch
 
 from specdec_core.errors import ModelError, SettingsError
 from specdec_core.record.schema import ModelInfo
-from specdec_core.runtime.cpu_linear import pack
-from specdec_core.runtime.cuda_graphs import Graphs, works
-from specdec_core.runtime.machine import choose_device, choose_dtype, describe, fitting_threads
-from specdec_core.runtime.reader import CausalReader, Reader, self_check, skeleton
+from specdec_core.runtime.cuda_graphs import Graphs
+from specdec_core.runtime.reader import CausalReader, Reader
 from specdec_core.runtime.t5 import EncoderDecoder
 
-from . import catalogue, draft_vocabulary
-from .conversions import Report, quiet
 from .draft_vocabulary import NarrowReader
 from .generation import Generation
-from .heads import load_heads
-from .hub import check_present, load_model, load_tokenizer
-from .sources import locate, resolve
 from .tokenizer import Codec, HubCodec
 
 if TYPE_CHECKING:
     from torch import Tensor
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedModel
 
 
 class Model(Protocol):
@@ -198,160 +188,6 @@ class Models:
         )
 
 
-def load_models(
-    target: str | Path | None = None,
-    draft: str | Path | None = None,
-    *,
-    larger_draft: str | Path | None = None,
-    medusa: str | Path | None = None,
-    eagle: str | Path | None = None,
-    device: str = "auto",
-    dtype: str = "auto",
-    graphs: bool = True,
-    report: Report = quiet,
-) -> Models:
-    """Load models for decoding.
-
-    Args:
-        target: None for the bundled family, a name of the catalogue, a hub id, a folder in the transformers layout, or
-            a GGUF file, which is converted once and kept (see `conversions`).
-        draft: likewise; None takes the catalogue's partner of the target, and none for an unknown target.
-        larger_draft: a second draft, to compare sizes with (`draft="larger"` among a proposer's options); None takes
-            the one that ships for the target, if any.
-        medusa: Medusa heads trained for the target: a folder or hub id; None takes those that ship for it, if any.
-        eagle: an EAGLE head, likewise.
-        device: auto (cuda, mps, cpu), or one of these.
-        dtype: auto (bfloat16 on cuda, else float32), float32, bfloat16 or float16.
-        graphs: whether passes on cuda are captured as graphs, where the model allows it; see `runtime.cuda_graphs`.
-        report: is told how far a conversion has come, 0 to 1, and what is being done.
-
-    Raises:
-        ModelError: with one sentence, if something is missing, unsafe (pickle weights, remote code), unsuited
-            (sliding window, recurrent state), or does not fit together (different tokenizers).
-    """
-    chosen_device = choose_device(device)
-    chosen_dtype = choose_dtype(dtype, chosen_device)
-    target = catalogue.BUNDLED if target is None else target
-    entry = catalogue.find(str(target))
-    target_source = locate(str(target), report)
-    draft_source = _draft(draft, entry.draft if entry else None, report)
-    larger_source = _draft(larger_draft, entry.larger_draft if entry else None, report)
-    drafts = [source for source in (draft_source, larger_source) if source]
-
-    for source in (target_source, *drafts):
-        check_present(source)
-    tokenizer = load_tokenizer(target_source)
-    parts = {source: draft_vocabulary.of_draft(source, tokenizer) for source in drafts}
-    for source in drafts:
-        if parts[source] is None:
-            same_tokenizer(tokenizer, load_tokenizer(source), target_source, source)
-    model = load_model(target_source, chosen_device, chosen_dtype)
-    small = load_model(draft_source, chosen_device, chosen_dtype) if draft_source is not None else None
-    larger = load_model(larger_source, chosen_device, chosen_dtype) if larger_source is not None else None
-    if model.config.is_encoder_decoder and (medusa or eagle):
-        raise ModelError(
-            f"Medusa and EAGLE heads draft for causal language models, and '{_name(target_source)}' has an encoder. "
-            "Load it without heads."
-        )
-    heads = load_heads(
-        model,
-        _shipped(entry.medusa if entry else None) if medusa is None else resolve(str(medusa)),
-        _shipped(entry.eagle if entry else None) if eagle is None else resolve(str(eagle)),
-    )
-    # after the heads, which copy rows of it; drafts read one token at a time and win nothing from it
-    pack(model)
-    names = (_name(target_source), _name(draft_source or ""), _name(larger_source or ""))
-    return assemble(
-        tokenizer, model, small, names=names, graphs=graphs, heads=heads, larger_draft=larger,
-        draft_vocabularies=(parts.get(draft_source or ""), parts.get(larger_source or "")),
-    )  # fmt: skip
-
-
-def assemble(
-    tokenizer: PreTrainedTokenizerBase,
-    target: PreTrainedModel,
-    draft: PreTrainedModel | None = None,
-    names: tuple[str, ...] = ("target", "draft", "larger draft"),
-    graphs: bool = True,
-    heads: Mapping[str, Any] | None = None,
-    larger_draft: PreTrainedModel | None = None,
-    draft_vocabularies: tuple[Tensor | None, Tensor | None] = (None, None),
-) -> Models:
-    """Models from objects already loaded, e.g. in a notebook or a test; each is checked on a small tree first.
-
-    `graphs`: whether passes on CUDA are captured as graphs, where the model allows it; see `graphs`.
-    `heads`: what `heads.load_heads` gave, or heads of the target's sizes, in its dtype and on its device.
-    `draft_vocabularies`: int64 (k,) for the draft and the larger draft, where they use a part of the vocabulary.
-
-    Raises:
-        ModelError: if a model's tree pass does not equal its path-by-path passes.
-    """
-    names = (*names, *("target", "draft", "larger draft")[len(names) :])
-    drafts = ((names[1], draft), (names[2], larger_draft))
-    for name, small_model in drafts:
-        if small_model is None or small_model.config.is_encoder_decoder == target.config.is_encoder_decoder:
-            continue
-        raise ModelError(
-            f"'{_name(name)}' cannot draft for '{_name(names[0])}': one of them has an encoder and the other has "
-            "none. Choose a draft of the same family."
-        )
-    device = target.device
-    generation = target.generation_config
-    ends = generation.eos_token_id if generation is not None else None
-    named = [tokenizer.eos_token_id] if ends is None else ends if isinstance(ends, list | tuple) else [ends]
-    known = int(target.get_output_embeddings().weight.shape[0])
-    small, larger = (
-        _drafting(name, model, graphs, ids, known)
-        for (name, model), ids in zip(drafts, draft_vocabularies, strict=True)
-    )
-    return Models(
-        codec=HubCodec(tokenizer),
-        target=_checked(names[0], target, graphs),
-        draft=small,
-        heads=heads or {},
-        eos=frozenset(token for token in named if _is_token(token, known)),
-        bos=tokenizer.bos_token_id if _is_token(tokenizer.bos_token_id, known) else None,
-        device=str(device.type),
-        dtype=str(target.dtype).removeprefix("torch."),
-        machine=describe(device),
-        threads=fitting_threads(device, int(target.num_parameters())),
-        larger_draft=larger,
-        generation=Generation.read(generation),
-    )
-
-
-def _is_token(value: object, vocabulary: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < vocabulary
-
-
-def _drafting(
-    name: str, model: PreTrainedModel | None, graphs: bool, ids: Tensor | None, vocabulary: int
-) -> Model | None:
-    """A draft as a `Model` over the target's vocabulary."""
-    if model is None:
-        return None
-    checked = _checked(name, model, graphs)
-    return checked if ids is None else NarrowModel(checked, ids, vocabulary)
-
-
-def _checked(name: str, model: PreTrainedModel, graphs: bool) -> Model:
-    """A loaded model as a `Model`, after it has shown that it reads trees."""
-    model.eval()
-    _check(name, model)
-    small = None if model.dtype == torch.float32 else skeleton(model)
-    if small is not None:
-        _check(name, small)
-    if model.config.is_encoder_decoder:
-        return EncoderDecoder(name, model)
-    return HubModel(name, model, graphs and model.device.type == "cuda" and works(model))
-
-
-def _check(name: str, model: PreTrainedModel) -> None:
-    encodes = model.config.is_encoder_decoder
-    reader = EncoderDecoder(name, model, [1, 2, 3]).reader(16) if encodes else CausalReader(model, 16)
-    self_check(reader, name)
-
-
 def kv_bytes(model: PreTrainedModel) -> int:
     """Bytes that one token's keys and values take, over all layers."""
     config = model.config
@@ -359,43 +195,3 @@ def kv_bytes(model: PreTrainedModel) -> int:
     width = int(getattr(config, "head_dim", None) or config.hidden_size // heads)
     shared = int(getattr(config, "num_key_value_heads", None) or heads)
     return 2 * int(config.num_hidden_layers) * shared * width * model.dtype.itemsize
-
-
-def _draft(given: str | Path | None, usual: str | None, report: Report) -> str | None:
-    """Where a draft is: the one that was asked for, else the entry's `usual` one."""
-    if given:
-        return locate(str(given), report)
-    if usual is None or catalogue.shipped(usual) is not None:
-        return _shipped(usual)
-    return locate(usual, report)
-
-
-def _shipped(part: str | None) -> str | None:
-    """The folder of a part that was trained for an entry; None where it does not ship."""
-    folder = catalogue.shipped(part) if part else None
-    return str(folder) if folder is not None and folder.is_dir() else None
-
-
-def same_tokenizer(
-    target: PreTrainedTokenizerBase, draft: PreTrainedTokenizerBase, target_name: str, draft_name: str
-) -> None:
-    """Refuse a draft that names tokens differently; widths that differ only by padding are fine.
-
-    Raises:
-        ModelError: naming the first difference.
-    """
-    ours, theirs = target.get_vocab(), draft.get_vocab()
-    if ours == theirs:
-        return
-    different = next((text for text, token in ours.items() if theirs.get(text) != token), None)
-    different = different or next(text for text in theirs if text not in ours)
-    raise ModelError(
-        f"'{_name(draft_name)}' cannot draft for '{_name(target_name)}': their tokenizers differ (the target has "
-        f"{len(ours):,} tokens, the draft {len(theirs):,}; {different!r} is one that differs). "
-        "Choose a draft of the same family."
-    )
-
-
-def _name(source: str) -> str:
-    """What a model is called in a trace: a hub id as it is, a folder by its last part, never a path."""
-    return Path(source).name if Path(source).is_absolute() or Path(source).exists() else source

@@ -19,7 +19,7 @@ from app.decoding.runs import Runs
 from app.lanes import lane as core
 from app.records import visitor
 from specdec_core import race
-from specdec_core.models.bundle import assemble
+from specdec_core.models.loading import assemble
 from tests.app.conftest import OPERATOR, scripted_models
 from tests.core.tiny import build, tokenizer
 

@@ -9,7 +9,8 @@ import pytest
 
 import specdec_core as sd
 from specdec_core.chat import MAX_SYSTEM
-from specdec_core.models.bundle import Models, assemble
+from specdec_core.models.bundle import Models
+from specdec_core.models.loading import assemble
 from specdec_core.sweep import cases, portable
 from specdec_core.sweep.cases import Case
 from specdec_core.sweep.run import sweep
