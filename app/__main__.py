@@ -23,7 +23,7 @@ from . import services
 
 @asynccontextmanager
 async def lifespan(_app: st.App) -> AsyncIterator[None]:
-    """Warm the models and the course up beside the server, so that the first page does not wait for them."""
+    """Warm up the models and the course in the background, so that the first page does not wait for them."""
     services.shelf().warm()
     ahead.begin()
     yield
@@ -52,12 +52,12 @@ def main() -> None:
         services.library()
     except ValueError as error:
         sys.exit(str(error))
-    os.chdir(Path(__file__).resolve().parent.parent)  # where .streamlit/config.toml is looked for
+    os.chdir(Path(__file__).resolve().parent.parent)  # where .streamlit/config.toml is looked up
     app.run(
         config={
             "server.address": allowed.host,
             "server.port": allowed.port,
-            # Named, because Streamlit would otherwise ask a service on the internet for this machine's address.
+            # Set explicitly, because Streamlit would otherwise ask an internet service for this machine's address.
             "browser.serverAddress": allowed.host if allowed.host not in ("0.0.0.0", "::") else "localhost",
             "server.headless": True,
             "server.fileWatcherType": "none",
@@ -67,8 +67,8 @@ def main() -> None:
             "browser.gatherUsageStats": False,
             "client.toolbarMode": "minimal",
             "client.showErrorDetails": "none",
-            # Streamlit's full collection after each script run holds the interpreter for 0.2 s once torch is
-            # imported, several times a second while a run is on screen: the decoder would stand still meanwhile.
+            # Streamlit's full garbage collection after each script run holds the GIL for 0.2 s once torch is imported,
+            # several times a second while a run is on screen, and stalls the decoder.
             "runner.postScriptGC": False,
         }
     )

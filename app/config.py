@@ -1,4 +1,4 @@
-"""What the operator allows and where things are kept, read once from the environment."""
+"""The operator's policy and file locations, read once from the environment."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LIBRARY = Path(__file__).resolve().parent.parent / "var" / "library.sqlite3"
 class Policy:
     """Where the server listens, which models its visitors may load, and where their runs are kept.
 
-    `family` is the name of the catalogue's entry that visitors get who choose nothing.
+    `family` is the catalogue name of the default family.
     """
 
     host: str = "127.0.0.1"
@@ -38,10 +38,10 @@ class Policy:
 
 
 def read(environment: Mapping[str, str] = os.environ) -> Policy:
-    """The policy the environment asks for.
+    """The policy set by the environment.
 
     Raises:
-        ValueError: one sentence naming the variable that makes no sense.
+        ValueError: one sentence naming the invalid variable.
     """
     host = environment.get("HOST", "").strip().strip("[]").lower() or "127.0.0.1"
     try:
@@ -53,7 +53,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
     port = environment.get("PORT", "").strip() or "8501"
     if not port.isdecimal() or not 0 < int(port) < 65536:
         raise ValueError(f"PORT has to be a number from 1 to 65535, got {port!r}.")
-    # A server that others can reach does not download what they name, unless its operator says so.
+    # A server that others can reach downloads models named by visitors only if its operator allows it.
     models = environment.get("SPECDEC_ALLOW_MODELS", "").strip() or (
         "any" if _is_loopback(host) else "bundled"
     )
@@ -97,7 +97,7 @@ def _family(named: str) -> str:
 
 
 def _library(named: str | None) -> Path | None:
-    """The library's file: as named, none where the name is empty; unnamed, our own where that can be written."""
+    """The library's file: as named, None if the name is empty; by default our own if it can be written."""
     if named is None:
         folder = next(parent for parent in LIBRARY.parents if parent.exists())
         if os.access(folder, os.W_OK):

@@ -1,4 +1,4 @@
-"""What all sessions of this process share: one shelf of models, one set of runs, one library, one policy."""
+"""What all sessions of this process share: loaded models, runs, the library, the operator's policy."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from . import config as policy
 
 @cache
 def operator() -> policy.Policy:
-    """What the operator of this server allows."""
+    """The operator's policy."""
     return policy.read()
 
 
 @cache
 def shelf() -> Shelf:
-    """The models that are loaded."""
+    """The loaded models."""
     usual = family(operator().family)
     return Shelf(_load, _fetch, prepare=conversion.prepare, stay=tuple(dict.fromkeys((Choice(), usual))))
 
@@ -48,7 +48,7 @@ def runs() -> Runs:
 
 @cache
 def library() -> Library:
-    """The runs that are kept.
+    """The library of kept runs.
 
     Raises:
         LibraryError: one sentence, if the operator's file cannot be used.
@@ -57,7 +57,7 @@ def library() -> Library:
 
 
 def run_of(key: str | None, whose: str) -> Run | None:
-    """The run that an address names by `key`, for this visitor: their own, or one that a shared link opens."""
+    """The run that the address key `key` names, for this visitor: their own, or one that a shared link opens."""
     return keeping.find(key, whose, runs(), library())
 
 
@@ -65,12 +65,12 @@ def _load(choice: Choice) -> Any:
     core.bring()
     from transformers.utils import logging
 
-    import specdec_core as sd  # here and not above: it brings torch
+    import specdec_core as sd  # here and not above: it imports torch
 
-    logging.disable_progress_bar()  # the page shows progress; the log stays readable
+    logging.disable_progress_bar()  # the page shows progress; keep it out of the log
     models = sd.load_models(choice.target, draft=choice.draft, device=choice.device, dtype=choice.dtype)
-    # The first pass of a process is slow and imports what is left; better here than in a visitor's first run. The
-    # bundled family is quick and tries every proposer, others only passes over one token and over several.
+    # The first pass of a process is slow and imports the rest; better here than in a visitor's first run. The bundled
+    # family is quick and tries every proposer, others only passes over one token and over several.
     quick = choice.target is None
     for name, why in available(models).items():
         asks = "person" in sd.PROPOSERS[name].needs

@@ -1,4 +1,4 @@
-"""What all tests share: no network, a device to run on, one browser, and how the tests are spread over the cores."""
+"""Shared by all tests: no network, a device to run on, one browser, and how tests are spread over the cores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Set before anything imports the hub client: a test that reaches for the network must fail, not wait.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
-# Models of tests gain little by a second thread, and lose much where it waits for a core that a browser or another
+# Models in tests gain little from a second thread, and lose much if it waits for a core that a browser or another
 # worker has. Set before anything imports torch; the servers that tests start inherit it.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -28,7 +28,7 @@ IN_CHROMIUM = ("tests/browser/", "tests/player/")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a browser, and put first what takes longest, so that at the end no core waits for another."""
+    """Mark tests that need a browser, and put the longest first, so that no core is idle at the end."""
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
@@ -45,7 +45,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    """A worker takes a file at a time, and one of them all that needs Chromium: two browsers would slow each other."""
+    """One file per worker at a time, and all that need Chromium on one: two browsers would slow each other down."""
     from xdist.scheduler import LoadFileScheduling
 
     class Files(LoadFileScheduling):
@@ -57,7 +57,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def device(request: pytest.FixtureRequest) -> str:
-    """The CPU, and where there is one, the GPU as well."""
+    """The CPU, and the GPU if there is one."""
     name: str = request.param
     if name == "cuda":
         import torch
@@ -69,7 +69,7 @@ def device(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def chat_models() -> Models:
-    """SmolLM2 135M Instruct, converted by the first test that wants it. Where it cannot be had tests are skipped, and
+    """SmolLM2 135M Instruct, converted by the first test that needs it. If it is unavailable, tests are skipped, and
     fail in CI."""
     import specdec_core as sd
     from specdec_core.models import catalogue
@@ -84,7 +84,7 @@ def chat_models() -> Models:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Chromium of the system, or Playwright's own; where there is none, tests are skipped, and fail in CI."""
+    """The system's Chromium, or Playwright's own; without either, tests are skipped, and fail in CI."""
     from playwright.sync_api import Error, sync_playwright
 
     path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

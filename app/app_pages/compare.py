@@ -1,4 +1,4 @@
-"""The comparison: up to six lanes on one prompt and one clock, then where their time and their guesses went."""
+"""The comparison: up to six lanes on one prompt and one clock, then where their time went and how they guessed."""
 
 from __future__ import annotations
 

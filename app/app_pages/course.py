@@ -1,4 +1,4 @@
-"""The course: its lessons in a row, and the one that the address names, step by step."""
+"""The course: the list of lessons, and the lesson in the address, step by step."""
 
 from __future__ import annotations
 

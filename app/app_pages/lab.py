@@ -65,7 +65,7 @@ if run.result and (said := controls.earlier(run.result.request)):
 
 example = None
 if run.shown is None and run.kept is None:
-    # Of the family that is on its way, too: a recording needs no models, and does not change under its reader's eyes.
+    # Also for a family that is still loading: a recording needs no models, and must not change while it is being read.
     family = model_picker.usual() if state.model == model_picker.AUTO else current.name()
     example = results.example(state.proposer, family)
 if example is not None:

@@ -20,7 +20,7 @@ from app.ui.fragment import fragment
 
 PER_PAGE = 20
 SHOWN = listing.MOST_SHOWN
-# The way to compare stays in sight of the cards on which runs are chosen, below the page's own head.
+# Keep the compare button in sight of the cards on which runs are chosen, below Streamlit's own header.
 STYLE = """<style>
 :--layout:has(> .st-key-choice) { position: sticky; top: 3.75rem; z-index: 10; }
 .st-key-compare { background: light-dark(#fbfaf8, #14181f); padding-block: 0.5rem; }
@@ -31,7 +31,7 @@ me = visitor.of_session()
 
 
 def listed(key: str) -> list[str]:
-    """The runs that a key of the address names, each once."""
+    """The runs that an address key names, without duplicates."""
     return list(dict.fromkeys(name for name in st.query_params.get(key, "").split(",") if name))
 
 
@@ -60,20 +60,20 @@ if strange := sum(entries.open_one(key, me, library) is None for key in listed("
 
 
 def opened(key: str) -> None:
-    """Show a run, from its beginning."""
+    """Show a run from its beginning."""
     tools.close(CURSOR)
     address.put("run", key)
     reveal.ask("open")
 
 
 def picked() -> list[str]:
-    """The runs chosen for comparison, in the order in which they were, as far as they can be opened."""
+    """The runs chosen for comparison that can be opened, in the order in which they were chosen."""
     keys = listed("picked")
     return [key for key in keys[: 2 * SHOWN] if entries.open_one(key, me, library)]
 
 
 def ticked(key: str, box: str) -> None:
-    """Choose a run for comparison, or no longer, as its box says; a box may report the same again."""
+    """Add a run to the comparison or remove it, as its checkbox says; a checkbox may report the same state twice."""
     address.catch_up()
     keys = picked()
     if not st.session_state[box]:
@@ -84,7 +84,7 @@ def ticked(key: str, box: str) -> None:
 
 
 def compare() -> None:
-    """Set the chosen runs side by side."""
+    """Show the chosen runs side by side."""
     address.catch_up()
     keys = picked()
     tools.close(CURSOR)
@@ -93,17 +93,17 @@ def compare() -> None:
 
 
 def unpick() -> None:
-    """Choose none."""
+    """Clear the selection."""
     address.put("picked", None)
 
 
 @fragment
 def stage() -> None:
-    """The player with what is open, and what can be done with it."""
+    """The player with the open run, and its actions."""
     one = shown[0] if len(shown) == 1 else None
     here = [entries.measured_here(entry) for entry in shown]
     some = ", some of them measured here" if any(here) and not all(here) else ""
-    shelf = st.container(horizontal=True)  # filled last: a link of it leads to where the player stands
+    shelf = st.container(horizontal=True)  # filled last: one of its links points to the player's position
     draw(
         ",".join(entry.key for entry in shown),
         mode="replay",
@@ -158,7 +158,7 @@ def open_runs() -> None:
 
 
 def own_runs(words: str, proposer: str, order: str) -> None:
-    """The visitor's runs, a page of them at a time."""
+    """The visitor's runs, one page at a time."""
     mine = [entries.of_saved(saved) for saved in library.runs_of(me)]
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.subheader("Your runs", anchor=False, width="content")
@@ -193,7 +193,7 @@ def own_runs(words: str, proposer: str, order: str) -> None:
 
 
 def examples(words: str, proposer: str) -> None:
-    """What ships, in its own order."""
+    """The bundled examples, in their own order."""
     everything = [entries.of_example(example) for example in recorded.examples()]
     found = [entry for entry in everything if listing.find([entry], words, proposer, "newest")]
     if everything and not found:
@@ -242,7 +242,7 @@ with filtering:
     who = widgets.pick("Proposer", listing.proposer_titles(), "who", "Only runs with this proposer.")
 with ordering:
     sort = widgets.pick("Order", listing.ORDERS, "sort", "Sorts your own runs.")
-# One place, also while nothing is chosen: were it there only at times, the cards behind it would be drawn anew.
+# Always in the layout, even when empty: Streamlit would otherwise redraw the cards below it.
 with st.container(key="choice"):
     if chosen and not presenter.presenting():
         with st.container(horizontal=True, vertical_alignment="center", key="compare"):

@@ -18,13 +18,13 @@ ZERO_WIDTH = "\u200b"
 
 
 def time_budget(traces: Sequence[Trace], labels: Sequence[str], provenance: str) -> Chart:
-    """Milliseconds per committed token by phase; prefill and recording are not part of them."""
+    """Milliseconds per committed token by phase, without prefill and recording."""
     budgets = [budget(trace) for trace in traces]
     if not any(sum(found.values()) for found in budgets):
         said = "Nothing was timed, so there is no time to divide."
         return Chart(empty(said), TITLE, provenance, said)
     names = [broken(label, 16, 3) for label in labels]
-    names = [name + ZERO_WIDTH * names[:at].count(name) for at, name in enumerate(names)]  # rows stay apart
+    names = [name + ZERO_WIDTH * names[:at].count(name) for at, name in enumerate(names)]  # unique names
     figure = go.Figure(
         [
             go.Bar(
@@ -85,7 +85,7 @@ def time_budget(traces: Sequence[Trace], labels: Sequence[str], provenance: str)
 
 
 def budget(trace: Trace) -> dict[str, float]:
-    """Milliseconds per committed token in each phase; a plain lane's time before its passes is no drafting."""
+    """Milliseconds per committed token in each phase; a plain lane's time before its passes is not drafting."""
     spent = dict.fromkeys(LOOKS, 0.0)
     stats = trace.stats
     if not stats.tokens:

@@ -1,4 +1,4 @@
-"""What every chart comes with."""
+"""What every chart consists of."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A figure, the title that says what to look at, where its numbers come from, and its text for screen readers."""
+    """A figure, a title that says what to look at, the source of its numbers, and its text for screen readers."""
 
     figure: go.Figure
     title: str

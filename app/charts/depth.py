@@ -17,8 +17,8 @@ TITLE = "How soon do guesses go wrong? A falling line means that later guesses a
 
 
 def acceptance_by_depth(traces: Sequence[Trace], labels: Sequence[str], provenance: str) -> Chart:
-    """Of the places at each depth where something was judged, the share at which something was accepted, with its 95 %
-    Wilson interval. Lanes without a judged guess have no panel."""
+    """Share of judged positions at each depth where a guess was accepted, with its 95 % Wilson interval.
+    Lanes without a judged guess have no panel."""
     counts = [depth_counts(trace) for trace in traces]
     drawn = [lane for lane, found in enumerate(counts) if found]
     if not drawn:
@@ -71,7 +71,7 @@ def acceptance_by_depth(traces: Sequence[Trace], labels: Sequence[str], provenan
 
 
 def depth_counts(trace: Trace) -> list[tuple[int, int]]:
-    """(accepted, judged) for depth 1, 2, …: counted once for each place, however many siblings were tried there."""
+    """(accepted, judged) for depth 1, 2, …; each position counts once, however many siblings were tried there."""
     passed: Counter[int] = Counter()
     judged: Counter[int] = Counter()
     for row in trace.rounds:

@@ -24,7 +24,7 @@ ROW = 19  # pixels
 def difference_strip(traces: Sequence[Trace], labels: Sequence[str], provenance: str) -> Chart:
     """A row of marks per lane, in lines of 24 tokens: accepted guess, corrected, bonus, or not guessed at all.
 
-    Lanes that wrote another text than the first one are drawn up to the token at which they part.
+    Lanes whose text differs from the first one's are drawn up to the first different token.
     """
     sources = [[source for row in trace.rounds for source in row.committed.source] for trace in traces]
     common = [parting(traces[0], trace) for trace in traces] if traces else []
@@ -46,7 +46,7 @@ def difference_strip(traces: Sequence[Trace], labels: Sequence[str], provenance:
         ]
         if not places:
             continue
-        drawn = f'<span style="color:{colour}">{sign}</span>'  # a text's own colour is the page's (draw.py)
+        drawn = f'<span style="color:{colour}">{sign}</span>'  # draw.py sets the text's own colour
         figure.add_scatter(
             name=name,
             x=[at % ACROSS + 1 for _, at in places],
@@ -68,7 +68,7 @@ def difference_strip(traces: Sequence[Trace], labels: Sequence[str], provenance:
             + name
             + "<extra>%{customdata[1]}</extra>",
         )
-        # Plotly's key would show a sample text in place of the sign.
+        # Plotly's legend would show sample text in place of the sign.
         figure.add_scatter(
             name=f"{drawn} {name}",
             x=[None],
@@ -110,7 +110,7 @@ def difference_strip(traces: Sequence[Trace], labels: Sequence[str], provenance:
 
 
 def _short(labels: Sequence[str]) -> Sequence[str]:
-    """The labels without what follows their first comma, where that still tells them apart."""
+    """The labels cut at their first comma, where they stay distinct."""
     heads = [label.split(",")[0] for label in labels]
     return heads if len(set(heads)) == len(heads) else labels
 

@@ -1,4 +1,4 @@
-"""A chart on a page: its title above, where its numbers come from below, its text as dark or light as the page's."""
+"""A chart on a page: title above, source of the numbers below, text in the page's colour."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TEXT = {"light": "#121823", "dark": "#e8e6e1"}
 
 
 def draw(chart: Chart, key: str) -> None:
-    """Draw `chart` across the page's column; `key` is its own on the page."""
+    """Draw `chart` across the page's column; `key` must be unique on the page."""
     st.markdown(f"**{chart.title}**")
     figure = inked(chart.figure, TEXT.get(st.context.theme.type or "light", TEXT["light"]))
     st.plotly_chart(figure, alt=chart.alt, config={"displayModeBar": False}, key=key, width="stretch")
@@ -20,7 +20,7 @@ def draw(chart: Chart, key: str) -> None:
 
 
 def inked(figure: go.Figure, colour: str) -> go.Figure:
-    """The figure with every text of it in one colour; `figure` stays as it is."""
+    """A copy of the figure with all text in one colour."""
     figure = go.Figure(figure.to_dict())
     font = {"color": colour}
     figure.update_layout(font=font, legend={"font": font})

@@ -1,4 +1,4 @@
-"""The matrix of a sweep: kinds of text against lanes. What loses is as visible as what wins."""
+"""The matrix of a sweep: kinds of text against lanes. Losses are as visible as wins."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ TITLES = {
     "tokens_per_pass": "How many tokens does a target pass yield? Not a speedup: it leaves out what guessing costs",
     "alpha": "How often is a guess accepted? On chains only: a tree has no single rate",
 }
-LOOPS = " ↺"  # marks a cell some of whose texts loop
-WIDEST = 3.0  # the speedup at which the colour is full
+LOOPS = " ↺"  # marks a cell with looping texts
+WIDEST = 3.0  # the speedup at which the colour saturates
 
 
 def comparison_matrix(table: pd.DataFrame, measure: Measure, provenance: str) -> Chart:
-    """One cell per family and lane of a sweep's `summary`; plain decoding is what the others are measured against.
+    """One cell per family and lane of a sweep's `summary`; plain decoding is the baseline.
 
     Args:
-        table: what `specdec_core.sweep.run.summary` gave, of finished or unfinished sweeps.
+        table: the result of `specdec_core.sweep.run.summary`, of finished or unfinished sweeps.
     """
     lines = {(line["family"], line["lane"]): line for line in table.to_dict("records")}
     families = list(dict.fromkeys(family for family, _ in lines))
@@ -94,7 +94,7 @@ def comparison_matrix(table: pd.DataFrame, measure: Measure, provenance: str) ->
 
 
 def _head(label: str, width: int) -> str:
-    """A lane's name over its column, its letter on a line of its own."""
+    """A lane's name above its column, its letter on a line of its own."""
     letter, dot, rest = label.partition(" · ")
     return (
         f"<b>{escape(letter, quote=False)}</b><br>{broken(rest, width, 4)}"
@@ -104,7 +104,7 @@ def _head(label: str, width: int) -> str:
 
 
 def words(cell: dict[str, Any] | None, measure: Measure) -> str:
-    """What a cell says: sign and number, or why there is none."""
+    """A cell's text: sign and number, or why there is none."""
     if cell is None:
         return "…"
     if not cell["prompts"]:
@@ -120,13 +120,13 @@ def words(cell: dict[str, Any] | None, measure: Measure) -> str:
 
 
 def loops(cell: dict[str, Any]) -> int:
-    """How many of its texts are loops, which flatters every measure."""
+    """How many of its texts loop, which flatters every measure."""
     value = cell.get("looping")
     return int(value) if value is not None and isfinite(value) else 0
 
 
 def noisy(cell: dict[str, Any]) -> bool:
-    """Whether its speedup is more than guessing can have brought."""
+    """Whether its speedup is larger than speculation can explain."""
     return beyond(_value(cell, "speedup"), _value(cell, "tokens_per_pass"))
 
 
@@ -140,7 +140,7 @@ def _shade(cell: dict[str, Any] | None, measure: Measure) -> float | None:
     if value is None or value <= 0:
         return None
     if measure == "speedup":
-        sign = mark(value)  # what is told to be equal is coloured so
+        sign = mark(value)  # coloured as equal if the text says equal
         return 0.0 if sign == "=" else max(-1.0, min(1.0, log(value) / log(WIDEST)))
     return min(1.0, (value - 1.0) / 4.0) if measure == "tokens_per_pass" else value
 

@@ -1,21 +1,21 @@
-"""Colours and patterns of the phases and lanes. Each difference in colour is also one in pattern, dash or symbol."""
+"""Colours and patterns of the phases and lanes. No difference is shown by colour alone."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-# Okabe-Ito hues, darkened or lightened until they keep 3:1 against both page backgrounds.
+# Okabe-Ito hues, adjusted to 3:1 contrast against both page backgrounds.
 PHASES = {
     "draft": ("#d0742f", "/"),
     "verify": ("#2f7fc4", ""),
     "judge": ("#a0629a", "x"),
     "commit": ("#2f8f76", "."),
 }
-OTHER = ("#7b8494", "-")  # a plain lane's time before its passes; drawn only where there is some
+OTHER = ("#7b8494", "-")  # a plain lane's time before its passes; drawn only where there is any
 
 
 class Look(NamedTuple):
-    """How a lane is drawn: as a line, a bar, a point."""
+    """A lane's style as a line, a bar and a point."""
 
     colour: str
     dash: str
@@ -32,7 +32,7 @@ LANES = (
     Look("#9a7d0a", "longdashdot", "+", "star"),
 )
 
-# Where a committed token came from, in the hues and signs of the player's verdicts (`MARK` in its text.js).
+# Where a committed token came from, in the hues and signs of the player's verdicts (`MARK` in text.js).
 SOURCES = {
     "accepted": ("#2f7fc4", "✓", "accepted guess"),
     "corrected": ("#a0629a", "↻", "corrected"),
@@ -40,8 +40,8 @@ SOURCES = {
     "plain": ("#7b8494", "–", "no guess there"),
 }
 
-# Faster is blue, slower is orange, and both begin with a step: a cell just below 1× is seen as well as one just above.
-# See-through, so that the page's own text stays legible on them, in light and dark.
+# Faster is blue, slower is orange, and both start with a step so that a cell just below 1× is as visible as one above.
+# Translucent, so that the page's text stays legible on them in light and dark.
 SLOWER_FASTER = (
     (0.0, "rgba(208, 105, 47, 0.62)"),
     (0.4999, "rgba(208, 105, 47, 0.22)"),
@@ -54,11 +54,11 @@ MORE = ((0.0, "rgba(47, 143, 118, 0.06)"), (1.0, "rgba(47, 143, 118, 0.6)"))
 
 
 def fill(colour: str, pattern: str) -> dict[str, Any]:
-    """A bar's marker: the colour, with the pattern in it."""
+    """A bar's marker: the colour with its pattern."""
     drawn = {"shape": pattern, "size": 6, "solidity": 0.25, "fillmode": "overlay", "fgcolor": "#fbfaf8"}
     return {"color": colour, "pattern": drawn, "line": {"width": 0}}
 
 
 def look(lane: int) -> Look:
-    """The look of lane number `lane`; beyond the sixth they begin again."""
+    """The style of lane number `lane`; after the sixth they repeat."""
     return LANES[lane % len(LANES)]

@@ -13,7 +13,7 @@ TITLE = 13  # pixels
 
 
 def broken(label: str, width: int = 22, lines: int = 2) -> str:
-    """A label as text for a figure: escaped, in at most `lines` lines of about `width` characters."""
+    """A label as figure text: escaped, in at most `lines` lines of about `width` characters."""
     parts = wrap(label.replace(" = ", "\u00a0=\u00a0"), width) or [""]
     if len(parts) > lines:
         parts = [*parts[: lines - 1], " ".join(parts[lines - 1 :])[: width - 1].rstrip() + "…"]
@@ -23,7 +23,7 @@ def broken(label: str, width: int = 22, lines: int = 2) -> str:
 def panels(labels: Sequence[str], height: int, titles: tuple[str, str]) -> go.Figure:
     """A figure with one empty panel per label, all on the same scales; `titles` are those of the x and y axes.
 
-    The n-th trace goes to the panel `place(n)`.
+    The n-th trace goes into panel `place(n)`.
     """
     across = min(2, max(1, len(labels)))
     down = -(-max(1, len(labels)) // across)
@@ -54,7 +54,7 @@ def panels(labels: Sequence[str], height: int, titles: tuple[str, str]) -> go.Fi
 
 
 def place(panel: int, labels: Sequence[str]) -> dict[str, int]:
-    """Where panel number `panel` lies, as plotly's row and column."""
+    """Plotly's row and column of panel number `panel`."""
     across = min(2, max(1, len(labels)))
     return {"row": panel // across + 1, "col": panel % across + 1}
 

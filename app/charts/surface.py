@@ -1,8 +1,8 @@
-"""Measured points on the formula's surface: where does the machine keep the formula's promise?
+"""Measured points on the formula's surface: how well does the formula predict this machine?
 
-Over α and γ the surface is `theory.speedup_on`, the form that knows what wider passes cost: with T(n) and the time of a
-draft pass as they were in this very run, and what judging and committing took. A point that stands off its surface is
-due to what the formula leaves out, above all that guesses are not equally easy.
+Over α and γ the surface is `theory.speedup_on`, which accounts for the cost of wider passes, with T(n), the time of a
+draft pass, and the overhead of judging and committing as measured in this run. A point off its surface is due to what
+the formula leaves out, above all that guesses are not equally easy.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ TITLE = "Does the measured point lie on the formula's surface? Above it the run 
 RATES = [at / 25 for at in range(26)]
 LONGEST = 12  # γ
 LEVELS = (0.5, 1.0, 1.5, 2.0, 3.0, 5.0)
-OFTEN = 3  # passes of a width, before their mean is taken for what it costs
+OFTEN = 3  # passes of a width needed before their mean counts as its cost
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A lane's place over the surface, and what its surface is made of. Times in seconds."""
+    """A lane's point above the surface, and the surface's parameters. Times in seconds."""
 
     alpha: float
     gamma: int
     measured: float
     draft_s: float  # one draft pass
-    overhead_s: float  # of a round beyond that of a plain one, draft passes that led to no guess among it
-    curve: Mapping[int, float]  # T(n), with the overhead that plain decoding has as well
+    overhead_s: float  # beyond a plain round's, including draft passes that produced no guess
+    curve: Mapping[int, float]  # T(n), including the overhead of plain decoding
 
     @property
     def cost(self) -> float:
@@ -59,10 +59,10 @@ def speedup_surface(
     provenance: str,
     curve: Mapping[int, float] | None = None,
 ) -> Chart:
-    """A panel for each lane whose guesses are chains of fixed length; the first trace is plain decoding.
+    """A panel for each lane that drafts chains of fixed length; the first trace is plain decoding.
 
     Args:
-        curve: {n: T(n)} in seconds, as measured apart; by default the passes of these traces say what they took.
+        curve: {n: T(n)} in seconds, measured separately; by default it is taken from the passes of these traces.
     """
     points = {lane: point(traces, lane, curve) for lane in range(1, len(traces))}
     drawn = [lane for lane, found in points.items() if found]
@@ -97,7 +97,7 @@ def speedup_surface(
 
 
 def point(traces: Sequence[Trace], lane: int, curve: Mapping[int, float] | None = None) -> Point | None:
-    """Where a lane stands; None where the formula does not speak of it or nothing was timed."""
+    """A lane's point; None where the formula does not apply or nothing was timed."""
     plain, other = traces[0].stats, traces[lane].stats
     settings = Settings(**traces[lane].header.settings)
     if numbers.unmodelled(settings) or not 1 <= settings.draft_length <= LONGEST:
@@ -107,7 +107,7 @@ def point(traces: Sequence[Trace], lane: int, curve: Mapping[int, float] | None 
     widths = dict(curve) if curve is not None else widths_seen(traces)
     if modelled is None or measured is None or widths.get(1, 0.0) <= 0.0:
         return None
-    # A round may take a pass more than it has guesses, never less; a lookup makes none and is priced by the guess.
+    # A round may take one more pass than it has guesses, never fewer; a lookup runs none and is charged per guess.
     drafted = max(other.draft_passes, other.proposed)
     draft_s = other.draft_s / drafted
     further = (drafted - other.proposed) / other.target_passes
@@ -123,14 +123,14 @@ def point(traces: Sequence[Trace], lane: int, curve: Mapping[int, float] | None 
 
 
 def widths_seen(traces: Sequence[Trace]) -> dict[int, float]:
-    """{n: mean seconds of the target passes over n tokens} in these traces, for widths that came up often enough.
+    """{n: mean seconds of the target passes over n tokens} in these traces, for widths that occur often enough.
 
-    The mean, because a measured speedup is one of sums: it has every slow pass in it.
+    The mean, because a measured speedup is a ratio of sums, slow passes included.
     """
     times: dict[int, list[float]] = defaultdict(list)
     for trace in traces:
         for row in trace.rounds:
-            if row.ahead_passes:  # slowed by the drafting beside it
+            if row.ahead_passes:  # slowed down by concurrent drafting
                 continue
             times[row.width].append(row.verify_s)
     return {width: fmean(seconds) for width, seconds in sorted(times.items()) if len(seconds) >= OFTEN}
@@ -192,5 +192,5 @@ def _panel(figure: go.Figure, at: dict[str, int], found: Point, lane: int) -> No
 
 
 def _shade(speed: float) -> float:
-    """−1 … 1 on the scale of colours: a third as fast, as fast, three times as fast; equal ratios are equal steps."""
+    """Position on the colour scale, −1 … 1 (a third as fast … three times as fast), logarithmic."""
     return max(-1.0, min(1.0, log(speed) / log(3.0)))

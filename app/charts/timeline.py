@@ -92,5 +92,5 @@ def _told(trace: Trace, label: str) -> str:
 
 
 def _plain(trace: Trace) -> bool:
-    """Whether the lane never guesses, so that no time of it can be drafting."""
+    """Whether the lane never guesses, so that none of its time is drafting."""
     return trace.header.settings.get("proposer") == "none"

@@ -16,7 +16,7 @@ from .palette import look
 
 
 def tokens_against_time(traces: Sequence[Trace], labels: Sequence[str], provenance: str) -> Chart:
-    """A stair for each lane: at the end of each round its committed tokens are added at once."""
+    """A step line for each lane: each round's committed tokens are added at its end."""
     figure = go.Figure()
     for lane, (trace, label) in enumerate(zip(traces, labels, strict=True)):
         colour, dash, *_ = look(lane)

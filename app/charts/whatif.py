@@ -1,6 +1,6 @@
-"""The same rounds on two clocks: measured speedups beside those under a profile, and the profile's width curve.
+"""The same rounds on two clocks: measured speedups next to those under a profile, and the profile's width curve.
 
-The two kinds of bars are never joined into one figure or ratio: one was measured, the other is recorded or modelled.
+Measured bars are never combined with recorded or modelled ones into one figure or ratio.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def clocks(
             "traceorder": "normal",
         },
         xaxis={"title": "speedup on the same clock", "range": [0, most * 1.18], "zeroline": False},
-        # Bars of a group stand from below upwards, so the axis is turned: the first lane and its first bar on top.
+        # Plotly stacks a group's bars upwards, so the axis is reversed to put the first lane and its first bar on top.
         yaxis={"categoryorder": "array", "categoryarray": names, "autorange": "reversed", "automargin": True},
         hovermode="closest",
         dragmode=False,
@@ -107,9 +107,9 @@ def widths(
     told: Sequence[WhatIf | None],
     provenance: str,
 ) -> Chart:
-    """T(n)/T(1) of the profile, and on it the widths that the lanes' rounds had; a larger mark, more rounds.
+    """T(n)/T(1) of the profile, with the widths of the lanes' rounds marked; a larger mark means more rounds.
 
-    `lanes` are their numbers, from which they have their looks.
+    `lanes` are their numbers, which determine their style.
     """
     found = [Counter(one.widths) if one else Counter() for one in told]
     widest = max([WIDEST, *(width for counts in found for width in counts)])

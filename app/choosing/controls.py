@@ -1,4 +1,4 @@
-"""The lab's controls: the three choices that matter most, and the request that all controls add up to."""
+"""The lab's controls: the three most important choices, and the request that all controls add up to."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from . import current, lane_state, model_picker
 from .prompt import too_long
 
 USUAL = Settings()
-PROMPT_WORDS = 60  # characters of a prompt that name it
+PROMPT_WORDS = 60  # characters of a prompt that serve as its name
 
 
 def choices() -> dict[str, dict[str, str]]:
-    """The settings that all lanes share and that come from a list, with what each value is called; the first is the
+    """The settings that all lanes share and that come from a list, with their values' titles; the first is the
     default."""
     return {
         "model": model_picker.titles(),
@@ -40,20 +40,20 @@ def choices() -> dict[str, dict[str, str]]:
 
 
 def proposers() -> dict[str, Any]:
-    """The proposers as they are offered: the core's order, but the usual one first and plain decoding alone last."""
+    """The proposers in the core's order, but with the usual one first and plain decoding last."""
     first = next(iter(current.guessers()), USUAL.proposer)
     order = sorted(PROPOSERS, key=lambda name: (name != first, name == "none"))
     return {name: PROPOSERS[name] for name in order}
 
 
 def rule_title(name: str) -> str:
-    """A rule's title; that it is lossy stands before everything else."""
+    """A rule's title, with "lossy" first where it applies."""
     rule = RULES[name]
     return rule.title if rule.lossless else f"lossy: {rule.title}"
 
 
 def essentials(missing: Mapping[str, str | None]) -> None:
-    """The three choices that matter most. `missing` has a reason for each proposer these models cannot do."""
+    """The three most important choices. `missing` has a reason for each proposer that these models cannot run."""
     titles = {
         name: f"{kind.title} (not with these models)" if missing.get(name) else kind.title
         for name, kind in proposers().items()
@@ -63,7 +63,7 @@ def essentials(missing: Mapping[str, str | None]) -> None:
         titles,
         State.proposer.key,
         define("Proposer", "Draft model", "Target model"),
-        named=any(key.startswith("o.") for key in st.query_params),  # whose options they are
+        named=any(key.startswith("o.") for key in st.query_params),  # whose options these are
     )
     if missing.get(name):
         st.caption(f":material/block: {plain(missing[name] or '')}")
@@ -102,7 +102,7 @@ def essentials(missing: Mapping[str, str | None]) -> None:
 
 
 def drafts(kind: Any) -> str | None:
-    """What kind of proposals a proposer makes with its options as chosen; None where they cannot be read."""
+    """What kind of proposals a proposer makes with the chosen options; None where they cannot be read."""
     try:
         return str(
             kind.drafts(
@@ -118,7 +118,7 @@ def drafts(kind: Any) -> str | None:
 
 
 def plain_lane() -> Settings:
-    """Plain decoding of what the controls ask for: the baseline of every run."""
+    """Plain decoding with the chosen settings: the baseline of every run."""
     return Settings(
         proposer="none",
         draft_length=state.gamma,
@@ -133,9 +133,9 @@ def plain_lane() -> Settings:
 
 
 def decided() -> dict[str, Any]:
-    """The settings that the models may decide: None leaves one to their generation config, where it is off here.
+    """The settings that the models may decide: None leaves one to their generation config; otherwise it is off.
 
-    Where what is usual is followed, the usual repetition penalty for these models and this kind of prompt comes first.
+    Where usual settings apply, the usual repetition penalty for these models and this kind of prompt takes precedence.
     """
     chosen = {name: getattr(state, name) for name in OFF}
     if not state.generation:
@@ -145,7 +145,7 @@ def decided() -> dict[str, Any]:
 
 
 def usual_penalty() -> float | None:
-    """The repetition penalty that is in force because it is usual, nobody having set one; None without any."""
+    """The usual repetition penalty in force where the visitor set none; None if there is none."""
     if not state.generation or state.repetition_penalty != 1:
         return None
     found = current.penalty()
@@ -153,16 +153,16 @@ def usual_penalty() -> float | None:
 
 
 def chosen_lane() -> Settings:
-    """The lane that races the baseline, checked as far as that goes without models.
+    """The lane that races the baseline, checked as far as possible without models.
 
     Raises:
-        SettingsError: one sentence about the first thing that does not fit.
+        SettingsError: one sentence about the first invalid setting.
     """
     return lane_state.read().settings(plain_lane())
 
 
 def refusal() -> str | None:
-    """Why the choices do not go together, as one sentence; None if they do as far as can be told before a run."""
+    """Why the choices are incompatible, as one sentence; None if no problem can be found before a run."""
     if state.proposer == "none":
         return None
     try:
@@ -173,7 +173,7 @@ def refusal() -> str | None:
 
 
 def remark() -> str | None:
-    """What is worth saying about choices that go together; None if there is nothing."""
+    """A note on compatible choices; None if there is none."""
     try:
         return remark_on(chosen_lane())
     except SpecdecError:
@@ -181,7 +181,7 @@ def remark() -> str | None:
 
 
 def label(lane: Settings) -> str:
-    """What a lane is called."""
+    """A lane's name."""
     kind = PROPOSERS[lane.proposer]
     words = [kind.title]
     if kind.drafts(lane) == "chain" and "length" in kind.uses:
@@ -195,7 +195,7 @@ def label(lane: Settings) -> str:
 
 
 def earlier(shown: Request) -> str | None:
-    """The line above a result that belongs to other settings than those chosen now; None if it belongs to these."""
+    """The line above a result whose settings differ from those chosen now; None if they match."""
     try:
         if request() == shown:
             return None
@@ -205,7 +205,7 @@ def earlier(shown: Request) -> str | None:
 
 
 def recorded(prompt: str, lane: Settings) -> str:
-    """The line above a recorded example that is not what was asked for."""
+    """The line above a recorded example that differs from what was asked for."""
     return (
         f"Recorded example: {label(lane)}, at temperature {lane.temperature:g}, on “{start(prompt)}”. "
         "Press Run for the settings above."
@@ -213,7 +213,7 @@ def recorded(prompt: str, lane: Settings) -> str:
 
 
 def asks_for(prompt: str, lane: Settings, family: str, chat: bool) -> bool:
-    """Whether Run would ask for this lane on this prompt of these models, be it longer or shorter."""
+    """Whether Run would request this lane on this prompt of these models, whatever the length."""
     try:
         asked = subject(), plain_lane() if state.proposer == "none" else chosen_lane()
     except SpecdecError:
@@ -227,12 +227,12 @@ def asks_for(prompt: str, lane: Settings, family: str, chat: bool) -> bool:
         and not current.system_line()
         and state.prompt == prompt
         and _applied(alike) == _applied(lane)
-        and label(asked[1]) == label(lane)  # γ is compared where it means something
+        and label(asked[1]) == label(lane)  # γ is compared only where it applies
     )
 
 
 def _applied(lane: Settings) -> Settings:
-    """The lane with what is off written out; a record has its settings as they were applied."""
+    """The lane with unset settings written out as off; a record has its settings as they were applied."""
     return lane.but(**{name: value for name, value in OFF.items() if getattr(lane, name) is None})
 
 
@@ -243,10 +243,10 @@ def start(prompt: str) -> str:
 
 
 def request() -> Request:
-    """What Run asks for.
+    """What Run requests.
 
     Raises:
-        SpecdecError: one sentence about the first thing that does not fit.
+        SpecdecError: one sentence about the first invalid setting.
     """
     allowed = subject()
     lanes, labels = [plain_lane()], [PROPOSERS["none"].title]
@@ -264,10 +264,10 @@ def request() -> Request:
 
 
 def subject() -> Choice:
-    """The models that a run of the prompt would use, both checked.
+    """The models that a run of the prompt would use, after both checks.
 
     Raises:
-        SpecdecError: one sentence about the first thing that does not fit.
+        SpecdecError: one sentence about the first problem.
     """
     if not state.prompt.strip():
         raise PromptError("The prompt is empty. Type some text to continue, or pick an example.")

@@ -1,7 +1,7 @@
-"""The models that the page runs: the control for them, in the page's address, and what is usual for them.
+"""The models that the page runs: their control, their place in the page's address, and their usual settings.
 
-Who chose none runs the server's default family once it is there, and the tiny one until then. When the default becomes
-ready while somebody is on the page, the next run uses it; what was typed and chosen stays.
+Without a choice the server's default family is used once it is loaded, and the tiny one until then. When the default
+becomes ready while a visitor is on the page, the next run uses it; what they typed and chose stays.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .usual import Usual
 
 
 def name() -> str:
-    """The models that the next run uses, as the model picker calls them."""
+    """The models that the next run uses, by their name in the model picker."""
     return model_picker.picked()
 
 
@@ -31,7 +31,7 @@ def words() -> Usual:
 
 
 def wraps() -> bool:
-    """Whether the prompt is sent as a message in the models' chat template, as far as can be told before a run."""
+    """Whether the prompt is sent as a message in the models' chat template, as far as is known before a run."""
     models = model_picker.loaded()
     if models is not None:
         return bool(state.chat and models.chat_template)
@@ -39,7 +39,7 @@ def wraps() -> bool:
 
 
 def system_line() -> str:
-    """The system line that was asked for; empty for the template's own."""
+    """The requested system line; empty for the template's own."""
     return state.system.strip()
 
 
@@ -49,12 +49,12 @@ def guessers() -> list[str]:
 
 
 def options(proposer: str) -> Mapping[str, Any]:
-    """The options that are usual for a proposer with the chosen models, where they are not its defaults."""
+    """The usual options of a proposer with the chosen models, where they differ from its defaults."""
     return usual.options(name(), proposer)
 
 
 def penalty() -> float | None:
-    """The usual repetition penalty for the prompt on the page: its kind's, else the models'; None: as they say."""
+    """The usual repetition penalty for the page's prompt: its kind's, else the models'; None leaves it to them."""
     kind = presets.kind(state.prompt)
     if not wraps():
         return None
@@ -64,12 +64,12 @@ def penalty() -> float | None:
 
 
 def settle() -> None:
-    """Take up what is usual for the models in force, where they have changed and the visitor chose nothing else.
+    """Apply the usual settings of the models in force, where the models changed and the visitor chose nothing else.
 
     Called before the page's widgets are drawn.
     """
     options = model_picker.model_options()
-    if not State.model.held:  # as `widgets.pick` does, which comes too late for what depends on it
+    if not State.model.held:  # like `widgets.pick`, which runs too late for what depends on it
         asked = st.query_params.get(State.model.key, state.last_picked.get(State.model.key))
         state.model = asked if asked in options else options[0]
     before, state.settled = state.settled, name()
@@ -79,13 +79,13 @@ def settle() -> None:
     first, now = usual.guessers(before), guessers()
     if not State.proposer.held or state.proposer == first[0]:
         state.proposer = now[0]
-    if state.prompt == state.opened_with:  # the page's choice, not the visitor's
+    if state.prompt == state.opened_with:  # chosen by the page, not the visitor
         _take_fitting_example()
 
 
 def bar() -> None:
     """The control for the models, and one line about what they are good for."""
-    if state.go:  # the run that begins now uses them
+    if state.go:  # the run that starts now uses them
         state.ready_now = None
     left, right = st.columns([4, 5], gap="small", vertical_alignment="center")
     with left:
@@ -101,13 +101,13 @@ def bar() -> None:
 
 
 def _line() -> str:
-    """What runs, what that is good for, and whether something better is on its way."""
+    """What runs, what it is good for, and whether something better is being loaded."""
     good_for = plain(words().good_for or model_picker.note(name()))
     if state.model == model_picker.AUTO:
         status = model_picker.preparing()
         if status is not None and status.state == "failed":
             return f":material/error: {plain(model_picker.preparing_words() or '')}"
-        if status is not None:  # how far it has come stands beside the title
+        if status is not None:  # its progress is shown next to the title
             title = plain(model_picker.usual_title())
             return f":material/hourglass_top: {title} is being prepared; the tiny models run until then. {good_for}"
         if state.ready_now == name():
@@ -116,14 +116,14 @@ def _line() -> str:
 
 
 def _chose() -> None:
-    """The visitor picked models: an untouched example prompt gives way to one for such models."""
+    """The visitor picked models: replace an untouched example prompt by one that suits them."""
     settle()
     state.ready_now = None
     _take_fitting_example()
 
 
 def _take_fitting_example() -> None:
-    """In place of an example for models of the other kind, the first one for those chosen."""
+    """Replace an example for models of the other kind by the first one for those chosen."""
     shown = presets.matching(state.prompt)
     families = presets.offered("chat" if wraps() else "text")
     if shown and families and all(shown not in family.presets for family in families):

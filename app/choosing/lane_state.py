@@ -1,7 +1,7 @@
-"""A lane as a page's widgets hold it.
+"""A lane as held by a page's widgets.
 
-The widgets of the lab's lane have plain keys; those of a lane's form in the comparison have the same keys after the
-form's name. What the widgets of an option hold stays while another owner of options is chosen.
+The widgets of the lab's lane have plain keys; those of a lane's form in the comparison have the same keys prefixed with
+the form's name. Option widgets keep their values while another owner of options is chosen.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def option_key(prefix: str, owner: str, option: str, form: str = "") -> str:
 
 
 def usual(prefix: str, owner: Any) -> Mapping[str, Any]:
-    """What the chosen models use instead of the defaults of an owner's options."""
+    """The values that the chosen models use instead of the defaults of an owner's options."""
     return current.options(owner.name) if prefix == "o" else {}
 
 
@@ -41,7 +41,7 @@ def is_drawn(form: str) -> bool:
 
 
 def fill(lane: Lane, form: str) -> None:
-    """Let the widgets that hold nothing yet begin with the lane's values."""
+    """Initialise widgets without a value from the lane."""
     for setting in KEYS:
         if key(setting, form) not in st.session_state:
             st.session_state[key(setting, form)] = getattr(lane, setting)
@@ -50,7 +50,7 @@ def fill(lane: Lane, form: str) -> None:
 
 
 def fill_options(prefix: str, owner: Any, values: Mapping[str, Any], form: str) -> None:
-    """The same for one owner's options; what `values` leaves out has its default."""
+    """The same for one owner's options; those missing in `values` get their defaults."""
     for field in fields(owner.Options).values():
         place = option_key(prefix, owner.name, field.name, form)
         if place not in st.session_state:
@@ -58,7 +58,7 @@ def fill_options(prefix: str, owner: Any, values: Mapping[str, Any], form: str) 
 
 
 def put(lane: Lane, named: Iterable[str]) -> None:
-    """Put some of a lane's options, as an address names them, into the lab's widgets."""
+    """Copy the options in an address into the lab's widgets."""
     for address in named:
         prefix, _, option = address.partition(".")
         if prefix not in TABLES:
@@ -72,11 +72,11 @@ def put(lane: Lane, named: Iterable[str]) -> None:
 def read(form: str = "", before: Lane | None = None) -> Lane:
     """The lane that the widgets hold.
 
-    With the lane that it was `before`, an option that cannot be read keeps its value of then, and the widgets of a new
-    owner's options begin with what is usual.
+    Given the previous lane `before`, an option that cannot be read keeps its value from there, and the widgets of a new
+    owner's options start with the usual values.
 
     Raises:
-        SettingsError: one sentence about a text that is no value; not where `before` is given.
+        SettingsError: one sentence about a text that is not a value; not raised if `before` is given.
     """
     otherwise = before or Lane()
     lane = replace(
@@ -103,7 +103,7 @@ def options(prefix: str, owner: Any, form: str = "") -> dict[str, Any]:
     """The options of an owner that differ from their defaults.
 
     Raises:
-        SettingsError: one sentence about a text that is no value.
+        SettingsError: one sentence about a text that is not a value.
     """
     values, preferred = {}, usual(prefix, owner)
     for field in fields(owner.Options).values():
@@ -123,7 +123,7 @@ def options(prefix: str, owner: Any, form: str = "") -> dict[str, Any]:
 
 
 def shown(field: OptionField, value: Any) -> Any:
-    """A value as its widget holds it."""
+    """A value in the form its widget uses."""
     if value is None:
         return "" if field.kind in ("list", "text") else None
     return json.dumps(value) if field.kind == "list" else float(value) if field.kind == "number" else value

@@ -1,7 +1,7 @@
 """The model picker: which models a run uses, in the page's address like every other choice.
 
-Who chooses nothing gets the server's default family (`AUTO`): the operator's choice once it is loaded, and until then,
-or where it cannot be had, the bundled one. `default()` names the one of the two that holds at the moment.
+Without a choice the server's default family (`AUTO`) is used: the operator's choice once it is loaded, and the bundled
+one until then or if the former is unavailable. `default()` names the one currently in effect.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ AUTO = "default"
 
 @dataclass(frozen=True, slots=True)
 class Catalogued:
-    """What the model picker needs to know about an entry of the core's catalogue."""
+    """What the model picker needs from an entry of the core's catalogue."""
 
     title: str
     target: str
@@ -52,7 +52,7 @@ def catalogue() -> dict[str, Catalogued]:
 
 @st.cache_data(show_spinner=False)
 def bundled_words() -> str:
-    """What may be expected of the bundled pair."""
+    """What to expect of the bundled pair."""
     from specdec_core.models import catalogue as core
 
     pair = core.entries()[0]
@@ -64,30 +64,30 @@ def bundled_words() -> str:
 
 
 def usual() -> str:
-    """The name of the family that the operator wants visitors to get: the bundled one's, or an entry's."""
+    """The name of the operator's default family: the bundled one's, or an entry's."""
     return services.operator().family
 
 
 def usual_title() -> str:
-    """What that family is called."""
+    """That family's title."""
     return "Bundled pair" if usual() == BUNDLED else catalogue()[usual()].title.partition(" · ")[0]
 
 
 def default() -> str:
-    """The name of the family that a visitor gets who chooses nothing: the operator's once it is loaded, else the
+    """The name of the family used without a choice: the operator's once it is loaded, else the
     bundled one's."""
     name = usual()
     return name if services.shelf().ready(family(name)) is not None else BUNDLED
 
 
 def preparing() -> Status | None:
-    """How far the operator's family has come, while it is not there yet or where it cannot be had; else None."""
+    """Loading state of the operator's family while it is not ready or unavailable; else None."""
     status = services.shelf().status(family(usual()))
     return None if usual() == BUNDLED or status.state == "ready" else status
 
 
 def preparing_words() -> str | None:
-    """The same as one sentence for the page, as plain text; None if there is nothing to say."""
+    """The same as one sentence of plain text for the page; None if there is nothing to say."""
     status = preparing()
     if status is None or status.state == "absent":
         return None
@@ -98,7 +98,7 @@ def preparing_words() -> str | None:
 
 
 def model_options() -> tuple[str, ...]:
-    """The models this server lets its visitors choose."""
+    """The models that visitors of this server may choose."""
     allowed = services.operator().models
     names = [AUTO, BUNDLED, usual()] if usual() != BUNDLED else [BUNDLED]
     if allowed in ("catalogue", "any"):
@@ -107,26 +107,26 @@ def model_options() -> tuple[str, ...]:
 
 
 def titles() -> dict[str, str]:
-    """What the models this server offers are called; the first is what a visitor gets who chooses nothing."""
+    """The titles of the models that this server offers; the first is the default."""
     own = {AUTO: f"Default: {usual_title()}", BUNDLED: "Bundled pair", OTHER: "Another model…"}
     own |= {usual(): usual_title()}
     return {name: own.get(name) or catalogue()[name].title for name in model_options()}
 
 
 def picked() -> str:
-    """The name of the chosen models: an entry's, `BUNDLED` or `OTHER`; never `AUTO`, but what that means now."""
+    """The name of the chosen models: an entry's, `BUNDLED` or `OTHER`; `AUTO` is resolved."""
     named = state.model if state.model in model_options() else model_options()[0]
     return default() if named == AUTO else named
 
 
 def note(name: str) -> str:
-    """What the catalogue says of a family in one sentence; empty for what is not in it."""
+    """The catalogue's description of a family in one sentence; empty if it is not in the catalogue."""
     entry = catalogue().get(name)
     return entry.note if entry else ""
 
 
 def draw() -> None:
-    """Target and draft, device and number format, of the models that were picked."""
+    """Target and draft, device and number format of the picked models."""
     entries, options = catalogue(), model_options()
     if state.model == BUNDLED and len(options) == 1:
         st.caption("This server runs its bundled models only.")
@@ -169,7 +169,7 @@ def draw() -> None:
 
 
 def choice() -> Choice:
-    """The models the controls name; it may be one this server refuses."""
+    """The models the controls name, whether or not this server allows them."""
     name = picked()
     if name == OTHER:
         return Choice(state.target.strip(), state.draft.strip() or None, state.device, state.dtype)
@@ -188,7 +188,7 @@ def allowed(wanted: Choice) -> Choice:
     """The choice as this server runs it.
 
     Raises:
-        ModelError: if it does not.
+        ModelError: if this server refuses it.
     """
     parts = {name for entry in catalogue().values() for name in (entry.target, entry.draft) if name}
     return permitted(wanted, services.operator(), parts | catalogue().keys())

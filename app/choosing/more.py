@@ -1,4 +1,4 @@
-"""More settings: how it guesses, how it is judged, how far it guesses; then models, text and dice."""
+"""More settings: proposer options, acceptance rule, draft length; then models, text and sampling."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STOPS = (r"\n\n", r"\n")
 
 
 def draw(models: Any | None) -> None:
-    """Everything beside the essentials. `models` are the chosen models once they are loaded."""
+    """All less important settings. `models` are the chosen models once they are loaded."""
     guesses, judges, lengths = st.columns(3, gap="medium")
     kind = PROPOSERS[state.proposer]
     with guesses:
@@ -73,13 +73,13 @@ def _judging(kind: Any) -> None:
 
 
 def _unsuited(rule: Any, kind: Any) -> bool:
-    """Whether the rule cannot judge what the proposer drafts; False where that cannot be told."""
+    """Whether the rule cannot judge what the proposer drafts; False where that is unknown."""
     drafts = controls.drafts(kind)
     return drafts is not None and rule.unsuited(drafts) is not None
 
 
 def _lengths(kind: Any) -> Any:
-    """Returns the place for a remark, which needs all settings."""
+    """Returns the placeholder for a remark that depends on all settings."""
     titles = {name: policy.title for name, policy in LENGTH_POLICIES.items()}
     policy = LENGTH_POLICIES[
         pick("How far to guess", titles, State.length.key, define("Length policy", "Draft length γ"))
@@ -119,7 +119,7 @@ def text_settings(models: Any | None) -> None:
         placeholder="Nothing",
         help=r"Decoding ends after any of these texts; type your own. `\n` is a line break, `\n\n` an empty line.",
     )
-    # Before its models are loaded a link may already ask for the template; without one the prompt goes as it is.
+    # A link may request the template before its models are loaded; without a template the prompt is sent unchanged.
     if models.chat_template if models else model_picker.choice().target is not None:
         wrap = st.toggle(
             "Use the chat template",
@@ -143,7 +143,7 @@ def text_settings(models: Any | None) -> None:
 
 
 def dice_settings(models: Any | None) -> None:
-    """How tokens are drawn. `models` are the chosen models once they are loaded."""
+    """Sampling settings. `models` are the chosen models once they are loaded."""
     number(
         "number",
         "Top-k (0: all)",
@@ -193,7 +193,7 @@ def dice_settings(models: Any | None) -> None:
 
 
 def _generation(models: Any | None) -> None:
-    """Whether the model's generation config is followed, and what that comes to with the models that are loaded."""
+    """Whether to follow the model's generation config, and its values for the loaded models."""
     st.toggle(
         "Use the model's usual settings",
         value=True,

@@ -13,13 +13,13 @@ from specdec_core.options import OptionField, fields
 
 from .lane_state import option_key, shown, usual
 
-SLIDER_STEPS = 200  # a number with more values than this is typed
+SLIDER_STEPS = 200  # a number with more values than this gets a text box
 
 
 def draw(prefix: str, kind: Any, form: str = "") -> None:
-    """The widgets of one kind's options. What they hold stays while another kind is chosen.
+    """The widgets of one kind's options. Their values stay while another kind is chosen.
 
-    The address keeps them, unless they are those of a lane's `form`, which has its own place there.
+    They are kept in the address, except those of a lane's `form`, which has its own place there.
     """
     known, preferred = fields(kind.Options), usual(prefix, kind)
     for field in known.values():
@@ -70,7 +70,7 @@ def _step(field: OptionField) -> float:
 
 
 def _slides(field: OptionField, step: float) -> bool:
-    """Whether a slider can hold every value: both bounds belong to the range, and its steps are fine enough."""
+    """Whether a slider can represent every value: closed bounds, and fine enough steps."""
     if field.low is None or field.high is None or field.low_open or field.high_open or field.default is None:
         return False
     steps = field.default / step

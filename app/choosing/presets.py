@@ -1,4 +1,4 @@
-"""The prompts that ship with the app, as its pages look them up."""
+"""Lookup of the prompts that ship with the app."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ def offered(audience: Audience) -> tuple[Family, ...]:
 
 
 def find(preset_id: str | None) -> Preset | None:
-    """The preset of that id."""
+    """The preset with that id."""
     return next((item for family in families() for item in family.presets if item.id == preset_id), None)
 
 
 def kind(text: str) -> Family | None:
-    """The family that has this text among its prompts, unchanged."""
+    """The family whose prompts include this exact text."""
     return next((family for family in families() if any(item.text == text for item in family.presets)), None)
 
 
 def matching(text: str) -> Preset | None:
-    """The preset whose text this is, unchanged."""
+    """The preset with this exact text."""
     return next((item for family in families() for item in family.presets if item.text == text), None)

@@ -19,17 +19,17 @@ OWN = "own"
 
 
 def start_from_address(choices: Mapping[str, Mapping[str, str]], proposer: str) -> None:
-    """On the lab's first run in a session: take lane and prompt from the address and remember what it says wrongly.
+    """On the lab's first run in a session: take lane and prompt from the address and record its errors.
 
     Args:
-        choices: the options of the settings that come from a list and are not the lane's, with their titles.
-        proposer: the one that is usual.
+        choices: the options of the shared settings that come from a list, with their titles.
+        proposer: the usual one.
     """
     if has_begun("lab"):
         return
     params = st.query_params.to_dict()
     if "run" not in params:
-        state.noted.pop("lab", None)  # back from another page: the last run is shown again
+        state.noted.pop("lab", None)  # returning from another page shows the last run again
     found, complaints = lane.read(params, proposer, current.options)
     lane_state.put(found, params)
     wrong = links.problems(params, choices, links.SHARED, further=(*lane.KEYS, *lane.TABLES))
@@ -37,14 +37,14 @@ def start_from_address(choices: Mapping[str, Mapping[str, str]], proposer: str) 
 
 
 def has_begun(page: str) -> bool:
-    """Whether the session's state is that of this page already."""
+    """Whether the session's state already belongs to this page."""
     return state.state_of == page and State.prompt.held
 
 
 def begin(page: str, complaints: list[str]) -> None:
-    """Take the prompt from the address; `complaints` are what is wrong with the rest of it.
+    """Take the prompt from the address; `complaints` are the errors in the rest of it.
 
-    Without a prompt in the address the last one stays, be it from another page.
+    Without a prompt in the address the last one stays, even from another page.
     """
     params = st.query_params
     state.state_of = page
@@ -59,14 +59,14 @@ def begin(page: str, complaints: list[str]) -> None:
         state.complaints.append("The link names an example prompt that does not exist here.")
     given = params.get("prompt")
     if not given and asked is None and (run := services.run_of(params.get("run"), visitor.of_session())):
-        given = run.request.prompt  # one too long for the address is not lost by loading the page again
+        given = run.request.prompt  # a prompt too long for the address survives a reload
     last = state.last_prompt
     if given:
         state.prompt = given[: links.MAX_PROMPT]
     else:
         state.prompt = asked.text if asked else first if last is None else last
     state.opened_with = None if given or asked or last is not None else first
-    if unusable:  # some widgets fail on what they cannot hold, so the page begins again without it
+    if unusable:  # some widgets fail on invalid values, so the page restarts without them
         for key in unusable:
             del st.query_params[key]
         st.rerun()
@@ -103,7 +103,7 @@ def prompt_box() -> None:
     elif current.name() == model_picker.BUNDLED:
         st.caption(f":material/info: {plain(model_picker.bundled_words())}")
     _what_is_read()
-    shown = presets.matching(state.prompt)  # of whatever models: the address names it
+    shown = presets.matching(state.prompt)  # for any models: the address names it
     _keep_prompt_in_address(shown.id if shown else None)
 
 
@@ -113,7 +113,7 @@ def offered() -> tuple[presets.Family, ...]:
 
 
 def _what_is_read() -> None:
-    """The whole text that a chat model reads, its template around the message."""
+    """The whole text that a chat model reads: the message in its template."""
     models = model_picker.loaded()
     if models is None or not models.chat_template or not current.wraps():
         return
@@ -181,7 +181,7 @@ def _keep_prompt_in_address(preset: str | None) -> None:
 
 
 def too_long(prompt: str) -> str:
-    """The sentence for a prompt that is not taken."""
+    """The sentence for a rejected prompt."""
     return (
         f"The prompt has {len(prompt):,} characters; at most {links.MAX_PROMPT:,} are taken. "
         "Shorten it; it stays as it is until you do."

@@ -1,6 +1,6 @@
-"""What is usual for a family of models: what it is good for, how its text is drawn, who guesses first.
+"""Usual settings of a family of models: what it is good for, how it samples, which proposers to try.
 
-Nothing here imports streamlit or torch. A page takes these values wherever its visitor chose none.
+Nothing here imports streamlit or torch. A page uses these values wherever its visitor chose none.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Guesser:
     Attributes:
         proposer: its name.
         part: the folder below assets/models of the trained part that it needs, if any.
-        options: its options where the family does better with others than the proposer's defaults.
+        options: its options where the family needs others than the proposer's defaults.
     """
 
     proposer: str
@@ -32,15 +32,15 @@ class Guesser:
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """What is usual for a family.
+    """Usual settings of a family.
 
     Attributes:
-        short: what it is called where there is little room.
+        short: its short name.
         good_for: one short line.
-        audience: whether it continues texts or answers messages; such are its prompts.
-        repetition_penalty: where neither the visitor nor the kind of prompt says another; None takes the model's own.
+        audience: whether it continues texts or answers messages; its prompts match.
+        repetition_penalty: used unless the visitor or the kind of prompt sets another; None takes the model's own.
         guessers: proposers, the best first.
-        prompt_help: what becomes of what is typed.
+        prompt_help: what happens to the typed prompt.
     """
 
     short: str
@@ -70,7 +70,7 @@ _USUAL = {
         short="SmolLM2 135M",
         good_for="Answers questions, writes simple code; facts may be wrong.",
         audience="chat",
-        repetition_penalty=1.05,  # the most answers on topic in a blind reading: assets/models/smollm2.md
+        repetition_penalty=1.05,  # most answers on topic in a blind comparison: assets/models/smollm2.md
         guessers=(
             Guesser("eagle", "smollm2-eagle", {"depth": 3, "top_k": 3, "nodes": 8}),
             Guesser("draft-model", "smollm2-draft"),
@@ -90,7 +90,7 @@ _OTHER = Usual(
 
 
 def of(model: str) -> Usual:
-    """What is usual for the models of that name in the model picker."""
+    """The usual settings of the models with that name in the model picker."""
     return _USUAL.get(model) or (_CHAT if model in _CHAT_MODELS else _OTHER)
 
 
@@ -98,10 +98,10 @@ def guessers(
     model: str,
     there: Callable[[str], bool] = lambda part: (catalogue.bundled_folder() / part).is_dir(),
 ) -> list[str]:
-    """The proposers that such models can run, the best first. `there` says whether a trained part ships."""
+    """The proposers that such models can run, best first. `there` says whether a trained part ships."""
     return [each.proposer for each in of(model).guessers if each.part is None or there(each.part)]
 
 
 def options(model: str, proposer: str) -> Mapping[str, Any]:
-    """The options with which such models use a proposer; those left out have the proposer's defaults."""
+    """The options such models use for a proposer; those left out have the proposer's defaults."""
     return next((each.options for each in of(model).guessers if each.proposer == proposer), {})

@@ -1,4 +1,4 @@
-"""Says, beside a page's title, what is still being loaded: the bundled models, then the server's default family."""
+"""Shows, next to a page's title, what is still loading: the bundled models, then the server's default family."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from . import model_picker
 
 
 def show() -> None:
-    """A badge that follows the loading by itself. Once a family is there the page is drawn anew, with that family."""
+    """A badge that follows the loading by itself. Once a family is ready the page is redrawn with it."""
     bundled = services.shelf().status(Choice()).state == "loading"
     usual = model_picker.preparing()
     waiting = usual is not None and usual.state == "loading"

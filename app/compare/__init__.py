@@ -1,1 +1,1 @@
-"""The comparison page's parts: its lanes and their address, their forms, and what stands below the race."""
+"""The comparison page's parts: its lanes and their address, their forms, and what is shown below the race."""

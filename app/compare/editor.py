@@ -1,6 +1,6 @@
-"""The lanes on the page: what they are, a card for each, and what can be done with it.
+"""The lanes on the page: a card for each, with its settings and actions.
 
-The lanes themselves are the truth, kept in the session and in the address.
+The session and the address hold the lanes; the widgets only reflect them.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from specdec_core.settings import Settings
 
 from . import form, whatif
 
-# Keys that the tabs look after.
+# Keys that the tabs handle.
 FURTHER = (
     *("tab", "repeats", "sweep", "sweep_families", "sweep_measure"),
     *whatif.KEYS,
     *CURSOR,
 )
-# On a phone a lane is a line: chip, proposer, what is not as usual, and its two buttons as signs.
+# On a phone a lane is one line: chip, proposer, unusual settings, and its two buttons as icons.
 STYLE = """<style>
 [class*="st-key-lane"][class*="-refused"] p { font-size: 0.875rem; line-height: 1.4; }
 @media (max-width: 640px) {
@@ -56,7 +56,7 @@ ACTIONS = {"copy": "Duplicate", "left": "Move left", "right": "Move right", "rem
 
 
 def start(page: str) -> None:
-    """On the page's first run in a session: lanes and prompt from the address, and what is wrong with it."""
+    """On the page's first run in a session: lanes and prompt from the address, and its errors."""
     if prompt.has_begun(page):
         return
     named = st.query_params.get_all("lane")
@@ -73,12 +73,12 @@ def start(page: str) -> None:
 
 
 def usual() -> tuple[Lane, ...]:
-    """The lanes to begin with for the models that were chosen."""
+    """The initial lanes for the chosen models."""
     return core.usual({name: current.options(name) for name in current.guessers()})
 
 
 def follow() -> None:
-    """Where the models have changed and the lanes were the usual ones, take those that are usual now."""
+    """If the models changed and the lanes were the usual ones, switch to the new usual ones."""
     before, state.usual_lanes = state.usual_lanes, usual()
     if before is not None and before != usual() and tuple(lanes()) == before:
         _replace(usual())
@@ -97,10 +97,10 @@ def keep_in_address() -> None:
 
 
 def request(shared: Settings, missing: Mapping[str, str | None]) -> Request:
-    """What Run asks for: plain decoding and all lanes.
+    """What Run requests: plain decoding and all lanes.
 
     Raises:
-        SpecdecError: one sentence about the first thing that does not fit.
+        SpecdecError: one sentence about the first invalid setting.
     """
     subject = controls.subject()
     for number, (name, lane) in enumerate(state.lanes.items(), start=1):
@@ -118,7 +118,7 @@ def request(shared: Settings, missing: Mapping[str, str | None]) -> Request:
 
 
 def asks_for(shown: Request, shared: Settings, missing: Mapping[str, str | None]) -> bool:
-    """Whether Run would ask for the same again."""
+    """Whether Run would request the same again."""
     try:
         return request(shared, missing) == shown
     except SpecdecError:
@@ -172,7 +172,7 @@ def cards(shared: Settings, missing: Mapping[str, str | None]) -> None:
 
 def _buttons(name: str, number: int, count: int) -> None:
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
-        st.button(  # always the same one: were it drawn otherwise while its form is open, it would lose the focus
+        st.button(  # always the same element: it would otherwise lose the focus while its form is open
             "Change",
             key=f"{name}.change",
             icon=":material/tune:",
@@ -186,7 +186,7 @@ def _buttons(name: str, number: int, count: int) -> None:
             "remove": count > 1,
         }
         actions = [action for action, can in possible.items() if can]
-        if len(actions) == 1:  # no key reaches the one entry of a menu
+        if len(actions) == 1:  # the keyboard cannot reach a menu's only entry
             (action,) = actions
             st.button(
                 ACTIONS[action], key=f"{name}.only", type="tertiary", on_click=_act, args=(name, action)
@@ -204,14 +204,14 @@ def _buttons(name: str, number: int, count: int) -> None:
 
 
 def _replace(found: Iterable[Lane]) -> None:
-    """Let these be the lanes, with no form open."""
+    """Set the lanes and close any form."""
     state.lanes, state.editing = {}, None
     for lane in found:
         _add(lane)
 
 
 def _add(lane: Lane, behind: str | None = None) -> str:
-    """Put a lane at the end, or behind another; its name, which is never used twice, nor what its widgets held."""
+    """Append a lane, or insert it after another; returns its name. Names and widget keys are never reused."""
     state.lane_count += 1
     name, found = f"lane{state.lane_count}", {}
     for other, there in state.lanes.items():
@@ -233,7 +233,7 @@ def _open(name: str | None) -> None:
 
 
 def _act(name: str, action: str | None = None) -> None:
-    """Do with a lane what was asked for, in its menu if no `action` is given."""
+    """Apply an action to a lane; without `action`, the one chosen in its menu."""
     menu = f"{name}.more"
     action = action or st.session_state[menu]
     names = list(state.lanes)

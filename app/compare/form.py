@@ -1,4 +1,4 @@
-"""The form of the lane that is being changed: filled from the lane, and read back into it in each run."""
+"""The form of the lane being edited: filled from the lane, and read back into it on each run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from specdec_core.rules import RULES
 
 
 def draw(missing: Mapping[str, str | None]) -> None:
-    """The form of the lane that is being changed, if one is."""
+    """The form of the lane being edited, if any."""
     name = state.editing
     if name is None or name not in state.lanes:
         return
@@ -69,20 +69,20 @@ def draw(missing: Mapping[str, str | None]) -> None:
 
 
 def take() -> None:
-    """Take what the open form's widgets hold into its lane, before the cards are drawn."""
+    """Copy the open form's values into its lane before the cards are drawn."""
     name = state.editing
     if name is not None and name in state.lanes and lane_state.is_drawn(name):
         state.lanes[name] = lane_state.read(name, state.lanes[name])
 
 
 def close() -> None:
-    """Put the form away; what it says is the lane's."""
+    """Close the form; its values are the lane's."""
     take()
     state.editing = None
 
 
 def broken(name: str, lane: Lane) -> str | None:
-    """What of the lane's form is no value, as a sentence; None where all is, or no form was opened."""
+    """The form's first invalid value, as a sentence; None if all are valid or no form is open."""
     if not lane_state.is_drawn(name):
         return None
     for prefix in core.TABLES:

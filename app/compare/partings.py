@@ -54,7 +54,7 @@ def draw(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
 
 
 def _spot(shown: Run, spot: Spot, letters: tuple[str, str], lead: int) -> None:
-    """A button that opens the player at the place, led by lane `lead`, the second of the two."""
+    """A button that opens the player at the place, with lane `lead`, the second of the two, leading."""
     fates = " ".join(f"{letter}{MARKS[fate]}" for letter, fate in zip(letters, spot.fates, strict=True))
     guessed = [
         f"{letter} guessed “{guess}”"
@@ -71,7 +71,7 @@ def _spot(shown: Run, spot: Spot, letters: tuple[str, str], lead: int) -> None:
 
 
 def _open(run: str, lead: int, index: int, node: int | None) -> None:
-    """Put the player at a lane's round; its name changes, so that where it stood before says nothing."""
+    """Put the player at a lane's round; its new name invalidates the old cursor."""
     address.drop(CURSOR)
     address.put("lead", str(lead))
     address.put("round", str(index + 1))

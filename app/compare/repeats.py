@@ -1,4 +1,4 @@
-"""The same race again, lane after lane in turns, so that a speedup has a spread and advice its uncertainty.
+"""The same race repeated, lanes in turn, so that a speedup has a spread and advice an uncertainty.
 
 Repeats are a sweep over one prompt; the address names it.
 """
@@ -22,7 +22,7 @@ from specdec_core.sweep.measured import Measured
 
 from .sweeps import Order, Sweep, sweeps
 
-TURNS = 7  # six is the least that can tell two lanes apart
+TURNS = 7  # six is the minimum to distinguish two lanes
 ADDRESS = "repeats"
 
 
@@ -35,7 +35,7 @@ def job(run: Run) -> Sweep | None:
 
 
 def rows(run: Run) -> list[Measured]:
-    """The cells measured so far; empty before."""
+    """The cells measured so far; empty before the first."""
     found = job(run)
     return list(found.rows) if found else []
 
@@ -50,7 +50,7 @@ def why_not(request: Request) -> str | None:
 
 
 def controls(run: Run) -> None:
-    """The button that begins repeats, and how far they are."""
+    """The button that starts repeats, and their progress."""
     found, refusal = job(run), why_not(run.request)
     busy = found is not None and found.active
 
@@ -90,12 +90,12 @@ def controls(run: Run) -> None:
 
 
 def recommendation(run: Run) -> Advice | None:
-    """What the repeats recommend among the lanes that are a choice."""
+    """The recommendation from the repeats among the eligible lanes."""
     return advise(rows(run), run.request.labels, leave_out=no_choice(run.request))
 
 
 def no_choice(request: Request) -> list[int]:
-    """Lanes that nobody should be told to take: another text, or drafting that is not counted."""
+    """Lanes that are never recommended: another text, or drafting off the clock."""
     return [
         number
         for number, lane in enumerate(request.lanes)
@@ -130,6 +130,6 @@ def _order(run: Run) -> Order:
 
 
 def _same(found: Sweep, run: Run) -> bool:
-    """Whether repeats are of the run's lanes; the sweep's record nothing."""
+    """Whether the repeats are of the run's lanes; the sweep's lanes record nothing."""
     wanted = tuple(lane.but(record="off") for lane in run.request.lanes)
     return found.order.lanes == wanted and found.order.choice == run.request.choice

@@ -1,4 +1,4 @@
-"""What stands below the lanes once there is a run: the race, its table, charts, and everything to take along."""
+"""Shown below the lanes once there is a run: the race, its table, charts, and downloads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .table import html, megabytes, speedups, table
 
 
 def show(run: Flow) -> None:
-    """The tabs that the link leaves; those behind the first need a finished run with its plain lane."""
+    """The tabs that the link leaves; those after the first need a finished run with its plain lane."""
     shown, active = run.shown, run.active
     assert shown is not None
     if presenter.presenting():
@@ -84,14 +84,14 @@ def verdicts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> Non
 
 
 def _untold(trace: Trace) -> str:
-    """Why nothing can be said about a lane's speed."""
+    """Why a lane's speed cannot be reported."""
     if not trace.rounds and trace.stats.target_passes:
         return "Recorded without its rounds, so where its time went is unknown."
     return "Too few tokens were decoded to tell."
 
 
 def ledgers(shown: Run, traces: Sequence[Trace]) -> list[list[Line] | None]:
-    """Each lane's memory, as far as its models are still loaded."""
+    """Each lane's memory, if its models are still loaded."""
     models = services.shelf().ready(shown.request.choice)
     found: list[list[Line] | None] = []
     for trace in traces:
@@ -154,7 +154,7 @@ def _charts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None
         for chart in draws:
             with st.container():
                 draw(chart(traces, labels, MEASURED), chart.__name__)
-    # as wide as the page: a row per lane
+    # as wide as the page: one row per lane
     draw(charts.difference_strip(traces, labels, MEASURED), "difference_strip")
 
 

@@ -1,4 +1,4 @@
-"""A sweep on the comparison page: choose prompts, watch the matrix of families and lanes fill, take it home."""
+"""A sweep on the comparison page: choose prompts, watch the matrix of families and lanes fill, download it."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ MEASURES: dict[Measure, str] = {
     "tokens_per_pass": "Tokens per pass τ",
     "alpha": "Acceptance rate α",
 }
-FAILURES = 5  # are told one by one
+FAILURES = 5  # shown one by one
 
 
 def show(
     lanes: Sequence[Settings], labels: Sequence[str], choice: Choice, chat: bool = False, system: str = ""
 ) -> None:
-    """The form for a sweep of these lanes, and the sweep that the address names, if there is one.
+    """The form for a sweep of these lanes, and the sweep that the address names, if any.
 
     Args:
         lanes: as raced; lane 0 is plain decoding.
-        labels: what they are called.
+        labels: their names.
         choice: the models they ran on.
-        chat, system: whether those read their prompts in a chat template, and with which system line.
+        chat, system: whether those models use a chat template, and with which system line.
     """
     job = sweeps().get(st.query_params.get(ADDRESS))
     st.markdown(
@@ -74,7 +74,7 @@ def show(
 def _form(
     lanes: list[Settings], labels: list[str], choice: Choice, template: tuple[bool, str], busy: bool
 ) -> None:
-    """What to sweep, and the button that begins it; `template`: chat and its system line; `busy` while one goes on."""
+    """What to sweep, and the start button; `template`: chat and its system line; `busy` while a sweep is running."""
     chat, system = template
     families = {family.name: family for family in presets.offered("chat" if chat else "text")}
     titles = {name: family.title for name, family in families.items()}
@@ -160,13 +160,13 @@ def _form(
 
 
 def _range(number: links.Number) -> dict[str, Any]:
-    """A number's key, bounds and default, as its box takes them."""
+    """A number's key, bounds and default for its box."""
     low, high, usual = map(int, (number.low, number.high, number.default))
     return {"min_value": low, "max_value": high, "value": usual, "key": number.key}
 
 
 def _no_double(cases: Sequence[Case]) -> None:
-    """Refuse own prompts that take a shipped prompt's name.
+    """Reject own prompts with a shipped prompt's name.
 
     Raises:
         SpecdecError: one sentence.
@@ -182,7 +182,7 @@ def _no_double(cases: Sequence[Case]) -> None:
 
 
 def _watch(job: Sweep) -> None:
-    """How far a sweep is, its buttons, and what was measured so far."""
+    """A sweep's progress, its buttons, and the results so far."""
     began_active = job.active
     mine = job.owner == visitor.of_session()
 
@@ -277,7 +277,7 @@ def matrix(rows: Sequence[Measured], about: dict[str, object], provenance: str) 
         required=True,
         help="These differ: tokens per pass leaves out what guessing costs, and α leaves out how long drafts are.",
     )
-    measure = measure or "speedup"  # a link may name none
+    measure = measure or "speedup"  # a link may not name one
     told = [provenance, str(about.get("machine", "")), str(about.get("device", ""))]
     told.append(
         "all prompts' judged guesses together"
@@ -342,7 +342,7 @@ def _is_lossy(row: Measured, about: dict[str, object]) -> bool:
 
 
 def _settings(row: Measured, about: dict[str, object]) -> dict[str, Any] | None:
-    """What a cell's lane was asked to do; None for plain decoding."""
+    """A cell's lane settings; None for plain decoding."""
     lanes = about.get("lanes")
     return lanes[row.lane] if row.lane and isinstance(lanes, list) else None
 

@@ -1,8 +1,8 @@
-"""Sweeps as background jobs: many prompts through several lanes, cell by cell, outliving the page that began them.
+"""Sweeps as background jobs: many prompts through several lanes, cell by cell, independent of the page they began on.
 
-A sweep stands in the same line for the device as every run, and leaves it after each cell, so that nobody waits for
-more than one. It is found again by its id, which stands in the page's address; only who began it may steer it. A sweep
-that no page has looked at for a while stops; it goes on when it is asked to.
+A sweep waits in the same queue for the device as every run, and releases it after each cell, so that nobody waits for
+more than one cell. Its id in the page's address finds it again; only its owner may control it. A sweep that no page has
+requested for a while stops, and can be resumed.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from specdec_core.sweep.run import Progress, sweep
 log = logging.getLogger(__name__)
 
 MAX_CELLS = 5_000
-UNSEEN_S = 600.0  # a sweep that nobody has looked at for this long stops
+UNSEEN_S = 600.0  # a sweep that no page has requested for this long stops
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is to be swept; lane 0 is plain decoding."""
+    """What to sweep; lane 0 is plain decoding."""
 
     cases: tuple[Case, ...]
     lanes: tuple[Settings, ...]
@@ -44,7 +44,7 @@ class Order:
 
     @property
     def cells(self) -> int:
-        """How many cells there will be."""
+        """The number of cells."""
         return len(self.cases) * len(self.lanes) * self.repeats
 
 
@@ -55,17 +55,17 @@ class Sweep(Job):
     name: ClassVar[str] = "sweep"
 
     order: Order
-    kind: str = "prompts"  # of an owner's sweeps, one of each kind goes on
+    kind: str = "prompts"  # each owner has at most one running sweep of a kind
     patience_s: float = UNSEEN_S
     rows: list[Measured] = field(default_factory=list)
     ahead: Progress | None = None
     about: dict[str, Any] = field(default_factory=dict)  # models, machine, versions, date
-    measuring: float = 0.0  # seconds since it began or went on, in which cells were measured
+    measuring: float = 0.0  # seconds spent measuring cells since it was started or resumed
     measured: int = 0  # how many
 
     @property
     def left_s(self) -> float | None:
-        """About how many seconds it will take, as its cells took so far; waiting in line comes on top."""
+        """Estimated seconds in all, from its cells so far; waiting in the queue comes on top."""
         if not self.measured:
             return None
         return self.measuring / self.measured * (self.order.cells - len(self.rows))
@@ -75,10 +75,10 @@ class Sweeps:
     """All sweeps of this process.
 
     Args:
-        load: models of a choice; asked meanwhile whether to give up.
-        line: the line in front of a device.
-        active: how many may go on at the same time.
-        keep: how many that are over are kept.
+        load: loads a choice's models; it is passed a function that says whether to give up.
+        line: the queue for a device.
+        active: how many may run at the same time.
+        keep: how many finished ones are kept.
     """
 
     def __init__(
@@ -95,11 +95,11 @@ class Sweeps:
         self._lock = threading.Lock()
 
     def start(self, order: Order, owner: str, kind: str = "prompts") -> Sweep:
-        """Begin a sweep; the owner's earlier one of this kind ends.
+        """Start a sweep; the owner's earlier one of this kind ends.
 
         Raises:
-            SpecdecError: one sentence, if it is too large or holds no prompt.
-            Busy: if as many as may are going on.
+            SpecdecError: one sentence, if it is too large or has no prompt.
+            Busy: if too many are running.
         """
         lanes, labels = complete(order.lanes, order.labels)
         order = Order(order.cases, tuple(lanes), tuple(labels), order.repeats, order.choice)
@@ -118,12 +118,12 @@ class Sweeps:
         return job
 
     def resume(self, job: Sweep) -> None:
-        """Go on with a sweep that stopped; what was measured stays.
+        """Resume a stopped sweep; its results so far stay.
 
         Raises:
-            Busy: if as many as may are going on.
+            Busy: if too many are running.
         """
-        with self._lock:  # two pages may ask for it at once
+        with self._lock:  # two pages may request it at once
             if job.state != "done" and not job.active:
                 self._begin(job)
 
@@ -142,7 +142,7 @@ class Sweeps:
         job.start(lambda: self._work(job), lambda: self._after(job))
 
     def _full(self, others: Iterable[Sweep]) -> str | None:
-        """Why no more sweeps are taken in."""
+        """Why no more sweeps are accepted."""
         if sum(other.active and not other.stopped for other in others) < self._active:
             return None
         return (
@@ -174,7 +174,7 @@ class Sweeps:
             models, order.cases, order.lanes, repeats=order.repeats, labels=order.labels,
             cancelled=lambda: job.stopped, known=job.rows, told=told,
         )  # fmt: skip
-        for _ in islice(rows, len(job.rows)):  # they are there, and need no device
+        for _ in islice(rows, len(job.rows)):  # already measured; no device needed
             pass
         while len(job.rows) < order.cells:
             with job.turn(line):
@@ -190,7 +190,7 @@ class Sweeps:
 
 @cache
 def sweeps() -> Sweeps:
-    """The sweeps of all sessions, with the models and in the line of their runs."""
+    """The sweeps of all sessions, with the models and in the queue of their runs."""
     return Sweeps(
         lambda choice, gone: services.shelf().get(choice, gone), lambda device: services.runs().line(device)
     )

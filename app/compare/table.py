@@ -1,7 +1,7 @@
-"""The table of a comparison: one row per figure, one column per lane, each with where it comes from.
+"""The table of a comparison: one row per figure, one column per lane, each figure with its source.
 
-Nothing here imports streamlit. Every cell is what it shows and what it is; the page draws the one, the downloads hold
-the other.
+Nothing here imports streamlit. Every cell has a displayed text and a value; the page shows the text, the downloads hold
+the value.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ NOTHING = "—"
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """`text` and the smaller `note` are what is shown, `value` is what it is; None where there is nothing to say."""
+    """`text` and the smaller `note` are displayed; `value` is None where there is none."""
 
     text: str
     value: Any = None
     note: str = ""
-    bar: float | None = None  # a share of the cell's width, drawn behind a figure
+    bar: float | None = None  # a share of the cell's width, drawn under a figure
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A figure of all lanes."""
+    """One figure for all lanes."""
 
     key: str
     title: str
@@ -139,7 +139,7 @@ def frame(rows: Sequence[Row], labels: Sequence[str]) -> pd.DataFrame:
 
 def to_json(rows: Sequence[Row], labels: Sequence[str], about: Mapping[str, Any],
             ledgers: Sequence[list[Line] | None] = ()) -> str:  # fmt: skip
-    """Everything as JSON: definitions, sources and values, and what has to be said beside them."""
+    """Everything as JSON: definitions, sources, values and caveats."""
     return json.dumps(
         {
             **about,
@@ -183,7 +183,7 @@ def html(rows: Sequence[Row], titles: Sequence[str], numbers: Sequence[int], the
     )
 
 
-# as in .streamlit/config.toml: what scrolls passes below the titles
+# as in .streamlit/config.toml: content scrolls under the titles
 PAGE = {"light": "#fbfaf8", "dark": "#14181f"}
 STYLE = """
 .sd-scroll{overflow-x:auto;max-width:100%}
@@ -244,7 +244,7 @@ def _figure(value: float | None, form: str, note: str = "") -> Cell:
 
 
 def _flattered(trace: Trace, loops: Loops) -> str:
-    """The note beside a figure that repeated text flatters; plain decoding guesses nothing."""
+    """The note on a figure that repeated text flatters; plain decoding guesses nothing."""
     if not loops.spans or trace.header.settings.get("proposer") == "none":
         return ""
     return f"{percent(loops.share)} of the text repeats"
@@ -301,7 +301,7 @@ def _wasted(trace: Trace) -> Cell:
 def _seconds(trace: Trace, name: str) -> Cell:
     stats, whole = trace.stats, trace.stats.decode_s
     seconds = float(getattr(stats, name))
-    if trace.header.settings.get("proposer") == "none":  # it has nothing to draft
+    if trace.header.settings.get("proposer") == "none":  # nothing to draft
         seconds = {"draft_s": 0.0, "other_s": stats.draft_s + stats.other_s}.get(name, seconds)
     share = seconds / whole if whole else None
     return Cell(f"{seconds:.3f} s", seconds, f"{share:.0%} of the time" if share is not None else "", share)
@@ -315,7 +315,7 @@ def _memory(lines: list[Line] | None) -> Cell:
 
 
 def megabytes(size: int) -> str:
-    """Bytes in words."""
+    """Bytes as text."""
     return (
         f"{size / 1e9:.2f} GB"
         if size >= 1e9

@@ -1,4 +1,4 @@
-"""Everything of a comparison to take along: the table, the traces, and a lane as settings of other programs."""
+"""The comparison's downloads: the table, the traces, and a lane as settings of other programs."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _download(title: str, kind: str, mime: str, run: Run, data: Any) -> None:
 
 
 def _about(run: Run, traces: Sequence[Trace]) -> dict[str, Any]:
-    """What has to be said beside the figures."""
+    """Caveats to show next to the figures."""
     header = traces[0].header
     return {
         "format": "specdec-comparison",

@@ -1,4 +1,4 @@
-"""What the what-if view can be asked, how an address says so, and what it answers. Nothing here imports streamlit.
+"""The what-if view's choices, their form in an address, and its answers. Nothing here imports streamlit.
 
 Keys of the address: wp the profile, wb the batch, wc the context, wt and wd the sizes of a modelled machine's target
 and draft.
@@ -18,7 +18,7 @@ from specdec_core.machines.profiles import Profile, Recorded, shipped
 from specdec_core.machines.roofline import Modelled
 from specdec_core.record.trace import Trace
 
-KEYS = ("wp", "wb", "wc", "wt", "wd")  # what this view keeps in the address
+KEYS = ("wp", "wb", "wc", "wt", "wd")  # this view's address keys
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 CONTEXTS = (128, 512, 2_048, 8_192, 32_768)  # of modelled machines, the default first
 TARGETS = ("8B", "70B", "3B", "1.5B", "1B", "0.5B")
@@ -27,7 +27,7 @@ NAMES = {"wp": "machine", "wb": "batch", "wc": "context", "wt": "target size", "
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What the address asks for, as far as it makes sense."""
+    """The valid choices in the address."""
 
     profile: str
     batch: int
@@ -38,12 +38,12 @@ class Choice:
 
 @cache
 def profiles() -> tuple[dict[str, Profile], list[str]]:
-    """The profiles that ship, and what is wrong with those that cannot be read."""
+    """The profiles that ship, and the errors in those that cannot be read."""
     return shipped()
 
 
 def options(known: Mapping[str, Profile], params: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """What can be chosen under each key, with its words, the default first; later keys follow from earlier ones."""
+    """The options for each key with their titles, the default first; later keys depend on earlier ones."""
     found = {"wp": {name: f"{one.kind} · {one.label}" for name, one in known.items()}}
     name = params.get("wp", "")
     profile = known[name if name in known else next(iter(known))]
@@ -64,7 +64,7 @@ def options(known: Mapping[str, Profile], params: Mapping[str, str]) -> dict[str
 
 
 def problems(known: Mapping[str, Profile], params: Mapping[str, str]) -> list[str]:
-    """A sentence for every value of the address that cannot be used."""
+    """A sentence for every invalid value in the address."""
     offered, found = options(known, params), []
     for key in KEYS:
         if key in params and key not in offered:
@@ -81,7 +81,7 @@ def problems(known: Mapping[str, Profile], params: Mapping[str, str]) -> list[st
 
 
 def costs_of(profile: Profile, choice: Choice) -> Costs:
-    """What passes cost under the choice.
+    """The cost of passes under the choice.
 
     Raises:
         SettingsError: one sentence, if the models do not fit in the machine's memory.
@@ -92,7 +92,7 @@ def costs_of(profile: Profile, choice: Choice) -> Costs:
 
 
 def told_of(traces: Sequence[Trace], profile: Profile, costs: Costs) -> list[WhatIf | str]:
-    """Each lane on the profile's clock, or the sentence why it cannot be."""
+    """Each lane on the profile's clock, or a sentence why that is impossible."""
     found: list[WhatIf | str] = []
     for trace in traces:
         try:
@@ -103,7 +103,7 @@ def told_of(traces: Sequence[Trace], profile: Profile, costs: Costs) -> list[Wha
 
 
 def layers_of(trace: Trace) -> int | None:
-    """How many layers the target has that wrote the trace, if a recorded profile knows it by name."""
+    """The layer count of the target that wrote the trace, if a recorded profile knows it by name."""
     named = (one.target for one in profiles()[0].values() if isinstance(one, Recorded))
     return next((part.layers for part in named if part.name == trace.header.target.name), None)
 
@@ -115,7 +115,7 @@ def sentences(
     profile: Profile,
     choice: Choice,
 ) -> list[str]:
-    """What changed: what the widest pass costs there, why, and what becomes of the lane that sends it."""
+    """What changed: the cost of the widest pass there, why, and the effect on the lane that sends it."""
     if not told:
         return []
     lane = max(range(len(told)), key=lambda at: max(told[at].widths))
@@ -150,7 +150,7 @@ def sentences(
 
 
 def same_machine(plain: Trace | None, profile: Profile, costs: Costs) -> str | None:
-    """Why the two speedups differ although the profile is of the machine and the model of the run; None elsewhere."""
+    """Why the two speedups differ although the profile is of the run's machine and model; None otherwise."""
     if plain is None or not isinstance(profile, Recorded) or costs.batch > 1:
         return None
     header, stats = plain.header, plain.stats
@@ -167,5 +167,5 @@ def same_machine(plain: Trace | None, profile: Profile, costs: Costs) -> str | N
 
 
 def one_of(asked: str | None, offered: Sequence[str]) -> str:
-    """What was asked for, or the default."""
+    """The requested value, or the default."""
     return asked if asked is not None and asked in offered else offered[0]

@@ -1,4 +1,4 @@
-"""What if it ran elsewhere? The lanes' recorded rounds under another machine's clock, beside what was measured."""
+"""What if it ran elsewhere? The lanes' recorded rounds under another machine's clock, next to the measured ones."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def show(traces: Sequence[Trace], labels: Sequence[str]) -> None:
     slot = st.container()
     wrong = core.problems(known, _address())
     choice = _choose(known)
-    # The choices have mended the address by now; what was wrong with it is said until it changes again.
+    # The choices have corrected the address by now; its errors are shown until it changes again.
     said, address = state.whatif_link
     said = wrong or (said if address == _address() else [])
     state.whatif_link = (said, _address())
@@ -104,7 +104,7 @@ def _charts(
 
 
 def _table(shown: Sequence[tuple[str, float | None, WhatIf]]) -> None:
-    """The figures behind the bars, each in a column that says what it is."""
+    """The figures of the bars, with labelled columns."""
     if not shown:
         return
     kind = shown[0][2].kind
@@ -136,7 +136,7 @@ def _assumptions(profile: Profile, told: Sequence[WhatIf]) -> None:
 
 
 def _choose(known: Mapping[str, Profile]) -> core.Choice:
-    """The controls; each is in the address, and what no longer fits gives way to its default."""
+    """The controls; each is kept in the address, and an invalid value is replaced by its default."""
     machines = core.options(known, {})["wp"]
     _settle("wp", machines)
     words = (
@@ -172,7 +172,7 @@ def _settle(key: str, offered: Mapping[str, str]) -> None:
 
 
 def _slide(label: str, offered: list[str], key: str, words: str) -> str:
-    """As `pick`, for values in their order."""
+    """Like `pick`, for ordered values."""
     if key not in st.session_state:
         st.session_state[key] = core.one_of(st.query_params.get(key), offered)
     picked = str(st.select_slider(label, offered, key=key, help=words))

@@ -1,4 +1,4 @@
-"""Reads the whole course before the first learner asks for it: the recorded runs it looks into take their time."""
+"""Loads the whole course before the first learner requests it, since reading its recorded runs takes time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 
 
 def begin() -> None:
-    """Begin on a thread of its own."""
+    """Start on a thread of its own."""
     threading.Thread(target=_read, name="course", daemon=True).start()
 
 
@@ -25,5 +25,5 @@ def _read() -> None:
                 reading.read(language, key)
             claims.every(language)
             inventory.read(language)
-    except Exception:  # a page that needs it says what is wrong
+    except Exception:  # a page that needs it reports the error
         log.exception("the course could not be read ahead")

@@ -1,4 +1,4 @@
-"""Lets the bundled models read a sentence, when a learner asks for it."""
+"""Lets the bundled models read a sentence at the learner's request."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from app.decoding.models import Choice
 
 from .facts.ease import Judged
 
-PATIENCE_S = 2.0  # in the line of the runs
+PATIENCE_S = 2.0  # in the queue of the runs
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A sentence that was read: its tokens but the first, and who read it where."""
+    """A sentence that was read: its tokens except the first, and which models read it where."""
 
     tokens: tuple[Judged, ...]
     target: str
@@ -25,11 +25,11 @@ class Read:
 
 
 def ask(text: str) -> Read | str:
-    """The sentence's tokens, or the name of what is in the way: `loading`, `busy`, `failed`, or a sentence."""
+    """The sentence's tokens, or the reason why not: `loading`, `busy`, `failed`, or a sentence."""
     models = services.shelf().ready(Choice())
     if models is None:
         return "loading"
-    from specdec_core.analysis.surprise import surprises  # here and not above: it brings torch
+    from specdec_core.analysis.surprise import surprises  # here and not above: it imports torch
 
     tokens: list[Judged] = []
     job = Job(patience_s=PATIENCE_S)

@@ -1,7 +1,7 @@
-"""The claims heard in the field: from a file of `claims/` to a claim with its verdict, or to what is wrong with it.
+"""Common claims: from a file of `claims/` to a claim with its verdict, or to its mistakes.
 
-A claim is a file `NN-id.md`: front matter with its words, where it was heard, and a condition for each verdict, of
-which exactly one holds; then the sections `answer` and `demonstration`. What is demonstrated is a picture of
+A claim is a file `NN-id.md`: front matter with its words, its sources, and a condition for each verdict, of
+which exactly one is true; then the sections `answer` and `demonstration`. The demonstration is a picture of
 `pictures/`, or a chart whose values are expressions and whose texts are the items of the section.
 """
 
@@ -32,7 +32,7 @@ _FILE = re.compile(r"(\d\d)-([a-z0-9]+(?:-[a-z0-9]+)*)\.md")
 
 
 class Heard(Strict):
-    """Where something like it is said: what the link says, what stands there, and its address."""
+    """A source of something similar: link text, the quotation, and the address."""
 
     name: str = Field(min_length=1, max_length=80)
     says: str = Field(min_length=1, max_length=240)
@@ -48,9 +48,9 @@ class Verdict(Strict):
 
 
 class Figure(Strict):
-    """A chart: what it runs across, a list for each of its series, a line to hold them against.
+    """A chart: its x values, a list for each of its series, and a reference line.
 
-    The section's items name it: `title`, `across`, `up`, each series, and `level`; of bars also what they are of.
+    The section's items name it: `title`, `across`, `up`, each series, and `level`; for bars also the bars' names.
     """
 
     kind: Literal["bars", "lines"]
@@ -80,7 +80,7 @@ class Front(Strict):
     @model_validator(mode="before")
     @classmethod
     def _spelled(cls, given: Any) -> Any:
-        """YAML reads an unquoted true as a truth value; here it is a word."""
+        """YAML reads an unquoted true as a boolean; here it is a word."""
         verdict = given.get("verdict")
         if isinstance(verdict, dict):
             told = {True: "true", False: "false"}
@@ -99,7 +99,7 @@ class Front(Strict):
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A chart's values, worked out."""
+    """A chart's computed values."""
 
     across: tuple[Any, ...]
     series: Mapping[str, tuple[float, ...]]
@@ -108,7 +108,7 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim that can be put to a visitor."""
+    """A valid claim, ready to show."""
 
     id: str
     front: Front
@@ -119,7 +119,7 @@ class Claim:
 
 
 def files(language: str) -> list[Path]:
-    """The claims' files in their order; a language that has none shows the English ones."""
+    """The claims' files in order; a language without any uses the English ones."""
     for name in dict.fromkeys((language, "en")):
         found = sorted(
             path for path in (reading.FOLDER / name / "claims").glob("*.md") if _FILE.fullmatch(path.name)
@@ -130,7 +130,7 @@ def files(language: str) -> list[Path]:
 
 
 def every(language: str) -> tuple[list[Claim], list[Problem]]:
-    """All claims that can be put, and what is wrong with the others."""
+    """All valid claims, and the mistakes in the others."""
     results = [_read(path, path.stat().st_mtime_ns) for path in files(language)]
     return (
         [claim for claim, _ in results if claim is not None],
@@ -146,10 +146,10 @@ def _read(path: Path, _changed: int) -> tuple[Claim | None, list[Problem]]:
 
 
 def _claim(path: Path, draft: Draft) -> Claim:
-    """Check a file against what there is, compute its facts and its verdict.
+    """Check a file, compute its facts and its verdict.
 
     Raises:
-        Mistake, pydantic.ValidationError: where it does not fit.
+        Mistake, pydantic.ValidationError: if it is invalid.
     """
     front = Front.model_validate(draft.front)
     facts = known(front.given, front.facts, draft)
@@ -224,7 +224,7 @@ def _drawn(chart: Figure, texts: Section, facts: Mapping[str, Any], draft: Draft
 
 
 def _check_label(chart: Figure, draft: Draft) -> None:
-    """Whether what was recorded or modelled is there."""
+    """Whether the recorded or modelled source exists."""
     there: Sequence[str] = ()
     if chart.label == "recorded":
         there = [example.id for example in recorded.examples()]

@@ -1,4 +1,4 @@
-"""The chart of a claim: bars or lines from what its file had computed, named by the items of its demonstration."""
+"""The chart of a claim: bars or lines from its file's computed values, named by the items of its demonstration."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from app.charts.panels import broken
 from .claims import Drawn, Figure
 from .lesson import Item
 
-NOTHING = 1e-9  # what rounding leaves of a zero
+NOTHING = 1e-9  # a zero after rounding
 
 
 def chart(figure: Figure, drawn: Drawn, texts: Mapping[str, Item], provenance: str) -> Chart:
-    """The chart, its title what to look at."""
+    """The chart, with a title that says what to look at."""
     names = [_named(value, texts) for value in drawn.across]
     draw = _bars if figure.kind == "bars" else _lines
     told = " ".join(
@@ -50,12 +50,12 @@ def chart(figure: Figure, drawn: Drawn, texts: Mapping[str, Item], provenance: s
 
 
 def said(value: float, figure: Figure) -> str:
-    """A value as it is written."""
+    """A formatted value."""
     return "0" if abs(value) < NOTHING else format(value, ".0%" if figure.share else ".3g")
 
 
 def _bars(figure: Figure, drawn: Drawn, texts: Mapping[str, Item], names: list[str]) -> go.Figure:
-    """Lying bars, the first on top: names stay legible on a phone."""
+    """Horizontal bars, the first on top, so that names stay legible on a phone."""
     made = go.Figure()
     for at, (key, values) in enumerate(drawn.series.items(), 1):
         made.add_bar(
@@ -127,13 +127,13 @@ def _lines(figure: Figure, drawn: Drawn, texts: Mapping[str, Item], _: list[str]
 
 
 def _clear(drawn: Drawn, end: int) -> float:
-    """How far the lines are from the level at one end, where its name has room."""
+    """How far the lines are from the level at one end, to find room for its name."""
     assert drawn.level is not None
     return min(abs(values[end] - drawn.level) for values in drawn.series.values())
 
 
 def _named(value: object, texts: Mapping[str, Item]) -> str:
-    """What a place on the axis is called."""
+    """The label of a position on the axis."""
     if isinstance(value, str):
         return texts[value].text if value in texts else value
     return f"{value:g}" if isinstance(value, int | float) else str(value)

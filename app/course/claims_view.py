@@ -1,6 +1,6 @@
-"""The page of claims heard in the field: one card each, and what a visitor says of it comes before the answer.
+"""The page of common claims: one card each; the visitor gives a verdict before seeing the answer.
 
-Answer and demonstration of a claim are not sent to the browser before the visitor has said true, it depends, or false.
+A claim's answer and demonstration are sent to the browser only after the visitor has chosen true, it depends, or false.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GLYPHS = {"true": "✓", "conditional": "◐", "false": "✗"}
 
 
 def draw(words: Words) -> None:
-    """All claims; those that a visitor has spoken on with their verdicts."""
+    """All claims; those already answered with their verdicts."""
     st.html(Path(__file__).with_name("claims.css"))
     st.title(words("claims.title"), anchor=False)
     st.markdown(words("claims.about"))
@@ -69,12 +69,12 @@ def _source(heard: claims.Heard) -> str:
 
 
 def _say(claim: Claim, verdict: str) -> None:
-    """Lock in what the visitor says."""
+    """Lock in the visitor's verdict."""
     progress.here().claims.setdefault(claim.id, progress.answer(verdict, verdict == claim.verdict))
 
 
 def _verdict(claim: Claim, mine: progress.Answer, words: Words) -> None:
-    """The verdict beside what was said: a word, a glyph and a colour."""
+    """The verdict next to the visitor's: a word, a glyph and a colour."""
     told = words(f"claims.{mine.given}") if mine.given in VERDICTS else ""
     st.html(
         f"<p class='verdict {claim.verdict}'><strong><span aria-hidden='true'>{GLYPHS[claim.verdict]}</span> "
@@ -97,7 +97,7 @@ def _demonstration(claim: Claim, words: Words) -> None:
 
 
 def provenance(figure: claims.Figure, words: Words) -> str:
-    """Where a chart's numbers come from."""
+    """The source of a chart's numbers."""
     if figure.label == "recorded":
         example = recorded.find(figure.of or "")
         assert example is not None

@@ -1,7 +1,7 @@
 """The inventory: twelve questions, one per misconception, asked before the course and after it.
 
 One file, `inventory.md`: a section for each of M1 to M12 with the question and its options, and in the front matter a
-condition for each option, of which the core finds exactly one to hold.
+condition for each option, exactly one of which must be true.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WHEN: tuple[When, ...] = ("before", "after")
 
 
 class Front(Strict):
-    """The front matter: for each question a condition for each option, and which wrong ones are its misconception."""
+    """The front matter: for each question a condition for each option, and which wrong ones show its misconception."""
 
     given: dict[str, Any] = Field({})
     facts: dict[str, Expression] = Field({})
@@ -52,14 +52,14 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """The twelve, and the facts they were made from."""
+    """The twelve questions, and the facts they use."""
 
     questions: Mapping[str, Question]
     facts: Mapping[str, Any]
 
 
 def read(language: str) -> tuple[Inventory | None, list[Problem]]:
-    """The inventory, or what is wrong with its file; a language that has none shows the English one."""
+    """The inventory, or its file's mistakes; a language without one uses the English one."""
     for name in dict.fromkeys((language, "en")):
         path = reading.FOLDER / name / FILE
         if path.is_file():
@@ -75,7 +75,7 @@ def _read(path: Path, _changed: int) -> tuple[Inventory | None, list[Problem]]:
 
 
 def _inventory(draft: Draft) -> Inventory:
-    """Check the file, compute its facts, and find what is right.
+    """Check the file, compute its facts, and find the right options.
 
     Raises:
         Mistake, pydantic.ValidationError: where it does not fit.
@@ -124,7 +124,7 @@ def _question(key: str, front: Front, facts: Mapping[str, Any], draft: Draft) ->
 
 
 def answer(inventory: Inventory, when: When, question: str, option: str) -> None:
-    """Lock in an answer. Before the course nothing is judged until all twelve are given."""
+    """Lock in an answer. Before the course, nothing is judged until all twelve are given."""
     answers = progress.here().inventories.setdefault(when, {})
     if question in answers or option not in inventory.questions[question].text.items:
         return
@@ -140,12 +140,12 @@ def complete(answers: Mapping[str, progress.Answer]) -> bool:
 
 
 def first_open(answers: Mapping[str, progress.Answer]) -> str | None:
-    """The first question without an answer."""
+    """The first unanswered question."""
     return next((key for key in QUESTIONS if key not in answers), None)
 
 
 def as_csv(kept: progress.Kept) -> str:
-    """One row per question with both answers; nothing in it says whose they are."""
+    """One row per question with both answers; nothing in it identifies the learner."""
     out = io.StringIO()
     rows = csv.writer(out)
     rows.writerow(["question", "before", "before_right", "after", "after_right"])
@@ -158,7 +158,7 @@ def as_csv(kept: progress.Kept) -> str:
     return out.getvalue()
 
 
-# --- the lessons that treat them -----------------------------------------------------------------------------------
+# --- the lessons on them -------------------------------------------------------------------------------------------
 
 
 def treating(language: str) -> dict[str, list[str]]:
@@ -172,7 +172,7 @@ def treating(language: str) -> dict[str, list[str]]:
 
 @lru_cache(maxsize=256)
 def _misconceptions(path: Path, _changed: int) -> tuple[str, ...]:
-    """What a lesson's file says it treats, also where something else is wrong with it."""
+    """The misconceptions that a lesson's file lists, even if something else in it is wrong."""
     try:
         found = apart(path, SECTIONS).front.get("misconceptions")
     except (Mistake, OSError):
@@ -181,7 +181,7 @@ def _misconceptions(path: Path, _changed: int) -> tuple[str, ...]:
 
 
 def lesson_on(language: str, question: Question) -> Lesson | None:
-    """The lesson whose picture explains a question; None as long as none can be given."""
+    """The lesson whose picture explains a question; None if there is none yet."""
     there = treating(language)[question.id]
     for key in sorted(there, key=lambda key: key != question.picture):
         lesson, _ = reading.read(language, key)

@@ -1,7 +1,7 @@
-"""The inventory on the page: one question at a time; before the course without a word on what is right.
+"""The inventory on the page: one question at a time; before the course, nothing says what is right.
 
-After it each answer is followed by its explanation, the lesson on it and that lesson's picture; at the end both answers
-to each question stand side by side. What is right is not sent before the question is answered.
+After the course each answer is followed by its explanation, the lesson on it and that lesson's picture; at the end both
+answers to each question are shown side by side. The right option is not sent before the question is answered.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ GLYPHS = {True: "✓", False: "✗"}
 
 
 def draw(asked: str, words: Words) -> None:
-    """The question the address asks for, or the first that is open; `asked` is before or after."""
+    """The question the address requests, or the first open one; `asked` is before or after."""
     st.html(Path(__file__).with_name("inventory.css"))
     st.title(words("inventory.title"), anchor=False)
     if asked not in get_args(When):
@@ -54,7 +54,7 @@ def draw(asked: str, words: Words) -> None:
 
 
 def standing() -> str:
-    """The question or the result that the address asks for; nothing where it asks for no questions."""
+    """The question or the result that the address requests; empty if it requests none."""
     asked = st.query_params.get(PARAM)
     if asked not in get_args(When):
         return ""
@@ -63,7 +63,7 @@ def standing() -> str:
 
 
 def _place(when: When, answers: dict[str, progress.Answer]) -> str:
-    """Before the course the first open question; after it any that is answered, too, and at the end the result."""
+    """Before the course the first open question; after it also any answered one, and at the end the result."""
     first = inventory.first_open(answers)
     asked = st.query_params.get(AT, "")
     if when == "after" and (asked in answers or (asked == RESULT and first is None)):
@@ -115,13 +115,13 @@ def _answered(found: Inventory, when: When, question: str, key: str) -> None:
 
 
 def _go(question: str) -> None:
-    """Show a question again, or the result; the player of another picture stood elsewhere."""
+    """Show another question or the result; the old picture's player position is dropped."""
     address.drop(CURSOR)
     address.put(AT, question)
 
 
 def _move(question: Question, by: int, words: Words) -> None:
-    """To the question before or behind; B and N on the keyboard."""
+    """To the previous or next question; B and N on the keyboard."""
     at = QUESTIONS.index(question.id) + by
     if at < 0:
         return
@@ -147,7 +147,7 @@ def _forward(_target: str) -> None:
 
 
 def _explained(question: Question, mine: progress.Answer, words: Words) -> None:
-    """What was answered, what is right, and why."""
+    """The answer, what is right, and why."""
     items = question.text.items
     chosen, best = items.get(str(mine.given)), items[question.right]
     st.markdown(words("inventory.you_answered", said=plain(chosen.text if chosen else "—")))

@@ -1,4 +1,4 @@
-"""What a lesson is: the form of its front matter, and the sections of its text. `reading` fills both from a file."""
+"""The structure of a lesson: its front matter, and the sections of its text. `reading` fills both from a file."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ Misconception = Annotated[str, Field(pattern=r"^M(1[0-2]|[1-9])$")]
 
 
 class Strict(BaseModel):
-    """A part of the front matter; what it does not know is a mistake."""
+    """A part of the front matter; unknown keys are mistakes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
 class Picture(Strict):
-    """A picture of `pictures/` by its name, and what it is to show."""
+    """A picture of `pictures/` by name, and its parameters."""
 
     picture: str
     given: dict[str, Any] = Field({}, alias="with")
 
 
 class Predict(Strict):
-    """How the prediction is asked for, and how the core finds the right one.
+    """How to ask for the prediction, and how the core finds the right one.
 
-    `choice` and `several`: `right` says for each option of the text, by its key, when it is right (of a choice exactly
-    one is). `number`: `answer` is computed; a prediction within `tolerance` of it, as a share, counts as right.
+    `choice` and `several`: `right` has a condition for each option of the text, by its key (in a choice exactly
+    one is true). `number`: `answer` is computed; a prediction within the relative `tolerance` counts as right.
     """
 
     kind: Literal["choice", "several", "number"] = "choice"
@@ -56,9 +56,9 @@ class Explain(Strict):
 
 
 class Code(Strict):
-    """The source that ran: a function, method or class of the core, and for each item of the text the line it is about.
+    """The source that ran: a function, method or class of the core, and for each item of the text its line.
 
-    `lights` maps the item's key to a piece of text that stands in exactly one line of the source.
+    `lights` maps the item's key to a piece of text that occurs in exactly one line of the source.
     """
 
     of: str = Field(pattern=r"^specdec_core(\.\w+)*:\w+(\.\w+)*$")
@@ -66,7 +66,7 @@ class Code(Strict):
 
 
 class Check(Strict):
-    """The question at the end: `right` as in a prediction by choice; wrong options may name what they mistake."""
+    """The question at the end: `right` as in a prediction by choice; wrong options may name their misconception."""
 
     right: dict[str, Expression] = Field(min_length=2)
     mistakes: dict[str, Misconception] = {}
@@ -110,20 +110,20 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One part of a lesson's text, numbers filled in: Markdown, and its list by key."""
+    """One section of a lesson's text, numbers filled in: Markdown, and its list by key."""
 
     prose: str
     items: Mapping[str, Item]
 
     def words(self, told: bool = True) -> int:
-        """Words the learner sees at once: the prose, the list, and once it is `told` the longest of its notes."""
+        """Number of words the learner sees at once: the prose, the list, and if `told` the longest of its notes."""
         notes = max((len(item.note.split()) for item in self.items.values()), default=0) if told else 0
         return len(self.prose.split()) + sum(len(item.text.split()) for item in self.items.values()) + notes
 
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A lesson that can be given."""
+    """A valid lesson."""
 
     id: str
     number: str
@@ -139,7 +139,7 @@ class Lesson:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A mistake in a lesson's file: where it is, what it is and what to do, in one sentence."""
+    """A mistake in a lesson's file: where it is, what it is and how to fix it, in one sentence."""
 
     file: str
     line: int

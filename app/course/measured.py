@@ -1,4 +1,4 @@
-"""What was measured of the bundled models, by text and proposer: assets/models/measurements.json, validated."""
+"""Measurements of the bundled models, by text and proposer: assets/models/measurements.json, validated."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Above = Annotated[float, Field(gt=0.0, le=1e6)]
 
 
 class Known(BaseModel):
-    """A part of the file; what else stands in it is of no concern here."""
+    """A part of the file; other keys are ignored here."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
 class Line(Known):
-    """One proposer on a group of prompts: medians over prompts, the worst and the best of them, and α pooled over them.
+    """One proposer on a group of prompts: medians over prompts, the worst and the best of them, and the pooled α.
 
     Only chains have an α.
     """
@@ -59,7 +59,7 @@ class Curve(Known):
 
 
 class Measured(Known):
-    """What was measured when the models were made."""
+    """The measurements made with the models."""
 
     date: str
     machine: str
@@ -76,10 +76,10 @@ class Card(Known):
 
 
 def card() -> Card:
-    """The figures that ship.
+    """The bundled figures.
 
     Raises:
-        ValueError: one sentence, if the file is missing or holds something else.
+        ValueError: one sentence, if the file is missing or invalid.
     """
     try:
         return _card(FILE, FILE.stat().st_mtime_ns)
@@ -111,7 +111,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """All of them. `curves` and `draft_s` hold T(n) and the time of a draft pass in seconds, for either draft."""
+    """All measurements. `curves` and `draft_s` hold T(n) and the time of a draft pass in seconds, for either draft."""
 
     cells: Mapping[str, Mapping[str, Cell]]
     curves: Mapping[str, Mapping[int, float]]
@@ -128,10 +128,10 @@ class Figures:
 
 
 def figures() -> Figures:
-    """What the file says now.
+    """The file's current content.
 
     Raises:
-        ValueError: as `card`.
+        ValueError: like `card`.
     """
     return _figures(FILE, FILE.stat().st_mtime_ns if FILE.is_file() else 0)
 
@@ -169,7 +169,7 @@ def _cell(line: Line) -> Cell:
 
 
 def name(of: str, raw: str, words: Words) -> str:
-    """What a “text” or a proposer (“lane”) of the file is called; its name there where no catalogue has it."""
+    """The title of a “text” or a proposer (“lane”) of the file; its name there if no catalogue has one."""
     try:
         return words(f"measured.{of}-{re.sub('[^a-z0-9]+', '-', raw.lower()).strip('-')}")
     except KeyError:
@@ -183,7 +183,7 @@ def source(words: Words) -> str:
 
 
 def origin(profile: Profile, words: Words) -> str:
-    """Where a machine's times come from, for a picture's caption."""
+    """The source of a machine's times, for a picture's caption."""
     if isinstance(profile, Recorded):
         return words("measured.recorded", machine=profile.machine, date=profile.date[:10])
     return words("measured.modelled", label=profile.label)

@@ -1,6 +1,6 @@
-"""The width curve of this machine, measured once for everybody who asks: the bundled models, in the line of the runs.
+"""The width curve of this machine, measured once and shared: the bundled models, in the queue of the runs.
 
-Who asks while one is being measured, or soon after, gets that one.
+Requests while one is being measured, or soon after, share its result.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from app.decoding.models import Choice
 if TYPE_CHECKING:
     from specdec_core.runtime.width_curve import WidthCurve
 
-FRESH_S = 60.0  # for this long a curve is not measured again
+FRESH_S = 60.0  # a curve is not measured again for this long
 BUDGET_S = 2.0
 
 
 @dataclass(slots=True)
 class Measuring:
-    """The measurement of this process: the job that goes on or was the last, and the last curve."""
+    """The measurement of this process: the running or last job, and the last curve."""
 
     job: Job | None = None
     curve: WidthCurve | None = None
@@ -33,11 +33,11 @@ class Measuring:
 
     @property
     def active(self) -> bool:
-        """Whether a curve is on its way."""
+        """Whether a curve is being measured."""
         return self.job is not None and self.job.active
 
     def begin(self) -> None:
-        """Measure, unless that is under way or was done a moment ago."""
+        """Measure, unless a measurement is running or recent."""
         with self._guard:
             if self.active or (self.curve is not None and time.monotonic() - self._ended < FRESH_S):
                 return
@@ -46,7 +46,7 @@ class Measuring:
 
     def _work(self, job: Job) -> None:
         models = services.shelf().get(Choice())
-        from specdec_core.runtime.width_curve import width_curve  # here and not above: it brings torch
+        from specdec_core.runtime.width_curve import width_curve  # here and not above: it imports torch
 
         with job.turn(services.runs().line(str(models.device))):
             self.curve = width_curve(models, repeats=200, budget_s=BUDGET_S)
@@ -55,5 +55,5 @@ class Measuring:
 
 @cache
 def here() -> Measuring:
-    """This process's."""
+    """The instance of this process."""
     return Measuring()

@@ -1,4 +1,4 @@
-"""Which lessons are there, and how far is this learner? The list beside a lesson, and the course's first screen."""
+"""The lessons and the learner's progress: the list next to a lesson, and the course's first screen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.ui import address
 from . import progress, reading, teaching
 from .words import Words
 
-PARTS = ("at", "lesson", "claims", "inventory", "question")  # what an address can ask for on this page
+PARTS = ("at", "lesson", "claims", "inventory", "question")  # what an address can request on this page
 MARKS = {"done": "✓", "begun": "◐", "new": "○"}
 
 
@@ -29,7 +29,7 @@ class Listed:
 
 
 def listed(language: str, order: str) -> list[Listed]:
-    """The lessons in their order, or those that a link names in its own."""
+    """The lessons in order, or those that a link names in its own order."""
     abouts = reading.abouts(language)
     found = {
         key: Listed(key, number, title, minutes, abouts.get(key, ""))
@@ -40,7 +40,7 @@ def listed(language: str, order: str) -> list[Listed]:
 
 
 def state(key: str) -> str:
-    """How far a lesson has come: done, begun or new."""
+    """A lesson's progress: done, begun or new."""
     mine = progress.here().lessons.get(key)
     if mine is None or (mine.predict is None and not mine.done):
         return "new"
@@ -48,14 +48,14 @@ def state(key: str) -> str:
 
 
 def open_lesson(key: str | None) -> None:
-    """Show a lesson from its beginning; the list of all, without one."""
+    """Show a lesson from its beginning; without one, the list of all."""
     address.drop((*CURSOR, *PARTS))
     if key is not None:
         address.put("lesson", key)
 
 
 def rail(lessons: list[Listed], words: Words) -> None:
-    """The lessons beside the page, each with how far it has come."""
+    """The list of lessons next to the page, each with its progress."""
     with st.sidebar:
         st.button(
             words("course.overview"), on_click=open_lesson, args=(None,), type="tertiary", key="course-all"
@@ -74,7 +74,7 @@ def rail(lessons: list[Listed], words: Words) -> None:
 
 
 def draw(lessons: list[Listed], words: Words) -> None:
-    """The first screen: what the course is, the lessons, what can be taken home."""
+    """The first screen: what the course is, the lessons, the downloads."""
     st.title(words("course.title"), anchor=False)
     st.markdown(words("course.about", minutes=sum(each.minutes for each in lessons)))
     with st.grid("auto", min_column_width=260, gap="small"):
@@ -97,7 +97,7 @@ def draw(lessons: list[Listed], words: Words) -> None:
 
 
 def beside(words: Words) -> None:
-    """What there is beside the lessons: the questions before and after them, and the claims."""
+    """What there is besides the lessons: the questions before and after them, and the claims."""
     with st.container(horizontal=True):
         for key, value, text in (
             ("inventory", "before", "inventory.open_before"),
@@ -114,13 +114,13 @@ def beside(words: Words) -> None:
 
 
 def open_part(key: str, value: str) -> None:
-    """Show one of the parts beside the lessons."""
+    """Show one of the parts besides the lessons."""
     open_lesson(None)
     address.put(key, value)
 
 
 def print_sheets() -> None:
-    """Show the sheets of the lessons that are listed."""
+    """Show the sheets of the listed lessons."""
     open_lesson(None)
     address.put("sheet", "1")
 
@@ -144,7 +144,7 @@ def take_home(lessons: list[Listed], words: Words) -> None:
 
 
 def onward(key: str, lessons: list[Listed], words: Words) -> None:
-    """The way to the lesson after this one."""
+    """The link to the next lesson."""
     ids = [each.id for each in lessons]
     if key in ids and (at := ids.index(key) + 1) < len(ids):
         st.button(

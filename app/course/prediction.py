@@ -1,6 +1,6 @@
-"""The prediction of a lesson: asked for, locked in, and kept on screen beside what came out.
+"""The prediction of a lesson: asked for, locked in, and kept on screen next to the outcome.
 
-What it is about is not sent to the browser before it is locked in.
+The outcome is not sent to the browser before the prediction is locked in.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .words import Words
 
 
 def ask(lesson: Lesson, mine: progress.Progress, words: Words, go: Callable[[str], None]) -> None:
-    """The question, or what was answered; `go` opens the next step once it is locked in."""
+    """The question, or the given answer; `go` opens the next step once it is locked in."""
     front = lesson.front.predict
     section = lesson.sections["predict"]
     if mine.predict is not None:
@@ -72,7 +72,7 @@ def _lock(lesson: Lesson, mine: progress.Progress, key: str, go: Callable[[str],
 
 
 def _reveal(mine: progress.Progress, go: Callable[[str], None]) -> None:
-    """A teacher goes on without a prediction of their own: the class has made theirs aloud."""
+    """Lets a teacher continue without a prediction of their own: the class has made theirs aloud."""
     if mine.predict is None:
         mine.predict = progress.answer(None, None)
     go("watch")
@@ -88,12 +88,12 @@ def _is_right(lesson: Lesson, given: progress.Given) -> bool:
 
 
 def strip(lesson: Lesson, mine: progress.Progress, words: Words, *, open_end: bool = False) -> None:
-    """What was predicted, on every later screen; beside what came out, unless that is to be seen first."""
+    """The prediction, on every later screen; next to the outcome, unless that should be seen first."""
     found = mine.predict
     if found is None:
         return
     parts = []
-    if found.given is not None:  # else a class has made its predictions aloud
+    if found.given is not None:  # otherwise a class has made its predictions aloud
         parts.append(words("steps.you_said", said=plain(_told(lesson, found.given))))
     if not open_end:
         parts.append(words("steps.it_was", was=plain(outcome(lesson))))

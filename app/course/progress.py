@@ -1,4 +1,4 @@
-"""What a learner has done: predictions and answers, kept in the browser session alone, and taken home as a file."""
+"""A learner's predictions and answers, kept in the browser session alone, and downloadable as a file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STORE = "course-progress"
 
 @dataclass(slots=True)
 class Answer:
-    """A prediction or an answer; it cannot be taken back. `right` is None where it was revealed without one."""
+    """A prediction or an answer; it cannot be taken back. `right` is None if the answer was revealed without one."""
 
     given: Given | None
     right: bool | None
@@ -27,7 +27,7 @@ class Answer:
 
 @dataclass(slots=True)
 class Progress:
-    """One lesson's: what was locked in, and the farthest step that was open."""
+    """One lesson's progress: the locked-in answers, and the farthest open step."""
 
     predict: Answer | None = None
     check: Answer | None = None
@@ -41,7 +41,7 @@ class Progress:
 
 @dataclass(slots=True)
 class Kept:
-    """All of a session's."""
+    """A session's progress in all lessons."""
 
     lessons: dict[str, Progress] = field(default_factory=dict)
     inventories: dict[str, dict[str, Answer]] = field(default_factory=dict)
@@ -52,12 +52,12 @@ class Kept:
     """What the learner wrote in a lesson, by the lesson's id."""
 
     def of(self, lesson: str) -> Progress:
-        """A lesson's, made at first sight."""
+        """A lesson's progress, created on first use."""
         return self.lessons.setdefault(lesson, Progress())
 
 
 def here() -> Kept:
-    """This session's."""
+    """This session's progress."""
     if STORE not in st.session_state:
         st.session_state[STORE] = Kept()
     kept: Kept = st.session_state[STORE]
@@ -65,12 +65,12 @@ def here() -> Kept:
 
 
 def answer(given: Given | None, right: bool | None) -> Answer:
-    """An answer as of now."""
+    """An answer given now."""
     return Answer(given, right, datetime.now(UTC).isoformat(timespec="seconds"))
 
 
 def as_json(kept: Kept) -> str:
-    """Everything, for the learner to keep."""
+    """Everything as JSON, for download."""
     return json.dumps(
         {"format": "specdec-course", "version": 1, **asdict(kept)}, indent=2, ensure_ascii=False
     )

@@ -1,4 +1,4 @@
-"""A picture's chart on the page; in a presentation its letters and marks grow along with the page's own."""
+"""A picture's chart on the page; in a presentation its text and marks scale with the page's."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ ROOM = 60  # pixels
 
 
 def draw(chart: Chart, key: str) -> None:
-    """Draw `chart`; `key` is its own on the page."""
+    """Draw `chart`; `key` must be unique on the page."""
     if presenter.presenting():
         chart = Chart(enlarged(chart.figure), chart.title, chart.provenance, chart.alt)
     on_page.draw(chart, key)
 
 
 def enlarged(figure: go.Figure) -> go.Figure:
-    """The figure with every letter that has a size of its own, and every mark, larger; `figure` stays as it is."""
+    """A copy of the figure with all explicitly sized text and all marks enlarged."""
     content = figure.to_dict()
     layout = content.get("layout", {})
     layout.pop("template", None)

@@ -1,4 +1,4 @@
-"""From a lesson's file to a lesson, or to one sentence for each of its mistakes, with its line and what to do."""
+"""From a lesson's file to a lesson, or to one sentence for each of its mistakes, with its line and how to fix it."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _FILE = re.compile(r"(\d\d[a-z]?)-([a-z0-9]+(?:-[a-z0-9]+)*)\.md")
 
 
 def languages(folder: Path | None = None) -> tuple[str, ...]:
-    """The languages there are: the folders, English first."""
+    """The existing languages: the folders, English first."""
     found = sorted(path.name for path in (folder or FOLDER).iterdir() if path.is_dir())
     return tuple(sorted(found, key=lambda name: name != "en"))
 
 
 def files(language: str, folder: Path | None = None) -> list[Path]:
-    """The lessons' files in their order."""
+    """The lessons' files in order."""
     return sorted(path for path in ((folder or FOLDER) / language).glob("*.md") if _FILE.fullmatch(path.name))
 
 
@@ -41,12 +41,12 @@ def name(path: Path) -> tuple[str, str]:
 
 
 def titles(language: str, folder: Path | None = None) -> list[tuple[str, str, str, float]]:
-    """Number, id, title and minutes of every lesson, also of those with mistakes: what a list of lessons needs."""
+    """Number, id, title and minutes of every lesson, even those with mistakes: what a list of lessons needs."""
     return [_title(path, path.stat().st_mtime_ns) for path in files(language, folder)]
 
 
 def abouts(language: str, folder: Path | None = None) -> dict[str, str]:
-    """What each lesson shows, in a line, by its id; nothing of one that does not say."""
+    """What each lesson shows, in one line, by its id; lessons without one are left out."""
     fronts = {name(path)[1]: _front(path, path.stat().st_mtime_ns) for path in files(language, folder)}
     return {key: about for key, front in fronts.items() if isinstance(about := front.get("about"), str)}
 
@@ -61,7 +61,7 @@ def _title(path: Path, changed: int) -> tuple[str, str, str, float]:
 
 @lru_cache(maxsize=256)
 def _front(path: Path, _changed: int) -> dict[str, Any]:
-    """The front matter as it stands, unchecked; nothing where there is none."""
+    """The front matter unchecked; empty if there is none."""
     try:
         return apart(path, SECTIONS).front
     except (Mistake, OSError):
@@ -69,7 +69,7 @@ def _front(path: Path, _changed: int) -> dict[str, Any]:
 
 
 def read(language: str, key: str, folder: Path | None = None) -> tuple[Lesson | None, list[Problem]]:
-    """The lesson of that id, or what is wrong with its file; both empty where there is no such lesson."""
+    """The lesson with that id, or the mistakes in its file; both empty if there is no such lesson."""
     for path in files(language, folder):
         if name(path)[1] == key:
             return _read(path, path.stat().st_mtime_ns)
@@ -82,10 +82,10 @@ def _read(path: Path, _changed: int) -> tuple[Lesson | None, list[Problem]]:
 
 
 def _lesson(path: Path, draft: Draft) -> Lesson:
-    """Check a file against what there is, compute its facts and fill them in.
+    """Check a file, compute its facts and fill them in.
 
     Raises:
-        Mistake, pydantic.ValidationError: where it does not fit.
+        Mistake, pydantic.ValidationError: if it is invalid.
     """
     front = Front.model_validate(draft.front)
     facts = known(front.given, front.facts, draft)
@@ -117,7 +117,7 @@ def _lesson(path: Path, draft: Draft) -> Lesson:
 
 
 def _check_picture(front: Front, at: str, draft: Draft) -> None:
-    """Whether a step's picture exists and can show what it is given."""
+    """Whether a step's picture exists and its parameters are valid."""
     part = getattr(front, at)
     path: tuple[str, ...] = (at,)
     if not isinstance(part, Picture):
@@ -140,7 +140,7 @@ def _check_picture(front: Front, at: str, draft: Draft) -> None:
 
 
 def _check_code(code: Code, text: Section, draft: Draft) -> None:
-    """Whether the source exists and every light falls on one line of it."""
+    """Whether the source exists and every light matches one line of it."""
     try:
         source = source_of(code.of)
     except (ImportError, AttributeError, TypeError, OSError):
@@ -170,7 +170,7 @@ def _right(
     draft: Draft,
     kind: str,
 ) -> frozenset[str]:
-    """Which options are right."""
+    """The right options."""
     if kind == "number":
         return frozenset()
     options = sections[at].items
@@ -193,7 +193,7 @@ def _right(
 
 
 def _answer(front: Front, facts: Mapping[str, Any], draft: Draft) -> float | None:
-    """The right number of a prediction by number."""
+    """The right value of a prediction by number."""
     if front.predict.kind != "number":
         return None
     if front.predict.answer is None:
@@ -208,7 +208,7 @@ def _answer(front: Front, facts: Mapping[str, Any], draft: Draft) -> float | Non
 
 
 def source_of(name_: str) -> str:
-    """The source of a function or class of the core, as it runs here: `specdec_core.engine.decode:Lane.round`."""
+    """The source of a function or class of the core as installed: `specdec_core.engine.decode:Lane.round`."""
     module, _, path = name_.partition(":")
     found: Any = importlib.import_module(module)
     for part in path.split("."):

@@ -1,7 +1,7 @@
-"""A recorded or typed text written again: the core's own loop with a target that knows it word for word.
+"""A recorded or typed text, decoded again: the core's own loop with a target that knows it word for word.
 
-At temperature 0 all that decides about a proposer is the text that the target writes. So a proposer that needs no
-model can be tried on any text, and what comes out is a real trace: its proposals, verdicts and notes are the core's.
+At temperature 0 a proposer's results depend only on the text that the target writes. So a proposer that needs no
+model can be tried on any text, and the result is a real trace: its proposals, verdicts and notes are the core's.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def written(
 ) -> Trace:
     """The trace of a proposer on a text: `read` is the prompt, `text` what the target writes, as token ids.
 
-    Only the tokens that occur get an id in it, in the same order, and one more stands for what comes behind the text;
-    so what hangs on the size of the vocabulary is not to be read off.
+    Only the tokens that occur get an id in it, in the same order, plus one for what follows the text, so nothing that
+    depends on the size of the vocabulary can be read off.
     """
     return _written(read, text, proposer, gamma, tuple(sorted(options.items())))
 

@@ -1,4 +1,4 @@
-"""Rows of guesses that the target writes anew, pass by pass, and who in lookahead's window may look at whom."""
+"""Rows of guesses that the target rewrites pass by pass, and which tokens of lookahead's window attend to which."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def names(tokens: list[int]) -> list[str]:
 
 
 def _next(law: Law, tokens: tuple[int, ...]) -> int:
-    """What the scripted target writes: count on from the last number; in a list, a comma stands behind each."""
+    """What the scripted target writes: it counts on from the last number; in a list, a comma follows each."""
     if law == "list" and tokens and tokens[-1] != COMMA:
         return COMMA
     last = next((token for token in reversed(tokens) if token != COMMA), START - 1)
@@ -32,10 +32,10 @@ def _one_hot(token: int) -> list[float]:
 
 @lru_cache(maxsize=64)
 def rows(law: Law, guess: Guess, positions: int = 5) -> tuple[tuple[tuple[int, ...], int], ...]:
-    """The rows of the core's `jacobi` from the first guess on, each with how many of its tokens are certain.
+    """The rows of the core's `jacobi` from the first guess on, each with its number of certain tokens.
 
     Raises:
-        ValueError: if there is no such law or guess.
+        ValueError: if there is no such target or guess.
     """
     from specdec_core import testing
     from specdec_core.lessons.jacobi import jacobi

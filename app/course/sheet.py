@@ -1,4 +1,4 @@
-"""Sheets to print: for each lesson a page with its question, its picture and the answer key, from the same files."""
+"""Printable sheets: for each lesson a page with its question, its picture and the answer key, from the same files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST = 24  # lessons on one page
 
 
 def draw(lessons: list[Listed], language: str, words: Words) -> None:
-    """The sheets of these lessons; one that has a mistake is left out, its page names it."""
+    """The sheets of these lessons; one with a mistake is left out, since its own page reports it."""
     st.html(quirks.style(Path(__file__).with_suffix(".css").read_text(encoding="utf-8")))
     with st.container(key="sheet_desk"):
         st.title(words("teaching.sheet"), anchor=False)

@@ -1,8 +1,7 @@
-"""A file of the course taken apart: YAML front matter with the lines of its keys, then sections of Markdown.
+"""Parses a file of the course: YAML front matter with the lines of its keys, then sections of Markdown.
 
-What a learner chooses from, and what explains terms or lines of code, is a list: `- key: text`, with `> quoted` lines
-below for what is told afterwards. Braces hold facts: `{gain:.2f}`. A number that is typed is a mistake, since nobody
-would check it.
+Choices and explanations of terms or lines of code are a list: `- key: text`, with `> quoted` lines below for what is
+shown afterwards. Braces hold facts: `{gain:.2f}`. A typed number is a mistake, since nothing would check it.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _UNSPOKEN = re.compile(r"`[^`]*`|\$[^$]*\$|\{[^{}]*\}|\]\([^)]*\)")  # code, for
 
 
 class Mistake(ValueError):
-    """Something in a file that cannot stand; `line` counts from 1."""
+    """An error in a file; `line` counts from 1."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(message)
@@ -42,7 +41,7 @@ class Mistake(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A file taken apart: front matter with the lines of its keys, sections with the lines of their text."""
+    """A parsed file: front matter with the lines of its keys, sections with the lines of their text."""
 
     front: dict[str, Any]
     lines: Mapping[tuple[str | int, ...], int]
@@ -56,10 +55,10 @@ class Draft:
 
 
 def apart(path: Path, sections: Sequence[str]) -> Draft:
-    """Take a file apart; it has to have these sections and no other.
+    """Parse a file; it must have exactly these sections.
 
     Raises:
-        Mistake: where it is not of the form.
+        Mistake: if it is malformed.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -80,7 +79,7 @@ def apart(path: Path, sections: Sequence[str]) -> Draft:
 def told(
     shown: str, path: Path, sections: Sequence[str], make: Callable[[Draft], Made]
 ) -> tuple[Made | None, list[Problem]]:
-    """What `make` makes of a file, or a sentence for each of its mistakes; `shown` is what the file is called."""
+    """The result of `make` for a file, or a sentence for each of its mistakes; `shown` is the file's displayed name."""
     draft: Draft | None = None
     try:
         draft = apart(path, sections)
@@ -95,7 +94,7 @@ def told(
 
 
 def _yaml(text: str) -> tuple[dict[str, Any], dict[tuple[str | int, ...], int]]:
-    """YAML as plain values, and the line of each key in the file (the text begins in line 2)."""
+    """YAML as plain values, and the line of each key in the file (the text starts on line 2)."""
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         value = yaml.safe_load(text)
@@ -161,7 +160,7 @@ def compute(expression: str, facts: Mapping[str, Any], line: int) -> Any:
     """The value of an expression in a line of the file.
 
     Raises:
-        Mistake: where it has none.
+        Mistake: if it has none.
     """
     try:
         return working.out(expression, facts)
@@ -170,10 +169,10 @@ def compute(expression: str, facts: Mapping[str, Any], line: int) -> Any:
 
 
 def known(given: Mapping[str, Any], facts: Mapping[str, str], draft: Draft) -> dict[str, Any]:
-    """What is given and what the facts come to, by name.
+    """The given values and the computed facts, by name.
 
     Raises:
-        Mistake: at a name that is none, and at a fact that cannot be computed.
+        Mistake: at an invalid name, and at a fact that cannot be computed.
     """
     found: dict[str, Any] = {}
     for key, value in given.items():
@@ -191,7 +190,7 @@ def section(key: str, lines: list[tuple[int, str]], facts: Mapping[str, Any]) ->
     """A section with its numbers filled in.
 
     Raises:
-        Mistake: at a typed number, an unknown fact, a list out of form, and where it is too long for a screen.
+        Mistake: at a typed number, an unknown fact, a malformed list, or if it is too long for a screen.
     """
     prose: list[str] = []
     items: dict[str, Item] = {}

@@ -1,6 +1,6 @@
 """The steps of a lesson: predict, watch, change, explain, the code, check, the lab. One is on screen at a time.
 
-What a prediction is about is not sent to the browser before the prediction is locked in.
+A prediction's outcome is not sent to the browser before the prediction is locked in.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from .words import Words
 
 
 def draw(lesson: Lesson, words: Words) -> None:
-    """The step that the address asks for, or the farthest that is open."""
+    """The step that the address requests, or the farthest open one."""
     mine = progress.here().of(lesson.id)
     shown = teaching.steps()
     step = _allowed(st.query_params.get("at", STEPS[0]), mine, shown)
     mine.farthest = max(mine.farthest, STEPS.index(step))
-    # At the same place in every step, or two would be seen while one gives way.
+    # At the same place in every step, or two would be visible during the change.
     _trail(step, mine, shown, words)
     if step == STEPS[0]:
         st.markdown(f"#### {lesson.sections['hook'].prose}")
@@ -38,18 +38,18 @@ def draw(lesson: Lesson, words: Words) -> None:
 
 
 def _allowed(asked: str, mine: progress.Progress, shown: Sequence[str]) -> str:
-    """The step asked for; the first one as long as nothing is predicted."""
+    """The requested step; the first one until there is a prediction."""
     return asked if asked in shown and mine.predict is not None else STEPS[0]
 
 
 def go(step: str) -> None:
-    """Open a step; the player of another one stood elsewhere."""
+    """Open a step; the old step's player position is dropped."""
     address.drop(CURSOR)
     address.put("at", step)
 
 
 def _trail(step: str, mine: progress.Progress, shown: Sequence[str], words: Words) -> None:
-    """Where in the lesson one stands."""
+    """The position within the lesson."""
     entries = "".join(
         f"<li class='{'here' if name == step else 'been' if STEPS.index(name) <= mine.farthest else 'ahead'}'"
         f"{' aria-current=step' if name == step else ''}>{escape(words(f'steps.{name}'))}</li>"
@@ -59,7 +59,7 @@ def _trail(step: str, mine: progress.Progress, shown: Sequence[str], words: Word
 
 
 def _moves(step: str, mine: progress.Progress, shown: Sequence[str], words: Words) -> None:
-    """Back and on; N and B on the keyboard."""
+    """Back and next; B and N on the keyboard."""
     here = shown.index(step)
     with st.container(horizontal=True, key="course-moves"):
         if here:
@@ -125,7 +125,7 @@ def _explain(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
 
 
 def _terms(section: Section, words: Words) -> None:
-    """The formula's terms: each is a button-like word that says what it means on hover, focus or touch."""
+    """The formula's terms: each is a button-like word that explains itself on hover, focus or touch."""
     if not section.items:
         return
     entries = "".join(
@@ -137,7 +137,7 @@ def _terms(section: Section, words: Words) -> None:
 
 
 def _code(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
-    """The source that runs here, one line of it lit."""
+    """The source that runs here, one line of it highlighted."""
     section, code = lesson.sections["code"], lesson.front.code
     _text(section)
     keys = [key for key in section.items if key in code.lights]

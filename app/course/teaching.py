@@ -1,4 +1,4 @@
-"""The teacher's link: which lessons in which order, which parts stay out, and whether it opens as a presentation.
+"""The teacher's link: which lessons in which order, which parts are hidden, and whether it opens as a presentation.
 
 `?order=race,coin&hide=rail,code&present=1`. Hiding is no protection: anyone can change a link.
 """
@@ -16,7 +16,7 @@ from . import reading
 from .lesson import STEPS
 from .words import Words
 
-# Without the gap between elements that Streamlit's margin below a heading takes back; and the way out beside the title,
+# Without the gap between elements that Streamlit's margin below a heading cancels; and the way out next to the title,
 # with which it scrolls away.
 HEADS = """
 :--page h1 { font-size: 1.25rem !important; padding: 0.3rem 6rem 0.25rem 0 !important; }
@@ -26,7 +26,7 @@ HEADS = """
   width: 100% !important; flex: 0 0 0px; min-height: 0; align-items: flex-end;
 }
 """
-# steps; without predict and watch there is no lesson
+# steps; a lesson cannot do without predict and watch
 MAY_HIDE = ("change", "explain", "code", "check", "lab")
 PARTS = ("rail", *MAY_HIDE, "home")
 
@@ -37,13 +37,13 @@ def hidden() -> set[str]:
 
 
 def steps() -> tuple[str, ...]:
-    """The steps of a lesson that are left."""
+    """The remaining steps of a lesson."""
     away = hidden()
     return tuple(step for step in STEPS if step not in away)
 
 
 def problems(words: Words) -> list[str]:
-    """A sentence for what a link names and the course does not have: parts, lessons, a language."""
+    """A sentence for each part, lesson or language that a link names and the course does not have."""
     found = []
     if strange := _named("hide") - set(PARTS):
         found.append(words("teaching.strange", name=min(strange)[:40], parts=", ".join(PARTS)))
@@ -61,7 +61,7 @@ def _named(key: str) -> set[str]:
 
 
 def dress(words: Words) -> None:
-    """Signs where Streamlit has colour alone; in a presentation large type, nothing of the frame, and the way out."""
+    """Signs where Streamlit uses colour alone; in a presentation large type, no frame, and the way out."""
     with st.container(key="presenter"):
         css = presenter.look()
         if presenter.presenting():
@@ -81,7 +81,7 @@ def dress(words: Words) -> None:
 
 
 def builder(titles: dict[str, str], words: Words) -> None:
-    """Choose lessons, what stays out and how it opens; the link that does it."""
+    """Choose lessons, hidden parts and how it opens; shows the link."""
     with st.expander(words("teaching.title"), icon=":material/co_present:"):
 
         @fragment

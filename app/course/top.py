@@ -1,4 +1,4 @@
-"""A new step, lesson or list begins at its top: Streamlit leaves the page where the one before it was scrolled to."""
+"""A new step, lesson or list starts at its top: Streamlit keeps the previous one's scroll position."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ KEY = "course-top"
 
 
 def begin() -> None:
-    """Go to the top where the page shows something else than before; within a step it stays where it is."""
+    """Scroll to the top if the page shows something new; within a step keep the position."""
     quirks.to_top(KEY, place())
 
 
 def place() -> str:
-    """What is on show: the lesson and its step, the claims, a question, the sheets, or the list of lessons."""
+    """What is shown: the lesson and its step, the claims, a question, the sheets, or the list of lessons."""
     asked = [st.query_params.get(key, "") for key in (*overview.PARTS, "sheet") if key != inventory_view.AT]
     return " ".join([*asked, inventory_view.standing()])

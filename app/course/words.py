@@ -1,4 +1,4 @@
-"""The catalogue: every string of the course that stands in no lesson, from `assets/lessons/<language>/strings/`.
+"""The catalogue: every string of the course outside the lessons, from `assets/lessons/<language>/strings/`.
 
 A key is the file's name, a dot, and the key in it: `steps.next` is `next` in `steps.toml`. Texts may name values in
 braces.
@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "lessons"
-PLAYER = "player"  # in a language's folder: modules text*.js in place of the player's
+PLAYER = "player"  # in a language's folder: modules text*.js that replace the player's
 
 
 def catalogues() -> dict[str, Path]:
-    """The languages that have the player's texts as well, and where those are."""
+    """The languages that also have the player's texts, and where."""
     return {path.parent.name: path for path in sorted(FOLDER.glob(f"*/{PLAYER}")) if path.is_dir()}
 
 
 class Words:
-    """The strings of one language; what a language lacks is taken from English."""
+    """The strings of one language; missing ones are taken from English."""
 
     def __init__(self, language: str, folder: Path) -> None:
         self.language, self.folder = language, folder
@@ -31,7 +31,7 @@ class Words:
         """The text of a key, with its values filled in.
 
         Raises:
-            KeyError: if no language has it, or the text names a value that is not given.
+            KeyError: if no language has it, or the text uses a value that is not given.
         """
         text = self.all().get(key)
         if text is None:
@@ -40,7 +40,7 @@ class Words:
 
     @property
     def player(self) -> str | None:
-        """The language of the player's texts: this one, where its folder has them."""
+        """The language of the player's texts: this one, if its folder has them."""
         return self.language if (self.folder / self.language / PLAYER).is_dir() else None
 
     def all(self) -> dict[str, str]:
@@ -49,7 +49,7 @@ class Words:
 
 
 def _strings(folder: Path) -> dict[str, str]:
-    """The strings of a folder; a page asks for dozens at a time, so the files are looked at once a second."""
+    """The strings of a folder; a page needs dozens at a time, so the files are checked once a second."""
     now = time.monotonic()
     if folder not in _looked or now - _looked[folder][0] > FRESH_S:
         files = sorted((folder / "strings").glob("*.toml"))

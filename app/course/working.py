@@ -1,4 +1,4 @@
-"""Works out the expressions of a lesson: arithmetic, comparisons, lists, the functions of `facts/`."""
+"""Evaluates the expressions of a lesson: arithmetic, comparisons, lists, the functions of `facts/`."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class CannotWork(ValueError):
 
 
 def out(expression: str, names: Mapping[str, Any]) -> Any:
-    """The value of an expression in which `names` are known.
+    """The value of an expression with these `names`.
 
     Raises:
-        CannotWork: if it is no expression, or names what is not there, or what it calls refuses.
+        CannotWork: if it is invalid, uses an unknown name, or calls a function that fails.
     """
     known = {**_PLAIN, **facts.functions()}
     calculator = EvalWithCompoundTypes(names=dict(names), functions=known)
-    del calculator.nodes[ast.Attribute]  # lists and numbers have methods, and nobody needs them
+    del calculator.nodes[ast.Attribute]  # lists and numbers have methods, which no lesson needs
     try:
-        ast.parse(expression, mode="eval")  # simpleeval would take statements as well
+        ast.parse(expression, mode="eval")  # simpleeval would also accept statements
         return calculator.eval(expression)
     except SyntaxError:
         raise CannotWork(f"`{expression}` is not an expression; write it as in Python.") from None

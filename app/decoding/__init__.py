@@ -1,1 +1,1 @@
-"""The seam to the decoder: loaded models, runs, and the line in front of a device."""
+"""The seam to the decoder: loaded models, runs, and the queue for a device."""

@@ -1,4 +1,4 @@
-"""The finished traces that are kept: packed, because a trace of 1,000 tokens is 20 MB of objects and 1 MB packed."""
+"""Finished traces, packed: a trace of 1,000 tokens is 20 MB of objects and 1 MB packed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from specdec_core.record.trace import Trace
 
 
 class Archive:
-    """Traces by name; the last few used are kept as objects as well."""
+    """Traces by name; the last few used are also kept as objects."""
 
     def __init__(self, unpacked: int = 6) -> None:
         self._unpacked = unpacked
@@ -20,18 +20,18 @@ class Archive:
         self._lock = threading.Lock()
 
     def put(self, name: str, trace: Trace) -> None:
-        """Keep a trace as it is; `pack` it when there is time."""
+        """Store a trace as it is; call `pack` when there is time."""
         with self._lock:
             self._fresh[name] = trace
 
     def put_json(self, name: str, data: bytes) -> None:
-        """Keep a trace that is JSON already."""
+        """Store a trace that is already JSON."""
         packed = zlib.compress(data, level=1)
         with self._lock:
             self._packed[name] = packed
 
     def pack(self, name: str) -> None:
-        """Keep the packed form of a trace in place of its objects."""
+        """Replace a trace's objects by its packed form."""
         with self._lock:
             trace = self._fresh.get(name)
         if trace is None:

@@ -1,6 +1,6 @@
-"""Conversions in a process of their own: they would hold the interpreter for seconds, and leave their memory behind.
+"""Conversions in a separate process: they would hold the GIL for seconds and leave memory allocated.
 
-The process is the core's command line, which writes one JSON object per line: how far it is, or why it failed.
+The process is the core's command line, which writes one JSON object per line: its progress, or why it failed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _running: set[subprocess.Popen[str]] = set()
 
 
 def prepare(choice: Choice, report: Callable[[float | None, str], None]) -> None:
-    """Convert what the choice needs and this machine has only as a GGUF file; nothing to do for most.
+    """Convert what the choice needs and this machine only has as a GGUF file; usually there is nothing to do.
 
     Raises:
         ModelError: one sentence, if it cannot be converted.
@@ -43,7 +43,7 @@ def prepare(choice: Choice, report: Callable[[float | None, str], None]) -> None
 
 
 def close() -> None:
-    """End conversions that are under way; what they have written so far is never taken for whole."""
+    """End running conversions; partial output is never taken for complete."""
     for process in list(_running):
         process.terminate()
 
@@ -72,7 +72,7 @@ def _convert(name: str, report: Callable[[float | None, str], None]) -> None:
                 refusal = told.get("error", refusal)
                 if "words" in told:
                     report(told["fraction"], str(told["words"]))
-            except (ValueError, AttributeError, KeyError):  # a library that prints
+            except (ValueError, AttributeError, KeyError):  # a library's own output
                 log.info("conversion of %s: %s", name, line.rstrip())
         code = process.wait()
     finally:

@@ -1,4 +1,4 @@
-"""The core's heavy part, torch and transformers: imported when something is to be computed, and by one thread alone."""
+"""The core's heavy part, torch and transformers: imported on first use, by one thread only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _importing = threading.Lock()
 
 
 def bring() -> None:
-    """Import it now; whoever comes second waits. Two threads that import packages with circular imports of their own
-    at the same moment may see half of a module."""
+    """Import it now; other threads wait. Two threads that import packages with circular imports at the same time
+    may see a half-initialised module."""
     with _importing:
         import_module("specdec_core.engine.plan")

@@ -1,7 +1,7 @@
-"""Jobs: work on a thread of its own that holds a device for a while, for somebody who may end it early.
+"""Jobs: cancellable work on a thread of its own that holds a device for a while.
 
-A run, a sweep and a measurement are jobs: each has an owner, a state, a place in the device's line, and ends with what
-it found or with a sentence.
+A run, a sweep and a measurement are jobs: each has an owner, a state and a place in the device's queue, and ends with a
+result or a sentence.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from .line import Left, Line
 
 log = logging.getLogger(__name__)
 
-# asking: for its visitor's next words; writing: up its record. In both nothing computes and the device is free.
+# asking: waits for its visitor's next words; writing: saves its record. Neither computes, so the device is free.
 State = Literal["loading", "queued", "running", "asking", "writing", "done", "stopped", "failed"]
 OVER: tuple[State, ...] = ("done", "stopped", "failed")
 
 
 class Busy(RuntimeError):
-    """No more jobs are taken in; its text is fit to be shown."""
+    """No more jobs are accepted; its text can be shown."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Job:
-    """One job. Its thread alone writes to it, apart from `cancel` and `seen`.
+    """One job. Only its thread writes to it, except for `cancel` and `seen`.
 
     Args:
-        owner: whose it is; None: nobody's, so that nobody may end it from a page.
-        place: how many stand ahead of it in the device's line.
-        error: a sentence fit to be shown, if it failed for a reason that was foreseen, or if it has a `name`.
-        patience_s: it ends once nobody has looked at it for so many seconds.
+        owner: its owner; None if nobody may end it from a page.
+        place: the number of jobs ahead of it in the device's queue.
+        error: a sentence that can be shown, if it failed in a foreseen way or has a `name`.
+        patience_s: it ends once nobody has looked at it for this long.
     """
 
-    name: ClassVar[str] = ""  # what it is called in the sentence about a failure that nobody foresaw
+    name: ClassVar[str] = ""  # its name in the sentence about an unexpected failure
 
     id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     owner: str | None = None
@@ -57,35 +57,35 @@ class Job:
 
     @property
     def active(self) -> bool:
-        """Whether it goes on."""
+        """Whether it is running."""
         return not self._over.is_set()
 
     @property
     def stopped(self) -> bool:
-        """Whether it is to end early: somebody asked for it, or nobody looks at it any more."""
+        """Whether to end early: cancelled, or nobody is watching any more."""
         return self._stop.is_set() or time.monotonic() - self._looked > self.patience_s
 
     def cancel(self) -> None:
-        """Ask it to end; it does within one round."""
+        """Request its end, which comes within one round."""
         self._stop.set()
 
     def seen(self) -> None:
-        """Somebody looks at it."""
+        """Record that somebody is watching."""
         self._looked = time.monotonic()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for its end; whether it came."""
+        """Wait for its end; returns whether it came."""
         return self._over.wait(timeout)
 
     def again(self) -> None:
-        """Be as before the start; what was found until now stays."""
+        """Reset to the state before the start, keeping the results so far."""
         self._stop.clear()
         self._over.clear()
         self.seen()
         self.state, self.error = "loading", None
 
     def start(self, work: Callable[[], None], after: Callable[[], None] = lambda: None) -> None:
-        """Do the work on a thread of its own, and `after` it what nobody has to wait for."""
+        """Do the work on a thread of its own, then `after` it what nobody waits for."""
 
         def both() -> None:
             self.perform(work)
@@ -94,7 +94,7 @@ class Job:
         threading.Thread(target=both, name=f"{self.name or 'job'}-{self.id}", daemon=True).start()
 
     def perform(self, work: Callable[[], None]) -> None:
-        """Do the work on this thread and note how it ends: done, stopped (by `Left`, too) or failed."""
+        """Do the work on this thread and record how it ends: done, stopped (also by `Left`) or failed."""
         end: State = "failed"
         try:
             work()
@@ -102,7 +102,7 @@ class Job:
         except Left:
             end = "stopped"
         except SpecdecError as error:
-            if self.stopped:  # what is cut short complains of nothing that its visitor has to know
+            if self.stopped:  # a stopped job has no errors that concern its visitor
                 end = "stopped"
             else:
                 self.error = str(error)
@@ -115,18 +115,18 @@ class Job:
             self._over.set()
 
     def ending(self, end: State) -> None:
-        """Called on its thread right before it is over."""
+        """Called on its thread right before it ends."""
 
     def queued(self, place: int) -> None:
-        """Called on its thread whenever its place in the line changes."""
+        """Called on its thread whenever its place in the queue changes."""
         self.place = place
 
     @contextmanager
     def turn(self, line: Line) -> Iterator[object]:
-        """Hold the device; the value is the line's ticket.
+        """Hold the device; the value is the queue's ticket.
 
         Raises:
-            Left: if it is to end before its turn came.
+            Left: if it is to end before its turn.
         """
         if self.stopped:
             raise Left
@@ -140,12 +140,12 @@ J = TypeVar("J", bound=Job)
 
 
 class Jobs(Generic[J]):
-    """The jobs of one kind by their ids: all that go on, and of those that are over the last few.
+    """The jobs of one kind by id: all running ones and the last few finished ones.
 
     Args:
-        keep: how many that are over stay.
-        group: jobs are counted apart by what this says of them.
-        dropped: is given each job that no longer stays.
+        keep: how many finished ones are kept.
+        group: finished jobs are counted separately for each of its values.
+        dropped: called with each job that is no longer kept.
     """
 
     def __init__(
@@ -159,10 +159,10 @@ class Jobs(Generic[J]):
         self._lock = threading.Lock()
 
     def admit(self, job: J, full: Callable[[Iterable[J]], str | None] = lambda others: None) -> None:
-        """Take a job in, as the newest.
+        """Add a job as the newest.
 
         Raises:
-            Busy: with the sentence that `full` has of the other jobs; then nothing is changed.
+            Busy: with the sentence that `full` returns for the other jobs; nothing is changed then.
         """
         with self._lock:
             if sentence := full([other for other in self._jobs.values() if other is not job]):
@@ -180,17 +180,17 @@ class Jobs(Generic[J]):
             self._dropped(other)
 
     def get(self, job_id: str | None) -> J | None:
-        """The job of that id, while it is kept."""
+        """The job with that id, while it is kept."""
         with self._lock:
             return self._jobs.get(job_id or "")
 
     def pop(self, job_id: str) -> J | None:
-        """The job of that id, which is kept no longer."""
+        """Remove the job with that id and return it."""
         with self._lock:
             return self._jobs.pop(job_id, None)
 
     def all(self) -> list[J]:
-        """All that are kept, oldest first."""
+        """All kept jobs, oldest first."""
         with self._lock:
             return list(self._jobs.values())
 
@@ -201,7 +201,7 @@ class Jobs(Generic[J]):
 
 
 def _sentence(error: Exception, name: str) -> str:
-    """A failure that nobody foresaw in words; its details stay in the server's log."""
+    """The sentence for an unexpected failure; its details go to the server's log."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return f"There was not enough memory for this {name}. Use a smaller model, fewer tokens or a shorter prompt."
     return (

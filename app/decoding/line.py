@@ -1,4 +1,4 @@
-"""The line in front of a device."""
+"""The queue for a device."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 class Left(Exception):
-    """Whoever stood in line has given up."""
+    """A job in the queue has given up."""
 
 
 class Line:
@@ -21,7 +21,7 @@ class Line:
 
     @contextmanager
     def turn(self, left: Callable[[], bool], told: Callable[[int], None]) -> Iterator[object]:
-        """Hold the device; the value is the ticket. While others are ahead, `told` hears how many; `left` is asked
+        """Hold the device; the value is the ticket. While others are ahead, `told` receives their number; `left` says
         whether to give up."""
         ticket, place = object(), 0
         try:
@@ -42,9 +42,9 @@ class Line:
 
     @contextmanager
     def away(self, ticket: object, left: Callable[[], bool]) -> Iterator[None]:
-        """Let the next one have the device meanwhile; then stand right behind its holder, until `left` says to give up.
+        """Let the next one have the device meanwhile, then wait right after its holder, until `left` says to give up.
 
-        Whoever has given up returns without the device and must not compute.
+        After giving up it returns without the device, and the caller must not compute.
         """
         with self._moved:
             self._tickets.remove(ticket)
@@ -53,6 +53,6 @@ class Line:
             yield
         finally:
             with self._moved:
-                self._tickets.insert(1, ticket)  # in front if nobody is there
+                self._tickets.insert(1, ticket)  # first if the queue is empty
                 while self._tickets.index(ticket) and not left():
                     self._moved.wait(timeout=0.1)

@@ -1,4 +1,4 @@
-"""The shelf of loaded models: the bundled family first, then the server's default, others on demand."""
+"""The loaded models: the bundled family first, then the server's default, others on demand."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ State = Literal["absent", "loading", "ready", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which models a run uses: the bundled family without a target, else a name of the catalogue or a model's."""
+    """Which models a run uses: the bundled family without a target, else a catalogue name or a model's own."""
 
     target: str | None = None
     draft: str | None = None
@@ -36,7 +36,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How far a choice has come towards being usable; `text` is fit to be shown."""
+    """A choice's loading progress; `text` can be shown."""
 
     state: State = "absent"
     text: str = ""
@@ -67,7 +67,7 @@ def permitted(choice: Choice, policy: Policy, catalogue: Collection[str]) -> Cho
 
 
 def family(name: str) -> Choice:
-    """The choice of an entry of the catalogue, with the partners that the entry names."""
+    """The choice for a catalogue entry, with the partners that the entry names."""
     return Choice() if name == core_catalogue.BUNDLED else Choice(name)
 
 
@@ -77,12 +77,12 @@ def _resolved(name: str, policy: Policy) -> str:
     root = policy.models_root
     if root is not None:
         try:
-            folder = (root / name).resolve()  # follows links, so that a link cannot lead out of the root
+            folder = (root / name).resolve()  # resolves links, so that none can lead out of the root
             if folder != root and folder.is_relative_to(root) and folder.is_dir():
                 return str(folder)
-        except (OSError, ValueError):  # too long for a path, or not writable as one
+        except (OSError, ValueError):  # too long or otherwise invalid as a path
             pass
-    # A name that is also a path here would be read from the disk by the loader, past the root.
+    # The loader would read a name that is also a path from the disk, bypassing the root.
     if HUB_ID.fullmatch(name) and ".." not in name and not Path(name).exists():
         return name
     where = "the operator's models folder" if root else "this machine"
@@ -96,11 +96,11 @@ class Shelf:
     """Loads models one at a time and keeps the most recently used families.
 
     Args:
-        load: brings the models of a choice.
-        fetch: downloads what a name needs, telling the bytes so far and in all.
-        prepare: converts what a choice needs, telling how far it has come (0 to 1, or None) and what it does.
-        keep: how many families there are at once beside those that stay, the bundled one counted.
-        stay: families that are loaded at the start, in this order, and never let go.
+        load: loads the models of a choice.
+        fetch: downloads what a name needs, reporting the bytes so far and in all.
+        prepare: converts what a choice needs, reporting its progress (0 to 1, or None) and its current step.
+        keep: how many families are kept besides those in `stay`, counting the bundled one.
+        stay: families loaded at the start, in this order, and never unloaded.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Shelf:
         self._loading = threading.Lock()  # one load at a time
 
     def warm(self) -> None:
-        """Begin to load the families that stay, the bundled one first, on a thread of its own."""
+        """Start loading the families that stay, the bundled one first, on a thread of its own."""
         for choice in self._stay:
             words = (
                 "The bundled models are warming up"
@@ -138,12 +138,12 @@ class Shelf:
                 log.warning("%s could not be loaded: %s", _called(choice), error)
             except Exception:
                 log.exception("%s could not be loaded", _called(choice))
-            # What torch and transformers have made lives as long as the process: no collection needs to walk it again.
+            # Objects of torch and transformers live as long as the process: exclude them from garbage collection.
             gc.collect()
             gc.freeze()
 
     def status(self, choice: Choice) -> Status:
-        """How far the choice has come."""
+        """The choice's loading progress."""
         with self._guard:
             return self._status.get(choice, Status())
 
@@ -153,10 +153,10 @@ class Shelf:
             return self._families.get(choice)
 
     def get(self, choice: Choice, gone: Callable[[], bool] = lambda: False) -> Any:
-        """The models, loaded if need be. If `gone` says so before the load begins, it does not begin.
+        """The models, loaded if necessary, unless `gone` returns true before the load starts.
 
         Raises:
-            ModelError: one sentence, if they cannot be had.
+            ModelError: one sentence, if they are unavailable.
         """
         while not self._loading.acquire(timeout=0.1):
             if models := self._take(choice):
@@ -208,7 +208,7 @@ class Shelf:
         return models
 
     def _reporter(self, choice: Choice) -> Callable[[float | None, str], None]:
-        """Puts a conversion's progress on the page, and into the log in steps of a tenth."""
+        """Shows a conversion's progress on the page, and logs it in steps of 10 %."""
         logged = -1
 
         def report(fraction: float | None, words: str) -> None:
@@ -230,7 +230,7 @@ class Shelf:
 
         try:
             self._fetch(name, told)
-        except ModelError as error:  # without network a copy on this machine may still do; loading will tell
+        except ModelError as error:  # a local copy may still do without the network; loading will tell
             log.info("%s", error)
 
     def _set(self, choice: Choice, status: Status) -> None:

@@ -25,14 +25,14 @@ from .line import Line
 log = logging.getLogger(__name__)
 
 STOPPED = "Stopped before it started."
-ANSWER_S = 300.0  # a run whose visitor says nothing for this long ends
+ANSWER_S = 300.0  # a run whose visitor does not answer for this long ends
 MAX_ANSWER = 500  # characters
-ASKED_SHOWN = 400  # characters of the text so far that go along with a question
+ASKED_SHOWN = 400  # characters of the text so far that accompany a question
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a visitor asked for: a prompt, the lanes to race it through, and what the lanes are called."""
+    """A request: a prompt, the lanes to race it through, and their names."""
 
     prompt: str
     lanes: tuple[Settings, ...]
@@ -43,7 +43,7 @@ class Request:
 
 
 class Race(Protocol):
-    """What `specdec_core.race` offers."""
+    """The interface of `specdec_core.race`."""
 
     def __call__(
         self,
@@ -61,11 +61,11 @@ class Run(Job):
     """A prompt raced through several lanes.
 
     Args:
-        key: what opens it in an address, in place of its id: the shared link by which its viewer came.
-        ticket: what its owner's browser shows to the routes where it keeps no cookie; empty where it does.
-        device: where it computed.
+        key: opens it in an address in place of its id: the shared link through which its viewer came.
+        ticket: identifies its owner's browser to the routes if it keeps no cookie; empty if it does.
+        device: where it ran.
         templated: whether the prompt went through the chat template.
-        unkept: whether the library should keep it and could not.
+        unkept: whether the library should keep it but could not.
         deleted: whether its owner deleted it.
     """
 
@@ -81,19 +81,19 @@ class Run(Job):
     unkept: bool = False
     deleted: bool = False
     archive: Archive = field(default_factory=Archive)
-    _asked: float = 0.0  # when it was asked to end
+    _asked: float = 0.0  # when it was asked to stop
     _heard: threading.Condition = field(default_factory=threading.Condition)
     _questions: int = 0
     _answer: str | None = ""  # None while a question is open
 
     @property
     def before(self) -> str:
-        """What stands before the text that is written: the prompt, apart from an answer to it by an empty line."""
+        """What precedes the generated text: the prompt, separated from an answer by an empty line."""
         return self.request.prompt + ("\n\n" if self.request.chat else "")
 
     @property
     def finished(self) -> bool:
-        """Whether nothing more will be told."""
+        """Whether no more messages will follow."""
         return not self.active
 
     @property
@@ -106,7 +106,7 @@ class Run(Job):
         return ", ".join(self.ends.values()) or "nothing decoded"
 
     def cancel(self) -> None:
-        """Ask the run to end; it does within one round."""
+        """Request the run's end, which comes within one round."""
         if not self.stopped:
             self._asked = time.perf_counter()
             with self._heard:
@@ -114,22 +114,22 @@ class Run(Job):
                 self._heard.notify_all()
 
     def belongs_to(self, owner: str | None, ticket: str = "") -> bool:
-        """Whether it is this owner's, or the ticket is its own. A run of nobody's belongs to nobody."""
+        """Whether it belongs to this owner or has this ticket. A run without an owner belongs to nobody."""
         if self.owner is not None and owner is not None and hmac.compare_digest(owner, self.owner):
             return True
         return bool(self.ticket) and hmac.compare_digest(ticket.encode(), self.ticket.encode())
 
     def seen_by(self, link: str) -> Run:
-        """The finished run as somebody sees it who came by this shared link; nothing in it names its id's address."""
+        """The finished run for the viewer of this shared link; nothing in it reveals its id's address."""
         seen = copy.copy(self)
         seen.key, seen.ticket = link, ""
         return seen
 
     def compute(self, models: Any, race: Race, line: Line) -> None:
-        """Race the lanes when it is this run's turn, then write the records up.
+        """Race the lanes when it is this run's turn, then save the records.
 
         Raises:
-            Left: if it is to end before its turn came.
+            Left: if it is to end before its turn.
         """
         request = self.request
         with self.turn(line) as ticket:
@@ -148,7 +148,7 @@ class Run(Job):
             for event in events:
                 self.hear(event)
                 computing -= isinstance(event, Ended)
-                if not computing:  # the device is free; a stopped race writes its records up only now
+                if not computing:  # the device is free; a stopped race saves its records only now
                     break
             idle = time.perf_counter()
         self.state = "writing"
@@ -158,12 +158,12 @@ class Run(Job):
             self.hear(event)
 
     def queued(self, place: int) -> None:
-        """Tell its place in the line."""
+        """Report its place in the queue."""
         self.place = place
         self.tell({"type": "queued", "place": place})
 
     def ending(self, end: State) -> None:
-        """Tell the page how it ended."""
+        """Report to the page how it ended."""
         if end == "stopped" and self.state in ("loading", "queued"):
             self.error = STOPPED
         if self.error:
@@ -171,9 +171,9 @@ class Run(Job):
         self.tell({"type": "done"})
 
     def ask(self, text: str) -> str:
-        """Wait on the worker's thread for the visitor's next words; nothing once the run is to end.
+        """Wait on the worker's thread for the visitor's next words; returns nothing once the run is to end.
 
-        A visitor who says nothing for `ANSWER_S` seconds ends the run.
+        A run whose visitor does not answer for `ANSWER_S` seconds ends.
         """
         with self._heard:
             self._questions += 1
@@ -190,7 +190,7 @@ class Run(Job):
         return words or ""
 
     def answer(self, question: int, words: str) -> bool:
-        """Take the visitor's answer to an open question; whether it was open."""
+        """Accept the visitor's answer to an open question; returns whether it was open."""
         with self._heard:
             if self._answer is not None or question != self._questions or self.stopped:
                 return False
@@ -205,12 +205,12 @@ class Run(Job):
         return {lane: trace for lane, trace in found.items() if trace is not None}
 
     def trace_name(self, lane: int) -> str:
-        """What a lane's trace is called."""
+        """The name of a lane's trace."""
         return f"{self.id}-{lane}"
 
     def trace_path(self, lane: int, *, download: bool = False) -> str:
         """Where the lane's trace is served once it is finished."""
-        # Behind a shared link is the library, which numbers the lanes that ended.
+        # Shared links are served by the library, which numbers only the lanes that finished.
         name = f"{self.key}-{sorted(self.ends).index(lane)}" if self.key else self.trace_name(lane)
         return self._path(f"/traces/{name}.json", *(["download=1"] if download else []))
 
@@ -224,11 +224,11 @@ class Run(Job):
         return path + ("?" + "&".join(query) if query else "")
 
     def tell(self, message: dict[str, Any]) -> None:
-        """Append one message for the event stream."""
+        """Append a message for the event stream."""
         self.messages.append(json.dumps(message, ensure_ascii=False, separators=(",", ":")))
 
     def hear(self, event: Event) -> None:
-        """Take in one event of the race."""
+        """Process one event of the race."""
         if isinstance(event, Started):
             self.tell({"type": "started", **_fields(event), "label": self.request.labels[event.lane]})
         elif isinstance(event, Step):

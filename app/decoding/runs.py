@@ -1,7 +1,7 @@
-"""All runs: one prompt raced through several lanes on a worker thread each.
+"""All runs: each is one prompt raced through several lanes, on a worker thread of its own.
 
-One run computes at a time per device; the others stand in a line of bounded length and are told their place. A run that
-waits for its visitor's words lets the next one compute meanwhile, and takes no place in the line from anybody.
+One run computes at a time per device; the others wait in a bounded queue and report their place. A run that waits for
+its visitor's words lets the next one compute meanwhile, without delaying any other.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from .run import Race, Request, Run
 log = logging.getLogger(__name__)
 
 STATES: tuple[State, ...] = ("loading", "queued", "running", "asking", "writing", "done")
-ASKING = 200  # runs that may wait for their visitors' words: each keeps a thread and a cache
+ASKING = 200  # runs that may wait for their visitors' words: each holds a thread and a KV cache
 
 
 class Runs:
-    """All runs of this process: the lines they stand in, and the last ones, kept for replay."""
+    """All runs of this process: the queues they wait in, and the last finished ones, kept for replay."""
 
     def __init__(
         self,
@@ -38,25 +38,25 @@ class Runs:
         remembered: Callable[[], bool] = lambda: True,
         save: Callable[[Run], None] = lambda run: None,
     ) -> None:
-        """`load` and `race` bring models and decode; `waiting` runs may stand in line and `keep` finished ones stay.
+        """`load` loads models and `race` decodes; up to `waiting` runs may queue, and `keep` finished ones are kept.
 
-        `owner` says, on the visitor's thread, whose run begins, and `remembered` whether their browser says so with
-        each request; `save` gets a run with an owner once it has ended.
+        `owner`, called on the visitor's thread, says who starts a run, `remembered` whether their browser sends it with
+        each request; `save` receives a finished run that has an owner.
         """
         self._load, self._race = load, race
         self._owner, self._remembered, self._save = owner, remembered, save
         self._waiting = waiting
         self._lines: dict[str, Line] = {}
-        # Runs without a trace are counted apart, so that a burst of failures drops nobody's result.
+        # Runs without a trace are counted separately, so that a burst of failures drops nobody's result.
         self._jobs: Jobs[Run] = Jobs(keep, group=lambda run: bool(run.ends), dropped=self._drop)
         self._archive = Archive()
         self._lock = threading.Lock()
 
     def start(self, request: Request) -> Run:
-        """Begin a run, or stand in line for one.
+        """Start a run, or queue it.
 
         Raises:
-            Busy: if the line is full.
+            Busy: if the queue is full.
         """
         run = Run(
             request=request,
@@ -82,7 +82,7 @@ class Runs:
         return run
 
     def take_back(self, run: Run, traces: dict[int, bytes]) -> Run:
-        """Hold a run again that is over, with its lanes' traces as JSON."""
+        """Restore a finished run, with its lanes' traces as JSON."""
         run.archive = self._archive
         for lane, trace in traces.items():
             self._archive.put_json(run.trace_name(lane), trace)
@@ -90,11 +90,11 @@ class Runs:
         return run
 
     def get(self, run_id: str | None) -> Run | None:
-        """The run of that id, while it is in memory."""
+        """The run with that id, while it is in memory."""
         return self._jobs.get(run_id)
 
     def forget(self, run_id: str) -> None:
-        """End a run and let go of its traces: its owner deleted it."""
+        """End a run and drop its traces: its owner deleted it."""
         if run := self._jobs.pop(run_id):
             run.deleted = True
             run.cancel()
@@ -105,12 +105,12 @@ class Runs:
         return self._archive.json(trace_name)
 
     def counts(self) -> dict[str, int]:
-        """How many runs there are in each state."""
+        """The number of runs in each state."""
         states = [run.state if run.active else "done" for run in self._jobs.all()]
         return {state: states.count(state) for state in STATES}
 
     def line(self, device: str) -> Line:
-        """The line in front of a device, for all that computes on it."""
+        """The queue for a device, for everything that computes on it."""
         with self._lock:
             return self._lines.setdefault(device, Line())
 
@@ -119,7 +119,7 @@ class Runs:
         self._jobs.close()
 
     def _full(self, others: Iterable[Run]) -> str | None:
-        """Why no more runs are taken in."""
+        """Why no more runs are accepted."""
         states = [run.state for run in others if run.active]
         asking = states.count("asking")
         if len(states) - asking > self._waiting:
@@ -139,7 +139,7 @@ class Runs:
             self._archive.drop(run.trace_name(lane))
 
     def _hand_over(self, run: Run) -> None:
-        """Let the library have a finished run; what goes wrong there is nothing its visitor did."""
+        """Pass a finished run to the library; an error there does not fail the run."""
         if run.owner is not None and run.ends:
             try:
                 self._save(run)
@@ -149,7 +149,7 @@ class Runs:
 
 
 class Desk:
-    """What one browser session has running: at most one run. Closing the desk ends it."""
+    """The current run of one browser session: at most one. Closing the desk ends it."""
 
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
@@ -157,7 +157,7 @@ class Desk:
         self.run: Run | None = None
 
     def start(self, request: Request) -> Run:
-        """End the session's earlier run and begin another."""
+        """End the session's earlier run and start another."""
         if self._closed:
             raise Busy("This page has lost its connection to the server; reload it.")
         self.stop()
@@ -170,6 +170,6 @@ class Desk:
             self.run.cancel()
 
     def close(self) -> None:
-        """The browser has left."""
+        """Called when the browser has left."""
         self._closed = True
         self.stop()

@@ -1,4 +1,4 @@
-"""The button that saves a run as one page, wherever runs can be taken home."""
+"""The button that saves a run as one page, wherever runs can be downloaded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import streamlit as st
 
 
 def draw(title: str, make: Callable[[], str], name: str, key: str) -> None:
-    """A download of what `make` gives, as `name`.html; it is made when it is asked for."""
+    """A download of `make`'s result as `name`.html; it is made on demand."""
     st.download_button(
         title,
         data=make,

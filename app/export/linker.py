@@ -1,7 +1,7 @@
-"""ES modules into one script: a page opened from disk can import nothing, so imports become plain values.
+"""Links ES modules into one script: a page opened from disk cannot import, so imports become plain values.
 
-Each module turns into a function that runs once and returns what it exports, in an order in which everything is there
-before it is asked for. No bundler, no parser: the player's modules keep to a few forms, and any other is refused.
+Each module turns into a function that runs once and returns its exports, after the modules it depends on. This is not
+a bundler or a parser: the player's modules keep to a few forms, and any other is rejected.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LEFT_OVER = re.compile(r"^(?:import|export)\b(?!\s*[.(:]).*", re.MULTILINE)
 _COMMENT = re.compile(r"/\*.*?\*/|(?<![:\"'`\\])//[^\n]*", re.DOTALL)
 _DYNAMIC = re.compile(r"\bimport\s*\(")
 _META = re.compile(r"\bimport\.meta\b(?!\.url\b)")
-NOWHERE = '"file:///player/module.js"'  # what `import.meta.url` is: an address that nothing is loaded from
+NOWHERE = '"file:///player/module.js"'  # the value of `import.meta.url`; nothing is loaded from it
 FORMS = (
     'Modules may use: import { a, b as c } from "./x.js"; import * as x from "./x.js"; import "./x.js"; '
     'export function, class or const; export { a, b as c }, with or without from "./x.js". Each begins its line.'
@@ -35,29 +35,29 @@ FORMS = (
 
 
 class LinkError(ValueError):
-    """A module cannot be linked; one sentence says which, where and why."""
+    """A module cannot be linked; the sentence says which, where and why."""
 
 
 @dataclass(slots=True)
 class Module:
-    """One module, rewritten: its `body`, the modules it `needs` in order, and its exports (outer name → inner)."""
+    """One rewritten module: its `body`, the modules it `needs` in order, and its exports (outer name → inner)."""
 
     name: str
     body: str
-    needs: dict[str, set[str]] = field(default_factory=dict)  # module → the names asked of it
+    needs: dict[str, set[str]] = field(default_factory=dict)  # module → the names imported from it
     exports: dict[str, str] = field(default_factory=dict)
 
 
 def link(folder: Path, entry: str, call: str) -> str:
-    """All that `entry` needs as one classic script that calls `entry`'s export `call` at its end.
+    """`entry` and everything it needs as one classic script that calls `entry`'s export `call` at its end.
 
     Args:
-        folder: where the modules lie, side by side.
+        folder: holds all modules.
         entry: a module's file name in it.
         call: a function that `entry` exports; it is called without arguments.
 
     Raises:
-        LinkError: a module is missing, imports in a circle, asks for what is not exported, or uses another form.
+        LinkError: a module is missing, imports are circular, a name is not exported, or another form is used.
     """
     modules = {module.name: module for module in ordered(folder, entry)}
     for module in modules.values():
@@ -77,12 +77,12 @@ def link(folder: Path, entry: str, call: str) -> str:
             "})();\n",
         ]
     )
-    # Inside an inline script these would end it or hide its end; a backslash before / or ! changes no string.
+    # Inside an inline script these would end it or hide its end; a backslash before / or ! does not change a string.
     return re.sub(r"<(?=/script|!--)", r"<\\", script, flags=re.IGNORECASE)
 
 
 def ordered(folder: Path, entry: str) -> Iterator[Module]:
-    """The modules that `entry` needs, each after those it needs itself, `entry` last.
+    """The modules that `entry` needs, in dependency order, `entry` last.
 
     Raises:
         LinkError: see `link`.
@@ -111,10 +111,10 @@ def ordered(folder: Path, entry: str) -> Iterator[Module]:
 
 
 def read(name: str, text: str) -> Module:
-    """One module's text with its imports and exports taken out.
+    """One module's text without its imports and exports.
 
     Raises:
-        LinkError: it uses a form that is not known here.
+        LinkError: it uses an unknown form.
     """
     module = Module(name, "")
 
@@ -157,7 +157,7 @@ def read(name: str, text: str) -> Module:
 
 
 def _pairs(module: str, names: str) -> list[tuple[str, str]]:
-    """`a, b as c` as pairs of the name before and behind `as`."""
+    """`a, b as c` as pairs of the names before and after `as`."""
     pairs = []
     for part in filter(None, (part.strip() for part in _COMMENT.sub("", names).split(","))):
         found = re.fullmatch(rf"({_NAME})(?:\s+as\s+({_NAME}))?", part)

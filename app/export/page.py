@@ -1,6 +1,6 @@
-"""The page that holds traces and plays them: a head in plain HTML, the records as JSON, the player's code, and no more.
+"""The page that plays traces by itself: a head in plain HTML, the records as JSON, and the player's code.
 
-The same traces give the same bytes. The page's own policy forbids every request; its one script runs by its hash.
+The same traces give the same bytes. The page's own policy forbids every request; its one script is allowed by its hash.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from .linker import link
 
 PLAYER = Path(__file__).resolve().parent.parent / "player" / "static"
 ENTRY, OPEN = "export.js", "openPage"
-PACK_BYTES = 400_000  # a record above this is packed; below, whoever looks at the page's source can read it
+PACK_BYTES = 400_000  # a record above this is packed; below, it stays readable in the page's source
 PROMPT_SHOWN = 4_000  # characters
-ORDER = ("max_new_tokens", "stop")  # what all lanes of a race are asked, beside what the times depend on
+ORDER = ("max_new_tokens", "stop")  # shared by all lanes of a race, besides what their times depend on
 
 USUAL = Settings()
-# Settings that are told wherever a lane uses them, options among them; the others where they are not the usual.
+# Settings always shown wherever a lane uses them, options included; the others only where they are not the usual.
 ALWAYS = ("proposer", "rule", "draft_length", "max_new_tokens", "temperature", "seed")
 
 PRINTED = """
@@ -55,16 +55,16 @@ def make(
     """A complete HTML document that plays `traces`, one lane each, the last one leading.
 
     Args:
-        traces: lanes of one prompt, the baseline first.
+        labels: the lanes' names; by default from their settings.
         labels: what the lanes are called; by default after their settings.
-        title: the page's heading; by default it names the leading lane.
+        title: the page's heading; by default from the leading lane.
         cursor: where the player opens; by default at the end.
-        raced: whether the lanes ran in one race, where that is known; by default as far as their records tell.
+        raced: whether the lanes ran in one race, if known; by default inferred from their records.
 
     Raises:
         SpecdecError: one sentence, if there are no lanes, too many, or lanes of different prompts.
     """
-    from specdec_core.engine.race import MAX_LANES  # here, like the tables below: it brings torch
+    from specdec_core.engine.race import MAX_LANES  # here, like the tables below: it imports torch
 
     if not 1 <= len(traces) <= MAX_LANES:
         raise SettingsError(f"A page shows 1 to {MAX_LANES} traces as lanes, got {len(traces)}.")
@@ -110,12 +110,12 @@ def make(
 
 
 def label(trace: Trace) -> str:
-    """What a lane is called, after its settings; after its proposer where they mean nothing to this program."""
+    """A lane's name from its settings; from its proposer if this program does not understand them."""
     return lane.named(trace.header) or str(trace.header.settings.get("proposer", "A lane"))[:60]
 
 
 def differing(traces: Sequence[Trace]) -> list[str]:
-    """In what the lanes are unlike, so that their times say nothing about each other."""
+    """Differences between the lanes that make their times incomparable."""
     heads = [trace.header for trace in traces]
     found: dict[str, Sized] = {
         "machine": {head.machine for head in heads},
@@ -132,16 +132,16 @@ def differing(traces: Sequence[Trace]) -> list[str]:
 
 
 def _setting(header: Header, key: str) -> Any:
-    """A recorded setting; off where it was left open and the model asked for nothing."""
+    """A recorded setting; off if it was left open and the model sets nothing."""
     value = header.settings.get(key)
     return OFF.get(key) if value is None else value
 
 
 def of_one_race(traces: Sequence[Trace]) -> bool | None:
-    """Whether comparable lanes ran in one race, as far as their records tell; None where they do not.
+    """Whether comparable lanes ran in one race, inferred from their records; None if they did not.
 
-    A record is dated when its lane has ended, to the second. Lanes that all decoded longer than their dates lie apart
-    ran side by side. The lanes of a race end within the time that all of them took, and some for what is on no clock.
+    A record is dated when its lane ends, to the second. Lanes that all decoded for longer than their dates are apart
+    ran side by side. The lanes of a race end within the sum of their times, plus some for work off the clock.
     """
     if len(traces) == 1:
         return True
@@ -154,14 +154,14 @@ def of_one_race(traces: Sequence[Trace]) -> bool | None:
     apart = max(known) - min(known)
     if apart + 1 <= min(trace.stats.decode_s for trace in traces):
         return True
-    if any(trace.header.settings.get("proposer") == "you" for trace in traces):  # thinking is on no clock
+    if any(trace.header.settings.get("proposer") == "you" for trace in traces):  # thinking is off the clock
         return None
     spent = sum(trace.stats.prefill_s + trace.stats.decode_s + trace.stats.record_s for trace in traces)
     return False if apart > 2 * spent + 10 else None
 
 
 def _told(raced: bool | None, lanes: int) -> str:
-    """What has to stand beside a speedup between the lanes; nothing where they were raced."""
+    """The caveat next to a speedup between the lanes; empty if they were raced."""
     runs = f"{'two ' if lanes == 2 else ''}separate runs"
     if raced:
         return ""
@@ -171,7 +171,7 @@ def _told(raced: bool | None, lanes: int) -> str:
 def _settings(
     traces: Sequence[Trace], names: list[str], cursor: dict[str, int] | None, raced: bool | None
 ) -> dict[str, Any]:
-    """What the player is told beside the traces; the keys are those of its `Data`."""
+    """The player's input besides the traces; the keys are those of its `Data`."""
     from specdec_core.rules import RULES
     from specdec_core.sweep.totals import LEAST_TOKENS
 
@@ -285,7 +285,7 @@ def _table(names: list[str], rows: Iterable[tuple[str, list[str]]]) -> str:
 
 
 def _place(traces: Sequence[Trace]) -> str:
-    """The machines and days of the recording, in words."""
+    """The machines and days of the recording as text."""
     places = dict.fromkeys(f"{trace.header.machine}, {trace.header.created[:10]}" for trace in traces)
     return " and ".join(places)
 
@@ -309,12 +309,12 @@ def _json(value: Any) -> str:
 
 
 def _inert(text: str) -> str:
-    """JSON that cannot end the element it stands in; it reads the same."""
+    """JSON that cannot end the element around it; it parses to the same value."""
     return text.replace("<", "\\u003c")
 
 
 def _text(text: str) -> str:
-    """Text as HTML; control characters as their signs, since HTML cannot hold them."""
+    """Text as HTML; control characters become visible signs, since HTML cannot hold them."""
     visible = re.sub(
         r"[\x00-\x08\x0b-\x1f\x7f]",
         lambda found: chr(0x2400 + min(ord(found[0]), 0x21)),
@@ -324,7 +324,7 @@ def _text(text: str) -> str:
 
 
 def _code() -> tuple[str, str]:
-    """The player's code and style, linked once for each state of its files."""
+    """The player's code and style, linked again only when its files change."""
     return _linked(tuple((path.name, path.stat().st_mtime_ns) for path in sorted(PLAYER.iterdir())))
 
 

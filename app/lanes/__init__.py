@@ -1,1 +1,1 @@
-"""What a lane is: its settings, its words, its place in the page's address."""
+"""Lanes: their settings, their names, their place in the page's address."""

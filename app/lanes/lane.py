@@ -1,9 +1,9 @@
-"""A lane: what it is set to, how an address and a record say so, and how lanes are told apart.
+"""A lane: its settings, their form in an address and in a record, and how lanes are told apart.
 
-Nothing here imports streamlit; `choosing.lane_state` has a lane as the page's widgets hold it. In an address a lane is
-a set of settings: the lab's stand in it one by one (`proposer=branching&o.width=4`), those of the comparison in one
+Nothing here imports streamlit; `choosing.lane_state` holds a lane as the page's widgets do. In an address a lane is
+a set of settings: the lab's are separate keys (`proposer=branching&o.width=4`), those of the comparison are one
 `lane` each (`lane=branching;rule=kseq;o.width=4`). Lane A of a comparison is always plain decoding, the measured
-baseline, and is not named. What is as usual is left out.
+baseline, and is not named. Usual values are left out.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ USUAL = Settings()
 
 
 class Table(NamedTuple):
-    """Whose options stand behind a prefix: the lane's setting that names their owner, its field that holds them, and
+    """The owner of the options under a prefix: the lane's setting that names it, the lane's field that holds them, and
     all owners."""
 
     setting: str
@@ -43,15 +43,15 @@ TABLES = {
     "r": Table("rule", "rule_options", RULES),
     "l": Table("length", "length_options", LENGTH_POLICIES),
 }
-KEYS = ("proposer", "gamma", "rule", "length", "overlap", "memory")  # the settings beside the options
+KEYS = ("proposer", "gamma", "rule", "length", "overlap", "memory")  # the settings besides the options
 LETTERS = "ABCDEF"  # lane A is plain decoding; colour, dash and symbol are those of `charts.palette.LANES`
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """The choices of one lane that are its own; prompt, temperature, length and seed are shared by all.
+    """The settings of one lane; prompt, temperature, length and seed are shared by all lanes.
 
-    Options that have their defaults are left out.
+    Options with their default values are left out.
     """
 
     proposer: str = USUAL.proposer
@@ -80,15 +80,15 @@ class Lane:
         )
 
     def owner(self, prefix: str) -> tuple[Any, Mapping[str, Any]]:
-        """The owner of a prefix's options, and those that differ from their defaults."""
+        """The owner of a prefix's options, and the options that differ from their defaults."""
         table = TABLES[prefix]
         return table.owners[getattr(self, table.setting)], getattr(self, table.options)
 
     def settings(self, shared: Settings) -> Settings:
-        """The lane as the core decodes it; `shared` holds what all lanes have in common.
+        """The lane as the core's settings; `shared` holds what all lanes have in common.
 
         Raises:
-            SettingsError: one sentence about the first thing that does not fit.
+            SettingsError: one sentence about the first invalid setting.
         """
         settings = shared.but(
             proposer=self.proposer,
@@ -117,7 +117,7 @@ DEFAULT = (Lane(), Lane(proposer="prompt-lookup"))
 
 
 def usual(guessers: Mapping[str, Mapping[str, Any]]) -> tuple[Lane, ...]:
-    """The lanes to begin with where these proposers, the best first, are worth a try with these options."""
+    """The initial lanes, given the recommended proposers, best first, and their options."""
     return (
         tuple(Lane(proposer=name, options=options) for name, options in islice(guessers.items(), 3))
         or DEFAULT
@@ -132,8 +132,8 @@ class Preset:
     title: str
     look_for: str
     lanes: tuple[Lane, ...]
-    prompt: str | None = None  # id of the example prompt it is about
-    chat_prompt: str | None = None  # likewise, for models that answer messages
+    prompt: str | None = None  # id of its example prompt
+    chat_prompt: str | None = None  # the same for models that answer messages
     temperature: float | None = None
 
 
@@ -175,7 +175,7 @@ PRESETS = (
 
 
 def write(lane: Lane) -> dict[str, str]:
-    """A lane's settings as an address has them, without the proposer; those that are as usual are left out."""
+    """A lane's settings in an address, without the proposer; usual values are left out."""
     found = {
         key: value
         for key, value, usual in (
@@ -199,12 +199,12 @@ def read(
     proposer: str = USUAL.proposer,
     usual: Callable[[str], Mapping[str, Any]] = lambda proposer: {},
 ) -> tuple[Lane, list[str]]:
-    """The lane of an address, as far as it can be used, and a sentence for each of its settings that cannot be.
+    """The usable part of an address's lane, and a sentence for each setting that cannot be used.
 
     Args:
-        params: may say other things besides.
-        proposer: the one that is usual.
-        usual: the options that a proposer has where the address does not name them and they are not its defaults.
+        params: may contain other keys.
+        proposer: the usual one.
+        usual: a proposer's usual options for keys missing in the address, where they differ from its defaults.
     """
     complaints: list[str] = []
     found: dict[str, Any] = {"proposer": proposer}
@@ -247,12 +247,12 @@ def read(
 
 
 def encode(lane: Lane) -> str:
-    """A lane of a comparison as its address has it."""
+    """A lane of a comparison as address text."""
     return ";".join([lane.proposer, *(f"{key}={_safe(value)}" for key, value in write(lane).items())])
 
 
 def decode(text: str) -> tuple[Lane, list[str]]:
-    """The lane that an address of a comparison names, as far as it can be used, and a sentence for each part that
+    """The usable part of a lane in a comparison's address, and a sentence for each part that
     cannot."""
     name, *parts = text[:MAX_TEXT].split(";")
     complaints: list[str] = []
@@ -276,7 +276,7 @@ def decode(text: str) -> tuple[Lane, list[str]]:
 
 
 def from_address(texts: Sequence[str], usual: Sequence[Lane] = DEFAULT) -> tuple[list[Lane], list[str]]:
-    """All lanes of an address but the plain one, and what is wrong with it; the `usual` ones if it names none."""
+    """All lanes of an address but the plain one, and its errors; the `usual` ones if it names none."""
     if not texts:
         return list(usual), []
     complaints = []
@@ -291,13 +291,13 @@ def from_address(texts: Sequence[str], usual: Sequence[Lane] = DEFAULT) -> tuple
 
 
 def to_address(lanes: Iterable[Lane], usual: Sequence[Lane] = DEFAULT) -> list[str]:
-    """What the address says of the lanes beside the plain one: nothing where they are the `usual` ones."""
+    """The lanes besides the plain one as address values: none if they are the `usual` ones."""
     lanes = list(lanes)
     return [] if lanes == list(usual) else [encode(lane) for lane in lanes]
 
 
 def words(lane: Lane) -> list[str]:
-    """What is not as usual about a lane, for its card and its label; the proposer's title apart."""
+    """A lane's unusual settings, for its card and its label, without the proposer's title."""
     kind, rule = PROPOSERS[lane.proposer], RULES[lane.rule]
     said = []
     if asks_length(lane):
@@ -317,7 +317,7 @@ def words(lane: Lane) -> list[str]:
 
 
 def asks_length(lane: Lane) -> bool:
-    """Whether γ means something to the lane's proposer."""
+    """Whether γ applies to the lane's proposer."""
     kind = PROPOSERS[lane.proposer]
     try:
         chain = kind.drafts(Settings(proposer=lane.proposer, options=dict(lane.options))) == "chain"
@@ -327,7 +327,7 @@ def asks_length(lane: Lane) -> bool:
 
 
 def label(lane: Lane, number: int) -> str:
-    """What a lane is called in charts and tables: its letter, its proposer, and what is not as usual."""
+    """A lane's name in charts and tables: its letter, its proposer, and its unusual settings."""
     return f"{LETTERS[number]} · " + ", ".join([PROPOSERS[lane.proposer].title, *words(lane)])
 
 

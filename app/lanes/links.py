@@ -1,6 +1,6 @@
-"""The page's state in its address: what a link may say, and a sentence for everything it says wrongly.
+"""The page's state in its address: what a link may contain, and a sentence for everything invalid.
 
-Streamlit keeps widgets and address in step by itself and drops what does not fit without a word; this says the word.
+Streamlit syncs widgets and address by itself but silently drops invalid values; this reports them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A numeric setting: its address key, what it is called, its range and its default."""
+    """A numeric setting: its address key, title, range and default."""
 
     key: str
     title: str
@@ -33,7 +33,7 @@ class Number:
     whole: bool = True
 
     def problem(self, text: str) -> str | None:
-        """What is wrong with `text` as a value, if anything."""
+        """The error in `text` as a value, if any."""
         kind = "a whole number" if self.whole else "a number"
         wanted = f"{self.title} has to be {kind} from {_figure(self.low)} to {_figure(self.high)}"
         try:
@@ -64,7 +64,7 @@ SHARED = tuple(number for number in NUMBERS if number not in (GAMMA, MEMORY))  #
 SWEEP_MOST = Number("sweep_most", "How many prompts of each kind", 1, 20, 3)
 SWEEP_REPEATS = Number("sweep_repeats", "How many repeats", 1, 10, 3)
 SWEEP = (SWEEP_MOST, SWEEP_REPEATS)
-# A lane's options of its proposer, its rule and its length policy: o.max_ngram=3
+# A lane's options for its proposer, rule and length policy: o.max_ngram=3
 PREFIXES = ("o", "r", "l")
 
 
@@ -79,9 +79,9 @@ def problems(
 
     Args:
         choices: the options of the named settings with their titles, the default first.
-        numbers: the numeric settings that the page knows.
-        further: keys that others look after, or what stands before the dot in them.
-        page: whose parts the link can hide.
+        numbers: the numeric settings of the page.
+        further: keys handled elsewhere, or their prefixes before the dot.
+        page: the page whose parts the link can hide.
     """
     found = []
     for number in numbers:
@@ -112,13 +112,13 @@ def problems(
 
 
 def unknown(key: str, name: str, used: str) -> str:
-    """The sentence about a name that a link gives and nothing here has; `used` is the title of what is used instead."""
+    """The sentence about an unknown name in a link; `used` is the title of its replacement."""
     return f"The link requests the {key} “{_short(name)}”, which does not exist here; “{used}” is used."
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose options a prefix stands for: a name, a title, and the options by name."""
+    """The owner of a prefix's options: a name, a title, and the options by name."""
 
     name: str
     title: str
@@ -128,7 +128,7 @@ class Owner:
 def options(params: Mapping[str, str], owners: Mapping[str, Owner]) -> tuple[dict[str, Any], list[str]]:
     """The options that a link names, by their address keys, and a sentence for each that cannot be used.
 
-    `owners` says for each prefix whose options it stands for in this link.
+    `owners` gives the owner for each prefix in this link.
     """
     found, complaints = {}, []
     for key, text in params.items():
@@ -154,7 +154,7 @@ def options(params: Mapping[str, str], owners: Mapping[str, Owner]) -> tuple[dic
 
 
 def unusable(params: Mapping[str, str]) -> list[str]:
-    """The numeric settings of a link whose values no widget can take."""
+    """Numeric settings of a link whose values no widget accepts."""
     found = [
         number.key
         for number in (*NUMBERS, *SWEEP)
@@ -171,7 +171,7 @@ def unusable(params: Mapping[str, str]) -> list[str]:
 
 
 def stop_problems(stops: list[str]) -> list[str]:
-    """A sentence if a link's stop texts are too many or too long; they are then left out."""
+    """A sentence if a link's stop texts are too many or too long; they are then ignored."""
     if len(stops) <= MAX_STOP_STRINGS and all(len(text) <= MAX_STOP_LENGTH for text in stops):
         return []
     return [
@@ -200,7 +200,7 @@ OTHERS = {
     "present",
 }
 
-PARTS = {  # of each page, which a link can hide: ?hide=settings,charts
+PARTS = {  # for each page, what a link can hide: ?hide=settings,charts
     "lab": {
         "title": "Title and glossary",
         "prompt": "Prompt",
@@ -242,12 +242,12 @@ ALL_PARTS = frozenset(part for parts in PARTS.values() for part in parts)
 
 
 def hidden(params: Mapping[str, str]) -> set[str]:
-    """The parts that a link hides, of whichever page."""
+    """The parts that a link hides, on any page."""
     return _hide_list(params) & ALL_PARTS
 
 
 def hiding_problems(params: Mapping[str, str], page: str) -> list[str]:
-    """A sentence for each name that a link wants hidden and no part of the page has, and for a `present` that is not
+    """A sentence for each name to hide that is not a part of the page, and for a `present` other than
     1."""
     found = []
     if strange := sorted(_hide_list(params) - PARTS[page].keys()):
@@ -265,20 +265,20 @@ def _hide_list(params: Mapping[str, str]) -> set[str]:
 
 
 def address_of_prompt(prompt: str, preset: str | None, default: str | None) -> dict[str, str]:
-    """What the address says about the prompt: nothing for the first preset, a preset's name, or a short text."""
+    """The prompt's address values: none for the first preset, a preset's name, or a short text."""
     if preset is not None:
         return {} if preset == default else {"preset": preset}
     return {"prompt": prompt} if 0 < len(prompt) <= MAX_PROMPT_IN_LINK else {}
 
 
 def whole(text: str | None) -> int | None:
-    """A small whole number from an address, or None. −1 is the node that the target wrote itself."""
+    """A small whole number from an address, or None. −1 is the token that the target wrote itself."""
     digits = (text or "").removeprefix("-")
     return int(text or "") if digits.isascii() and digits.isdecimal() and len(digits) < 7 else None
 
 
 def _figure(value: float) -> str:
-    """A bound in words: no exponent, which a visitor would have to decode."""
+    """A bound as text, without an exponent."""
     return f"{value:,.0f}" if value >= 10_000 else f"{value:g}"
 
 

@@ -1,4 +1,4 @@
-"""What a record's lane was set to, in words: its name, and the settings that were in force."""
+"""The settings of a record's lane in words: its name, and the settings in force."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from specdec_core.errors import SpecdecError
 from specdec_core.record.schema import Header
 from specdec_core.settings import Settings
 
-# What plain decoding does not heed: it proposes nothing, so nothing is judged.
+# What plain decoding does not use: it proposes nothing, so nothing is judged.
 SPECULATIVE = ("rule", "rule_options", "length_policy", "length_options", "overlap", "memory_budget_mb")
 
 
 def label(settings: Settings) -> str:
-    """What a lane is called where only its settings are known: as in a comparison, without its letter.
+    """A lane's name from its settings alone: as in a comparison, without its letter.
 
     Raises:
         SettingsError: one sentence, if there is no such lane.
@@ -31,15 +31,15 @@ def label(settings: Settings) -> str:
 
 
 def named(header: Header) -> str | None:
-    """What a record's lane is called; None where its settings mean nothing to this program."""
+    """The name of a record's lane; None if this program does not understand its settings."""
     settings = _read(header)
     return None if settings is None else label(settings)
 
 
 def in_force(header: Header) -> dict[str, Any]:
-    """The settings that a record's lane uses: options with their values, and nothing that does not apply to it.
+    """The settings that a record's lane used: options with their values, without those that do not apply.
 
-    As recorded where they mean nothing to this program.
+    Unchanged if this program does not understand them.
     """
     from specdec_core.lengths import longest, read_options
     from specdec_core.proposers import PROPOSERS
@@ -67,7 +67,7 @@ def in_force(header: Header) -> dict[str, Any]:
 
 
 def _read(header: Header) -> Settings | None:
-    """The settings of a record; None for those of another version of the core, and for hostile ones."""
+    """The settings of a record; None for another version of the core, and for invalid ones."""
     from specdec_core.engine.check import check
 
     try:

@@ -1,4 +1,4 @@
-"""How runs look in a list: one card each, with what tells it apart and its figures."""
+"""Runs in a list: one card each, with its name and figures."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ ENDS = {"length": "length reached", "eos": "the model ended it", "stop": "stop t
 STYLE = """<style>
 [class*="st-key-open-"] button, [class*="st-key-open-"] button > div { justify-content: flex-start; text-align: left; }
 [class*="st-key-open-"] button p { text-align: left; font-size: 1rem; }
-</style>"""  # Streamlit has buttons in the middle only, and these are headings
+</style>"""  # Streamlit centres buttons, but these are headings
 MOST_LANES = 3  # whose figures a card shows
 Open = Callable[[str], None]  # of a run, by its key
 Pick = Callable[[str, str], None]  # of a run, by its key and that of its box
 
 
 def row(entry: Entry, picked: Sequence[str], on_open: Open, on_pick: Pick) -> None:
-    """A kept run: its name opens it; who guessed, when, and how it went."""
+    """A kept run: its name opens it; proposer, date and figures."""
     saved = entry.source
     assert isinstance(saved, Saved)
     with st.container(border=True, key=f"row-{entry.key}"):
@@ -93,7 +93,7 @@ def _measured_here(entry: Entry) -> bool:
 
 
 def figures(lane: Summary, *, elsewhere: bool) -> str:
-    """A lane's tokens per pass and its speedup, each with where it comes from."""
+    """A lane's tokens per pass and its speedup, each with its source."""
     passes = f"**{lane.tokens_per_pass:.2f}** tokens per pass" if lane.tokens_per_pass else "no target pass"
     if lane.plain:
         speed = f"{lane.tokens_per_second:.0f} tokens/s" if lane.tokens_per_second else "not timed"
@@ -102,7 +102,7 @@ def figures(lane: Summary, *, elsewhere: bool) -> str:
 
 
 def speedup(lane: Summary, *, elsewhere: bool) -> str:
-    """A lane's speedup over the plain lane of its own run, and of what kind the figure is."""
+    """A lane's speedup over the plain lane of its own run, and the kind of figure it is."""
     if lane.speedup is None:
         return (
             "no speedup: no baseline of 16 tokens in the same run"
@@ -117,7 +117,7 @@ def speedup(lane: Summary, *, elsewhere: bool) -> str:
 
 
 def table(shown: Sequence[Entry]) -> None:
-    """Every figure of the lanes that are open, a row each."""
+    """Every figure of the open lanes, one row each."""
     lines = []
     for entry, number in side_by_side(shown):
         lane = entry.lanes[number]
@@ -144,7 +144,7 @@ def table(shown: Sequence[Entry]) -> None:
 
 
 def why_no_alpha(lane: Summary) -> str | None:
-    """Why a lane has no acceptance rate, as far as its figures tell; None where it has one, or needs none."""
+    """Why a lane has no acceptance rate, as far as its figures tell; None if it has one or needs none."""
     if lane.plain or lane.acceptance is not None:
         return None
     if _drafts(lane) == "chain":
@@ -155,7 +155,7 @@ def why_no_alpha(lane: Summary) -> str | None:
 
 
 def _drafts(lane: Summary) -> str:
-    """What the lane's proposer drafts; nothing where it is not known here."""
+    """What the lane's proposer drafts; empty if it is unknown here."""
     kind = PROPOSERS.get(lane.proposer)
     return kind.drafts(Settings(proposer=lane.proposer)) if kind else ""
 
@@ -172,7 +172,7 @@ def size(bytes_: int) -> str:
 
 
 def when(seconds: float) -> str:
-    """A moment in the visitor's own time."""
+    """A time in the visitor's time zone."""
     moment = datetime.fromtimestamp(seconds, _zone())
     return f"{moment.day} {moment:%b %Y, %H:%M}"
 

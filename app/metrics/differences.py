@@ -1,4 +1,4 @@
-"""Where two lanes part: the first token that differs, and the places that one lane guessed right and the other did not.
+"""Where two lanes part: the first different token, and the places that only one lane guessed right.
 
 Nothing here imports streamlit.
 """
@@ -22,10 +22,10 @@ class Spot:
     Attributes:
         position: of the token in the output, from 0.
         token: the committed token's text, which both lanes share.
-        fates: what became of the first and the second lane's guess there.
-        guesses: what each guessed; None where nothing stood at that place.
+        fates: the outcome of the first and the second lane's guess there.
+        guesses: what each guessed; None if it had no guess there.
         rounds: each lane's round that committed the token, from 0.
-        nodes: each lane's node there; None where nothing was guessed.
+        nodes: each lane's node there; None if nothing was guessed.
     """
 
     position: int
@@ -54,7 +54,7 @@ class _Place:
 
 
 def differences(first: Trace, second: Trace) -> Differences:
-    """Compare two lanes as far as they wrote the same."""
+    """Compare two lanes up to the first different token."""
     parts = parting(first, second)
     shared = min(len(first.token_ids), len(second.token_ids)) if parts is None else parts
     spots = []
@@ -74,7 +74,7 @@ def differences(first: Trace, second: Trace) -> Differences:
 
 
 def _places(trace: Trace) -> list[_Place]:
-    """For each committed token what had been guessed there: the accepted node, or the first one rejected there."""
+    """The guess for each committed token: the accepted node, or the first one rejected there."""
     found = []
     for row in trace.rounds:
         nodes = row.nodes

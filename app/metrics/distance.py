@@ -1,6 +1,6 @@
-"""How far a lane's text is from the target's: proved to be none, or counted from the record, or not known.
+"""How far a lane's text is from the target's: proved to be zero, counted from the record, or unknown.
 
-Nothing here imports streamlit. No number is made up: where the record does not say, that is what is said.
+Nothing here imports streamlit. Where the record does not say, this says so instead of giving a number.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from .numbers import parting
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """What is known of a lane's text.
+    """What is known about a lane's text.
 
     Attributes:
-        lossless: whether the rule is proved to keep the target's law.
-        share: of the committed tokens those that are known to be not the target's: at temperature 0 all of them, above
-            it those that were kept where a lossless rule would have refused; None where it is not counted, or none
-            can be.
-        short: for a cell of the table; `told` says the same and how it was counted, as a sentence.
-        source: "exact", "measured" or "" where nothing is claimed.
-        refused: above temperature 0, of the rejected guesses those that a lossless rule would have kept; None where
+        lossless: whether the rule is proved to preserve the target's distribution.
+        share: share of the committed tokens known not to be the target's: at temperature 0 all of them, above
+            it those that were kept where a lossless rule would have refused; None if it is not counted or cannot
+            be.
+        short: for a cell of the table; `told` is a sentence that also says how it was counted.
+        source: "exact", "measured" or "" if nothing is claimed.
+        refused: above temperature 0, share of the rejected guesses that a lossless rule would have kept; None if
             this is not counted, or nothing was rejected.
     """
 
@@ -76,7 +76,7 @@ def _lossless(plain: Trace, lane: Trace) -> Distance:
 
 
 def _first_choices(lane: Trace) -> Distance:
-    """At temperature 0: the committed tokens that are not the target's likeliest, penalties included."""
+    """At temperature 0: the committed tokens that are not the target's most likely, penalties included."""
     positions = [position for row in lane.rounds for position in row.positions]
     if len(positions) != len(lane.token_ids):
         told = "The record holds no probabilities, so what the rule accepted cannot be counted."
@@ -91,7 +91,7 @@ def _first_choices(lane: Trace) -> Distance:
 
 
 def _other_verdicts(lane: Trace) -> Distance:
-    """Above temperature 0: guesses whose verdict speculative sampling, with the same coins, would have turned round."""
+    """Above temperature 0: guesses on which speculative sampling, with the same coins, would have decided otherwise."""
     try:
         again = counterfactual.judge_again(lane, "speculative-sampling")
     except SpecdecError as error:

@@ -13,7 +13,7 @@ from specdec_core.rules import RULES, lossy
 from specdec_core.settings import Settings
 from specdec_core.sweep.totals import LEAST_TOKENS
 
-# a chance of its own for each token
+# a random number of its own for each token
 TOKEN_BY_TOKEN = ("speculative-sampling", "token-matching", "exact-match")
 
 
@@ -38,7 +38,7 @@ def measured_speedup(plain: Stats, other: Stats) -> float | None:
 
 
 def unmodelled(lane: Settings) -> str | None:
-    """Why the formula says nothing about a lane, in a few words; None where it does."""
+    """Why the formula does not apply to a lane, in a few words; None if it does."""
     kind = PROPOSERS[lane.proposer]
     if kind.drafts(lane) != "chain":
         return "the formula covers chains only"
@@ -54,14 +54,14 @@ def unmodelled(lane: Settings) -> str | None:
 
 
 def modelled_speedup(plain: Stats, other: Stats, gamma: int) -> Modelled | None:
-    """The formula's prediction; None where α is undefined or nothing was timed.
+    """The formula's prediction; None if α is undefined or nothing was timed.
 
     c is the time of one draft pass over that of one plain target pass. A proposer that runs no model is charged per
     proposed token.
     """
     drafted = other.draft_passes or other.proposed
     if other.target_passes and other.proposed / other.target_passes < 0.8 * gamma:
-        return None  # γ tokens were rarely drafted, as by a lookup that finds nothing
+        return None  # γ tokens were rarely drafted, e.g. by a lookup that finds nothing
     if other.acceptance_rate is None or not drafted or not plain.target_passes or plain.verify_s <= 0:
         return None
     cost = (other.draft_s / drafted) / (plain.verify_s / plain.target_passes)
@@ -75,7 +75,7 @@ def modelled_speedup(plain: Stats, other: Stats, gamma: int) -> Modelled | None:
 
 
 def passes_saved(other: Stats) -> int:
-    """How many target passes the lane did without: plain decoding needs one for each of its tokens."""
+    """How many target passes the lane saved: plain decoding needs one per token."""
     return other.tokens - other.target_passes
 
 
@@ -86,7 +86,7 @@ def parting(first: Trace, second: Trace) -> int | None:
 
 
 def verdict_on_texts(plain: Trace, other: Trace) -> tuple[bool | None, str]:
-    """Whether the texts agree, and the sentence that says so; None where they are not expected to agree."""
+    """Whether the texts agree, and a sentence that says so; None if they are not expected to agree."""
     temperature = other.header.settings.get("temperature", 0.0)
     at = parting(plain, other)
     compares = measured_speedup(plain.stats, other.stats) is not None

@@ -21,8 +21,8 @@ VIEWS = ("tree", "mask", "odds", "window")
 
 
 class Seen(Protocol):
-    """What the player tells: `cursor` has what `CURSOR` names, and "of", once the viewer has moved; `done` is the run's
-    id in the one script run after a live run has ended, otherwise None."""
+    """What the player reports: `cursor` has the keys in `CURSOR` and "of", once the viewer has moved; `done` is the
+    run's id in the one script run after a live run has ended, otherwise None."""
 
     cursor: Mapping[str, Any] | None
     done: str | None
@@ -30,7 +30,7 @@ class Seen(Protocol):
 
 _HTML = '<div class="specdec-player"></div>\n<div hidden></div>'
 
-# Streamlit calls the default export again on every change of data or theme, and the last returned function at unmount.
+# Streamlit calls the default export again on every change of data or theme, and its returned function at unmount.
 _JS = """
 const players = new WeakMap();
 
@@ -105,28 +105,28 @@ def player(
     """Draw a run: live from its event stream, or from finished traces.
 
     Args:
-        mode: "live" follows `events` and turns into a replay by itself when the run is done.
+        mode: "live" follows `events` and becomes a replay by itself when the run is done.
         traces: one mapping per lane, plain decoding first: `label`, and `url` (relative to the app's root) or `trace`
-            (a trace as parsed JSON). Speed is held against the first that decodes plainly.
+            (a trace as parsed JSON). The first plain lane is the baseline of the speedups.
         events: the address of the run's event stream; with mode "live".
-        provenance: where the figures come from, in one word; `provenance_note` names machine and date.
+        provenance: the source of the figures in one word; `provenance_note` names machine and date.
         cursor: `lead` is the lane whose rounds the cursor walks through (None: the last); `round` one of
             its rounds (0 is the prompt; None, or more than there are, is the end); `step` an event within
             that round, counted from 0 (None: the whole round); `node` a proposal's number in it (−1 is the
             token the target wrote itself; None selects nothing); `view` the view that is open on a narrow
-            screen, one of `VIEWS`. What is out of range is moved into it.
-        autoplay: play a replay from its beginning, unless the cursor names a round or motion is unwanted.
+            screen, one of `VIEWS`. Values out of range are clamped.
+        autoplay: play a replay from its beginning, unless the cursor names a round or the viewer prefers no motion.
         prompt: the prompt's text, shown while a live run has no trace yet.
-        of: a name of what is shown, handed back with the cursor: an old cursor says nothing about a new run.
+        of: a name of what is shown, returned with the cursor: an old cursor does not apply to a new run.
         rules: for each acceptance rule by name its `title` and whether it is `lossless`.
-        compared: whether the lanes were raced in one run; where not, there is no speedup between them.
-        present: for an audience: one lane and one view, in large.
+        compared: whether the lanes were raced in one run; if not, no speedup is shown.
+        present: presentation mode: one large lane and view.
         addressed: whether the page keeps the cursor in its address; the player then puts it there first.
-        language: of which the texts are, where the app has another catalogue of the player's than its own.
+        language: the language of the texts, if the app has its own player catalogue for it.
         key: the component's identity; with the same key, new data goes to the same player.
 
     Returns:
-        What the component tells of its state.
+        The component's reported state.
     """
     from specdec_core.sweep.totals import LEAST_TOKENS
 

@@ -1,4 +1,4 @@
-"""From an address to what is drawn: which runs a visitor may see, and where the player finds their traces."""
+"""From an address to what is shown: which runs a visitor may see, and where the player finds their traces."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from .examples import Example
 from .listing import Entry, side_by_side
 from .store import Library, Saved
 
-EXAMPLE = "recorded."  # before an example's name in the address; ids and links have no full stop
+EXAMPLE = "recorded."  # prefix of an example's name in the address; ids and links have no full stop
 GONE = json.dumps({"error": "This run is no longer kept; it was deleted."}).encode()
-TITLE = 60  # characters of a prompt that name a run
+TITLE = 60  # characters of a prompt that serve as a run's name
 
 
 def of_saved(saved: Saved, key: str | None = None) -> Entry:
-    """A kept run; `key` where it is not reached by its own id."""
+    """A kept run; `key` if it is not reached by its own id."""
     title = saved.name or f"“{start(saved.prompt)}”"
     return Entry(key or saved.id, title, saved.prompt, saved.created, saved.lanes, saved)
 
 
 def of_example(example: Example) -> Entry:
-    """An example that ships."""
+    """A bundled example."""
     return Entry(EXAMPLE + example.id, example.title, example.prompt, 0.0, example.lanes, example)
 
 
@@ -34,8 +34,8 @@ def start(prompt: str) -> str:
 
 
 def open_one(key: str, owner: str, library: Library) -> Entry | None:
-    """What `key` names for this visitor: an example, a run of their own, or one that a link opens. Else nothing,
-    whether it belongs to somebody else, was deleted, or never was."""
+    """What `key` names for this visitor: an example, a run of their own, or one that a link opens. None otherwise,
+    whether it belongs to somebody else, was deleted, or never existed."""
     if key.startswith(EXAMPLE):
         example = recorded.find(key.removeprefix(EXAMPLE))
         return of_example(example) if example else None
@@ -47,12 +47,12 @@ def open_one(key: str, owner: str, library: Library) -> Entry | None:
 
 
 def is_mine(entry: Entry) -> bool:
-    """Whether the visitor may rename, share and delete it: it was reached by its id, which opens it to its owner."""
+    """Whether the visitor may rename, share and delete it: only its owner reaches it by its id."""
     return isinstance(entry.source, Saved) and entry.key == entry.source.id
 
 
 def traces(entries: Sequence[Entry], owner: str, library: Library, *, inline: bool) -> list[dict[str, Any]]:
-    """The lanes for the player. `inline`: the browser cannot prove whose it is, so the traces travel with the page."""
+    """The lanes for the player. `inline`: the browser cannot prove ownership, so the page includes the traces."""
     lanes = []
     labels = [entry.lanes[number].label for entry, number in side_by_side(entries)]
     for entry, number in side_by_side(entries):
@@ -71,24 +71,24 @@ def traces(entries: Sequence[Entry], owner: str, library: Library, *, inline: bo
 
 
 def origin(entry: Entry) -> str:
-    """Where and when it was recorded, as it says itself."""
+    """Where and when it was recorded, according to the record."""
     source = entry.source
     where = f"{source.machine}, {source.recorded[:10]}"
     return f"imported, recorded elsewhere: {where}" if imported(entry) else where
 
 
 def imported(entry: Entry) -> bool:
-    """Whether it came as a file, so that nothing in it was measured here."""
+    """Whether it was imported from a file, so that nothing in it was measured here."""
     return isinstance(entry.source, Saved) and entry.source.origin == "imported"
 
 
 def measured_here(entry: Entry) -> bool:
-    """Whether its figures count as measured: it ran on this server. All others were recorded elsewhere."""
+    """Whether its figures count as measured, i.e. it ran on this server. All others were recorded elsewhere."""
     return isinstance(entry.source, Saved) and not imported(entry)
 
 
 def remark(entry: Entry) -> str | None:
-    """What has to be said above a run that is not simply the visitor's own."""
+    """The note above a run that is not simply the visitor's own."""
     if isinstance(entry.source, Example):
         return entry.source.look_for
     said = []
@@ -102,7 +102,7 @@ def remark(entry: Entry) -> str | None:
 
 
 def data(entry: Entry, number: int, owner: str, library: Library) -> bytes:
-    """The JSON of one of an entry's lanes; a sentence as JSON once it is gone."""
+    """The JSON of one of an entry's lanes; a sentence as JSON once it is deleted."""
     if isinstance(entry.source, Example):
         return (recorded.FOLDER / f"{entry.source.files[number]}.json").read_bytes()
     return library.trace(entry.key, number, owner) or GONE

@@ -1,7 +1,7 @@
 """The examples that ship: recorded traces with a title and a sentence about what to look for, listed in index.toml.
 
-The same file says how each is recorded (`scripts/record_traces.py`). Its sentences hold for any models, because what is
-a number in them is taken from the traces.
+The same file says how each is recorded (`scripts/record_traces.py`). Its sentences hold for any models, because their
+numbers are taken from the traces.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ Effect = Literal["slower", "misses", "waste", "parts"]
 
 
 class Recipe(BaseModel):
-    """One example as index.toml has it: what is shown of it, and how it is recorded.
+    """One example in index.toml: its texts, and how it is recorded.
 
-    `prompts` are families or prompts of assets/prompts; of several, the one is kept that `shows` the effect most.
+    `prompts` are families or prompts of assets/prompts; of several, the one that `shows` the effect best is kept.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -58,15 +58,15 @@ class Recipe(BaseModel):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The names of its traces, without .json: the plain lane first, where there is another."""
+        """The names of its traces, without .json: the plain lane first, if there is another."""
         alone = self.settings.get("proposer") == "none"
         return (self.id,) if alone else (f"{self.id}-plain", self.id)
 
     def lanes(self) -> tuple[Settings, ...]:
-        """What its lanes are asked to do, in the order of `files`.
+        """Its lanes' settings, in the order of `files`.
 
         Raises:
-            SettingsError: one sentence about the first setting that does not fit.
+            SettingsError: one sentence about the first invalid setting.
         """
         lane = Settings(**self.settings, max_new_tokens=self.tokens)
         if lane.proposer == "none":
@@ -77,7 +77,7 @@ class Recipe(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A recorded example: its recipe with the sentence filled in, and what its lanes came to.
+    """A recorded example: its recipe with the sentence filled in, and its lanes' results.
 
     `opens` is the round at which the player opens it (see `opening`).
     """
@@ -96,12 +96,12 @@ class Example:
 
 @cache
 def files() -> dict[str, Path]:
-    """The traces that ship with the app, by name: the only files this server reads for a visitor."""
+    """The bundled traces by name: the only files this server reads for a visitor."""
     return {path.stem: path for path in sorted(FOLDER.glob("*.json")) if TRACE_ID.fullmatch(path.stem)}
 
 
 def recipes(folder: Path = FOLDER) -> tuple[list[Recipe], list[str]]:
-    """The recipes of index.toml in their order, and a sentence for each entry that is left out."""
+    """The recipes of index.toml in order, and a sentence for each entry that is left out."""
     path = folder / INDEX
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -135,7 +135,7 @@ def recipes(folder: Path = FOLDER) -> tuple[list[Recipe], list[str]]:
 
 
 def load(folder: Path = FOLDER) -> tuple[tuple[Example, ...], list[str]]:
-    """All examples whose traces are there and sound, and a sentence for each that is left out."""
+    """All examples with valid traces, and a sentence for each that is left out."""
     found, problems = recipes(folder)
     examples = []
     for recipe in found:
@@ -151,7 +151,7 @@ def load(folder: Path = FOLDER) -> tuple[tuple[Example, ...], list[str]]:
 
 @cache
 def examples() -> tuple[Example, ...]:
-    """The examples that ship; what is wrong with one is told in the log."""
+    """The bundled examples; errors are logged."""
     found, problems = load()
     for problem in problems:
         log.error("recorded examples: %s", problem)
@@ -159,15 +159,15 @@ def examples() -> tuple[Example, ...]:
 
 
 def find(example_id: str) -> Example | None:
-    """The example of that id."""
+    """The example with that id."""
     return next((example for example in examples() if example.id == example_id), None)
 
 
 def require(ids: Iterable[str]) -> None:
-    """Refuse, with one sentence, ids of which no example ships.
+    """Reject ids without a bundled example, with one sentence.
 
     Raises:
-        ValueError: naming the first such id, and what there is.
+        ValueError: names the first such id and the existing ones.
     """
     known = [example.id for example in examples()]
     if strange := [key for key in ids if key not in known]:
@@ -201,9 +201,9 @@ def _example(recipe: Recipe, folder: Path) -> Example:
 
 
 def opening(trace: Trace) -> int | None:
-    """The round, from 1, that shows what a trace is about: the one in which the most guesses were up for judgement.
+    """The round, from 1, that best shows what a trace is about: the one with the most judged guesses.
 
-    Of several the last, where most of the text and the speedup stand beside it; None if nothing was guessed.
+    Of several the last, since most of the text and the speedup are visible then; None if nothing was guessed.
     """
     up = ("accepted", "rejected", "unreached")
     found = max(
@@ -219,7 +219,7 @@ def sent(stats: Stats) -> int:
 
 
 def facts(traces: list[Trace], lanes: tuple[Summary, ...]) -> dict[str, str]:
-    """What a sentence may name in braces, of the last lane."""
+    """The values, of the last lane, that a sentence may name in braces."""
     from app.metrics.numbers import parting
 
     stats = traces[-1].stats

@@ -1,4 +1,4 @@
-"""A visitor's finished run on its way into the library, and back: what is in memory is a cache of the library.
+"""Moves finished runs into the library and back: the runs in memory are a cache of the library.
 
 A run is kept on its own thread, after its last timed phase.
 """
@@ -22,10 +22,10 @@ log = logging.getLogger(__name__)
 
 
 def keep(run: Run, library: Library) -> None:
-    """Save what the run's lanes recorded for its owner; a run that wrote nothing is not kept.
+    """Save the records of the run's lanes for its owner; a run without output is not kept.
 
-    The traces come straight from the recorder, so they are audited and not read back: parsing 20 MB would hold the
-    interpreter for a second, in which somebody else's run may be on the clock.
+    The traces come straight from the recorder, so they are audited but not parsed again: parsing 20 MB would hold the
+    GIL for a second, in which another run may be on the clock.
     """
     traces = run.traces
     if run.owner is None or not any(trace.token_ids for trace in traces.values()):
@@ -54,8 +54,8 @@ def keep(run: Run, library: Library) -> None:
 def find(key: str | None, owner: str, runs: Runs, library: Library) -> Run | None:
     """The run that `key` opens for this visitor: a run of their own by its id, or anybody's by its shared link.
 
-    From memory while it is there, else rebuilt from the library; None where neither has it, which is also the answer
-    for somebody else's run.
+    From memory if it is there, else rebuilt from the library; None if neither has it, or if the run belongs to
+    somebody else.
     """
     if not key:
         return None
@@ -73,9 +73,9 @@ def find(key: str | None, owner: str, runs: Runs, library: Library) -> Run | Non
 
 
 def _rebuilt(saved: Saved, key: str, owner: str | None, runs: Runs, library: Library) -> Run | None:
-    """A kept run as it was right after its end, in memory again; None where too little is known of it."""
+    """Restore a kept run to its state right after its end; None if too little is known about it."""
     run = _read(saved, owner)
-    # The library numbers the lanes that ended, in their order.
+    # The library numbers the finished lanes in order.
     traces = {lane: library.trace(key, at, owner) for at, lane in enumerate(sorted(run.ends))} if run else {}
     there = {lane: trace for lane, trace in traces.items() if trace is not None}
     if run is None or len(there) < len(saved.lanes):  # deleted meanwhile, or a run that lost a lane
@@ -84,7 +84,7 @@ def _rebuilt(saved: Saved, key: str, owner: str | None, runs: Runs, library: Lib
 
 
 def _written(run: Run) -> str:
-    """What was asked for, and what of the run its traces do not say."""
+    """The request, and what the traces do not record of the run."""
     asked = run.request
     content = {
         "lanes": [lane.model_dump(mode="json") for lane in asked.lanes],
@@ -101,7 +101,7 @@ def _written(run: Run) -> str:
 
 
 def _read(saved: Saved, owner: str | None) -> Run | None:
-    """The run that `_written` wrote down; None where nothing is, or what another version of the core understood."""
+    """The run that `_written` serialised; None if there is none, or one of another version of the core."""
     if saved.request is None:
         return None
     content = json.loads(saved.request)

@@ -1,4 +1,4 @@
-"""Finding runs: what a search, a filter and an order leave of a list, and what an address may say about them."""
+"""Finding runs: applying a search, a filter and an order to a list, and their form in an address."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ ORDERS = {
     "speedup": "Highest measured speedup",
     "name": "By name",
 }
-# the page's keys in the address, beside the cursor's
+# the page's address keys, besides the cursor's
 ADDRESS = ("run", "picked", "q", "who", "sort", "sheet", "hide", "present")
 MOST_SHOWN = 6  # lanes side by side
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A run as the page knows it, kept or shipped: `key` is what the address calls it."""
+    """A run as the page lists it, kept or bundled: `key` is its name in the address."""
 
     key: str
     title: str
     prompt: str
     created: float
     lanes: tuple[Summary, ...]
-    source: Any = None  # the Saved or Example it stands for
+    source: Any = None  # the Saved or Example it represents
 
     @property
     def guessing(self) -> tuple[Summary, ...]:
-        """The lanes that say something about a proposer: all but the baseline, or the baseline where it is alone."""
+        """The lanes with a proposer: all but the baseline, or the baseline if it is alone."""
         return tuple(lane for lane in self.lanes if not lane.plain) or self.lanes
 
 
@@ -48,7 +48,7 @@ def proposer_titles() -> dict[str, str]:
 
 
 def find(entries: Iterable[Entry], words: str, proposer: str, order: str) -> list[Entry]:
-    """The entries that have all `words` somewhere in them and this proposer in a lane, in this order."""
+    """The entries that contain all `words` and have this proposer in a lane, in this order."""
     wanted = words.casefold().split()
     found = [
         entry
@@ -67,9 +67,9 @@ def find(entries: Iterable[Entry], words: str, proposer: str, order: str) -> lis
 
 
 def best(entry: Entry, figure: str) -> float:
-    """The highest value of a figure in an entry's lanes; 0 where no lane has one.
+    """The highest value of a figure in an entry's lanes; 0 if no lane has one.
 
-    Drafting that is on no clock, as the oracle's, makes a bound and not a measured speedup.
+    Drafting off the clock, e.g. the oracle's, gives a bound and not a measured speedup.
     """
     lanes = [lane for lane in entry.guessing if figure != "speedup" or not _unpaid(lane)]
     return max((getattr(lane, figure) or 0.0 for lane in lanes), default=0.0)
@@ -90,7 +90,7 @@ def _text(entry: Entry) -> str:
 
 
 def together(entries: Sequence[Entry]) -> str | None:
-    """Why these cannot stand side by side, in a sentence; None if they can."""
+    """Why these cannot be shown side by side, in a sentence; None if they can."""
     if len({entry.prompt for entry in entries}) > 1:
         first, other = entries[0], next(entry for entry in entries if entry.prompt != entries[0].prompt)
         return (
@@ -110,16 +110,16 @@ def together(entries: Sequence[Entry]) -> str | None:
 
 
 def side_by_side(entries: Sequence[Entry]) -> list[tuple[Entry, int]]:
-    """The lanes to draw, as entry and number: all of one run; of several, those that guess.
+    """The lanes to draw, as entry and number: all of one run; of several, those with guesses.
 
-    A baseline stands for its own run only. Beside the lanes of another it would make a speedup that nobody measured.
+    A baseline applies to its own run only. With lanes of another run it would give a speedup that was never measured.
     """
     lanes = [(entry, number) for entry in entries for number in range(len(entry.lanes))]
     return [(entry, number) for entry, number in lanes if len(entries) == 1 or not entry.lanes[number].plain]
 
 
 def problems(params: Mapping[str, str], cursor: Iterable[str]) -> list[str]:
-    """A sentence for every value of a link to this page that means nothing here, the runs themselves apart."""
+    """A sentence for every invalid value in a link to this page, except the runs themselves."""
     found = []
     for key, called, options in (("who", "the proposer", proposer_titles()), ("sort", "the order", ORDERS)):
         if key in params and params[key] not in options:

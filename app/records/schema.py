@@ -1,7 +1,7 @@
-"""The library's file: its tables, the steps from each version of them to the next, and how it is opened.
+"""The library's file: its tables, the migrations between versions, and how it is opened.
 
-The version stands in the file itself (`PRAGMA user_version`). A file of an older version is brought up to date when it
-is opened; one of a newer version, of another program or of no database at all is refused in a sentence.
+The version is stored in the file itself (`PRAGMA user_version`). A file of an older version is migrated when it is
+opened; one of a newer version, of another program, or not a database at all, is rejected with a sentence.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DBAPIError
 
-APPLICATION = 0x5350_4C42  # "SPLB": whose file this is, in the place SQLite has for it
-BUSY_S = 10.0  # how long one process waits for another that writes
+APPLICATION = 0x5350_4C42  # "SPLB": marks the file as ours, in SQLite's application id
+BUSY_S = 10.0  # how long a process waits for another's write
 
 metadata = MetaData()
 runs = Table(
     "runs",
     metadata,
     Column("id", String, primary_key=True),
-    Column("owner", String, nullable=False),  # a digest: the file alone does not say who may delete what
+    Column("owner", String, nullable=False),  # a digest: the file alone does not reveal who may delete a run
     Column("created", Float, nullable=False),  # seconds since 1970, UTC
     Column("name", String),
     Column("prompt", String, nullable=False),
@@ -47,8 +47,8 @@ runs = Table(
     Column("machine", String, nullable=False),
     Column("recorded", String, nullable=False),  # the date in the trace itself
     Column("bytes", Integer, nullable=False),
-    Column("link", String),  # what a shared link names; None while nothing is shared
-    Column("request", String),  # what was asked for, as JSON (keeping.py); None of imports and of older files
+    Column("link", String),  # what a shared link names; None while not shared
+    Column("request", String),  # the request as JSON (keeping.py); None for imports and older files
 )
 Index("runs_of_owner", runs.c.owner, runs.c.created)
 Index("runs_by_link", runs.c.link, unique=True)
@@ -74,7 +74,7 @@ lanes = Table(
     Column("trace", LargeBinary, nullable=False),  # its JSON, packed by zlib
 )
 
-# One entry for each version: what turns the version before it into it. Never change one that was released; add one.
+# One migration per version, from the version before it. Never change a released one; add one.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         """CREATE TABLE runs (
@@ -104,10 +104,10 @@ class LibraryError(ValueError):
 
 
 def connect(path: Path | None) -> Engine:
-    """The library's database at `path`, brought up to today's version; None keeps it in memory.
+    """The library's database at `path`, migrated to the current version; None keeps it in memory.
 
     Raises:
-        LibraryError: one sentence, if there can be no file, or the one there is no library this program reads.
+        LibraryError: one sentence, if the file cannot be created, or is not a library this program reads.
     """
     if path is None:
         engine = create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
@@ -133,7 +133,7 @@ def connect(path: Path | None) -> Engine:
 
 
 def _check(path: Path) -> None:
-    """Refuse a file that is not ours, before anything in it is touched."""
+    """Reject a file that is not ours before changing anything in it."""
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=BUSY_S)) as file:
         (owner,), (version,) = (
             file.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
@@ -157,9 +157,9 @@ def _unusable(path: Path | None, error: object) -> LibraryError:
 
 
 def _prepare(raw: Any, _record: Any) -> None:
-    raw.isolation_level = None  # transactions begin where `_begin` says, not where the driver guesses
+    raw.isolation_level = None  # transactions begin where `_begin` says, not where the driver would begin one
     for pragma in (
-        "auto_vacuum = FULL",  # before the first table: a deleted run gives its bytes back to the disk
+        "auto_vacuum = FULL",  # before the first table: a deleted run's bytes go back to the disk
         "secure_delete = ON",
         "journal_mode = WAL",
         "synchronous = NORMAL",
@@ -169,7 +169,7 @@ def _prepare(raw: Any, _record: Any) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    # A writer takes its lock at once: one that reads first and writes then could not wait for another's.
+    # A writer takes its lock at once: one that reads first and then writes could not wait for another's.
     writes = connection.get_execution_options().get("writes")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 

@@ -1,8 +1,8 @@
 """The library: runs kept for their owner, with their traces, within limits.
 
 An owner is a secret (see `owner.py`) of which only a digest is kept. Everything that lists, names, shares or deletes
-asks for it; somebody else's run and one that does not exist get the same answer. A shared link opens one run for
-reading.
+requires it; somebody else's run and one that does not exist get the same answer. A shared link gives read access to
+one run.
 Safe to use from several threads, and by several processes on one file.
 """
 
@@ -36,16 +36,16 @@ USUAL_BYTES = 500_000  # more than most runs take
 
 
 class Full(ValueError):
-    """There is no room for one more run; its text is fit to be shown."""
+    """There is no room for one more run; its text can be shown."""
 
 
 class Unavailable(RuntimeError):
-    """The library's file cannot be read or written just now; its text is fit to be shown."""
+    """The library's file cannot be read or written right now; its text can be shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much is kept: runs and bytes (packed) of one owner, bytes of all owners together."""
+    """The limits: runs and bytes (packed) of one owner, bytes of all owners together."""
 
     runs: int = 200
     owner_bytes: int = 100_000_000
@@ -85,7 +85,7 @@ class Library:
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._engine.dispose()
 
     def add(
@@ -101,12 +101,12 @@ class Library:
         name: str | None = None,
         request: str | None = None,
     ) -> str:
-        """Keep a run: for each lane its summary and its trace as JSON, and what was asked for. Returns its id.
+        """Keep a run: for each lane its summary and its trace as JSON, and the request. Returns its id.
 
-        Where the limits are met, the oldest runs with neither a name nor a link make room.
+        At the limits, the oldest runs with neither a name nor a link make room.
 
         Raises:
-            Full: if named and shared runs leave no room for it; then nothing is changed.
+            Full: if named and shared runs leave no room; nothing is changed then.
         """
         run_id = run_id or secrets.token_urlsafe(12)
         packed = [zlib.compress(json) for _, json in kept]
@@ -153,11 +153,11 @@ class Library:
         return zlib.decompress(found) if found is not None else None
 
     def rename(self, owner: str, run_id: str, name: str) -> bool:
-        """Name a run, or take its name away with an empty one; whether there was such a run."""
+        """Name a run, or remove its name with an empty one; returns whether there was such a run."""
         return self._change(owner, run_id, name=_name(name))
 
     def share(self, owner: str, run_id: str) -> str | None:
-        """The link that opens this run for everybody, made if there is none yet; None if there is no such run."""
+        """The link that opens this run for everybody, created on demand; None if there is no such run."""
         with self._transaction(writes=True) as connection:
             mine = (runs.c.id == run_id) & (runs.c.owner == _digest(owner))
             connection.execute(
@@ -167,28 +167,28 @@ class Library:
         return link
 
     def revoke(self, owner: str, run_id: str) -> bool:
-        """Let the run's link open nothing any more; whether there was such a run."""
+        """Revoke the run's link; returns whether there was such a run."""
         return self._change(owner, run_id, link=None)
 
     def delete(self, owner: str, run_id: str) -> bool:
-        """Delete a run with its traces; its bytes are overwritten and given back. Whether there was such a run."""
+        """Delete a run with its traces; its bytes are overwritten and freed. Returns whether there was such a run."""
         with self._transaction(writes=True) as connection:
             mine = (runs.c.id == run_id) & (runs.c.owner == _digest(owner))
             gone = connection.execute(delete(runs).where(mine)).rowcount > 0
         if gone:
-            # what was deleted still stands in the log
+            # deleted data is still in the write-ahead log
             with _told(), self._lock, self._engine.connect() as connection:
-                # SQLAlchemy has it None once it is closed, which it is not here
+                # SQLAlchemy types it as None once closed, which it is not here
                 connection.connection.driver_connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # type: ignore[union-attr]
         return gone
 
     def size(self, owner: str | None = None) -> int:
-        """Bytes kept of this owner, or of all."""
+        """Bytes kept for this owner, or for all."""
         with self._transaction() as connection:
             return _size(connection, _digest(owner) if owner else None)
 
     def is_full(self, owner: str) -> bool:
-        """Whether the owner's next run would find no room, because everything kept is named or shared."""
+        """Whether the owner's next run would not fit, because everything kept is named or shared."""
         saved = self.runs_of(owner)
         room = self.limits.owner_bytes - sum(run.bytes for run in saved)
         stays = all(run.name or run.link for run in saved)
@@ -217,7 +217,7 @@ class Library:
             return connection.execute(update(runs).where(mine).values(**values)).rowcount > 0
 
     def _make_room(self, connection: Connection, owner: str, size: int) -> None:
-        """Delete the oldest runs that nobody named or shared until one more of `size` bytes fits."""
+        """Delete the oldest runs without name or link until one more of `size` bytes fits."""
         limits = self.limits
         count = connection.execute(
             select(func.count()).select_from(runs).where(runs.c.owner == owner)
@@ -244,7 +244,7 @@ class Library:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """What the database complains of as one sentence; its details go to the log."""
+    """The database's error as one sentence; its details are logged."""
     try:
         yield
     except (DBAPIError, sqlite3.Error) as error:

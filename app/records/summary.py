@@ -1,4 +1,4 @@
-"""A trace in a line: what a list of runs shows of each lane, computed once from its record."""
+"""A trace in one line: what a list of runs shows of each lane, computed once from its record."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ MAX_LABEL = 200  # characters
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """One lane: who guessed, how it went, and the first thing its audit found, if anything.
+    """One lane: its proposer, its results, and its audit's first finding, if any.
 
-    `speedup` is the time per token of the plain lane of the same run over this one's; None where there is none.
+    `speedup` is the plain lane's time per token over this one's, in the same run; None if there is none.
     """
 
     label: str
@@ -42,9 +42,9 @@ COLUMNS = tuple(field.name for field in fields(Summary))
 
 
 def summarize(traces: Sequence[Trace], labels: Sequence[str]) -> Iterator[Summary]:
-    """A summary of each lane of one run; the lanes were raced together, so the plain one is the others' baseline."""
+    """A summary of each lane of one run; the plain lane is the others' baseline, since they were raced together."""
     from app.metrics.numbers import measured_speedup
-    from specdec_core.rules import lossy  # here and not above: both bring torch
+    from specdec_core.rules import lossy  # here and not above: both import torch
 
     plain = next((trace for trace in traces if _setting(trace, "proposer") == "none"), None)
     for trace, label in zip(traces, labels, strict=True):

@@ -1,4 +1,4 @@
-"""What stands at the top right of every page: the words, and the teacher's link."""
+"""The top right of every page: the glossary and the teacher's link."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STYLE = """<style>
 
 
 def draw(page: str) -> None:
-    """The two boxes, as far as the link leaves them."""
+    """The two boxes, unless the link hides them."""
     st.html(STYLE)
     with st.container(gap="small", key="corner"):
         if presenter.shows("title"):
@@ -37,6 +37,6 @@ def draw(page: str) -> None:
 
 
 def words() -> str:
-    """The glossary as HTML; it takes the keyboard, which is how a list without a control in it is scrolled."""
+    """The glossary as HTML; it takes the keyboard focus, so that it can be scrolled although it contains no control."""
     terms = "".join(f"<dt>{escape(term)}</dt><dd>{escape(meaning)}</dd>" for term, meaning in TERMS.items())
     return f'<div class="sd-words" tabindex="0" role="region" aria-label="Glossary"><dl>{terms}</dl></div>'

@@ -1,4 +1,4 @@
-"""A page's run from the press of Run to the replay, as the lab and the comparison have it alike."""
+"""A page's run from pressing Run to the replay, shared by the lab and the comparison."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .waiting import waiting
 
 @st.cache_resource(scope="session", on_release=Desk.close, show_spinner=False)
 def desk_of(page: str) -> Desk:
-    """What this session has running on a page; closing the tab ends it."""
+    """The session's current run on a page; closing the tab ends it."""
     return Desk(services.runs())
 
 
@@ -36,12 +36,12 @@ class Flow:
     Attributes:
         asked: whether Run was pressed.
         shown: the run that the address names, as long as the server holds it; None before `follow`.
-        active: whether it goes on. Asked once, so that it is not over for one half of the page only.
-        kept: the same run as the library keeps it, where the server no longer holds it.
+        active: whether it is running. Read once, so that both halves of the page agree.
+        kept: the same run from the library, if the server no longer holds it.
     """
 
     def __init__(self, page: str, forgets: Iterable[str]) -> None:
-        """`forgets` are the keys of the address that say nothing about the next run."""
+        """`forgets` are the address keys that do not apply to the next run."""
         self.page, self.forgets = page, tuple(forgets)
         self.asked = self.active = False
         self.shown: Run | None = None
@@ -49,7 +49,7 @@ class Flow:
         self._desk = desk_of(page)
 
     def buttons(self, words: str, on_click: Callable[[], None] | None = None) -> None:
-        """Run, and the place of Stop, beside each other; `words` are the help."""
+        """Run, and Stop's place next to it; `words` is the help."""
         with st.container(horizontal=True, vertical_alignment="center", key=presenter.box("run")):
             self.asked = st.button(
                 "Run",
@@ -63,7 +63,7 @@ class Flow:
             self._stop = st.container()
 
     def follow(self, request: Callable[[], Request]) -> None:
-        """Begin a run where Run was pressed, and find the one to show. `request` raises `SpecdecError` to refuse."""
+        """Start a run if Run was pressed, and find the one to show. `request` raises `SpecdecError` to refuse."""
         desk = self._desk
         if self.asked:
             try:
@@ -73,9 +73,9 @@ class Flow:
         if desk.run is not None and desk.run.deleted:
             desk.run = None  # its visitor deleted it in the library
         going = desk.run is not None and not desk.run.finished
-        if going and "run" not in st.query_params:  # the way back leads to the page, not out of the run
+        if going and "run" not in st.query_params:  # the back button leads to the page, not out of the run
             state.noted.pop(self.page, None)
-        # Not where the run starts: the script may be cut short there by another rerun, and the run would go on unseen.
+        # Not where the run starts: another rerun may interrupt the script there, and the run would continue unseen.
         if desk.run is not None and state.noted.get(self.page) != desk.run.id:
             address.put("run", desk.run.id)
             address.drop(self.forgets)
@@ -97,7 +97,7 @@ class Flow:
         )
 
     def report(self, otherwise: str) -> None:
-        """What is to be said about the run before it is drawn; `otherwise`: what can be done about one that is gone."""
+        """Messages about the run before it is drawn; `otherwise`: what to do about a deleted one."""
         waiting(self.shown, self.active)
         if self.shown is not None:
             if self.shown.error:
@@ -107,10 +107,10 @@ class Flow:
             let_go(otherwise)
 
     def play(self, example: results.Shown | None = None) -> None:
-        """The player: with the run, else with a recorded example."""
+        """The player, with the run or else a recorded example."""
         stage(self.shown, self.active, self.kept, example)
 
     @property
     def result(self) -> Run | None:
-        """The run, once it is over and has left something."""
+        """The run, once it is over and has a result."""
         return self.shown if self.shown is not None and not self.active and self.shown.ends else None

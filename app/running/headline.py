@@ -1,4 +1,4 @@
-"""The headline numbers on the page: each with its definition and where it comes from."""
+"""The headline numbers on the page, each with its definition and source."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def show(run: Run) -> None:
 
 
 def _metrics(rows: list[tuple[str, ...]]) -> None:
-    """Label, value, help and source of each; what follows the source joins it."""
+    """Label, value, help and source of each; anything after the source is joined to it."""
     with st.grid(len(rows), min_column_width=185, gap="small"):
         for label, value, words, *source in rows:
             with st.container(border=True, height="stretch", gap="xsmall"):

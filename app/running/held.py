@@ -1,4 +1,4 @@
-"""What an owner can do with a run: share it, name it, delete it; and bring one in from a file."""
+"""What an owner can do with a run: share, name and delete it; and import one from a file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_FILES = 8
 
 
 def link_to(key: str, cursor: Iterable[str]) -> str:
-    """The address that brings back this run and the place where the viewer stands in it."""
+    """The address of this run at the viewer's position."""
     here = {name: st.query_params[name] for name in cursor if name in st.query_params}
     base = (st.context.url or "/library").split("?")[0]
     return f"{base}?{urlencode({'run': key, **here})}"
@@ -57,7 +57,7 @@ def draw(entry: Entry, library: Library, cursor: Iterable[str]) -> None:
         )
         if st.button("Delete permanently", type="primary", key="delete"):
             library.delete(whose, saved.id)
-            services.runs().forget(saved.id)  # the lab would show it until the server lets go of it
+            services.runs().forget(saved.id)  # the lab would show it until the server drops it
             close(cursor)
             st.rerun()
 
@@ -77,7 +77,7 @@ def _share(saved: Saved, library: Library, whose: str, cursor: Iterable[str]) ->
 
 
 def downloads(shown: Sequence[Entry], whose: str, library: Library) -> None:
-    """The runs as pages that play anywhere, and each lane's record as a file."""
+    """The runs as self-contained pages, and each lane's record as a file."""
     with st.popover("Download", icon=":material/download:"):
         for entry in shown:
 
@@ -109,32 +109,32 @@ def _page(entry: Entry, whose: str, library: Library) -> str:
     if entries.GONE in data:
         return entries.GONE.decode()
     traces = [Trace.from_json(lane) for lane in data]
-    # An imported lane's file tells nothing of what ran beside it.
+    # An imported lane's file does not say what ran beside it.
     raced = None if entries.imported(entry) else True
     return make(traces, [lane.label for lane in entry.lanes], title=entry.title, raced=raced)
 
 
 def _file(entry: Entry) -> str:
-    """What a download of this run is called: its name, where it has one in Latin letters, else its key."""
+    """A file name for this run: its name, if it has one in Latin letters, else its key."""
     named = entry.source.name if isinstance(entry.source, Saved) else None
     return "specdec-" + (re.sub(r"[^A-Za-z0-9]+", "-", named or "").strip("-") or entry.key.replace(".", "-"))
 
 
 def close(cursor: Iterable[str]) -> None:
-    """Leave what is open in the player."""
+    """Close what is open in the player."""
     address.drop(("run", *cursor))
 
 
 def held(key: str | None) -> Run | None:
-    """The run that an address names, by its id or by its shared link, where the visitor may see it."""
+    """The run that an address names, by its id or its shared link, if the visitor may see it."""
     return services.run_of(key, visitor.of_session())
 
 
 def let_go(otherwise: str) -> None:
-    """What stands where a run was that the server no longer holds: the way to it in the library, or that it is gone.
+    """In place of a run that the server no longer holds: the way to it in the library, or that it is deleted.
 
     Args:
-        otherwise: what can be done about one that is gone.
+        otherwise: what to do about a deleted one.
     """
     key = st.query_params.get("run", "")
     if entries.open_one(key, visitor.of_session(), services.library()) is None:
@@ -157,9 +157,9 @@ def let_go(otherwise: str) -> None:
 
 
 def import_box(library: Library) -> None:
-    """Take traces from files, one run each: what their lanes had to do with each other is not known."""
+    """Import traces from files, one run each: nothing says whether their lanes were raced together."""
     turn = state.import_turn
-    # A new key closes the box when files have come: it would cover what is said about them.
+    # A new key closes the box once files have arrived: it would cover the messages about them.
     with st.popover("Import", icon=":material/upload_file:", key=f"import-{turn}"):
         st.markdown(
             "A trace written by this program or by `python -m specdec_core decode --json`. It is checked, and "
@@ -179,12 +179,12 @@ def import_box(library: Library) -> None:
                     (False, f"Up to {MOST_FILES} files are imported at once; the others were left out.")
                 )
             state.imported = found
-            state.import_turn = turn + 1  # an empty box again: the files are let go of
+            state.import_turn = turn + 1  # an empty box again: drops the files
             st.rerun()
 
 
 def import_results() -> None:
-    """What became of the files that came last, until the next click."""
+    """The result of the last import, until the next click."""
     for sound, words in State.imported.take():
         if sound:
             st.success(words, icon=":material/check_circle:")

@@ -1,4 +1,4 @@
-"""The teacher's link: this page as it stands, without the parts that would distract, or as a presentation."""
+"""The teacher's link: the current page without distracting parts, or as a presentation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.ui.state import State, state
 
 from . import held as tools
 
-USUAL = {  # what is ticked at first
+USUAL = {  # ticked at first
     "lab": ("settings", "link"),
     "compare": ("settings", "link"),
     "library": ("search", "own", "examples", "link"),
@@ -33,7 +33,7 @@ RUN = "the run at this position"
 
 @fragment
 def draw(page: str) -> None:
-    """What of a page to hide, and the link that does it."""
+    """What to hide on a page, and the link that does so."""
     if st.button(
         "Present now",
         icon=":material/present_to_all:",
@@ -78,19 +78,19 @@ def _own() -> dict[str, str | None]:
         if saved is not None:
             found[key] = saved.link
         elif run is not None and run.owner == me and run.finished and run.ends:
-            found[key] = None  # the library has it in a moment
+            found[key] = None  # the library will have it in a moment
     return found
 
 
 def _brings_run() -> bool:
-    """Whether a run that the address names is there to be brought."""
+    """Whether a run that the address names can be included."""
     me, library = visitor.of_session(), services.library()
     keys = st.query_params.get("run", "").split(",")
     return any(tools.held(key) or entries.open_one(key, me, library) for key in keys)
 
 
 def _say_for_whom(page: str, own: Mapping[str, str | None]) -> None:
-    """Who can open the runs of the link, how long, and the button that makes it last."""
+    """Who can open the link's runs and for how long, and the button that makes it permanent."""
     one = len(own) == 1
     runs, them = ("this run", "it") if one else ("these runs", "them")
     for_good = "" if services.library().path else ", until this server stops"
@@ -118,7 +118,7 @@ def _say_for_whom(page: str, own: Mapping[str, str | None]) -> None:
 def _share(keys: Iterable[str]) -> None:
     try:
         opened = [services.library().share(visitor.of_session(), key) for key in keys]
-    except Unavailable:  # a callback's errors reach no page
+    except Unavailable:  # errors in a callback do not show on the page
         opened = [None]
     state.not_shared = not all(opened)
 

@@ -1,4 +1,4 @@
-"""Below the player: the charts of a finished run, and everything of it to take home."""
+"""Below the player: a finished run's charts and downloads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from . import headline
 
 
 def unkept(run: Run) -> None:
-    """A word about a run that the library could not keep."""
+    """A note about a run that the library could not keep."""
     if run.unkept:
         st.warning(
             "The library could not keep this run: it is full, or its file cannot be written. Download what you need.",
@@ -44,7 +44,7 @@ def charts(run: Run) -> None:
 
 
 def downloads(run: Run) -> None:
-    """Everything of the run to take home."""
+    """The run's downloads."""
     with st.popover("Download", icon=":material/download:"):
         st.markdown("**The whole run**")
         button.draw("Player (HTML)", lambda: _page(run), f"specdec-{run.id}", "page")
@@ -91,7 +91,7 @@ def _downloads(run: Run, lane: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A recorded example as the lab shows it before a run: its lanes for the player, and what it was made of."""
+    """A recorded example as the lab shows it before a run: its lanes for the player, and its origin."""
 
     id: str
     traces: tuple[dict[str, str], ...]
@@ -104,7 +104,7 @@ class Shown:
 
 @cache
 def example(proposer: str, family: str) -> Shown | None:
-    """The recorded example that introduces a proposer: the first of it that ships for this family of models, else for
+    """The recorded example that introduces a proposer: the first bundled one for this family of models, else for
     another. None if there is none."""
     found = sorted(recorded.recipes()[0], key=lambda recipe: recipe.family != family)  # stable
     for recipe in found:

@@ -1,4 +1,4 @@
-"""The player on a page: a run as it goes on, then its whole record; its cursor and the page's address in step."""
+"""The player on a page: a run while it is live, then its whole record; keeps its cursor in the page's address."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RULE_WORDS = {name: {"title": rule.title, "lossless": rule.lossless} for name, r
 
 
 class Provenance(TypedDict):
-    """Where the figures come from."""
+    """The source of the figures."""
 
     provenance: Literal["measured", "recorded"]
     provenance_note: str
@@ -36,9 +36,9 @@ HERE: Provenance = {"provenance": "measured", "provenance_note": "this machine, 
 
 @fragment
 def stage(shown: Run | None, active: bool, kept: Entry | None = None, example: Shown | None = None) -> None:
-    """The player with a run of this server, else one that the library keeps, else a recorded example.
+    """The player with a run of this server, else one from the library, else a recorded example.
 
-    `active` is whether the page takes the run to go on: it then plays live, and the page is drawn anew at its end.
+    `active` is whether the page treats the run as running: it is then shown live, and the page redrawn at its end.
     """
     present = presenter.presenting()
     if shown is not None and active:
@@ -85,10 +85,10 @@ def stage(shown: Run | None, active: bool, kept: Entry | None = None, example: S
 
 
 def draw(of: str, *, opens: int | None = None, **shown: Any) -> Seen:
-    """Draw the player at the address's cursor and write the cursor back as the viewer moves; call it in a fragment.
+    """Draw the player at the address's cursor and write it back as the viewer moves; call it in a fragment.
 
-    `of` names what is shown (an old cursor says nothing about a new run), `opens` the round where it opens if the
-    address names none; the rest is handed on to `player`.
+    `of` names what is shown (an old cursor does not apply to a new run), `opens` the round where it opens if the
+    address names none; the rest is passed to `player`.
     """
     cursor = cursor_in(st.query_params)
     if cursor["round"] is None:
@@ -103,9 +103,9 @@ def draw(of: str, *, opens: int | None = None, **shown: Any) -> Seen:
 
 
 def cursor_in(params: Mapping[str, str]) -> dict[str, int | str | None]:
-    """The cursor of an address; None for everything that it does not say, or says in a form that means nothing.
+    """The cursor of an address; None for everything missing or invalid.
 
-    Which lanes, rounds, events and nodes there are only the player knows; it moves what is out of range into it.
+    Only the player knows which lanes, rounds, events and nodes there are; it clamps what is out of range.
     """
     view = params.get("view")
     numbers = {key: links.whole(params.get(key)) for key in CURSOR if key != "view"}

@@ -1,4 +1,4 @@
-"""What stands on a page while its run has not begun to write: the download of the models, the place in line."""
+"""Shown while a run has not begun to write: the models' download, the place in the queue."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from app.ui.fragment import fragment
 
 
 def waiting(shown: Run | None, active: bool) -> None:
-    """What stands before the first token: the models' download, the line. Notices when the run is over.
+    """Shown before the first token: the models' download, the queue. Notices when the run is over.
 
-    `active` is what the rest of the page takes the run to be: asked once, or a run that ends while the page is drawn
-    would be over for one half of it and not for the other, and nobody would draw it again.
+    `active` is whether the rest of the page treats the run as running. It is read once: if the run ended while the page
+    is drawn, the two halves would disagree, and nobody would redraw it.
     """
 
     @fragment(run_every=0.5 if active else None)

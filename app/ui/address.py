@@ -1,7 +1,7 @@
-"""What the page's address alone knows: which run, which step, what was chosen.
+"""What only the page's address holds: which run, which step, what was chosen.
 
-It is written through this module, so that it holds although the browser lags (quirks.py). Widgets need it not: their
-own state is the truth.
+Write it through this module, so that it survives a slow browser (quirks.py). Widgets do not need it: their own state
+is authoritative.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ _KEPT = "address_written"
 
 
 def put(key: str, value: str | None) -> None:
-    """Write the key to the address; None takes it out."""
+    """Write the key to the address; None removes it."""
     catch_up()
     _kept().put(key, value)
 
 
 def drop(keys: Iterable[str]) -> None:
-    """Take the keys out of the address."""
+    """Remove the keys from the address."""
     for key in keys:
         put(key, None)
 
 
 def catch_up(page: str | None = None) -> None:
-    """Write again what a late message of the browser does not know.
+    """Write again what a late message of the browser does not include yet.
 
-    Call it before the address is read. `page` is the page on show, where that is known: another one starts afresh, and
-    so does the browser's way back.
+    Call it before reading the address. `page` is the current page, if known: another page starts afresh, as does the
+    browser's back button.
     """
     turned = page is not None and st.session_state.get("address_page") != page
     if turned:

@@ -1,4 +1,4 @@
-"""A lane's chip: its letter on its colour with its line's dash below, the same everywhere on the page."""
+"""A lane's chip: its letter on its colour with its line's dash below, the same on every page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html import escape
 from app.charts.palette import look
 from app.lanes.lane import LETTERS
 
-DASHES = {  # plotly's words for the chip's line: pixels of line and gap in turn
+DASHES = {  # plotly's dash names as alternating pixels of line and gap
     "solid": (28,),
     "dot": (2, 3),
     "dash": (7, 3),
@@ -18,7 +18,7 @@ DASHES = {  # plotly's words for the chip's line: pixels of line and gap in turn
 
 
 def chip(number: int) -> str:
-    """HTML of lane `number`'s chip; it is named for screen readers."""
+    """HTML of lane `number`'s chip, with a name for screen readers."""
     drawn = look(number)
     line = f"display:block;height:4px;margin-top:2px;background:{_dashed(drawn.colour, DASHES[drawn.dash])}"
     letter = (
@@ -32,7 +32,7 @@ def chip(number: int) -> str:
 
 
 def heading(number: int, title: str) -> str:
-    """HTML of a chip with the lane's title beside it."""
+    """HTML of a chip followed by the lane's title."""
     return (
         '<div style="display:flex;gap:10px;align-items:center;min-width:0">'
         f'{chip(number)}<strong style="overflow-wrap:anywhere">{escape(title)}</strong></div>'

@@ -1,5 +1,5 @@
-"""A fragment that keeps to its place (quirks.py), begins with the address as it ought to be (address.py), and says so
-where the library cannot be read."""
+"""A fragment in a container of its own (quirks.py) that starts with the correct address (address.py) and reports
+when the library cannot be read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def fragment(draw: Callable[P, R]) -> Callable[P, R | None]: ...
 @overload
 def fragment(*, run_every: float | None = None) -> Callable[[Callable[P, R]], Callable[P, R | None]]: ...
 def fragment(draw: Callable[..., Any] | None = None, *, run_every: float | None = None) -> Any:
-    """`st.fragment` as it is documented; `run_every` in seconds. What it draws touches nothing beside it."""
+    """`st.fragment` as documented; `run_every` in seconds. Its output does not affect its neighbours."""
     if draw is None:
         return lambda function: _alone(function, run_every)
     return _alone(draw, None)
@@ -35,7 +35,7 @@ def _alone(draw: Callable[P, R], run_every: float | None) -> Callable[P, R | Non
         address.catch_up()
         try:
             return draw(*given, **named)
-        except Unavailable as error:  # a fragment that runs alone is not in main.py's hands
+        except Unavailable as error:  # main.py does not run around a fragment's own reruns
             st.error(plain(str(error)), icon=":material/error:")
             return None
 

@@ -1,4 +1,4 @@
-"""What the words mean: `glossary.toml`, in the order in which it is read."""
+"""The glossary: `glossary.toml`, in reading order."""
 
 from __future__ import annotations
 

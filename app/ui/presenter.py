@@ -1,6 +1,6 @@
-"""What a link leaves of a page: `?hide=settings,charts` less, `?present=1` the player alone, in large type.
+"""What a link hides: `?hide=settings,charts` hides parts, `?present=1` shows the player alone, in large type.
 
-Hidden controls stay where they are, out of sight by style alone, so that their values hold and a run still works.
+Hidden controls stay on the page and are hidden by CSS only, so that their values are kept and a run still works.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from app.lanes import links
 
 from . import address, quirks
 
-LARGE_REM = 27  # pixels: the player's smallest type is 0.75rem, and 20 pixels are read from the last row
+LARGE_REM = 27  # pixels: the player's smallest type is 0.75rem, and 20 pixels are legible from the last row
 
-BOXES = {"settings": "more"}  # keys of containers that had a name of their own before they could be hidden
+BOXES = {"settings": "more"}  # keys of containers that were named before they could be hidden
 DESK = {"prompt", "choices", "run", "settings"}
-# what stands in a column beside the prompt
+# shown in a column next to the prompt
 BESIDE = {"lab": {"choices", "run"}, "compare": DESK - {"prompt"}}
 
 CHROME = """
@@ -29,38 +29,38 @@ html { --stage: calc(100dvh - 1.8rem); } /* what the way out and the page's edge
 
 
 def presenting() -> bool:
-    """Whether the address asks for the player alone."""
+    """Whether the address requests the player alone."""
     return st.query_params.get("present") == "1"
 
 
 def hidden() -> set[str]:
-    """The parts of the page that are out of sight; in a presentation all of them."""
+    """The page's hidden parts; in a presentation all of them."""
     return set(links.ALL_PARTS) if presenting() else links.hidden(st.query_params.to_dict())
 
 
 def shows(part: str) -> bool:
-    """Whether a part is drawn that keeps nothing when it is left out."""
+    """Whether to draw a part that keeps no state when left out."""
     return part not in hidden()
 
 
 def box(part: str) -> str:
-    """The key of the container that holds a part."""
+    """The key of a part's container."""
     return BOXES.get(part, f"part-{part}")
 
 
 def look() -> str:
-    """What of Streamlit's own look is mended on every page."""
+    """Fixes to Streamlit's own look on every page."""
     return quirks.SIGNS + (quirks.ON_PRIMARY_IN_POPOVERS if st.context.theme.type == "dark" else "")
 
 
 def nothing_to_show() -> None:
-    """Say in a presentation that it has nothing to show; elsewhere nothing."""
+    """In a presentation, say that there is nothing to show; otherwise do nothing."""
     if presenting():
         st.info("There is no run to present. Leave (Escape), and start or open one.", icon=":material/info:")
 
 
 def dress(page: str) -> None:
-    """Put a page's hidden parts out of sight; in a presentation Streamlit's own frame as well. Called first."""
+    """Hide a page's hidden parts; in a presentation Streamlit's own frame as well. Call first."""
     away = hidden() & links.PARTS[page].keys()
     rules = [f".st-key-{box(part)}" for part in away]
     rules += [f":--column:has(.st-key-{box('prompt')})"] if "prompt" in away else []
@@ -73,7 +73,7 @@ def dress(page: str) -> None:
     css += f"{', '.join(sorted(rules))} {{ display: none !important; }}" if rules else ""
     if presenting():
         css += f"\nhtml {{ font-size: {LARGE_REM}px !important; }}\n{CHROME}"
-    # One place on the page, whatever is in it: were it there only at times, all that follows would be drawn anew.
+    # Always in the layout, even when empty: Streamlit would otherwise redraw everything after it.
     with st.container(key="presenter"):
         st.html(quirks.style(css))
         if presenting():

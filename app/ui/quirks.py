@@ -1,8 +1,8 @@
-"""What works around Streamlit, or leans on something of it that is not documented: here and nowhere else.
+"""Everything that works around Streamlit or relies on undocumented parts of it, and the only place that does.
 
-Each part says what Streamlit does, and tests/app/test_quirks.py or tests/browser/test_quirks.py fails once that is over
-(the part can go) or once the private thing is missing (the part does nothing any more). With another version of
-Streamlit, look at each and then raise `VERSION`.
+Each part says what Streamlit does, and tests/app/test_quirks.py or tests/browser/test_quirks.py fails once the
+workaround is obsolete, or once the private part it relies on is missing. When upgrading Streamlit, check each part and
+then raise `VERSION`.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from typing import ParamSpec, TypeVar
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-VERSION = "1.67.0"  # of Streamlit: the one that all of this describes
+VERSION = "1.67.0"  # the Streamlit version that this describes
 
 P = ParamSpec("P")
 R = TypeVar("R")
 HERE = Path(__file__).parent
 
 # --- Styles ---
-# Streamlit has no styling of its parts by an application but by keys of containers; its own parts can only be met by
-# attributes that its tests use. CSS of the app writes them as custom selectors (`:--main h1`), which `css` resolves.
+# Applications can style Streamlit's parts only through container keys; its own parts can only be selected by test
+# attributes. The app's CSS writes them as custom selectors (`:--main h1`), which `css` resolves.
 
 SELECTORS = {
     "app": '[data-testid="stApp"]',
@@ -37,7 +37,7 @@ SELECTORS = {
     "toolbar": '[data-testid="stToolbar"]',
     "status": '[data-testid="stStatusWidget"]',
     "sidebar": '[data-testid="stSidebar"]',
-    "main": '[data-testid="stMain"]',  # what scrolls
+    "main": '[data-testid="stMain"]',  # the scrolling element
     "page": '[data-testid="stMainBlockContainer"]',  # the page's column in it
     "vertical": '[data-testid="stVerticalBlock"]',
     "horizontal": '[data-testid="stHorizontalBlock"]',
@@ -54,7 +54,7 @@ SELECTORS = {
 
 
 def css(text: str) -> str:
-    """The style sheet with `SELECTORS` in place of `:--their-names`.
+    """The style sheet with each `:--name` replaced from `SELECTORS`.
 
     Raises:
         KeyError: if there is no such name.
@@ -67,14 +67,14 @@ def style(text: str) -> str:
     return f"<style>{css(text)}</style>"
 
 
-# Text on the primary colour is white whatever the colour is, and a button's shortcut paler still: not to be read on the
-# dark theme's light blue (https://github.com/streamlit/streamlit/issues/12801).
+# Text on the primary colour is always white, and a button's shortcut even paler: illegible on the dark theme's
+# light blue (https://github.com/streamlit/streamlit/issues/12801).
 ON_PRIMARY = ":--app :--primary :is(p, kbd, span) { color: light-dark(#fff, #14181f); opacity: 1; }\n"
-# The same in popovers, which are outside of the element that has the theme's colour scheme.
+# The same in popovers, which are outside the element that has the theme's colour scheme.
 ON_PRIMARY_IN_POPOVERS = ":--popover :--primary :is(p, kbd, span) { color: #14181f; opacity: 1; }\n"
-# A container in which a fragment draws nothing leaves a box, and the page a gap for it.
+# A container in which a fragment draws nothing leaves an empty box and a gap.
 NO_EMPTY_BOXES = ":--layout:has(> :--vertical:empty) { display: none; }\n"
-# A chosen pill differs from the others by its colour alone.
+# A selected pill differs from the others by its colour alone.
 SIGNS = ':--chosen-pill::before, :--chosen-segment::before { content: "✓" / ""; margin-right: 0.3em; }\n'
 
 # --- Fragments ---
@@ -83,10 +83,10 @@ SIGNS = ':--chosen-pill::before, :--chosen-segment::before { content: "✓" / ""
 def fragment(draw: Callable[P, R], run_every: float | None = None) -> Callable[P, R | None]:
     """`st.fragment`, alone in a container of its own.
 
-    Where Streamlit starts a fragment before what the whole script drew has left the server (a pressed control of the
-    fragment, a timer, and a busy machine are enough), it takes the fragment's own block out of what still waits to be
-    sent. The browser then drops the block as a left-over of the run before, everything after it moves up by one, and
-    the fragment's answer is drawn over the element that came after it. In a container of its own nothing does.
+    When Streamlit starts a fragment before the whole script's output has left the server (pressing one of its controls,
+    or a timer, on a busy machine is enough), it removes the fragment's own block from the pending output. The browser
+    then drops the block as a left-over of the previous run, everything after it moves up by one, and the fragment's
+    output is drawn over the element after it. In a container of its own this cannot happen.
     """
     inner = st.fragment(draw, run_every=run_every)  # noqa: TID251
 
@@ -100,13 +100,13 @@ def fragment(draw: Callable[P, R], run_every: float | None = None) -> Callable[P
 
 # --- The address ---
 
-LAG_S = 10.0  # a message that was longer on its way has waited for something else
+LAG_S = 10.0  # a message that took longer was held up by something else
 
 
 def came_by_history() -> bool:
-    """Whether the browser's way back or forward began this run of the script.
+    """Whether the browser's back or forward button started this run of the script.
 
-    Streamlit keeps that to itself. A context without the flag is an error and not a "no": the way back would be undone.
+    Streamlit keeps that private. A context without the flag is an error and not a "no", which would undo going back.
     """
     context = get_script_run_ctx()
     return context is not None and context.is_history_navigation
@@ -114,31 +114,31 @@ def came_by_history() -> bool:
 
 @dataclass(slots=True)
 class _Written:
-    value: str | None  # None: the key was taken out
-    before: set[str | None] = field(default_factory=set)  # what the browser may still believe
+    value: str | None  # None: the key was removed
+    before: set[str | None] = field(default_factory=set)  # values the browser may still have
     at: float = 0.0
 
 
 class LaggingAddress:
-    """An address that holds what was written although the browser does not know it yet.
+    """An address that keeps what was written until the browser knows it.
 
-    Every message of the browser brings the address as it is there. Streamlit takes it for the truth, also where it was
-    sent before the server's last change had arrived: on a slow line, or under two quick presses, the change would be
-    lost. What was written here is written again then.
+    Every message of the browser includes its address. Streamlit takes that as the truth even if it was sent before the
+    server's last change arrived: on a slow line, or after two quick presses, the change would be lost. This writes it
+    again.
     """
 
     def __init__(self) -> None:
         self._written: dict[str, _Written] = {}
 
     def put(self, key: str, value: str | None) -> None:
-        """Write the key; None takes it out."""
+        """Write the key; None removes it."""
         written = self._written.setdefault(key, _Written(value))
         written.before.add(st.query_params.get(key))
         written.value, written.at = value, time.monotonic()
         _write(st.query_params, key, value)
 
     def catch_up(self, *, afresh: bool = False) -> None:
-        """Write again what a late message of the browser does not know; `afresh`: its address is the truth."""
+        """Write again what a late message of the browser does not include; `afresh`: its address is authoritative."""
         if afresh or came_by_history():
             self._written.clear()
         now = time.monotonic()
@@ -157,9 +157,9 @@ def _write(address: MutableMapping[str, str], key: str, value: str | None) -> No
         address[key] = value
 
 
-# --- Where the page is scrolled to, and where the keyboard is ---
+# --- Scroll position and keyboard focus ---
 
-# Streamlit leaves a page where it was scrolled to when all of it is replaced, and cannot scroll to an element.
+# Streamlit keeps a page's scroll position when all of it is replaced, and cannot scroll to an element.
 _to_top = st.components.v2.component(
     "specdec_to_top", html="<i hidden>\n</i>", js=(HERE / "to_top.js").read_text(encoding="utf-8")
 )
@@ -167,12 +167,12 @@ _reveal = st.components.v2.component("specdec_reveal", js=(HERE / "reveal.js").r
 
 
 def to_top(key: str, place: str) -> None:
-    """Scroll the page to its top, and take the keyboard there, whenever `place` is another than before."""
+    """Scroll the page to its top and focus it whenever `place` changes."""
     _to_top(key=key, data={"place": place, "main": SELECTORS["main"]})
 
 
 def reveal(key: str, part: str, turn: int) -> None:
-    """Scroll to the container of the key `part` whenever `turn` is another than before, and give the keyboard to the
+    """Scroll to the container with the key `part` whenever `turn` changes, and focus the
     player in it, through the shadow root in which Streamlit draws a component."""
     _reveal(key=key, data={"part": part, "turn": turn})
 
@@ -181,9 +181,9 @@ def reveal(key: str, part: str, turn: int) -> None:
 
 
 def inline_scripts() -> list[str]:
-    """Sources of a content security policy for the scripts that Streamlit's page holds inline.
+    """Content security policy sources for the inline scripts of Streamlit's page.
 
-    Its page knows no nonce, so that without their hashes the policy would have to allow every inline script.
+    The page has no nonce, so without these hashes the policy would have to allow every inline script.
     """
     page = Path(st.__file__).parent / "static" / "index.html"
     scripts = re.findall(

@@ -1,8 +1,8 @@
 /** Scrolls a part of the page into view, once for each `turn`, and gives the keyboard to the player in it. */
 
-// An element that is mounted only now has missed nothing: what was asked before is over.
-const PATIENCE_MS = 10_000; // a part may still be on its way, and its player with it
-const OTHERWISE = ["pointerdown", "keydown", "wheel", "touchmove"]; // the viewer has gone on
+// A newly mounted element has missed nothing: earlier requests are over.
+const PATIENCE_MS = 10_000; // a part, and its player, may still be loading
+const OTHERWISE = ["pointerdown", "keydown", "wheel", "touchmove"]; // the viewer has moved on
 const turns = new WeakMap();
 
 export default function ({ data, parentElement }) {

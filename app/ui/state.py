@@ -1,13 +1,13 @@
-"""What a page remembers between two runs of its script: every value of the session's state, with its type.
+"""What a page remembers between two runs of its script: every value of the session state, with its type.
 
-A `Widget` belongs to Streamlit: it is there while its page draws it, and its key is the name of the attribute, which
-links use too. A `Kept` value is the app's own and stays as long as the session. Keys that are made at run time (a
-lane's form, an option, a picture of the course) are made where they are used.
+A `Widget` belongs to Streamlit: it exists while its page draws it, and its key is the name of the attribute, which
+links use too. A `Kept` value is the app's own and lasts as long as the session. Keys made at run time (a
+lane's form, an option, a picture of the course) are created where they are used.
 
     state.prompt                    its value
     state.prompt = "Once"           as if the visitor had typed it; before the widget is drawn, or in a callback
     key=State.prompt.key            for the call that draws the widget
-    State.prompt.held               whether there is a value at all
+    State.prompt.held               whether there is a value
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import streamlit as st
 from app.lanes import links
 from specdec_core.settings import Settings
 
-if TYPE_CHECKING:  # it needs the decoder, which a page without lanes does not
+if TYPE_CHECKING:  # it imports the decoder, which a page without lanes does not need
     from app.lanes.lane import Lane
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ USUAL = Settings()
 
 
 class _Value(Generic[T]):
-    """A value of the session's state; `start` makes the one that holds before there is any."""
+    """A value of the session state; `start` makes the initial one."""
 
     key: str
 
@@ -49,20 +49,20 @@ class _Value(Generic[T]):
         st.session_state[self.key] = value
 
     def read(self) -> T:
-        """The value as it is now."""
+        """The current value."""
         raise NotImplementedError
 
     @property
     def held(self) -> bool:
-        """Whether there is a value, be it the first one."""
+        """Whether there is a value, even the initial one."""
         return self.key in st.session_state
 
 
 class Widget(_Value[T]):
-    """A widget's value. Reading writes nothing: a widget takes its value from the address where the state has none."""
+    """A widget's value. Reading does not write: a widget takes its value from the address if the state has none."""
 
     def read(self) -> T:
-        """The value; the usual one before the widget is drawn."""
+        """The value; before the widget is drawn, the usual one."""
         value: T = st.session_state.get(self.key, self.start())
         return value
 
@@ -76,7 +76,7 @@ class Kept(_Value[T]):
         return value
 
     def take(self) -> T:
-        """The value, and forget it."""
+        """Remove and return the value."""
         value: T = st.session_state.pop(self.key, self.start())
         return value
 
@@ -124,7 +124,7 @@ class State:
     tokens = _whole(links.TOKENS)
     stop = Widget[list[str]](list)
 
-    # The lab's lane; a lane's form in the comparison has the same keys behind its own name (choosing.lane_state)
+    # The lab's lane; a lane's form in the comparison has the same keys after its own name (choosing.lane_state)
     proposer = _text(USUAL.proposer)
     gamma = _whole(links.GAMMA)
     rule = _text(USUAL.rule)
@@ -133,34 +133,34 @@ class State:
     memory = _number(links.MEMORY)
 
     go = Widget(lambda: False)  # whether Run was pressed
-    ready_made = _text()  # the comparison that was chosen from the menu
+    ready_made = _text()  # the comparison chosen from the menu
 
-    # What a page was opened with
+    # How a page was opened
     state_of = Kept(lambda: "")  # the page whose settings the session holds
-    complaints = Kept[list[str]](list)  # what is wrong with the link it was opened with
-    opened_with = Kept[str | None](_nothing)  # the prompt, where the page chose it itself
-    last_prompt = Kept[str | None](_nothing)  # of whichever page
+    complaints = Kept[list[str]](list)  # errors in the link it was opened with
+    opened_with = Kept[str | None](_nothing)  # the prompt, if the page chose it itself
+    last_prompt = Kept[str | None](_nothing)  # of any page
     own_prompt = Kept[str | None](_nothing)  # the visitor's own, while an example is shown
-    last_picked = Kept[dict[str, str]](dict)  # by widget, what was picked before its page was left
-    settled = Kept[str | None](_nothing)  # the models that the settings were last fitted to
-    ready_now = Kept[str | None](_nothing)  # models that have become ready since the last run
+    last_picked = Kept[dict[str, str]](dict)  # by widget, the last choice before its page was left
+    settled = Kept[str | None](_nothing)  # the models that the settings were last adapted to
+    ready_now = Kept[str | None](_nothing)  # models that became ready since the last run
 
     # The run
-    noted = Kept[dict[str, str]](dict)  # by page, the run that its address was given
-    example_shown = Kept[str | None](_nothing)  # the recorded example before it
-    jump = Kept[tuple[str, int]](lambda: ("", 0))  # a run, and how often its player was sent to a place
+    noted = Kept[dict[str, str]](dict)  # by page, the run that was written to its address
+    example_shown = Kept[str | None](_nothing)  # the recorded example shown before it
+    jump = Kept[tuple[str, int]](lambda: ("", 0))  # a run, and how often its player was sent to a position
     not_shared = Kept(lambda: False)  # whether the library could not share the run just now
 
     # The comparison
     lanes: Kept[dict[str, Lane]] = Kept(
         dict
-    )  # in their order, by the name of their forms; without the plain one
-    lane_count = Kept(lambda: 0)  # how many names were given
+    )  # in their order, by the names of their forms; without the plain one
+    lane_count = Kept(lambda: 0)  # how many names were assigned
     editing = Kept[str | None](_nothing)  # the lane whose form is open
     usual_lanes: Kept[tuple[Lane, ...] | None] = Kept(
         _nothing
     )  # for the models of the last run of the script
-    look_for = Kept(lambda: "")  # what the ready-made comparison is about
+    look_for = Kept(lambda: "")  # what the chosen comparison demonstrates
     whatif_link = Kept[tuple[list[str], dict[str, str]]](
         lambda: ([], {})
     )  # complaints, the address they are about
@@ -169,10 +169,10 @@ class State:
     import_turn = Kept(lambda: 0)  # how often the import box was emptied
     imported = Kept[list[tuple[bool, str]]](
         list
-    )  # what became of each file: whether it is sound, and a sentence
+    )  # the result for each file: whether it is valid, and a sentence
 
     # The course
-    curve_waited = Kept(lambda: False)  # whether this machine was being measured a moment ago
+    curve_waited = Kept(lambda: False)  # whether this machine was being measured on the last run
 
 
 state = State()

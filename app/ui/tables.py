@@ -1,4 +1,4 @@
-"""A table of texts that scrolls within its own frame; the frame takes the keyboard, as Streamlit's does not."""
+"""A table of texts that scrolls within its own frame; unlike Streamlit's, the frame takes the keyboard focus."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STYLE = """<style>
 
 
 def draw(rows: Sequence[Mapping[str, str]], name: str) -> None:
-    """Rows of one kind, plain text throughout; the first column names the row, and `name` the table to who listens."""
+    """Rows of plain text; the first column names the row, and `name` names the table for screen readers."""
     head = "".join(f'<th scope="col">{escape(title)}</th>' for title in rows[0])
     body = "".join(f"<tr>{_cells(list(row.values()))}</tr>" for row in rows)
     st.html(

@@ -15,10 +15,10 @@ from .state import state
 def pick(
     label: str, titles: Mapping[str, str], key: str, words: str, *, named: bool = False, **more: Any
 ) -> str:
-    """A selectbox kept in the address by its options' names; Streamlit's own binding would put the titles there.
+    """A selectbox kept in the address by its options' names; Streamlit's own binding would use the titles.
 
-    Streamlit forgets a widget while another page is shown: what was picked last is there again afterwards. The first
-    option is left out of the address, unless it is to be `named`. `more` goes to the selectbox as it is.
+    Streamlit forgets a widget while another page is shown; this restores the last choice. The first option is left
+    out of the address, unless it is to be `named`. `more` is passed to the selectbox.
     """
     default = next(iter(titles))
     if key not in st.session_state:
@@ -41,7 +41,7 @@ def number(
     """A number in the address; `kind` is slider or number."""
     cast = int if setting.whole else float
     draw = st.slider if kind == "slider" else st.number_input
-    # Streamlit begins with the lowest by itself, and warns of a default where a page sets the value (a preset does).
+    # Streamlit starts at the minimum by itself, and warns about a default if a page sets the value (a preset does).
     usual: dict[str, Any] = {} if setting.default == setting.low else {"value": cast(setting.default)}
     draw(
         label,

@@ -1,1 +1,1 @@
-"""What the server answers beside the pages: event streams, traces, headers, the health check."""
+"""What the server serves besides the pages: event streams, traces, headers, the health check."""

@@ -1,4 +1,4 @@
-"""Security headers on every response, the page's content security policy among them."""
+"""Security headers on every response, including the page's content security policy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.ui.quirks import inline_scripts
 
 
 def content_security_policy() -> str:
-    """The policy: everything from this server; what Streamlit's front end needs beyond that, named one by one."""
+    """The policy: everything from this server, plus what Streamlit's front end needs, listed one by one."""
     rules = {
         "default-src": ["'self'"],
         # Components' code comes as blob URLs. Plotly needs no 'unsafe-eval'; Vega's charts would.
@@ -33,29 +33,29 @@ def content_security_policy() -> str:
 
 
 def foreign(headers: Headers) -> bool:
-    """Whether a browser sends this for a page of another site, another port of this machine included.
+    """Whether a browser sends this from a page of another site, including another port of this machine.
 
-    Programs that are no browsers say nothing of where they come from.
+    Programs other than browsers do not say where they come from.
     """
     site = headers.get("sec-fetch-site")
-    if site in ("same-origin", "cross-site"):  # known to the browser even where a proxy renames the host
+    if site in ("same-origin", "cross-site"):  # the browser knows even if a proxy renames the host
         return site == "cross-site"
     origin = headers.get("origin")
     return origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
 
 
 class KnownHosts:
-    """ASGI middleware: answers only to the host names that the operator allows, against DNS rebinding.
+    """ASGI middleware: responds only to the host names that the operator allows, against DNS rebinding.
 
     Args:
-        hosts: gives the names; an empty answer allows all.
+        hosts: returns the names; an empty result allows all.
     """
 
     def __init__(self, app: ASGIApp, hosts: Callable[[], Collection[str]]) -> None:
         self.app, self.hosts = app, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or refuse it with a sentence."""
+        """Pass the request on, or reject it with a sentence."""
         hosts = self.hosts()
         if scope["type"] in ("http", "websocket") and hosts:
             named = Headers(scope=scope).get("host", "")
@@ -70,17 +70,17 @@ class KnownHosts:
 
 
 class OwnPages:
-    """ASGI middleware: takes a web socket from this server's own pages only.
+    """ASGI middleware: accepts web sockets from this server's own pages only.
 
-    A browser sends a visitor's cookie along with any page's web socket, so another site could read and press what the
-    visitor can. Streamlit looks at the host name and takes every port of this machine for its own.
+    A browser sends a visitor's cookie with any page's web socket, so another site could read and press what the
+    visitor can. Streamlit compares the host name only, and treats every port of this machine as its own.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the connection on, or refuse it."""
+        """Pass the connection on, or reject it."""
         if scope["type"] == "websocket" and foreign(Headers(scope=scope)):
             await refuse(receive, send)
         else:
@@ -88,13 +88,13 @@ class OwnPages:
 
 
 async def refuse(receive: Receive, send: Send) -> None:
-    """Turn a web socket away before it opens; the server answers 403."""
+    """Reject a web socket before it opens; the server responds with 403."""
     await receive()
     await send({"type": "websocket.close", "code": 1008})
 
 
 class SecurityHeaders:
-    """ASGI middleware; plain ASGI rather than Starlette's base class, so that event streams pass unbuffered."""
+    """ASGI middleware; plain ASGI rather than Starlette's base class, so that event streams are not buffered."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -102,7 +102,7 @@ class SecurityHeaders:
             "Content-Security-Policy": content_security_policy(),
             "X-Content-Type-Options": "nosniff",
             "X-Frame-Options": "SAMEORIGIN",
-            "Referrer-Policy": "no-referrer",  # a page's address holds the prompt
+            "Referrer-Policy": "no-referrer",  # a page's address contains the prompt
             "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
         }
 

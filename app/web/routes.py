@@ -1,4 +1,4 @@
-"""The routes beside the pages: health, event streams of runs, traces, and the player's files."""
+"""The routes besides the pages: health, event streams of runs, traces, and the player's files."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from app.records.store import Unavailable
 
 from .headers import foreign
 
-PACE_S = 0.025  # how often a stream looks for news: 40 times a second is more than a screen shows
+PACE_S = 0.025  # polling interval of a stream: 40 times a second is more than a screen shows
 HEARTBEAT_S = 15.0
 MAX_ANSWER_BYTES = 12 * MAX_ANSWER + 100  # a character can take twelve bytes as JSON
 
 
 class Modules(StaticFiles):
-    """The player's modules; a browser asks each time whether they changed, so that it never mixes two versions.
+    """The player's modules; browsers revalidate them each time, so that versions never mix.
 
-    With a `catalogue`, a folder of the course's language, its modules `text*.js` stand in for the player's own.
+    With a `catalogue`, a folder of the course's language, its modules `text*.js` replace the player's own.
     """
 
     def __init__(self, catalogue: Path | None = None) -> None:
@@ -54,7 +54,7 @@ class Modules(StaticFiles):
 
 
 def routes() -> list[BaseRoute]:
-    """All routes of the app beside Streamlit's own."""
+    """All routes of the app besides Streamlit's own."""
     return [
         Route("/healthz", healthz),
         Route("/lab", lab),
@@ -67,8 +67,8 @@ def routes() -> list[BaseRoute]:
 
 
 async def healthz(_request: Request) -> Response:
-    """The state of the process; `models` says whether a run can start at once, `default` the same of the family that
-    visitors get who choose nothing."""
+    """The state of the process; `models` says whether a run can start at once, `default` the same for the default
+    family."""
     shelf, usual = services.shelf(), family(services.operator().family)
     words = {"ready": "ready", "failed": "failed"}
     body = {
@@ -81,7 +81,7 @@ async def healthz(_request: Request) -> Response:
 
 
 async def lab(request: Request) -> Response:
-    """The lab is the page without a name; who writes its name gets there, too."""
+    """The lab is the page without a name; requests for its name are redirected there."""
     return RedirectResponse(f"./?{request.url.query}", status_code=307)
 
 
@@ -93,7 +93,7 @@ async def events(request: Request) -> Response:
     last = request.headers.get("last-event-id", "")
     start = int(last) + 1 if last.isdecimal() and len(last) < 10 else 0
     if run.finished and start >= len(run.messages):
-        return Response(status_code=204)  # tells an EventSource not to come back
+        return Response(status_code=204)  # makes an EventSource stop reconnecting
     return StreamingResponse(
         _stream(run, start),
         media_type="text/event-stream",
@@ -102,9 +102,9 @@ async def events(request: Request) -> Response:
 
 
 async def answer(request: Request) -> Response:
-    """The visitor's next words for a run that asks for them: {"question": its number, "words": text}.
+    """The visitor's next words for a run that requests them: {"question": its number, "words": text}.
 
-    Only who began the run may answer, and no page of another site for them.
+    Only the run's owner may answer, and only from a page of this site.
     """
     if foreign(request.headers):
         return _refused(403, "A guess is accepted only from this server's own pages.")
@@ -131,7 +131,7 @@ async def answer(request: Request) -> Response:
 async def _stream(run: Run, sent: int) -> AsyncIterator[str]:
     quiet = 0.0
     while True:
-        ended = run.finished  # asked before the messages, so that none told in between is missed
+        ended = run.finished  # read before the messages, so that none in between is missed
         news = run.messages[sent:]
         if news:
             yield "".join(f"id: {sent + at}\ndata: {message}\n\n" for at, message in enumerate(news))
@@ -146,7 +146,7 @@ async def _stream(run: Run, sent: int) -> AsyncIterator[str]:
 
 
 def trace(request: Request) -> Response:
-    """A trace as JSON: one that ships, or a lane of a run that is the visitor's own or behind a shared link."""
+    """A trace as JSON: a bundled one, or a lane of a run that is the visitor's own or opened by a shared link."""
     name = str(request.path_params["name"])
     trace_id = name.removesuffix(".json")
     if not name.endswith(".json") or not examples.TRACE_ID.fullmatch(trace_id):
@@ -170,9 +170,9 @@ def trace(request: Request) -> Response:
 
 
 def _own(request: Request, run_id: str) -> Run | None:
-    """The run of that id, if it is in memory and the browser that asks is its owner's.
+    """The run with that id, if it is in memory and the requesting browser is its owner's.
 
-    Nothing else opens a run here: its id is in addresses that people pass on, and a shared link can be revoked.
+    Nothing else opens a run here: addresses that people pass on contain its id, and a shared link can be revoked.
     """
     run = services.runs().get(run_id)
     ticket = request.query_params.get("ticket", "")

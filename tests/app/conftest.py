@@ -1,4 +1,4 @@
-"""What the app's tests share: scripted models instead of real ones, and fresh services for every test."""
+"""Shared by the app's tests: scripted models instead of real ones, and fresh services for every test."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
-    """Services of this test alone, with the scripted models on the shelf."""
+    """Services of this test alone, with the scripted models loaded."""
     import streamlit as st
 
     from specdec_core import race

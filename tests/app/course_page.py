@@ -29,7 +29,7 @@ def press(at: AppTest, key: str) -> AppTest:
 
 
 def sent(at: AppTest) -> str:
-    """All that is sent to the browser, labels, helps, options and component data included."""
+    """Everything sent to the browser, including labels, helps, options and component data."""
     found = (str(node.proto) for node in _nodes(at._tree) if getattr(node, "proto", None) is not None)
     return "\n".join(found).replace("\\'", "'").replace('\\"', '"').replace("\\\\", "\\")
 
@@ -41,7 +41,7 @@ def _nodes(block: Any) -> Iterator[Any]:
 
 
 def predict(at: AppTest, lesson: Any, option: str | None = None) -> AppTest:
-    """Give a prediction, by default the first there is, and lock it in."""
+    """Make a prediction, by default the first option, and lock it in."""
     kind, items = lesson.front.predict.kind, list(lesson.sections["predict"].items)
     key = f"course-{lesson.id}-prediction"
     if kind == "number":

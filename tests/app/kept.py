@@ -1,4 +1,4 @@
-"""Two owners, and a race put into a library for one of them."""
+"""Two owners, and a race stored in a library for one of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ANNA, BEN = "anna" * 8, "ben0" * 8
 
 
 def add(library: Library, kept: list[tuple[Summary, bytes]], whose: str = ANNA, **given: str | None) -> str:
-    """Keep the race; its id."""
+    """Keep the race; returns its id."""
     return library.add(
         whose,
         given.pop("prompt", None) or "abc",

@@ -1,7 +1,7 @@
-"""A language that nobody speaks: every text of the course in brackets, so that what is in none is seen at once.
+"""A pseudo-language: every text of the course in brackets, so that texts outside the catalogue stand out.
 
-Front matter keeps all but its title and its line for the list: what else is read there (a label, a chip's word) stands
-in the file all the same.
+Front matter is kept except for its title and its line for the list: its other texts (a label, a chip's word) are
+part of the file anyway.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def script(text: str) -> str:
 
 
 class _Script:
-    """Reads just enough of a module to tell its strings and templates from its code."""
+    """Reads just enough of a module to distinguish its strings and templates from its code."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
@@ -71,7 +71,7 @@ class _Script:
         return out
 
     def template(self) -> str:
-        """A template behind its first sign: its own words in brackets, its values as code."""
+        """A template after its first sign: its own words in brackets, its values as code."""
         out, own = "`", ""
 
         def closed() -> str:

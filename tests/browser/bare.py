@@ -1,4 +1,4 @@
-"""What Streamlit does by itself, in the app's theme without the styles of app/ui/quirks.py. Started by test_quirks."""
+"""Streamlit's own behaviour, in the app's theme without the styles of app/ui/quirks.py. Started by test_quirks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def nothing() -> None:
 
 
 def turn() -> None:
-    """Show another page in the place of this one."""
+    """Show another page in place of this one."""
     st.session_state.place = st.session_state.get("place", 0) + 1
 
 

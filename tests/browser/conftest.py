@@ -1,4 +1,4 @@
-"""The real app in a process of its own, and Chromium to look at it; each once per session."""
+"""The real app in a separate process, and Chromium to look at it; each once per session."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ class Server:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """`python -m app` on a free port, with the tiny models warm, which are its default."""
+    """`python -m app` on a free port, with the tiny models, its default, warmed up."""
     with serving(tmp_path_factory.mktemp("server") / "log.txt", SPECDEC_DEFAULT_MODELS="tiny") as found:
         yield found
 
 
 @contextmanager
 def serving(log: Path, **more: str) -> Iterator[Server]:
-    """`python -m app` on a free port, once its bundled models are warm; `more` goes into its environment."""
+    """`python -m app` on a free port, once its bundled models are ready; `more` is added to its environment."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
@@ -79,7 +79,7 @@ def serving(log: Path, **more: str) -> Iterator[Server]:
 
 @contextmanager
 def streamlit_alone(page: Path) -> Iterator[str]:
-    """The address of a page that Streamlit serves by itself, without the app."""
+    """The address of a page that Streamlit serves without the app."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
@@ -116,17 +116,17 @@ def _ready(server: Server) -> bool:
 
 
 def _matters(said: ConsoleMessage) -> bool:
-    """An error or a warning, except what Streamlit's front end says of every page opened by its own address.
+    """An error or a warning, except the one that Streamlit's front end causes on every page opened by its own address.
 
-    It first looks for the server one level too deep (/library/_stcore/health), and the browser notes that nothing is
-    there: https://github.com/streamlit/streamlit/issues/7074.
+    It first looks for the server one level too deep (/library/_stcore/health), and the browser reports that as
+    missing: https://github.com/streamlit/streamlit/issues/7074.
     """
     searching = re.search(r"/[a-z]+/_stcore/(health|host-config)$", said.location.get("url", ""))
     return said.type in ("error", "warning") and not searching
 
 
 class Sight(list[str]):
-    """What the browser complained about on the pages of one test."""
+    """The browser's complaints on the pages of one test."""
 
     def watch(self, page: Page) -> None:
         page.on("console", lambda said: self.append(said.text) if _matters(said) else None)
@@ -143,7 +143,7 @@ def complaints() -> Iterator[Sight]:
 
 @pytest.fixture
 def open_page(server: Server, browser: Browser, complaints: Sight) -> Iterator[Callable[..., Page]]:
-    """Open the app in a fresh session; everything is closed and every run over at the end."""
+    """Open the app in a fresh session; afterwards everything is closed and all runs end."""
     contexts = []
 
     def open_one(address: str = "/", **options: Any) -> Page:
@@ -167,7 +167,7 @@ def open_page(server: Server, browser: Browser, complaints: Sight) -> Iterator[C
 def until(
     fact: Callable[[], bool], seconds: float, why: Callable[[], str] = lambda: "it did not come to pass"
 ) -> None:
-    """Wait for a fact."""
+    """Wait for a condition."""
     deadline = time.monotonic() + seconds
     while not fact():
         assert time.monotonic() < deadline, why()

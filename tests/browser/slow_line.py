@@ -1,4 +1,4 @@
-"""A line that takes its time: what a browser and the app say to each other arrives late, in order and whole."""
+"""A slow connection: messages between the browser and the app arrive late, but complete and in order."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Line:
-    """`port` is where it begins; `delay_s` holds in either direction and may grow while it is used."""
+    """`port` is its near end; `delay_s` applies in either direction and may grow while it is used."""
 
     port: int = 0
     delay_s: float = 0.0
 
 
 class _End(asyncio.Protocol):
-    """One end of a connection: what it hears is said at the other end a little later."""
+    """One end of a connection: what it receives is sent at the other end a little later."""
 
     def __init__(self, line: Line, opened: Callable[[_End], None]) -> None:
         self.line, self.opened = line, opened
         self.transport: asyncio.Transport | None = None
         self.other: _End | None = None
-        self.early: list[bytes] = []  # heard before there was another end
+        self.early: list[bytes] = []  # received before there was another end
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -47,7 +47,7 @@ class _End(asyncio.Protocol):
 
 @contextlib.contextmanager
 def slow_line(port: int) -> Iterator[Line]:
-    """A line of this machine that leads to `port` of it; at first without delay."""
+    """A connection on this machine to its `port`; initially without delay."""
     loop = asyncio.new_event_loop()
     line = Line()
     ends: list[_End] = []
@@ -68,9 +68,9 @@ def slow_line(port: int) -> Iterator[Line]:
         for end in ends:
             if end.transport is not None:
                 end.transport.abort()
-        await asyncio.sleep(2 * line.delay_s)  # until nothing is on its way any more
+        await asyncio.sleep(2 * line.delay_s)  # until everything has arrived
 
-    thread = threading.Thread(target=loop.run_forever, daemon=True)  # Playwright's own loop has this one
+    thread = threading.Thread(target=loop.run_forever, daemon=True)  # this one runs Playwright's loop
     thread.start()
     listening = loop.create_server(lambda: _End(line, answered), "127.0.0.1", 0)
     server = asyncio.run_coroutine_threadsafe(listening, loop).result(10)

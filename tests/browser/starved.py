@@ -1,4 +1,4 @@
-"""A page whose server is held up at the worst moment: between a whole run and the fragment's run that follows it.
+"""A page whose server is held up at the worst moment: between a whole run and the following run of a fragment.
 
 `?bare=1` uses Streamlit's own fragment instead of ours. Started by test_fragment.
 """
@@ -18,7 +18,7 @@ runs = st.session_state.get("runs", 0)
 st.session_state.runs = runs + 1
 st.button("Whole")
 if runs:
-    time.sleep(HELD_S)  # here the test presses the fragment's button, which stands there from the run before
+    time.sleep(HELD_S)  # here the test presses the fragment's button, still on screen from the previous run
     loop = get_instance()._get_async_objs().eventloop
     loop.call_soon_threadsafe(time.sleep, HELD_S)  # nothing leaves the server until both runs are over
 

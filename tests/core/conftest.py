@@ -10,13 +10,13 @@ import specdec_core as sd
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_thread() -> None:
-    """Tiny tensors gain nothing from threads and lose a lot where other processes want the same cores."""
+    """Tiny tensors gain nothing from threads and lose a lot when other processes need the same cores."""
     torch.set_num_threads(1)
 
 
 @pytest.fixture
 def proposers(monkeypatch: pytest.MonkeyPatch) -> dict[str, type]:
-    """The table of proposers with the tests' branching ones in it."""
+    """The table of proposers, including the tests' branching ones."""
     from .trees import BRANCHING
 
     for kind in BRANCHING:

@@ -22,7 +22,7 @@ def write(
     split: int = 0,
     tied: bool = True,
 ) -> Path:
-    """A random model of the Llama layout, its matrices quantised; whatever a test wants broken is left out."""
+    """A random model of the Llama layout with quantised matrices; parts that a test wants missing are left out."""
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_name("Tiny")
     writer.add_context_length(128)

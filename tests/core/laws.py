@@ -1,4 +1,4 @@
-"""The exact law of a text, the frequencies of sampled ones, and whether the two agree; and rules that are wrong."""
+"""The exact distribution of a text, the frequencies of sampled ones, and whether they agree; and wrong rules."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def exact_law(law: Law, prompt: Sequence[int], length: int, warp: Warp) -> dict[
 
 
 def model_law(model: HubModel) -> Law:
-    """A real model's conditionals by a plain transformers pass over the whole text, without any memory."""
+    """A real model's conditionals by a plain transformers pass over the whole text, without a KV cache."""
     known: dict[Text, list[float]] = {}
 
     def law(text: Text) -> Sequence[float]:
@@ -62,7 +62,7 @@ def sample(
 
 
 def chance_of(frequencies: Counter[Text], law: dict[Text, float]) -> float:
-    """Pearson's chi-square: how likely frequencies at least this far off are, if `law` holds (the p-value)."""
+    """Pearson's chi-square: the probability (p-value) of frequencies at least this far off if `law` holds."""
     total = frequencies.total()
     if any(law.get(text, 0.0) == 0.0 for text in frequencies):
         return 0.0  # an impossible text was written
@@ -79,7 +79,7 @@ def chance_of(frequencies: Counter[Text], law: dict[Text, float]) -> float:
 
 
 def wavering(width: int, seed: int, sharpness: float = 1.5) -> Law:
-    """A law that depends on the whole text so far, so that a forgotten or doubled token shows at once."""
+    """A distribution that depends on the whole text so far, so that a missing or doubled token shows at once."""
     known: dict[Text, list[float]] = {}
 
     def law(text: Text) -> Sequence[float]:
@@ -93,12 +93,12 @@ def wavering(width: int, seed: int, sharpness: float = 1.5) -> Law:
 
 
 def mixture(one: Law, other: Law, share: float) -> Law:
-    """A draft that knows the target in part."""
+    """A draft that partly agrees with the target."""
     return lambda text: [(1 - share) * a + share * b for a, b in zip(one(text), other(text), strict=True)]
 
 
 class ResamplesFromP(SpeculativeSampling):
-    """Wrong: after a rejection it draws from p itself, not from what q left of it."""
+    """Wrong: after a rejection it draws from p itself instead of the residual."""
 
     name = "test-resamples-from-p"
 

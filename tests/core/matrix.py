@@ -1,4 +1,4 @@
-"""Every way to run, read off the core's own tables: what is added to a table is tested from then on.
+"""Every way to run, derived from the core's own tables: additions to a table are tested automatically.
 
 Option sets come from the options' declarations: the defaults, and every choice and switch turned once.
 """
@@ -30,7 +30,7 @@ POLICY_OPTIONS: dict[str, dict[str, Any]] = {
 
 @cache
 def whole(architecture: str, device: str = "cpu", vocabulary: int = 97) -> sd.Models:
-    """A tiny target with all that a proposer may need: two drafts, one that agrees in part, and random heads."""
+    """A tiny target with everything a proposer may need: two drafts, one that partly agrees, and random heads."""
     target = build(architecture, vocab_size=vocabulary)
     draft = like(target, architecture, vocab_size=vocabulary)
     heads = {"medusa": medusa_heads(vocabulary), "eagle": eagle_head(vocabulary)}
@@ -45,7 +45,7 @@ def whole(architecture: str, device: str = "cpu", vocabulary: int = 97) -> sd.Mo
 
 
 def option_sets(kind: type[OptionSet]) -> list[dict[str, Any]]:
-    """The defaults, and each Literal's further choices and each switch's other side, one at a time."""
+    """The defaults, then each Literal's other choices and each switch's other value, one at a time."""
     found: list[dict[str, Any]] = [{}]
     for name, field in kind.model_fields.items():
         if get_origin(field.annotation) is Literal:
@@ -56,7 +56,7 @@ def option_sets(kind: type[OptionSet]) -> list[dict[str, Any]]:
 
 
 def valid(**values: Any) -> sd.Settings | None:
-    """Settings that nothing is wrong with, or None."""
+    """Valid settings, or None."""
     settings = sd.Settings(**values)
     try:
         check(settings)
@@ -88,7 +88,7 @@ def lossless() -> list[str]:
 
 
 def runs(models: sd.Models, **common: Any) -> Iterator[sd.Settings]:
-    """Each proposal × each lossless rule × each policy × overlap, where nothing refuses the combination."""
+    """Every valid combination of proposal × lossless rule × policy × overlap."""
     for proposer, options in proposals(models):
         for rule in lossless():
             for policy in policies():

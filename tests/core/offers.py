@@ -1,4 +1,4 @@
-"""What the tests can run of all that is registered."""
+"""The registered proposers that the tests can run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def offered(models: sd.Models) -> list[str]:
 
 
 def fitting_rule(proposer: str) -> str:
-    """A lossless rule that can judge what this proposer proposes by default."""
+    """A lossless rule that can judge this proposer's default proposals."""
     for name, rule in sd.RULES.items():
         drafts = sd.PROPOSERS[proposer].drafts(sd.Settings(proposer=proposer))
         if rule.lossless and rule.unsuited(drafts) is None:

@@ -68,7 +68,7 @@ def build(architecture: str, seed: int = 0, **changes: object) -> PreTrainedMode
 def like(
     model: PreTrainedModel, architecture: str, noise: float = 0.1, seed: int = 1, **changes: object
 ) -> PreTrainedModel:
-    """A draft that agrees with `model` in part: its weights with noise of a `noise`-th of their spread."""
+    """A draft that partly agrees with `model`: its weights with noise of a `noise`-th of their spread."""
     draft = build(architecture, seed, **changes)
     with torch.no_grad():
         for mine, theirs in zip(draft.parameters(), model.parameters(), strict=True):

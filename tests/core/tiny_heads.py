@@ -22,7 +22,7 @@ WIDTH = 32  # hidden size of all tiny models
 def medusa_heads(
     vocabulary: int, heads: int = 4, blocks: int = 1, shared: bool = False, seed: int = 0
 ) -> MedusaHeads:
-    """Heads with random weights everywhere, also where training would start at zero."""
+    """Heads with random weights everywhere, even where training would start at zero."""
     made = MedusaHeads(heads, blocks, WIDTH, None if shared else vocabulary)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -32,7 +32,7 @@ def medusa_heads(
 
 
 def eagle_head(vocabulary: int, bias: bool = True, embedding: bool = False, seed: int = 0) -> EagleHead:
-    """A head of random weights: its guesses vary, and rounding does not grow from level to level."""
+    """A head with random weights: its guesses vary, and rounding errors do not grow from level to level."""
     config = LlamaConfig(
         vocab_size=vocabulary,
         hidden_size=WIDTH,
@@ -53,7 +53,7 @@ def eagle_head(vocabulary: int, bias: bool = True, embedding: bool = False, seed
 
 @cache
 def headed(architecture: str, vocabulary: int = 12, shared: bool = False) -> sd.Models:
-    """A tiny target with random heads. Of few tokens, so that wide trees often hold the right one."""
+    """A tiny target with random heads and few tokens, so that wide trees often contain the right one."""
     target = build(architecture, vocab_size=vocabulary)
     models = sd.Models(Letters(vocabulary), HubModel("tiny target", target))
     heads = {"medusa": medusa_heads(vocabulary, shared=shared), "eagle": eagle_head(vocabulary)}
@@ -62,7 +62,7 @@ def headed(architecture: str, vocabulary: int = 12, shared: bool = False) -> sd.
 
 @torch.inference_mode()
 def true_states(models: sd.Models, text: list[int]) -> Tensor:
-    """What the output matrix reads at every place of `text`, (n, d), by a plain transformers pass."""
+    """The input of the output matrix at every place of `text`, (n, d), by a plain transformers pass."""
     model, seen = module(models), []
     hook = model.get_output_embeddings().register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
     try:

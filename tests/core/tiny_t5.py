@@ -46,13 +46,13 @@ def tiny_t5(kind: str, seed: int = 7, **changes: object) -> PreTrainedModel:
         for name, weight in model.named_parameters():
             if weight.ndim > 1:
                 weight.mul_(0.3 if name == "shared.weight" else 10.0 if "relative" in name else 4.0)
-        if kind == "t5-v1.1":  # however the version of transformers at hand reads `tie_word_embeddings`
+        if kind == "t5-v1.1":  # however this version of transformers reads `tie_word_embeddings`
             model.lm_head.weight = torch.nn.Parameter(0.5 * torch.randn(config.vocab_size, config.d_model))
     return model
 
 
 def noisy_t5(model: PreTrainedModel, kind: str, noise: float = 0.02, **changes: object) -> PreTrainedModel:
-    """A draft that agrees with `model` in part."""
+    """A draft that partly agrees with `model`."""
     draft = tiny_t5(kind, seed=1, **changes)
     with torch.no_grad():
         for mine, theirs in zip(draft.parameters(), model.parameters(), strict=True):

@@ -1,4 +1,4 @@
-"""Toy laws and tree shapes for the enumerator."""
+"""Toy distributions and tree shapes for the enumerator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Shape = tuple[int, ...]
 
 
 def random_law(seed: int | str, vocabulary: int = 3, zeros: bool = False) -> Law:
-    """A law whose distributions differ from context to context; with `zeros`, about half of them rule a token out."""
+    """A distribution for each context, all different; with `zeros`, about half of them rule a token out."""
 
     @cache
     def law(context: Context) -> Sequence[float]:

@@ -1,4 +1,4 @@
-"""Two readers of one model that are asked the same, in every way a reader can be asked."""
+"""Two readers of one model given the same input, in every way a reader can be used."""
 
 from __future__ import annotations
 

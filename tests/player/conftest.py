@@ -27,14 +27,14 @@ def _traces() -> dict[str, str]:
 
 @dataclass(slots=True)
 class Server:
-    """What is served, beginning with the two sample traces, and what was asked for."""
+    """What is served, initially the two sample traces, and what was requested."""
 
     url: str = ""
     files: dict[str, str] = field(default_factory=_traces)
     streams: dict[str, Callable[[int], list[tuple[int | None, dict[str, Any]]]]] = field(default_factory=dict)
-    answers: list[tuple[str, dict[str, Any]]] = field(default_factory=list)  # what was posted, and where to
+    answers: list[tuple[str, dict[str, Any]]] = field(default_factory=list)  # posted bodies and their paths
     refusal: str = ""  # if set, no answer is taken
-    resumed: list[int] = field(default_factory=list)  # the last event ids that reconnecting browsers named
+    resumed: list[int] = field(default_factory=list)  # the last event ids sent by reconnecting browsers
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -53,10 +53,10 @@ class _Handler(BaseHTTPRequestHandler):
             body, kind = self.state.files[path].encode(), Path(path).suffix or ".json"
         elif path == "/":
             body, kind = (HERE / "page.html").read_bytes(), ".html"
-        elif path == "/player/player.css":  # what the component gets: all style sheets in one
+        elif path == "/player/player.css":  # the component's style: all style sheets in one
             body, kind = b"\n".join(sheet.read_bytes() for sheet in sorted(STATIC.glob("*.css"))), ".css"
         elif path.startswith("/player/") and (file := STATIC / Path(path).name).is_file():
-            body, kind, kept = file.read_bytes(), file.suffix, "max-age=3600"  # the next test's page has it
+            body, kind, kept = file.read_bytes(), file.suffix, "max-age=3600"  # cached for the next test
         else:
             self.send_error(404)
             return
@@ -70,7 +70,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.state.refusal:
-            # Read by the player as the app's refusals are; a status of 4xx would also be a complaint of the console.
+            # The player reads it like the app's refusals; a status of 4xx would also be a console error.
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
             self.end_headers()
@@ -115,14 +115,14 @@ def _serving() -> Iterator[type[_Handler]]:
 
 @pytest.fixture
 def server(_serving: type[_Handler]) -> Server:
-    """The server as if it had just been started."""
+    """The server in its initial state."""
     _serving.state = Server(_serving.state.url)
     return _serving.state
 
 
 @pytest.fixture(scope="session")
 def _tab(browser: Browser) -> Iterator[tuple[Page, list[str]]]:
-    """The page of all tests, and what it complains about."""
+    """The page of all tests, and its errors."""
     page = browser.new_page()
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -136,7 +136,7 @@ def _tab(browser: Browser) -> Iterator[tuple[Page, list[str]]]:
 
 @pytest.fixture
 def page(_tab: tuple[Page, list[str]], server: Server) -> Iterator[Page]:
-    """The test page, loaded anew and ready to open a player; any error in the browser fails the test."""
+    """The test page, reloaded and ready to open a player; any browser error fails the test."""
     opened, complaints = _tab
     complaints.clear()
     opened.set_default_timeout(5_000)
@@ -147,12 +147,12 @@ def page(_tab: tuple[Page, list[str]], server: Server) -> Iterator[Page]:
     opened.wait_for_function("window.ready")
     yield opened
     opened.unroute_all()
-    opened.goto("about:blank")  # what it still does and asks for ends here
+    opened.goto("about:blank")  # ends its pending work and requests
     assert complaints == []
 
 
 def data(**changes: Any) -> dict[str, Any]:
-    """What the page hands to the player."""
+    """The page's data for the player."""
     return {
         "mode": "replay",
         "folder": "player",

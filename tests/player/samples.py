@@ -32,7 +32,7 @@ NUMBERS = {word: id for id, word in enumerate(WORDS)}
 
 @dataclass(slots=True)
 class Plan:
-    """One round: the proposals (word, p, q, coin), the target's own word; what is wrong is rejected."""
+    """One round: the proposals (word, p, q, coin), the target's own word; wrong ones are rejected."""
 
     proposals: list[tuple[str, float, float, float]]
     own: str

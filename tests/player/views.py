@@ -1,4 +1,4 @@
-"""The odds and the proposer's own view alone in a page, stood at any moment of a trace; and traces to stand in."""
+"""The odds and the proposer's own view alone on a page, at any moment of a trace; and sample traces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROMPT = (
     "Once upon a time, there was a little girl named Nora. Nora had a yellow kite that she loved very much. "
     "One windy day, she went to the park to fly it."
 )
-ALL = None  # the moment in which a round was committed
+ALL = None  # the moment at which a round was committed
 
 _STAGE = """async text => {
   const record = JSON.parse(text); // as one text: Playwright would take a trace apart, value by value
@@ -37,7 +37,7 @@ _STAGE = """async text => {
 
 
 def stage(page: Page, record: sd.Trace | dict[str, Any]) -> None:
-    """Open both views on a trace; `stand` then goes to a moment of it."""
+    """Open both views on a trace; `stand` then moves to a moment of it."""
     page.evaluate(_STAGE, record.to_json() if isinstance(record, sd.Trace) else json.dumps(record))
 
 
@@ -48,7 +48,7 @@ def stand(page: Page, stop: int, event: int | None = ALL, node: int | None = Non
 
 
 def phases(page: Page, stop: int) -> list[tuple[str, int | None]]:
-    """The moments of a round: the phase, and the node that is judged."""
+    """The moments of a round: the phase, and the judged node."""
     return [(phase, node) for phase, node in page.evaluate("stop => phases(stop)", stop)]
 
 

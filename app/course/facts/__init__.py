@@ -1,6 +1,6 @@
-"""What a lesson can have computed: every public function of every module in this folder, by its name.
+"""What a lesson can compute: every public function of every module in this folder, by name.
 
-The lessons hold no numbers of their own: a file says `facts: {gain: speedup(alpha, gamma, cost)}` and its text
+The lessons contain no numbers of their own: a file says `facts: {gain: speedup(alpha, gamma, cost)}` and its text
 `{gain:.2f}`.
 """
 

@@ -1,4 +1,4 @@
-"""What the claims heard in the field come to: rules by enumeration, recorded texts, modelled machines."""
+"""Numbers for the common claims: rules by enumeration, recorded texts, modelled machines."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ __all__ = [
 
 
 def arithmetic_growth(alpha: float, gamma: int, cost: float) -> float:
-    """Arithmetic operations per token over those of plain decoding; `cost` is ĉ, a ratio of operations."""
+    """Arithmetic operations per token relative to plain decoding; `cost` is ĉ, a ratio of operations."""
     return theory.operations(alpha, gamma, cost)
 
 
 def latency_saved(alpha: float, gamma: int, cost: float) -> float:
-    """The share of plain decoding's time per token that the formula says is saved; below zero, time is lost."""
+    """The share of plain decoding's time per token that the formula says is saved; negative if time is lost."""
     return 1.0 - 1.0 / theory.speedup(alpha, gamma, cost)
 
 
 def rule_off_target(rule: str, p: Sequence[float], q: Sequence[float], gamma: int) -> float:
-    """How far what a round of that rule writes is from the target's law, in total variation, enumerated."""
+    """Total variation between what one round under that rule writes and the target's distribution, enumerated."""
     return _enumerated(rule, tuple(p), tuple(q), gamma)[0]
 
 
 def rule_round_tokens(rule: str, p: Sequence[float], q: Sequence[float], gamma: int) -> float:
-    """Tokens that a round of that rule writes on average, enumerated."""
+    """Mean number of tokens that one round under that rule writes, enumerated."""
     return _enumerated(rule, tuple(p), tuple(q), gamma)[1]
 
 
@@ -86,7 +86,7 @@ def _gain(profile: str, batch: int, context: int, alpha: float, gamma: int) -> f
 
 
 def pair_best_length(profile: str, batch: int, context: int, alpha: float, most: int) -> int:
-    """The draft length up to `most` that is fastest there; the shortest of equals."""
+    """The fastest draft length up to `most` there; the shortest of equals."""
     return max(range(most + 1), key=lambda gamma: pair_gain(profile, batch, context, alpha, gamma))
 
 

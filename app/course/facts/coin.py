@@ -1,4 +1,4 @@
-"""One guess, its coin and what follows: the core's rules, right and wrong ones, enumerated for a pair of p and q."""
+"""One guess, its coin and the outcome: the core's rules, right and wrong ones, enumerated for a pair of p and q."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 __all__ = ["kept_share", "off_target", "uniform", "written"]
 
 Row = tuple[float, ...]
-GREEDY = "exact-match"  # a rule for temperature 0: it is shown a one-hot p, wherever it is used
+GREEDY = "exact-match"  # a rule for temperature 0: it is always given a one-hot p
 
 
 @cache
 def broken() -> dict[str, BrokenRule]:
     """The wrong rules of the gallery, by name."""
-    from specdec_core.lessons.gallery import GALLERY, BrokenRule  # here: it brings torch
+    from specdec_core.lessons.gallery import GALLERY, BrokenRule  # here: it imports torch
 
     return {each.name: each for each in GALLERY if isinstance(each, BrokenRule)}
 
@@ -36,10 +36,10 @@ class Masses:
     """Where the probability of the next token comes from; each a number per token.
 
     Attributes:
-        thresholds: the chance that the token is kept once it is guessed; None if it never is.
+        thresholds: the probability that the token is kept once it is guessed; None if it never is.
         kept: the probability that it is guessed and kept.
-        filled: the probability that another guess is refused and it is written instead.
-        after: how likely it is once a guess was refused, whichever it was; zeros if none ever is.
+        filled: the probability that another guess is refused and this token is written instead.
+        after: its probability given that a guess was refused, whichever it was; zeros if none ever is.
     """
 
     thresholds: tuple[float | None, ...]
@@ -49,12 +49,12 @@ class Masses:
 
     @property
     def written(self) -> Row:
-        """The law of what is written."""
+        """The distribution of what is written."""
         return tuple(one + other for one, other in zip(self.kept, self.filled, strict=True))
 
 
 def written(rule: str, p: Sequence[float], q: Sequence[float]) -> list[float]:
-    """The exact law of the next token under a rule, by its name in the core or in the gallery of wrong ones."""
+    """The exact distribution of the next token under a rule of the core or of the gallery of wrong ones."""
     return list(masses(rule, p, q).written)
 
 
@@ -76,24 +76,24 @@ def uniform(tokens: int) -> list[float]:
 
 
 def distance(first: Sequence[float], second: Sequence[float]) -> float:
-    """Total variation between two laws of one token."""
+    """Total variation between two distributions of one token."""
     return total_variation(_law(first), _law(second))
 
 
 def masses(rule: str, p: Sequence[float], q: Sequence[float]) -> Masses:
-    """What the rule does with one guess drawn from q, gone through way by way.
+    """What the rule does with one guess drawn from q, enumerated.
 
     Raises:
-        ValueError: if there is no such rule, or p and q are no laws over the same tokens.
+        ValueError: if there is no such rule, or p and q are not distributions over the same tokens.
     """
     return _masses(rule, checked(p, "p"), checked(q, "q"))
 
 
 def checked(law: Sequence[float], name: str) -> Row:
-    """A law as it is computed with.
+    """A distribution as a tensor.
 
     Raises:
-        ValueError: one sentence, if it is none.
+        ValueError: one sentence, if it is not a distribution.
     """
     row = tuple(float(value) for value in law)
     if len(row) < 2 or min(row) < 0.0 or abs(sum(row) - 1.0) > 1e-9:
@@ -123,7 +123,7 @@ def _masses(rule: str, p: Row, q: Row) -> Masses:
 
 @lru_cache(maxsize=256)
 def tried(rule: str, p: Row, q: Row, trials: int, seed: int) -> tuple[Row, tuple[bool, ...]]:
-    """`trials` rounds of one guess: how often each token was written, and of each round whether its guess was kept."""
+    """`trials` rounds of one guess: how often each token was written, and for each round whether its guess was kept."""
     texts, accepted = round_texts(rule_named(rule), 1, _seen(rule, p), lambda _: q, 2, trials, seed)
     first = texts[:, 0].tolist()
     return tuple(first.count(token) / trials for token in range(len(p))), tuple(bool(n) for n in accepted)
@@ -133,7 +133,7 @@ def rule_named(name: str) -> Rule:
     """A rule of the core, or the wrong one of an exhibit.
 
     Raises:
-        ValueError: naming what there is.
+        ValueError: naming the existing ones.
     """
     if name in RULES:
         return RULES[name]()
@@ -143,7 +143,7 @@ def rule_named(name: str) -> Rule:
 
 
 def _seen(rule: str, p: Row) -> Callable[[tuple[int, ...]], Row]:
-    """p as the rule is shown it."""
+    """p in the form the rule expects."""
     best = most_likely(p)
     row = tuple(float(token == best) for token in range(len(p))) if rule == GREEDY else p
     return lambda _: row

@@ -1,8 +1,8 @@
-"""Set-ups for the bundled models: how fast, at how much more arithmetic, and which is the best within a limit.
+"""Set-ups for the bundled models: their speed, their extra arithmetic, and the best within a limit.
 
-Chains of a fixed length are modelled for every γ, from the α and the pass times that were measured. Of what proposes
-otherwise the speed is the measured one, and its arithmetic is what its rounds read: the rounds of its recorded example
-on a clock that counts operations in place of seconds. Operations are counted in plain target passes over one token.
+Chains of a fixed length are modelled for every γ, from the measured α and pass times. For other proposers
+the speed is measured, and the arithmetic is that of the rounds of their recorded example, counted
+in operations instead of seconds. Operations are counted in plain target passes over one token.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST = 12  # the longest chain
 CHAINS = ("draft-model", "draft-model, larger", "early-exit")
 WIDE = ("lookahead", "branching", "medusa", "eagle")
 LOOKUP = "prompt-lookup"
-LOOKUP_LENGTH = 10  # and GAMMA: what the figures were measured with
+LOOKUP_LENGTH = 10  # and GAMMA: the settings of the measurement
 GAMMA = 4
 KINDS = {**dict.fromkeys(CHAINS, "chain"), **dict.fromkeys(WIDE, "wide"), LOOKUP: "lookup"}
 
@@ -35,11 +35,11 @@ class Design:
     """A set-up on one kind of text.
 
     Attributes:
-        lane: its proposer, as the figures name it; “plain” is plain decoding.
-        gamma: the length of its chains; 0 where it has none.
+        lane: its proposer, by its name in the measurements; “plain” is plain decoding.
+        gamma: the length of its chains; 0 if it has none.
         speed: speedup over plain decoding.
-        least, most: factor on the arithmetic operations; of a lookup only bounds are known.
-        modelled: whether the speed is the formula's; else it was measured.
+        least, most: factor on the arithmetic operations; for a lookup only bounds are known.
+        modelled: whether the speed is the formula's; otherwise it was measured.
     """
 
     lane: str
@@ -59,7 +59,7 @@ PLAIN = Design("plain", 0, 1.0, 1.0, 1.0, modelled=False)
 
 
 def designs(group: str) -> tuple[Design, ...]:
-    """All set-ups for a kind of text of the figures, plain decoding first.
+    """All set-ups for a measured kind of text, plain decoding first.
 
     Raises:
         ValueError: if nothing was measured on it.
@@ -83,7 +83,7 @@ def design(group: str, lane: str, gamma: int = 0) -> Design:
     """One of them.
 
     Raises:
-        ValueError: if there is none such.
+        ValueError: if there is no such set-up.
     """
     found = [each for each in designs(group) if each.lane == lane and each.gamma in (gamma, 0)]
     if not found:
@@ -92,12 +92,12 @@ def design(group: str, lane: str, gamma: int = 0) -> Design:
 
 
 def within(group: str, limit: float) -> Design:
-    """The fastest that surely takes at most `limit` more arithmetic (0.5: half as much again)."""
+    """The fastest whose arithmetic certainly grows by at most `limit` (0.5: half as much again)."""
     return max((each for each in designs(group) if each.most <= 1.0 + limit), key=lambda each: each.speed)
 
 
 def fastest_kind(group: str, limit: float | None = None) -> str:
-    """Its kind: “chain”, “wide”, “lookup” or “plain”; of all, without a limit."""
+    """The kind of the fastest: “chain”, “wide”, “lookup” or “plain”; without a limit, among all."""
     return within(group, float("inf") if limit is None else limit).kind
 
 
@@ -107,7 +107,7 @@ def design_speed(group: str, lane: str, gamma: int = 0) -> float:
 
 
 def design_work(group: str, lane: str, gamma: int = 0) -> float:
-    """Factor on its arithmetic; of a lookup at most."""
+    """Factor on its arithmetic; for a lookup the upper bound."""
     return design(group, lane, gamma).most
 
 
@@ -127,7 +127,7 @@ def _chain(lane: str, alpha: float, gamma: int) -> Design:
 
 
 def _lookup(cell: Cell) -> tuple[float, float]:
-    """Bounds on a lookup's arithmetic: what lay behind a rejected guess was read too, and nobody counted it."""
+    """Bounds on a lookup's arithmetic: tokens after a rejected guess were read too, but not counted."""
     kept = cell.tau - 1.0
     refused = kept * (1.0 - cell.alpha) / cell.alpha if cell.alpha else 1.0
     read = min(float(LOOKUP_LENGTH), kept + refused * LOOKUP_LENGTH)
@@ -154,7 +154,7 @@ def _round(example: str) -> float:
 
 
 def _exit_cost() -> float:
-    """A pass of the first layers, and the output matrix, over a whole pass."""
+    """A pass of the first layers plus the output matrix, relative to a whole pass."""
     part = _home().target
     share = figures().exit_layer / part.layers
     return share * (1.0 - part.output_share) + part.output_share
@@ -162,7 +162,7 @@ def _exit_cost() -> float:
 
 @lru_cache(maxsize=1)
 def _home() -> Recorded:
-    """The profile of the bundled target, which knows its sizes."""
+    """The profile of the bundled target, which has its sizes."""
     found, _ = profiles.shipped()
     return next(
         each for each in found.values() if isinstance(each, Recorded) and each.target.name == "specdec-target"

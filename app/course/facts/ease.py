@@ -1,4 +1,4 @@
-"""Which tokens of a recorded text were easy: how sure the target was, and what the small draft would have written."""
+"""Which tokens of a recorded text were easy: the target's confidence, and what the small draft would have written."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A token of the text: its letters, the target's surprise at it in bits, whether the draft guessed it (None: it was
-    not asked there), and what the draft would have written instead."""
+    """A token of the text: its letters, the target's surprise at it in bits, whether the draft guessed it (None: it
+    was not run there), and what the draft would have written instead."""
 
     text: str
     bits: float
@@ -48,12 +48,12 @@ def target_millions(example: str) -> float:
 
 
 def guessed_share(example: str) -> float:
-    """Of the tokens that the draft was asked for, the share it would have written itself."""
+    """Of the tokens for which the draft was run, the share it would have written itself."""
     return fmean(token.guessed for token in ribbon(example) if token.guessed is not None)
 
 
 def below_a_bit(example: str) -> float:
-    """The share of tokens that surprised the target by less than one bit: it gave them more than an even chance."""
+    """The share of tokens that surprised the target by less than one bit, i.e. had a probability above one half."""
     return fmean(token.bits < 1.0 for token in ribbon(example))
 
 
@@ -77,15 +77,15 @@ def box_right(example: str, count: int, at: int) -> bool:
     return ribbon(example)[boxes(example, count)[at]].guessed is True
 
 
-WITHIN = 48  # tokens of the text from which the boxes are taken, where they hold enough words
+WITHIN = 48  # tokens of the text from which the boxes are taken, if they contain enough words
 
 
 @lru_cache(maxsize=64)
 def boxes(example: str, count: int) -> tuple[int, ...]:
-    """Positions of the tokens that are asked about, in the order of the text: clear cases of both kinds.
+    """Positions of the tokens in question, in the order of the text: clear cases of both kinds.
 
     Half are the words that the draft missed and that surprised the target most, half those it guessed that surprised
-    it least, as far as there are so many of either; each word once, and no punctuation, so that they can be told apart.
+    it least, as far as there are enough of either; each word once, and no punctuation, so that they can be told apart.
 
     Raises:
         ValueError: if the text has too few words.
@@ -108,7 +108,7 @@ def boxes(example: str, count: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=64)
 def ribbon(example: str) -> tuple[Judged, ...]:
-    """The recorded text, token by token; the draft's own most likely token stands for its guess.
+    """The recorded text, token by token; the draft's own most likely token is its guess.
 
     Raises:
         ValueError: if it was not recorded greedily with all its positions.

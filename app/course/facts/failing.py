@@ -1,4 +1,4 @@
-"""Where guessing fails: hot text, losing cells, full servers, the first token."""
+"""Where guessing fails: high temperatures, losing cells, full servers, the first token."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
     "tendency",
 ]
 
-LEAST = 0.005  # a smaller change is none
+LEAST = 0.005  # a smaller change counts as none
 
 
 def rolled_acceptance(target: Sequence[float], draft: Sequence[float], temperature: float) -> float:
@@ -44,13 +44,13 @@ def favourite_acceptance(target: Sequence[float], draft: Sequence[float], temper
 def over_temperatures(
     kind: str, target: Sequence[float], draft: Sequence[float], temperatures: Sequence[float]
 ) -> list[float]:
-    """Acceptance at each temperature, of a draft that is “rolled” or a “favourite”."""
+    """Acceptance at each temperature, for a draft that is “rolled” or a “favourite”."""
     of = {"rolled": rolled_acceptance, "favourite": favourite_acceptance}[kind]
     return [of(target, draft, temperature) for temperature in temperatures]
 
 
 def tendency(values: Sequence[float]) -> str:
-    """“falls”, “rises”, “dips” (falls, then rises), “other”; what changes by less than half a percent stays."""
+    """“falls”, “rises”, “dips” (falls, then rises), “other”; changes below half a percent are ignored."""
     steps = [other - one for one, other in pairwise(values)]
     ways = [1 if step > 0 else -1 for step in steps if abs(step) >= LEAST]
     turns = [way for at, way in enumerate(ways) if at == 0 or way != ways[at - 1]]
@@ -69,7 +69,7 @@ def cells_lost(which: str = "speedup") -> int:
 
 
 def crowd_speedup(example: str, profile: str, batch: int, context: int = 512) -> float:
-    """Modelled speedup of an example's rounds on a machine of assets/profiles that writes `batch` texts at once."""
+    """Modelled speedup of an example's rounds on a machine of assets/profiles that generates `batch` texts at once."""
     found = crowd(example, profile, batch, context)
     if found is None:
         raise ValueError(f"{batch} texts of {context} tokens do not fit into the machine “{profile}”.")
@@ -78,7 +78,7 @@ def crowd_speedup(example: str, profile: str, batch: int, context: int = 512) ->
 
 @lru_cache(maxsize=4096)
 def crowd(example: str, profile: str, batch: int, context: int) -> float | None:
-    """The same; None where it does not fit into the memory."""
+    """The same; None if it does not fit into memory."""
     machine = machines(profile)
     try:
         return whatif.replay(trace(example), machine, batch, context).speedup
@@ -87,9 +87,9 @@ def crowd(example: str, profile: str, batch: int, context: int) -> float | None:
 
 
 def first_token_ratio(profile: str, prompt: int, gamma: int) -> float:
-    """Modelled time to the first token with a draft model over that without, for a prompt of so many tokens.
+    """Modelled time to the first token with a draft model relative to without, for a prompt of so many tokens.
 
-    The prompt has to be read by the target either way, and by the draft as well.
+    The target reads the prompt either way, and the draft has to read it as well.
     """
     empty, full = (machines(profile).costs(1, context) for context in (0, prompt))
     assert empty.draft is not None and full.draft is not None
@@ -100,7 +100,7 @@ def first_token_ratio(profile: str, prompt: int, gamma: int) -> float:
 
 @lru_cache(maxsize=32)
 def machines(profile: str) -> Profile:
-    """A machine that ships.
+    """A bundled machine profile.
 
     Raises:
         ValueError: one sentence, if there is none of that name.

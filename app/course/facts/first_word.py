@@ -1,4 +1,4 @@
-"""When the first token arrives and what the rest takes: recorded, and modelled for another machine."""
+"""Time to the first token and for the rest: recorded, and modelled for another machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def first_ms(example: str, plain: bool = False) -> float:
 
 
 def rest_ms(example: str, plain: bool = False) -> float:
-    """Milliseconds of a recorded lane behind its first round."""
+    """Milliseconds of a recorded lane after its first round."""
     found = trace(example, plain)
     return 1e3 * (found.rounds[-1].end_s - found.rounds[0].end_s)
 
@@ -30,7 +30,7 @@ def first_gain(example: str) -> float:
 
 
 def rest_gain(example: str) -> float:
-    """How many times less time a token took behind the first round than in the plain lane."""
+    """How many times faster than in the plain lane the tokens after the first round came."""
 
     def per_token(plain: bool) -> float:
         found = trace(example, plain)
@@ -41,7 +41,7 @@ def rest_gain(example: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Seconds of an answer: reading the prompt, the first round, all rounds behind it."""
+    """Seconds of an answer: reading the prompt, the first round, all later rounds."""
 
     prompt_s: float
     first_s: float
@@ -49,7 +49,7 @@ class Answer:
 
     @property
     def seconds(self) -> float:
-        """All of it."""
+        """Total seconds."""
         return self.prompt_s + self.first_s + self.rest_s
 
 
@@ -57,8 +57,8 @@ def answer(machine: str, prompt: int, tokens: int, alpha: float, gamma: int) -> 
     """An answer of that many tokens to a prompt of that many, modelled; γ = 0 is plain decoding.
 
     Every round commits E tokens (Equation 1 of `theory`) and costs γ draft passes and a target pass over γ + 1 tokens,
-    at the context that the prompt leaves. The prompt itself is one pass over all of its tokens but the last, and one of
-    the draft's where there are guesses.
+    at the context length of the prompt. The prompt itself is one pass over all of its tokens but the last, and another
+    one of the draft if there are guesses.
     """
     found = profile(machine)
     empty, costs, read = found.costs(1, 0), found.costs(1, prompt), max(1, prompt - 1)
@@ -72,6 +72,6 @@ def answer(machine: str, prompt: int, tokens: int, alpha: float, gamma: int) -> 
 
 
 def answer_gain(machine: str, prompt: int, tokens: int, alpha: float, gamma: int) -> float:
-    """Seconds of the whole answer by plain decoding over those with guesses."""
+    """Seconds of the whole answer by plain decoding relative to those with guesses."""
     plain = answer(machine, prompt, tokens, 0.0, 0)
     return plain.seconds / answer(machine, prompt, tokens, alpha, gamma).seconds

@@ -25,12 +25,12 @@ def acceptance(p: Sequence[float], q: Sequence[float]) -> float:
 
 
 def keep_chance(p: float, q: float) -> float:
-    """How often one proposed token of these probabilities is kept: min(1, p/q)."""
+    """Probability that a proposed token with these probabilities is kept: min(1, p/q)."""
     return min(1.0, p / q)
 
 
 def residual(p: Sequence[float], q: Sequence[float]) -> list[float]:
-    """What the corrected token is drawn from: norm(max(0, p − q)); zeros where p = q."""
+    """The distribution of the corrected token: norm(max(0, p − q)); zeros if p = q."""
     left = [max(0.0, one - other) for one, other in zip(p, q, strict=True)]
     total = sum(left)
     return [value / total if total else 0.0 for value in left]

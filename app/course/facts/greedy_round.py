@@ -13,14 +13,14 @@ __all__ = ["greedy_tokens"]
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What came of it.
+    """The round's result.
 
     Attributes:
         guesses: the drafted words.
-        verdicts: of each: accepted, rejected or unreached.
+        verdicts: for each guess: accepted, rejected or unreached.
         answers: for each position the word that the target would write there, given the guesses before it.
         written: the words that the round committed.
-        last: where the last of them comes from, `corrected` or `bonus`.
+        last: the source of the last one, `corrected` or `bonus`.
     """
 
     guesses: tuple[str, ...]
@@ -50,8 +50,8 @@ def play(target: Sequence[str], draft: Sequence[str]) -> Round:
 
     Args:
         target: the words that the target writes by itself, one more than are guessed.
-        draft: the words that the draft writes. A target that is led along them goes on with them, as a language model
-            goes on with any text.
+        draft: the words that the draft writes. A target given these continues with them, as a language model
+            continues any text.
     """
     return _played(tuple(target), tuple(draft))
 
@@ -74,7 +74,7 @@ def _played(target: tuple[str, ...], draft: tuple[str, ...]) -> Round:
         return probabilities
 
     gamma = len(target) - 1
-    from specdec_core import decode  # here: it brings torch
+    from specdec_core import decode  # here: it imports torch
     from specdec_core.testing import scripted
 
     trace = decode(

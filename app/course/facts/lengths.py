@@ -1,4 +1,4 @@
-"""How long a draft should be, as the lessons ask it."""
+"""Draft length, as the lessons use it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LONGEST = 16
 
 
 def used_share(alpha: float, gamma: int) -> float:
-    """Which share of γ guesses ends up in the text, each accepted with chance α if those before it were."""
+    """The share of γ guesses that ends up in the text, each accepted with probability α if those before it were."""
     return (theory.tokens_per_pass(alpha, gamma) - 1.0) / gamma
 
 
@@ -21,5 +21,5 @@ def speedup_sloped(alpha: float, gamma: int, cost: float, slope: float) -> float
 
 
 def best_length_sloped(alpha: float, cost: float, slope: float, most: int = LONGEST) -> int:
-    """The γ from 0 to `most` at which that is highest, the shortest of equals."""
+    """The γ from 0 to `most` that maximises it, the shortest of equals."""
     return max(range(most + 1), key=lambda gamma: speedup_sloped(alpha, gamma, cost, slope))

@@ -1,4 +1,4 @@
-"""What passes cost on the machines of assets/profiles, by a profile's name: recorded, or modelled as a roofline."""
+"""Pass costs on the machines of assets/profiles, by a profile's name: recorded, or modelled as a roofline."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def pass_ratio(machine: str, tokens: int) -> float:
 
 
 def moving_ms(machine: str, size: str, tokens: int = 1) -> float:
-    """Milliseconds in which a modelled machine moves what a pass of a model of that size reads."""
+    """Milliseconds in which a modelled machine moves the bytes that one pass of a model of that size reads."""
     return 1e3 * modelled(machine).limits(shape(size), tokens)[0]
 
 
@@ -40,7 +40,7 @@ def weights_gb(machine: str, size: str) -> float:
 
 
 def knee(machine: str, size: str) -> int:
-    """From how many tokens in a pass the arithmetic takes longer than the moving.
+    """The number of tokens in a pass from which the arithmetic takes longer than the moving.
 
     Raises:
         ValueError: if it never does.
@@ -55,7 +55,7 @@ def profile(machine: str) -> Profile:
     """The profile of that name.
 
     Raises:
-        ValueError: naming those there are.
+        ValueError: naming the existing ones.
     """
     found = machines()
     if machine not in found:
@@ -79,5 +79,5 @@ def modelled(machine: str) -> Modelled:
 
 @cache
 def machines() -> Mapping[str, Profile]:
-    """All profiles that ship, by the name of their file."""
+    """All bundled profiles, by file name."""
     return shipped()[0]

@@ -1,4 +1,4 @@
-"""What drafting beside the target's pass brings, as the lessons ask it."""
+"""The gain from drafting during the target's pass, as the lessons use it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Figures of the ways to guess: what the shipped family measured, what blind guessing hits, how Jacobi rows settle.
+"""Figures about proposers: measurements of the bundled family, hit rates of blind guessing, Jacobi convergence.
 
-The measured figures are those of the model card (`assets/models/measurements.json`), each found with plain decoding
-beside it in the same turn. A figure that is missing there gets a sentence, never a number.
+The measured figures are those of the model card (`assets/models/measurements.json`), each measured in turn with plain
+decoding. A missing figure is reported in a sentence, never replaced by a number.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
     "window_sees",
 ]
 
-GAMMA = 4  # what the family is measured with, but for
+GAMMA = 4  # used when measuring the family, except for
 LONGER = {"prompt-lookup": 10}
 
 # --- the shipped family, as measured -----------------------------------------------------------------------------
@@ -62,7 +62,7 @@ def family_alpha(lane: str, group: str) -> float:
 
 
 def family_cost(lane: str, group: str) -> float:
-    """What one of its guesses cost there in plain passes, all that a round took beyond one being counted."""
+    """The measured cost of one of its guesses in plain passes, including everything a round took beyond one."""
     found = line(lane, group)
     return theory.implied_cost(found.speedup, found.tokens_per_pass, length_of(lane))
 
@@ -91,7 +91,7 @@ def exit_speedup(layer: int) -> float:
 
 
 def exit_cost(layer: int) -> float:
-    """What one of their guesses cost in plain passes, everything counted."""
+    """The cost of one of their guesses in plain passes, everything counted."""
     found = exit_line(layer)
     return theory.implied_cost(found.speedup, found.tokens_per_pass, GAMMA)
 
@@ -116,7 +116,7 @@ def line(lane: str, group: str) -> Line:
     """A cell of the card's table.
 
     Raises:
-        ValueError: naming what there is.
+        ValueError: naming the existing ones.
     """
     lanes = _group(group).lanes
     if lane not in lanes:
@@ -133,7 +133,7 @@ def exit_line(layer: int) -> Line:
 
 
 def exit_layers() -> list[int]:
-    """The exits that were measured."""
+    """The measured exits."""
     return sorted(int(layer) for layer in card().figures.exits)
 
 
@@ -152,7 +152,7 @@ def target_layers() -> int:
 
 
 class Layers(Known):
-    """What of a model's configuration is asked for."""
+    """The needed part of a model's configuration."""
 
     num_hidden_layers: Annotated[int, Field(gt=0, le=10_000)]
 
@@ -181,7 +181,7 @@ def _curve() -> dict[int, float]:
 
 
 def vocabulary(example: str) -> int:
-    """How many tokens the target of a recorded example chooses from."""
+    """The target's vocabulary size in a recorded example."""
     return trace(example).header.vocabulary
 
 
@@ -191,7 +191,7 @@ def blind_rate(guess: str, example: str) -> float:
     Args:
         guess: `uniform`, of which one in the vocabulary is right; or `repeat-last` or `unigram`, which the core's loop
             tries on the text.
-        example: whose text is written.
+        example: its text is used.
     """
     from app.course.replay import again
 
@@ -213,7 +213,7 @@ def jacobi_passes(law: str, guess: str, positions: int = 5) -> int:
 
 
 def window_sees(level: int, column: int, columns: int = 5, levels: int = 2) -> int:
-    """How many tokens of lookahead's window one of them may look at, itself included, by the core's own mask.
+    """How many tokens of lookahead's window one of them attends to, itself included, by the core's own mask.
 
     Level and column count from 0; level 0 of column 0 is the root.
     """
@@ -231,7 +231,7 @@ def least_in_a_round(example: str) -> int:
 
 
 def forks(example: str) -> int:
-    """In how many pairs may the first guesses below two neighbours be compared? Neighbours share round and depth."""
+    """How many pairs of neighbours allow comparing the first guesses below them? Neighbours share round and depth."""
     return len(_pairs(example))
 
 
@@ -246,7 +246,7 @@ def branches_alike(example: str) -> float:
 
 
 def tree_shapes(example: str) -> int:
-    """How many different shapes the trees of a recorded example had, as they were sent."""
+    """How many different shapes the trees of a recorded example had when sent to the target."""
     shapes = set()
     for row in trace(example).rounds:
         if row.nodes_read:
@@ -262,7 +262,7 @@ def rate_at_depth(example: str, depth: int) -> float:
 
 @lru_cache(maxsize=16)
 def _pairs(example: str) -> tuple[tuple[int, int], ...]:
-    """The tokens of the first guesses below each two different tokens of one round and depth."""
+    """The tokens of the first guesses below any two different tokens of one round and depth."""
     found = []
     for row in trace(example).rounds:
         nodes = row.nodes

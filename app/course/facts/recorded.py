@@ -1,4 +1,4 @@
-"""Figures of the recorded examples (`assets/traces`), by the example's id: what was measured when it was recorded."""
+"""Figures of the recorded examples (`assets/traces`), by the example's id, as measured when recorded."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = [
 
 
 def accepted(example: str) -> int:
-    """Guesses that were let through."""
+    """Accepted guesses."""
     return trace(example).stats.accepted
 
 
 def rejected(example: str) -> int:
-    """Guesses that were refused."""
+    """Rejected guesses."""
     return trace(example).stats.rejected
 
 
@@ -39,7 +39,7 @@ def judged(example: str) -> int:
 
 
 def unreached(example: str) -> int:
-    """Guesses behind a rejected one."""
+    """Guesses after a rejected one."""
     return trace(example).stats.unreached
 
 
@@ -89,7 +89,7 @@ def measured(example: str) -> float:
 
 @lru_cache(maxsize=64)
 def trace(example: str, plain: bool = False) -> Trace:
-    """A recorded lane: the one with the proposer, or the plain one beside it.
+    """A recorded lane: the one with the proposer, or its plain one.
 
     Raises:
         ValueError: one sentence, if no such example ships.

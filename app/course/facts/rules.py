@@ -1,4 +1,4 @@
-"""Acceptance rules and drafts that stop early, gone through exactly on a small vocabulary; and on a recorded decode."""
+"""Acceptance rules and drafts that stop early, enumerated on a small vocabulary; and on a recorded decode."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Table = Sequence[Sequence[float]]
 
 
 def stop_acceptance(p: Table, q: Table, gamma: int, stop: float) -> float:
-    """Accepted over judged where drafting stops behind a token with q below `stop`; speculative sampling judges."""
+    """Accepted over judged where drafting stops after a token with q below `stop`; speculative sampling judges."""
     return round_with(EXACT, {}, p, q, gamma, stop).acceptance
 
 
@@ -50,12 +50,12 @@ def stop_speedup(p: Table, q: Table, gamma: int, stop: float, cost: float) -> fl
 
 
 def stop_distance(p: Table, q: Table, gamma: int, stop: float) -> float:
-    """How far its text is from the target's law."""
+    """Total variation between its text and the target's distribution."""
     return round_with(EXACT, {}, p, q, gamma, stop).distance
 
 
 def dropping_distance(p: Table, q: Table, gamma: int, stop: float) -> float:
-    """The same if the doubtful token itself is thrown away, though it was drawn."""
+    """The same if the doubtful token itself is dropped, though it was drawn."""
     return round_with(EXACT, {}, p, q, gamma, stop, drops=True).distance
 
 
@@ -70,7 +70,7 @@ def rule_tokens(rule: str, options: Mapping[str, float], p: Table, q: Table, gam
 
 
 def rule_distance(rule: str, options: Mapping[str, float], p: Table, q: Table, gamma: int) -> float:
-    """How far its text is from the target's law."""
+    """Total variation between its text and the target's distribution."""
     return round_with(rule, options, p, q, gamma).distance
 
 
@@ -84,7 +84,7 @@ def round_with(
     *,
     drops: bool = False,
 ) -> Stopped:
-    """One round, exactly.
+    """One round, enumerated.
 
     Raises:
         ValueError, SettingsError: for an unknown rule, wrong options, or tables that are no distributions.
@@ -120,7 +120,7 @@ def _round(
 
 
 def check_tables(p: Table, q: Table) -> None:
-    """Refuse tables that are no laws of one small vocabulary.
+    """Reject tables that are not distributions over one small vocabulary.
 
     Raises:
         ValueError: one sentence.

@@ -1,4 +1,4 @@
-"""Plain and speculative decoding of a scripted model: two texts from one seed, and how often each text comes up."""
+"""Plain and speculative decoding of a scripted model: two texts from one seed, and the frequency of each text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RULE = "speculative-sampling"
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """Two tables as laws over numbered words."""
+    """Two tables as distributions over numbered words."""
 
     words: tuple[str, ...]
     before: str
@@ -31,7 +31,7 @@ class Language:
     draft: tuple[tuple[float, ...], ...]
 
     def law(self, rows: tuple[tuple[float, ...], ...]) -> Callable[[tuple[int, ...]], tuple[float, ...]]:
-        """A law over what follows the first word."""
+        """A distribution of what follows the first word."""
         first = self.words.index(self.before)
         return lambda context: rows[context[-1] if context else first]
 
@@ -41,10 +41,10 @@ class Language:
 
 
 def language(before: str, target: Table, draft: Table) -> Language:
-    """The tables, read and checked.
+    """The tables, parsed and checked.
 
     Raises:
-        ValueError: one sentence, if a row is no law or a word that can come has none.
+        ValueError: one sentence, if a row is not a distribution or a reachable word has none.
     """
     words = list(dict.fromkeys([before, *target, *(word for row in target.values() for word in row)]))
     rows = {"target": target, "draft": draft}
@@ -70,7 +70,7 @@ def _row(row: Mapping[str, float], words: tuple[str, ...]) -> tuple[float, ...]:
 @lru_cache(maxsize=128)
 def texts(of: Language, words: int, gamma: int, seed: int) -> tuple[Trace, Trace]:
     """The same beginning, seed and number of words, decoded plainly and with the draft: two traces."""
-    from specdec_core import decode  # here: it brings torch
+    from specdec_core import decode  # here: it imports torch
     from specdec_core.testing import scripted
 
     models = scripted(
@@ -84,7 +84,7 @@ def texts(of: Language, words: int, gamma: int, seed: int) -> tuple[Trace, Trace
 
 @lru_cache(maxsize=64)
 def exact(of: Language, words: int, gamma: int) -> tuple[Distribution, Distribution]:
-    """The laws of the first `words` words: the target's own, and what the rule writes; both enumerated."""
+    """The distributions of the first `words` words: the target's own, and what the rule writes; both enumerated."""
     p, q = of.law(of.target), of.law(of.draft)
     whole = max(words, gamma + 1)
     written = output_law(RULES[RULE](), range(-1, gamma - 1), p, q, whole)
@@ -95,7 +95,7 @@ def exact(of: Language, words: int, gamma: int) -> tuple[Distribution, Distribut
 def sampled(
     of: Language, words: int, gamma: int, trials: int, seed: int
 ) -> tuple[Distribution, Distribution]:
-    """How often each text came up in `trials` plain and as many speculative runs, of random numbers of their own."""
+    """How often each text occurred in `trials` plain and as many speculative runs, with independent random numbers."""
     p, q = of.law(of.target), of.law(of.draft)
     whole = max(words, gamma + 1)
     plain = plain_texts(p, words, trials, 2 * seed)
@@ -110,7 +110,7 @@ def differing_words(before: str, target: Table, draft: Table, words: int, gamma:
 
 
 def law_distance(before: str, target: Table, draft: Table, words: int, gamma: int) -> float:
-    """Total variation between the laws of plain and of speculative decoding, enumerated."""
+    """Total variation between the distributions of plain and of speculative decoding, enumerated."""
     return total_variation(*exact(language(before, target, draft), words, gamma))
 
 
@@ -147,7 +147,7 @@ def added(
 
 
 def _beginning(law: Distribution, words: int) -> Distribution:
-    """The law of the first `words` tokens."""
+    """The distribution of the first `words` tokens."""
     found: Distribution = {}
     for text, mass in law.items():
         found[text[:words]] = found.get(text[:words], 0.0) + mass

@@ -1,4 +1,4 @@
-"""Proposal trees as the lessons count them: what a node sees, what a tree is worth, how it would have fared."""
+"""Proposal trees as the lessons use them: what a node sees, a tree's expected tokens, how it would have performed."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ __all__ = [
 ]
 
 Choices = Sequence[Sequence[int]]
-RANKS = 10  # guesses of one level that are told apart
+RANKS = 10  # guesses of one level that are distinguished
 
 
 def cells_seen(tree: Choices, node: Sequence[int]) -> int:
-    """How many cells of its row of the tree mask a node sees, itself and the root included."""
+    """How many cells of its row in the tree mask a node sees, itself and the root included."""
     found = medusa_tree.buffers(medusa_tree.check(tree))
     return int(found.mask[found.choices.index(tuple(node)) + 1].sum())
 
@@ -46,7 +46,7 @@ def tree_guesses(tree: Choices) -> int:
 
 
 def tree_paths(tree: Choices) -> int:
-    """Ways from the root to a leaf."""
+    """Paths from the root to a leaf."""
     return len(medusa_tree.buffers(medusa_tree.check(tree)).paths)
 
 
@@ -57,17 +57,17 @@ def apart_guesses(tree: Choices) -> int:
 
 
 def tree_tokens(tree: Choices, rate: float) -> float:
-    """Expected tokens per pass where each guess is right in the share `rate` of the cases that are left. Modelled."""
+    """Expected tokens per pass if each guess is right in the share `rate` of the remaining cases. Modelled."""
     return medusa_tree.tokens_per_pass(medusa_tree.check(tree), even(rate))
 
 
 def grown_tree_tokens(nodes: int, rate: float) -> float:
-    """The same of the best tree of so many nodes."""
+    """The same for the best tree of so many nodes."""
     return medusa_tree.tokens_per_pass(medusa_tree.grow(even(rate), nodes), even(rate))
 
 
 def even(rate: float, levels: int = 16) -> tuple[tuple[float, ...], ...]:
-    """Accuracies by level and rank of a guesser that finds the share `rate` of what its earlier guesses missed."""
+    """Accuracies by level and rank of a guesser that is right at `rate` of what its earlier guesses missed."""
     return ((*(rate * (1.0 - rate) ** rank for rank in range(RANKS)),),) * levels
 
 
@@ -83,7 +83,7 @@ def of_heads() -> tuple[tuple[float, ...], ...]:
 
 @lru_cache(maxsize=4)
 def _measured(folder: Path, _changed: int) -> tuple[tuple[float, ...], ...]:
-    from specdec_core.models.heads.medusa import read_accuracy  # here: it brings torch
+    from specdec_core.models.heads.medusa import read_accuracy  # here: it imports torch
 
     found = read_accuracy(folder)
     if found is None:
@@ -93,7 +93,7 @@ def _measured(folder: Path, _changed: int) -> tuple[tuple[float, ...], ...]:
 
 @lru_cache(maxsize=512)
 def on_record(example: str, choices: tuple[Choice, ...]) -> tuple[Replanted, ...] | None:
-    """Every recorded round of an example with another tree; None where its record does not tell."""
+    """Every recorded round of an example with another tree; None where its record does not say."""
     try:
         return tuple(replant(trace(example), choices))
     except SpecdecError:

@@ -1,7 +1,7 @@
-"""What is watched and changed in a lesson: one module for each picture, found by its name.
+"""The interactive pictures of the lessons: one module for each, found by its name.
 
-A picture `x` is the module `x.py` (or `x_y.py` for `x-y`) with a model `With`, what a lesson may ask of it, and
-`draw(given, at)`, which draws it. A picture that lets the learner change something has at most three controls.
+A picture `x` is the module `x.py` (or `x_y.py` for `x-y`) with a model `With`, the parameters a lesson may set, and
+`draw(given, at)`, which draws it. An interactive picture has at most three controls.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from app.course.words import Words
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a picture is drawn: the id of the lesson or the claim, the step, and the words of its language."""
+    """Where a picture is drawn: the id of the lesson or the claim, the step, and its language's words."""
 
     id: str
     step: str
     words: Words
 
     def key(self, name: str) -> str:
-        """A widget's key, of its own for each lesson or claim, and step."""
+        """A widget's key, unique to each lesson or claim, and step."""
         return f"course-{self.id}-{self.step}-{name}"
 
 
 @cache
 def names() -> tuple[str, ...]:
-    """The pictures there are."""
+    """The existing pictures."""
     return tuple(sorted(module.name.replace("_", "-") for module in iter_modules(__path__)))
 
 
 def check(picture: Picture) -> Any:
-    """What a picture is to show, validated; a module may refuse more in its own `With`.
+    """A picture's parameters, validated; a module may check more in its own `With`.
 
     Raises:
-        pydantic.ValidationError, ValueError: where it cannot show that.
+        pydantic.ValidationError, ValueError: if they are invalid.
     """
     return _module(picture.picture).With.model_validate(picture.given)
 

@@ -1,4 +1,4 @@
-"""The same sums, worked out on this machine alone and in a pass over several positions: which come out differently?"""
+"""The same sums, computed on this machine alone and in a pass over several positions: which results differ?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from . import Place
 
 
 class With(Strict):
-    """`sums` of `terms` terms each, worked out for one position, and among `rows` positions."""
+    """`sums` of `terms` terms each, computed for one position, and among `rows` positions."""
 
     sums: int = Field(100, ge=10, le=200)
     terms: int = Field(512, ge=2, le=4096)
@@ -33,12 +33,12 @@ def draw(given: With, at: Place) -> None:
 
 @lru_cache(maxsize=8)
 def measured(sums: int, terms: int, rows: int) -> tuple[tuple[float, float], ...]:
-    """Each sum alone and among others, as this machine works them out."""
+    """Each sum alone and among others, as this machine computes them."""
     return tuple(alone_and_among(sums, terms, rows))
 
 
 def picture(given: With, pairs: tuple[tuple[float, float], ...], words: Words) -> str:
-    """The cells: a sign of inequality where the two differ."""
+    """The cells: a ≠ sign where the two differ."""
     differing = [pair for pair in pairs if pair[0] != pair[1]]
     cells = "".join(
         f"<span class='{'differs' if one != other else 'same'}'>{'≠' if one != other else '='}</span>"

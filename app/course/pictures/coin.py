@@ -1,6 +1,6 @@
 """One guess as two bars per token: what the draft guesses, and what is written; the coin falls inside the first.
 
-The part of q below p is kept, the part above it falls, and what fell fills the gaps below p: mass flows, none is lost.
+The part of q below p is kept, the part above it is refused, and its mass fills the gaps below p: none is lost.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from . import Place
 
 LETTERS = "ABCDEF"
 RULE = "speculative-sampling"
-LEAST = 0.012  # of the height: a thinner part of a bar would not be seen
+LEAST = 0.012  # of the height: a thinner part of a bar would not be visible
 
 
 class With(Strict):
-    """`p` and `q`: the target's and the draft's probabilities of two to six tokens, A, B, …; `token`: the one guessed
-    at first; `ask`: only p and q are shown."""
+    """`p` and `q`: the target's and the draft's probabilities of two to six tokens, A, B, …; `token`: the initial
+    guess; `ask`: only p and q are shown."""
 
     p: list[float] = Field(min_length=2, max_length=6)
     q: list[float] = Field(min_length=2, max_length=6)
@@ -36,7 +36,7 @@ class With(Strict):
 
     @model_validator(mode="after")
     def laws(self) -> With:
-        """Whether they are laws over the same tokens, and the token can be guessed."""
+        """Whether they are distributions over the same tokens, and the token can be guessed."""
         coin.masses(RULE, self.p, self.q)
         if not 0 <= self.token < len(self.q) or self.q[self.token] == 0.0:
             raise ValueError("`token` has to be the number, from 0, of a token that the draft can guess")
@@ -44,7 +44,7 @@ class With(Strict):
 
 
 def draw(given: With, at: Place) -> None:
-    """Draw the bars; unless only the question is asked, with the choice of the guess and its coin."""
+    """Draw the bars, with the choice of the guess and its coin unless only the question is asked."""
 
     @fragment
     def show() -> None:
@@ -72,7 +72,7 @@ def draw(given: With, at: Place) -> None:
 
 
 def tossed(p: Sequence[float], q: Sequence[float], found: Masses, token: int, u: float, words: Words) -> str:
-    """What this coin does, in a sentence."""
+    """This coin's effect, in a sentence."""
     bar = found.thresholds[token]
     assert bar is not None
     kept = u < bar
@@ -94,7 +94,7 @@ def tossed(p: Sequence[float], q: Sequence[float], found: Masses, token: int, u:
 
 
 def question(p: Sequence[float], q: Sequence[float], words: Words) -> str:
-    """p and q side by side; how much is kept, falls or fills is not in it."""
+    """p and q side by side, without what is kept, refused or filled."""
     top = max(*p, *q)
     plots = "".join(
         f"<td><div class='plot'>{_layer('q', 0, mine, top)}{_layer('p', 0, wanted, top)}</div></td>"
@@ -111,7 +111,7 @@ def bars(
     coin_at: tuple[int, float] | None = None,
     trials: Sequence[float] | None = None,
 ) -> str:
-    """For each token the guessed bar with the part that falls, the written bar, and p as a frame around it.
+    """For each token the guessed bar with its refused part, the written bar, and p as a frame around it.
 
     Args:
         coin_at: a token and a coin u, drawn at the height u q of its guessed bar.
@@ -140,7 +140,7 @@ def bars(
 
 
 def _layer(kind: str, bottom: float, height: float, top: float, mark: str = "") -> str:
-    """A part of a bar; parts that are nothing are left out."""
+    """A part of a bar; empty parts are left out."""
     if height < 1e-9:
         return ""
     tall = max(LEAST, height / top)

@@ -1,4 +1,4 @@
-"""What a pass moves and what it computes: the weights on a belt, one delivery for all positions of the pass, and the
+"""What a pass moves and computes: the weights on a belt, one delivery for all positions of the pass, and the
 seconds of moving and of arithmetic side by side, on a modelled machine."""
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from specdec_core.machines.model_sizes import shape
 from . import Place
 
 CRATES = 9
-SEATS = 64  # that are drawn one by one
+SEATS = 64  # drawn one by one up to this number
 BATCH, CONTEXT = 1, 0
 
 
 class With(Strict):
-    """`machine`: a modelled profile of assets/profiles; `size`: a size of `machines.model_sizes`; `positions`: for each
-    belt how many positions its pass has. With `choices`, there is one belt and the learner picks from them."""
+    """`machine`: a modelled profile of assets/profiles; `size`: a size of `machines.model_sizes`; `positions`: the
+    number of positions of each belt's pass. With `choices`, there is one belt and the learner picks from them."""
 
     machine: str
     size: str
@@ -33,7 +33,7 @@ class With(Strict):
 
     @model_validator(mode="after")
     def known(self) -> With:
-        """Whether there is such a machine, and something to draw."""
+        """Whether the machine exists, and there is something to draw."""
         modelled(self.machine)
         shape(self.size)
         if bool(self.positions) == bool(self.choices):
@@ -44,7 +44,7 @@ class With(Strict):
 
 
 def draw(given: With, at: Place) -> None:
-    """Draw the belts; above them the number of positions, where it can be chosen."""
+    """Draw the belts, below a choice of the number of positions if there is one."""
     st.html(Path(__file__).with_suffix(".css"))
 
     @fragment
@@ -70,7 +70,7 @@ def belts(given: With, positions: list[int], words: Words) -> str:
     ]
     drawn = "".join(
         _belt(one, *pair, scale, machine.bytes_per_s, words)
-        # said once of belts alike
+        # said once for equal belts
         + ("" if limits[at + 1 : at + 2] == [limit] else f"<p>{escape(limit)}</p>")
         for at, (one, pair, limit) in enumerate(zip(positions, pairs, limits, strict=True))
     )

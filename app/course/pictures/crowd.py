@@ -1,4 +1,4 @@
-"""Recorded rounds on the clock of a large machine that serves ever more readers at once: modelled, and said so."""
+"""Recorded rounds on the clock of a large machine that serves more and more requests at once, labelled as modelled."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CONTEXTS = (128, 512, 2_048, 8_192, 32_768)
 
 
 class With(Strict):
-    """`examples`: recorded rounds; `profile`: a machine of assets/profiles; where the sliders stand at first."""
+    """`examples`: recorded rounds; `profile`: a machine of assets/profiles; the sliders' initial values."""
 
     examples: list[str] = Field(min_length=1, max_length=4)
     profile: str = "h100-sxm"
@@ -43,7 +43,7 @@ class With(Strict):
     @field_validator("profile")
     @classmethod
     def machine(cls, given: str) -> str:
-        """Whether there is such a machine."""
+        """Whether the machine exists."""
         machines(given)
         return given
 
@@ -70,7 +70,7 @@ def draw(given: With, at: Place) -> None:
 
 
 def lines(given: With, batch: int, context: int, words: Words) -> Chart:
-    """Modelled speedup over the number of readers, a line for each example; what does not fit has no point."""
+    """Modelled speedup over the number of requests, a line for each example; what does not fit has no point."""
     figure = go.Figure()
     told, highest = [], 4.0
     for number, example in enumerate(given.examples, 1):

@@ -1,4 +1,4 @@
-"""An acceptance rule and its knob, a draft that stops early: tokens per pass against distance from the target's law."""
+"""An acceptance rule and its knob, a draft that stops early: tokens per pass against distance from the target."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ LOOK = {EXACT: LANES[3], "ensemble": LANES[2], "typical": LANES[4], "confidence"
 
 
 class With(Strict):
-    """A small vocabulary (`words`) with the laws `p` and `q`: a row after the root, then one after each word.
+    """A small vocabulary (`words`) with distributions `p` and `q`: a row after the root, then one after each word.
 
-    `controls`: what the learner can turn. `costs`: c, the time of a drafted token over that of a target pass; the first
-    of them where it is not to be turned.
+    `controls`: what the learner can change. `costs`: c, the time of a drafted token over that of a target pass; the
+    first applies if it cannot be changed.
     `example` is a recorded decode with a draft model at a temperature above zero, judged again by the rule.
     """
 
@@ -57,7 +57,7 @@ class With(Strict):
 
     @model_validator(mode="after")
     def laws(self) -> With:
-        """Whether p and q are laws of these words."""
+        """Whether p and q are distributions over these words."""
         rules.check_tables(self.p, self.q)
         if len(self.p[0]) != len(self.words):
             raise ValueError(f"p has {len(self.p[0])} columns for {len(self.words)} words")
@@ -73,7 +73,7 @@ class With(Strict):
 
 
 def draw(given: With, at: Place) -> None:
-    """Draw the controls, the two meters, the law of the first word, and where the rule stands among others."""
+    """Draw the controls, the two meters, the first word's distribution, and the rule's place among others."""
 
     @fragment
     def show() -> None:
@@ -97,7 +97,7 @@ def draw(given: With, at: Place) -> None:
 
 
 def turned(given: With, at: Place) -> tuple[str, Options, float, float]:
-    """What the learner has set: the rule, its options, the draft-side stop, the cost of a guess."""
+    """The learner's settings: the rule, its options, the draft-side stop, the cost of a guess."""
     words, rule = at.words, EXACT
     options: Options = ()
     stop, cost = given.stops[0], given.costs[0]
@@ -145,12 +145,12 @@ def turned(given: With, at: Place) -> tuple[str, Options, float, float]:
 
 
 def at_dial(given: With, rule: str, options: Options, stop: float) -> Stopped:
-    """One round, exactly."""
+    """One round, enumerated."""
     return rules.round_with(rule, dict(options), given.p, given.q, given.gamma, stop)
 
 
 def setting(options: Options, words: Words) -> str:
-    """A knob's place in words: its first option."""
+    """A knob's position in words: its first option."""
     name, value = options[0]
     return words(f"dial.{name}", value=value)
 
@@ -161,7 +161,7 @@ def stop_name(stop: float, words: Words) -> str:
 
 
 def meters(found: Stopped, given: With, cost: float, words: Words) -> str:
-    """Two bars from one line: distance grows to the left, tokens per pass to the right."""
+    """Two bars from one baseline: distance grows to the left, tokens per pass to the right."""
     plain = at_dial(given, EXACT, (), 0.0)
     most = given.gamma + 1.0
     off = found.distance > 1e-9
@@ -190,7 +190,7 @@ def meters(found: Stopped, given: With, cost: float, words: Words) -> str:
 
 
 def law(found: Stopped, given: With, words: Words) -> str:
-    """The first word's law: what the target wants as an outline, what is written as the filling."""
+    """The first word's distribution: the target's as an outline, what is written as the filling."""
     top = max(*given.p[0], *found.first, *given.q[0])
     rows = []
     for word, wanted, written, drafted in zip(given.words, given.p[0], found.first, given.q[0], strict=True):
@@ -212,7 +212,7 @@ def law(found: Stopped, given: With, words: Words) -> str:
 
 
 def plane(given: With, rule: str, options: Options, stop: float, words: Words) -> Chart:
-    """Every rule's way as its knob turns: how far off it writes, and what that brings."""
+    """Every rule's path as its knob turns: the distance of its text, and the gain in tokens per pass."""
     figure = go.Figure()
     for name in LOSSY:
         path = [at_dial(given, name, each, 0.0) for each in KNOBS[name]]
@@ -270,7 +270,7 @@ def plane(given: With, rule: str, options: Options, stop: float, words: Words) -
 
 
 def pace(given: With, stop: float, cost: float, words: Words) -> Chart:
-    """Each stop by its acceptance rate and its speed: the first rises where the second falls."""
+    """Each stop by its acceptance rate and its speedup: the first rises where the second falls."""
     path = [at_dial(given, EXACT, (), each) for each in given.stops]
     here = at_dial(given, EXACT, (), stop)
     look = LOOK[EXACT]
@@ -321,7 +321,7 @@ def _frame(figure: go.Figure, x: str, y: str, across: Any, up: Any) -> None:
 
 
 def on_record(example: str, rule: str, options: Options, words: Words) -> str:
-    """What the rule would have made of a recorded decode, round by round."""
+    """A recorded decode judged again by the rule, round by round."""
     shown = recorded.find(example)
     assert shown is not None
     try:

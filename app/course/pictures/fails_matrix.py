@@ -1,4 +1,4 @@
-"""Kinds of text against proposers, as measured: what loses against plain decoding is as large as what wins."""
+"""Kinds of text against proposers, as measured: losses against plain decoding are as visible as wins."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CSS = Path(__file__).with_suffix(".css")
 
 
 class With(Strict):
-    """Nothing to choose: everything that was measured is shown."""
+    """Without parameters: every measurement is shown."""
 
 
 def draw(given: With, at: Place) -> None:

@@ -23,7 +23,7 @@ from . import Place
 
 class With(Strict):
     """Either `example`: an id of assets/traces/index.toml that was raced against plain decoding; or `machines`:
-    modelled profiles of assets/profiles, each with what it is called, `prompts` and `answers`: numbers of tokens to
+    modelled profiles of assets/profiles, each with its title, `prompts` and `answers`: numbers of tokens to
     choose from, and the acceptance rate `alpha` and draft length `gamma` of the guesses."""
 
     example: str = ""
@@ -68,7 +68,7 @@ class Lane:
 
 
 def draw(given: With, at: Place) -> None:
-    """Draw the lanes; above them the controls, where it is modelled."""
+    """Draw the lanes, below the controls if it is modelled."""
     st.html(Path(__file__).with_suffix(".css"))
 
     @fragment
@@ -120,7 +120,7 @@ def _modelled(machine: str, prompt: int, tokens: int, alpha: float, gamma: int, 
 
 
 def lanes(found: list[Lane], words: Words) -> str:
-    """The lanes on one scale, each with when its first and its last token were there."""
+    """The lanes on one scale, each with the times of its first and its last token."""
     longest = max(lane.end_s for lane in found)
     key = "".join(
         f"<li class='{kind}'>{escape(words(f'first-word.{kind}'))}</li>"
@@ -151,5 +151,5 @@ def _lane(lane: Lane, longest: float, words: Words) -> str:
 
 
 def _time(seconds: float) -> str:
-    """Seconds in three digits, of thousandths where there are few."""
+    """Seconds to three digits; thousandths for small values."""
     return f"{seconds:.3g} s" if seconds >= 1.0 else f"{seconds * 1e3:.3g} ms"

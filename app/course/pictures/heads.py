@@ -1,7 +1,7 @@
-"""What follows each first guess, in the trees of a recorded example: the same list below every token, or another one?
+"""What follows each first guess, in the trees of a recorded example: the same list below every token, or another?
 
-Medusa's heads all read one hidden state, so what they guess two places on is one list, whatever stands above it. EAGLE
-reads the token above as well. Everything shown is recorded; the bars are the heads' own probabilities.
+Medusa's heads all read one hidden state, so their guesses two places on are one list, whatever token precedes it. EAGLE
+reads that token as well. Everything shown is recorded; the bars are the heads' own probabilities.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ TEXT = 70  # characters of the text before the tree
 
 
 class With(Strict):
-    """`examples`: of `medusa` and `eagle`, or others whose trees branch; of several the learner picks one."""
+    """`examples`: of `medusa` and `eagle`, or others whose trees branch; if several, the learner picks one."""
 
     examples: list[str] = Field(min_length=1, max_length=3)
 
     @field_validator("examples")
     @classmethod
     def branching(cls, given: list[str]) -> list[str]:
-        """Whether their trees go on below more than one token."""
+        """Whether their trees continue below more than one token."""
         for key in given:
             if not forked(trace(key)):
                 raise ValueError(f"no tree of the example “{key}” continues below two tokens; choose another")
@@ -47,7 +47,7 @@ class With(Strict):
 
 @dataclass(frozen=True, slots=True)
 class Below:
-    """A list of guesses: what stands above it, and its tokens with their probability and verdict."""
+    """A list of guesses: the path above it, and its tokens with their probability and verdict."""
 
     above: str
     guesses: tuple[tuple[str, float | None, str], ...]
@@ -93,12 +93,12 @@ def draw(given: With, at: Place) -> None:
 
 
 def forked(found: Trace) -> list[int]:
-    """The rounds in which at least two tokens of the first level were guessed on."""
+    """The rounds with guesses below at least two tokens of the first level."""
     return [at for at, row in enumerate(found.rounds) if len(dict(levels(found, row)).get(2, [])) > 1]
 
 
 def levels(found: Trace, row: Round) -> Iterator[tuple[int, list[Below]]]:
-    """For each depth the lists at it, each below another token of the depth before; only what the target saw."""
+    """For each depth its lists, each below another token of the previous depth; only what the target saw."""
     nodes = row.nodes
     children: dict[int, list[int]] = {}
     for at, parent in enumerate(nodes.parent[: row.nodes_read]):
@@ -124,7 +124,7 @@ def _below(found: Trace, row: Round, parent: int, children: list[int]) -> Below:
 
 
 def beginnings(lists_: list[Below]) -> int:
-    """In how many different ways the lists begin."""
+    """The number of distinct beginnings of the lists."""
     return len({each.guesses[0][0] for each in lists_})
 
 
@@ -185,7 +185,7 @@ def _bar(chance: float | None) -> str:
 
 
 def named(key: str, otherwise: str, words: Words, **values: object) -> str:
-    """A string of the catalogue, or `otherwise` where it has none."""
+    """A string of the catalogue, or `otherwise` if it has none."""
     try:
         return words(key, **values)
     except KeyError:
@@ -197,5 +197,5 @@ def _text(found: Trace, token: int) -> str:
 
 
 def _shown(text: str) -> str:
-    """A token with its spaces and line ends made visible."""
+    """A token with its spaces and line breaks made visible."""
     return escape(text.replace(" ", "␣").replace("\n", "↵"))

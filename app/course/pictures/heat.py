@@ -25,7 +25,7 @@ STEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0)
 
 
 class With(Strict):
-    """`target` and `draft`: logits over the same tokens; `temperature`: where the slider stands at first."""
+    """`target` and `draft`: logits over the same tokens; `temperature`: the slider's initial value."""
 
     target: list[float] = Field(min_length=2, max_length=8)
     draft: list[float] = Field(min_length=2, max_length=8)
@@ -33,7 +33,7 @@ class With(Strict):
 
     @model_validator(mode="after")
     def fits(self) -> With:
-        """Both have the same tokens, and the slider has that temperature."""
+        """Whether both have the same tokens, and the slider has that temperature."""
         if len(self.target) != len(self.draft):
             raise ValueError("the target and the draft need logits over the same number of tokens")
         if self.temperature not in STEPS:
@@ -60,7 +60,7 @@ def draw(given: With, at: Place) -> None:
 
 
 def bars(target: Sequence[float], draft: Sequence[float], heat: float, words: Words) -> Chart:
-    """p and q side by side, and the part of each that the other has as well."""
+    """p and q side by side, and the part that they share."""
     p, q = at_temperature(target, heat), at_temperature(draft, heat)
     names = [words("heat.token", letter=chr(ord("A") + at)) for at in range(len(p))]
     shared = [min(one, other) for one, other in zip(p, q, strict=True)]
@@ -104,7 +104,7 @@ def bars(target: Sequence[float], draft: Sequence[float], heat: float, words: Wo
 
 
 def curves(target: Sequence[float], draft: Sequence[float], heat: float, words: Words) -> Chart:
-    """Acceptance over temperature for a draft that rolls dice, and for one that names its favourite."""
+    """Acceptance over temperature for a draft that samples, and for one that names its most likely token."""
     temperatures, rolled, favourite = _over(tuple(target), tuple(draft))
     figure = go.Figure()
     for name, values, colour, dash in (

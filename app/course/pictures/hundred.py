@@ -1,4 +1,4 @@
-"""A hundred rounds in which draft and target hold the same many words for equally likely, under two or three rules."""
+"""A hundred rounds in which draft and target consider the same words equally likely, under two or three rules."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def draw(given: With, at: Place) -> None:
 
 
 def panel(given: With, rule: str, words: Words) -> str:
-    """One rule: its exact share of kept guesses, and which of the rounds kept theirs."""
+    """One rule: its exact share of kept guesses, and the rounds that kept theirs."""
     law = tuple(coin.uniform(given.tokens))
     _, accepted = coin.tried(rule, law, law, ROUNDS, given.seed)
     share = coin.kept_share(rule, law, law)

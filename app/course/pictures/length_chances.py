@@ -1,4 +1,4 @@
-"""What becomes of each guess of a draft, over all rounds: used, refused, or never looked at."""
+"""The outcome of each guess of a draft, over all rounds: used, refused, or never looked at."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from specdec_core import theory
 
 from . import Place
 
-PALE = {"#d0742f": "#f8e0d2", "#9aa2af": "#e6e8ec"}  # dark text is read on it in either theme
+PALE = {"#d0742f": "#f8e0d2", "#9aa2af": "#e6e8ec"}  # dark text must be legible on it in either theme
 LOOKS = {
     "used": ("#2f7fc4", ""),
     "refused": ("#d0742f", "x"),
@@ -26,7 +26,7 @@ LOOKS = {
 
 
 class With(Strict):
-    """`alpha`: the chance of each guess if those before it passed; `gamma`: how many there are."""
+    """`alpha`: the probability of each guess if those before it passed; `gamma`: how many there are."""
 
     alpha: float = Field(ge=0.0, le=1.0)
     gamma: int = Field(ge=1, le=12)
@@ -88,7 +88,7 @@ def columns(alpha: float, gamma: int, words: Words) -> Chart:
 
 
 def shares(alpha: float, gamma: int) -> dict[str, list[float]]:
-    """By what became of it: the share of rounds for each guess and, last, for the target's own token."""
+    """By outcome: the share of rounds for each guess and, last, for the target's own token."""
     reached = [theory.tokens_per_pass(alpha, depth) for depth in range(gamma + 1)]  # 1 + α + … + α^depth
     used = [longer - shorter for shorter, longer in pairwise(reached)]
     before = [1.0, *used[:-1]]

@@ -1,4 +1,4 @@
-"""Speedup over α and γ as a ground to stand on: its ridge of best γ, what was measured, and a cut through it."""
+"""Speedup over α and γ as a surface: its ridge of best γ, the measurements, and a cut through it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RIDGE, HERE = "#a0629a", "#9a7d0a"
 
 
 class With(Strict):
-    """Where the sliders stand at first: α, c and v; of c and v the measured ones where they are left out."""
+    """The sliders' initial values: α, c and v; c and v are the measured ones if left out."""
 
     alpha: float = Field(0.8, ge=0.05, le=0.95)
     cost: float | None = Field(None, ge=0.0, le=0.6)
@@ -42,7 +42,7 @@ class With(Strict):
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """A measured lane: where it stands, its own c, and what it is called."""
+    """A measured lane: its position, its own c, and its name."""
 
     alpha: float
     gamma: int
@@ -100,7 +100,7 @@ def machine() -> tuple[float, float]:
 
 
 def surface(alpha: float, cost: float, slope: float, words: Words) -> Chart:
-    """The formula over α and γ, its ridge, and the measured dots in the colour of what they reached."""
+    """The formula over α and γ, its ridge, and the measured dots coloured by their speedup."""
     lengths = list(range(1, LONGEST + 1))
     speeds = [[speedup_sloped(rate, gamma, cost, slope) for rate in RATES] for gamma in lengths]
     figure = go.Figure(
@@ -252,7 +252,7 @@ def cut(alpha: float, cost: float, slope: float, words: Words) -> Chart:
 
 
 def dots(names: tuple[tuple[str, str], ...]) -> tuple[Dot, ...]:
-    """Everything that was measured with chains of one length; `names` are those of texts and lanes."""
+    """All measurements with chains of one length; `names` are those of texts and lanes."""
     return _dots(names, measured.FILE.stat().st_mtime_ns)
 
 
@@ -292,17 +292,17 @@ def _lane_names(words: Words) -> Sequence[tuple[str, str]]:
 
 
 def _near(value: float) -> float:
-    """The slider's step nearest to it."""
+    """The slider's nearest step."""
     return round(value, 2)
 
 
 def _shade(speed: float) -> float:
-    """−1 … 1 on the scale of colours: a third as fast, as fast, three times as fast; equal ratios are equal steps."""
+    """Position on the colour scale, −1 … 1 (a third as fast … three times as fast), logarithmic."""
     return max(-1.0, min(1.0, log(speed) / log(3.0)))
 
 
 def _solid(speed: float) -> str:
-    """The colour that this speed has on the ground, opaque."""
+    """This speedup's colour on the surface, opaque."""
     at = _shade(speed)
     end, start = ((47, 127, 196), (205, 222, 238)) if at >= 0 else ((208, 105, 47), (244, 219, 205))
     return "rgb({}, {}, {})".format(*(round(a + (b - a) * abs(at)) for a, b in zip(start, end, strict=True)))

@@ -1,7 +1,7 @@
-"""Prompt lookup on any two texts: what is read, and what the model then writes. Arcs join what was copied from where.
+"""Prompt lookup on any two texts: what is read, and what the model then writes. Arcs show what was copied from where.
 
 The core's own loop runs with a target that writes the second text word for word, so every match, guess and verdict is
-the proposer's own. Here each word and each sign is a token.
+the proposer's own. Each word and each punctuation mark is a token here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ROUND = 48  # pieces of an arc
 
 
 class With(Strict):
-    """`samples`: texts of lookup.toml; of several the learner picks one. `own`: both texts can be changed."""
+    """`samples`: texts of lookup.toml; if several, the learner picks one. `own`: both texts can be edited."""
 
     samples: list[str] = Field(["edit"], min_length=1, max_length=4)
     own: bool = False
@@ -44,7 +44,7 @@ class With(Strict):
     @field_validator("samples")
     @classmethod
     def there(cls, given: list[str]) -> list[str]:
-        """Names, no paths or prose."""
+        """Accept names only, no paths or prose."""
         if strange := [name for name in given if not re.fullmatch(r"[a-z]{1,20}", name)]:
             raise ValueError(f"“{strange[0][:20]}” is not a sample's name; see strings/lookup.toml")
         return given
@@ -63,7 +63,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Both texts as pieces, the copies, and how many passes it took."""
+    """Both texts as pieces, the copies, and the number of passes."""
 
     read: tuple[str, ...]
     written: tuple[str, ...]
@@ -72,7 +72,7 @@ class Found:
 
 
 def draw(given: With, at: Place) -> None:
-    """The texts, their copies, and what that came to."""
+    """The texts, their copies, and the result."""
     st.html(Path(__file__).with_suffix(".css"))
     words = at.words
     sample_key, read_key, write_key = at.key("sample"), at.key("read"), at.key("write")
@@ -119,12 +119,12 @@ def draw(given: With, at: Place) -> None:
 
 
 def pieces(text: str) -> tuple[str, ...]:
-    """A text as words and signs, each with the space before it."""
+    """A text as words and punctuation, each with the space before it."""
     return tuple(_PIECE.findall(text))
 
 
 def run(read: str, write: str, ngram: int, gamma: int) -> Found:
-    """Let the core's prompt lookup help a target that writes the second text."""
+    """Run the core's prompt lookup with a target that writes the second text."""
     first, second = pieces(read), pieces(write)
     ids: dict[str, int] = {}
     tokens = [ids.setdefault(piece.strip(), len(ids)) for piece in (*first, *second)]
@@ -135,7 +135,7 @@ def run(read: str, write: str, ngram: int, gamma: int) -> Found:
 
 
 def copies(trace: Trace, begin: int) -> tuple[Copy, ...]:
-    """The rounds that found a match; `begin` is the number of the first token that was written."""
+    """The rounds that found a match; `begin` is the number of the first written token."""
     found, at = [], begin
     for row in trace.rounds:
         start, matched = row.note.get("match_start"), row.note.get("match_length")
@@ -147,7 +147,7 @@ def copies(trace: Trace, begin: int) -> tuple[Copy, ...]:
 
 
 def told(found: Found, words: Words) -> str:
-    """What it came to."""
+    """The result in words."""
     copied = sum(copy.passed for copy in found.copies)
     wrong = sum(copy.guessed - copy.passed for copy in found.copies)
     return words(
@@ -157,7 +157,7 @@ def told(found: Found, words: Words) -> str:
 
 
 def shown(found: Found, words: Words) -> str:
-    """Both texts with what was copied marked, and numbered as the arcs are."""
+    """Both texts with the copies marked and numbered like the arcs."""
     source: dict[int, int] = {}
     target: dict[int, int] = {}
     for number, copy in enumerate(passed(found), 1):
@@ -170,12 +170,12 @@ def shown(found: Found, words: Words) -> str:
 
 
 def passed(found: Found) -> list[Copy]:
-    """The copies of which something was accepted, in their order."""
+    """The copies with at least one accepted token, in order."""
     return [copy for copy in found.copies if copy.passed]
 
 
 def arcs(found: Found, words: Words, exact: str) -> Chart:
-    """An arc for each copy, from where it stood to where it went; those in vain are dashed."""
+    """An arc for each copy, from its source to its destination; wasted ones are dashed."""
     begin, total = len(found.read), len(found.read) + len(found.written)
     hits = passed(found)
     figure = go.Figure()

@@ -1,4 +1,4 @@
-"""Draft and target as two lanes of a Gantt chart, one after the other or side by side; lost bets are hatched."""
+"""Draft and target as two lanes of a Gantt chart, one after the other or side by side; wasted drafts are hatched."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOST = "#d0742f"
 
 
 class With(Strict):
-    """α and the draft's time at first, in target passes; γ, the rounds, the dice; `fixed`: both ways, no control."""
+    """Initial α and draft time in target passes; γ, the rounds, the seed; `fixed`: both ways, no control."""
 
     alpha: float = Field(ge=0.0, le=1.0)
     gamma: int = Field(4, ge=1, le=8)
@@ -40,7 +40,7 @@ class With(Strict):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Something that is computed from `start` on, in plain target passes: tokens drafted, or committed by a check."""
+    """A computation from `start` on, in plain target passes: tokens drafted, or committed by a check."""
 
     what: Literal["draft", "lost", "verify"]
     round: int
@@ -61,7 +61,7 @@ class Timetable:
 
 
 def draw(given: With, at: Place) -> None:
-    """Draw both ways of working, or the one that is chosen."""
+    """Draw both ways of working, or the chosen one."""
     if given.fixed:
         for mode in MODES:
             chart = gantt(given, given.alpha, given.drafting, mode, at.words)
@@ -97,7 +97,7 @@ def draw(given: With, at: Place) -> None:
 def expected(
     given: With, alpha: float, drafting: float, words: Words, key: str = "overlap-gantt.expected"
 ) -> str:
-    """What overlap gains on average, exactly, and what these dice made of it."""
+    """The exact mean gain of overlap, and its gain with these random numbers."""
     cost = drafting / given.gamma
     one, other = (rounds(given, alpha, drafting, mode) for mode in MODES)
     return words(
@@ -110,7 +110,7 @@ def expected(
 
 
 def gantt(given: With, alpha: float, drafting: float, mode: Mode, words: Words) -> Chart:
-    """Two lanes on one clock; the dashed line is where the other way of working would have been done."""
+    """Two lanes on one clock; the dashed line is where the other way of working would have finished."""
     shown = rounds(given, alpha, drafting, mode)
     serial = rounds(given, alpha, drafting, "serial")
     rest = rounds(given, alpha, drafting, "overlap" if mode == "serial" else "serial")
@@ -194,7 +194,7 @@ def gantt(given: With, alpha: float, drafting: float, mode: Mode, words: Words) 
 
 
 def rounds(given: With, alpha: float, drafting: float, mode: Mode) -> Timetable:
-    """The rounds of seeded dice, the same for either way of working and for every α."""
+    """The rounds of seeded random numbers, the same for either way of working and for every α."""
     return timetable(dice(given.seed, given.rounds, given.gamma), alpha, drafting, mode == "overlap")
 
 
@@ -208,9 +208,9 @@ def dice(seed: int, count: int, gamma: int) -> tuple[tuple[float, ...], ...]:
 def timetable(dice: Sequence[Sequence[float]], alpha: float, drafting: float, overlap: bool) -> Timetable:
     """Which lane is busy when, in plain target passes: a check takes one, a draft `drafting`.
 
-    A guess passes if its number is below α. Beside a check the draft begins the next round's draft, betting that all
-    guesses and its idea of the token after them are right. A bet that was won goes on; one that was lost is thrown
-    away as the check ends.
+    A guess passes if its number is below α. During a check the draft already drafts the next round, assuming that all
+    guesses and its own guess of the token after them are right. If so, that draft is continued; otherwise it is thrown
+    away when the check ends.
     """
     spans: list[Span] = []
     clock, left, tokens, won, lost = 0.0, drafting, 0, 0, 0.0

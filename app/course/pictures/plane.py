@@ -1,8 +1,8 @@
-"""Where drafters stand between how often they are right and what a guess costs; the lines join what is equally fast.
+"""Drafters by how often they are right and what a guess costs; the lines join points of equal speedup.
 
 The plane is the formula's (modelled). A drafter's place on it is measured: α as counted, and the cost of one guess as
-`theory.implied_cost` finds it from the measured speedup, everything counted that a round took beyond a plain pass.
-Blind guessing takes no time, so its cost is the wider pass alone, as the width curve has it.
+`theory.implied_cost` finds it from the measured speedup, including everything a round took beyond a plain pass.
+Blind guessing takes no time, so its cost is the wider pass alone, from the width curve.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from specdec_core import theory
 from . import Place
 
 STEPS = 40
-LOW = 0.4  # how much of α is shown where nobody is right more often
+LOW = 0.4  # lowest α shown if no drafter is right more often
 LEVELS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
 LONGEST = 12
 SEEN = "none"  # the recorded text that blind guesses are tried on
@@ -42,7 +42,7 @@ _BLIND = re.compile(r"blind (uniform|repeat-last|unigram)")
 class With(Strict):
     """`drafters`: proposers of measurements.json, `exit 3` (layers), `exits` (all measured), `blind unigram` ….
 
-    `groups`: kinds of prompts; of several the learner picks one. `lengths`: whether γ can be changed.
+    `groups`: kinds of prompts; if several, the learner picks one. `lengths`: whether γ can be changed.
     """
 
     drafters: list[str] = Field(min_length=1, max_length=8)
@@ -73,7 +73,7 @@ class With(Strict):
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """A drafter on the plane; `measured` is None where nothing was timed."""
+    """A drafter on the plane; `measured` is None if nothing was timed."""
 
     name: str
     alpha: float
@@ -122,7 +122,7 @@ def draw(given: With, at: Place) -> None:
 
 
 def dot(name: str, group: str, gamma: int) -> Dot:
-    """Where a drafter stands: measured with its own draft length, blind ones with the chosen one.
+    """A drafter's position: measured with its own draft length, blind ones with the chosen one.
 
     Raises:
         ValueError: one sentence, if it was not measured on these prompts.
@@ -138,7 +138,7 @@ def dot(name: str, group: str, gamma: int) -> Dot:
 
 
 def told(chosen: Dot, gamma: int, words: Words) -> str:
-    """The drafter that is looked at, in a sentence."""
+    """The selected drafter, in a sentence."""
     modelled = theory.speedup(chosen.alpha, gamma, chosen.cost)
     values = {
         "name": title(chosen.name, words),
@@ -157,7 +157,7 @@ def told(chosen: Dot, gamma: int, words: Words) -> str:
 
 
 def title(name: str, words: Words, short: bool = False) -> str:
-    """What a drafter is called on screen."""
+    """A drafter's title."""
     if found := _EXIT.fullmatch(name):
         return words(
             "plane.layers" if short else "plane.exit", layer=int(found[1]), layers=proposers.target_layers()
@@ -266,7 +266,7 @@ def chart(found: Sequence[Dot], chosen: Dot, gamma: int, words: Words) -> Chart:
 
 
 def _beside(one: Dot, found: Sequence[Dot], chosen: Dot, widest: float, tall: float) -> str:
-    """Where a dot's name has room: the chosen one's below it, two that are close on two sides."""
+    """The side on which a dot's name has room: the chosen one's below it, two close ones on opposite sides."""
     if one is chosen:
         return "bottom center" if one.alpha > 0.15 * tall else "middle right"
     low = one.alpha <= 0.15 * tall
@@ -295,7 +295,7 @@ def surface(gamma: int, widest: float, tall: float) -> tuple[list[float], list[f
 
 @lru_cache(maxsize=512)
 def alike(level: float, gamma: int, widest: float, tall: float) -> tuple[tuple[float, float], ...]:
-    """Where the formula's speedup is `level`: (cost, α) by rising cost, those α that are shown."""
+    """Where the formula's speedup is `level`: (cost, α) by rising cost, for the visible α."""
     found = []
     for at in range(STEPS + 1):
         cost = widest * at / STEPS
@@ -321,5 +321,5 @@ def _line(name: str, group: str) -> measured.Line:
 
 
 def _shade(speed: float) -> float:
-    """Equal ratios are equal steps of colour, a third as fast to three times as fast."""
+    """Logarithmic position on the colour scale, from a third as fast to three times as fast."""
     return max(-1.0, min(1.0, log(speed) / log(3.0)))

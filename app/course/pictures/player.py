@@ -18,7 +18,7 @@ from . import Place
 
 
 class With(Strict):
-    """`examples`: ids of assets/traces/index.toml; of several the learner picks one. `round` and `view` open there."""
+    """`examples`: ids of assets/traces/index.toml; if several, the learner picks one. `round` and `view` open there."""
 
     examples: list[str] = Field(min_length=1, max_length=6)
     round: int | None = None
@@ -35,7 +35,7 @@ class With(Strict):
 
 
 def draw(given: With, at: Place) -> None:
-    """Draw the player, and above it the choice of an example where there are several."""
+    """Draw the player, below the choice of an example if there are several."""
 
     @fragment
     def show() -> None:
@@ -88,5 +88,5 @@ def lanes(example: recorded.Example) -> list[dict[str, Any]]:
 
 
 def forget() -> None:
-    """The cursor of one example says nothing about another."""
+    """The cursor of one example does not apply to another."""
     address.drop(CURSOR)

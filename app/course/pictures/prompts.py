@@ -1,4 +1,4 @@
-"""The ends of recorded prompts, side by side: what is to be continued, and nothing of how it went on."""
+"""The ends of recorded prompts, side by side: what is to be continued, without its continuation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LINES = 5  # of a prompt's end
 
 
 class With(Strict):
-    """`examples`: ids of assets/traces/index.toml, each with what it is called."""
+    """`examples`: ids of assets/traces/index.toml, each with its title."""
 
     examples: dict[str, str] = Field(min_length=1, max_length=3)
 

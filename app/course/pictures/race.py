@@ -1,5 +1,5 @@
-"""Two recorded lanes on one clock, in slow motion: plain decoding above, the one with guesses below. Style alone moves
-it, and only once, so that it can be started again and stands still at the end."""
+"""Two recorded lanes on one clock, in slow motion: plain decoding above, the speculative one below. CSS alone animates
+it, once, so that it can be restarted and stands still at the end."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ SHOWN_S = 4.8  # how long the slower lane takes on screen
 
 
 class With(Strict):
-    """`examples`: ids of assets/traces/index.toml that were raced against plain decoding, each with what it is called;
-    of several the learner picks one."""
+    """`examples`: ids of assets/traces/index.toml that were raced against plain decoding, each with its title;
+    if several, the learner picks one."""
 
     examples: dict[str, str] = Field(min_length=1, max_length=6)
 
@@ -40,7 +40,7 @@ class With(Strict):
 
 
 def draw(given: With, at: Place) -> None:
-    """Draw the race; above it the choice, where there is one, and the start."""
+    """Draw the race, below the choice, if there is one, and the start button."""
     st.html(Path(__file__).with_suffix(".css"))
 
     @fragment
@@ -72,7 +72,7 @@ def draw(given: With, at: Place) -> None:
 
 
 def race(plain: Trace, other: Trace, words: Words, turn: str) -> str:
-    """The race as HTML; another `turn` lets it begin again."""
+    """The race as HTML; another `turn` restarts it."""
     ends = [lane.rounds[-1].end_s for lane in (plain, other)]
     slow = SHOWN_S / max(ends)
     first = min(ends)
@@ -103,7 +103,7 @@ def race(plain: Trace, other: Trace, words: Words, turn: str) -> str:
 def _track(
     lane: Trace, name: str, end: float, longest: float, slow: float, other_end: float | None, words: Words
 ) -> str:
-    """A lane's time as a bar, a piece for each round: guessing, then the pass of the large model and what follows."""
+    """A lane's time as a bar, a piece for each round: drafting, then the pass of the large model and the rest."""
     pieces = "".join(
         f"<i class='draft' style='left:{row.start_s / end:.3%};width:{row.draft_s / end:.3%}'></i>"
         f"<i class='check' style='left:{(row.start_s + row.draft_s) / end:.3%};"
@@ -123,7 +123,7 @@ def _track(
 
 
 def _text(lane: Trace, name: str, slow: float, other_end: float | None, words: Words) -> str:
-    """A lane's text, a piece for each round, each at its time; a flag where it stood when the other was done."""
+    """A lane's text, a piece for each round, each at its time; a flag marks its end when the other finished."""
     cuts = [0]
     for row in lane.rounds:
         cuts.append(cuts[-1] + len(row.committed.token))

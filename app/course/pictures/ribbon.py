@@ -1,6 +1,6 @@
 """A recorded text, token by token: how much each surprised the large model, and whether the small one guessed it.
 
-With `boxes` the words that are asked about stand in lettered boxes, and nothing is told of any of them.
+With `boxes` the words in question are in lettered boxes, and nothing is revealed about any of them.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from app.ui.fragment import fragment
 
 from . import Place
 
-HIGHEST = 5.0  # bits that a whole bar stands for
+HIGHEST = 5.0  # bits of a full bar
 
 
 class With(Strict):
-    """`examples`: ids of assets/traces/index.toml, each with what it is called; of several the learner picks one.
+    """`examples`: ids of assets/traces/index.toml, each with its title; if several, the learner picks one.
 
-    `boxes`: how many words are asked about. With `told` their outcome is shown as well, as is every other token's.
-    `own`: a sentence with which the learner may begin to ask the two models on this machine.
+    `boxes`: the number of words in question. With `told` their outcome is shown as well, as is every other token's.
+    `own`: an initial sentence that the learner can edit and give to the two models on this machine.
     """
 
     examples: dict[str, str] = Field(min_length=1, max_length=6)
@@ -43,14 +43,14 @@ class With(Strict):
     @field_validator("examples")
     @classmethod
     def there(cls, given: dict[str, str]) -> dict[str, str]:
-        """Whether each of them can be told token by token."""
+        """Whether each of them is recorded token by token."""
         for example in given:
             ribbon(example)
         return given
 
 
 def draw(given: With, at: Place) -> None:
-    """Draw the text; above it the choice, where there is one."""
+    """Draw the text, below the choice if there is one."""
     st.html(Path(__file__).with_suffix(".css"))
 
     @fragment
@@ -87,7 +87,7 @@ def draw(given: With, at: Place) -> None:
 
 @fragment
 def _own(first: str, at: Place) -> None:
-    """A sentence of the learner's, which the two models read when they are asked to."""
+    """A sentence of the learner's, which the two models read on request."""
     text = st.text_area(at.words("ribbon.own"), first, height=80, max_chars=300, key=at.key("own"))
     kept = at.key("answer")
     if st.button(at.words("ribbon.ask"), icon=":material/psychology_alt:", key=at.key("ask")):
@@ -104,7 +104,7 @@ def _own(first: str, at: Place) -> None:
 
 
 def boxed(prompt: str, tokens: tuple[Judged, ...], found: tuple[int, ...]) -> str:
-    """The text with its boxes; of no token more than its letters."""
+    """The text with its boxes; only the tokens' letters."""
     shown = tokens[: max(WITHIN, *(at + 1 for at in found))]
     pieces = "".join(
         _box(token.text, ascii_uppercase[found.index(at)]) if at in found else escape(token.text)
@@ -162,7 +162,7 @@ def _token(token: Judged, letter: str, phrases: Mapping[str, str], end: str) -> 
 
 
 def _visible(text: str, end: str) -> str:
-    """A token as it is read: a line break as a sign, and nothing as a word."""
+    """A token as displayed: a line break as a sign, and an empty one as a word."""
     return text.replace("\n", "↵").replace("\t", "→").strip(" ") or ("␣" if text else end)
 
 

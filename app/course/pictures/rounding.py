@@ -1,4 +1,4 @@
-"""Two words, each logit a sum of a few terms, added forwards and backwards: who wins may depend on the order."""
+"""Two words, each logit a sum of a few terms, added forwards and backwards: the order may decide which wins."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def verdict(given: With, stored: str, raised: float, words: Words) -> str:
 
 
 def panel(given: With, stored: str, raised: float, backwards: bool, words: Words) -> str:
-    """One order: every word's sum after each term, and who wins."""
+    """One order: every word's sum after each term, and the winner."""
     sums = same_law.added(given.logits, stored, raised, backwards)
     best = same_law.winner(given.logits, stored, raised, backwards)
     tie = sums[0][-1] == sums[1][-1]
@@ -139,5 +139,5 @@ def strips(given: With, stored: str, raised: float, words: Words) -> str:
 
 
 def _figure(value: float) -> str:
-    """A stored number with as many digits as tell it from its neighbours."""
+    """A stored number with enough digits to distinguish it from its neighbours."""
     return f"{value:.7g}"

@@ -1,4 +1,4 @@
-"""Two runs from one seed, plain and speculative: other words, and yet every text comes up as often as the other way."""
+"""Two runs from one seed, plain and speculative: different words, and yet every text is equally frequent either way."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ MARKS = {"accepted": "✓", "corrected": "↻", "bonus": "★", "plain": ""}
 
 
 class With(Strict):
-    """`before`: the first word; `target` and `draft`: for each word what may follow it and how likely; `words`: of the
-    two runs; `counted`: words of the texts that are counted; `gamma`: the draft length."""
+    """`before`: the first word; `target` and `draft`: for each word its successors and their probabilities; `words`: of
+    the two runs; `counted`: words of the counted texts; `gamma`: the draft length."""
 
     before: str = Field(min_length=1, max_length=16)
     target: dict[str, dict[str, float]] = Field(min_length=2, max_length=12)
@@ -35,17 +35,17 @@ class With(Strict):
 
     @model_validator(mode="after")
     def laws(self) -> With:
-        """Whether the tables are laws."""
+        """Whether the tables are distributions."""
         self.language()
         return self
 
     def language(self) -> Language:
-        """The two tables as laws."""
+        """The two tables as distributions."""
         return same_law.language(self.before, self.target, self.draft)
 
 
 def draw(given: With, at: Place) -> None:
-    """Draw the two runs and the counts, with other dice and more runs on demand."""
+    """Draw the two runs and the counts, with new random numbers and more runs on demand."""
 
     @fragment
     def show() -> None:
@@ -84,7 +84,7 @@ def _again(key: str) -> None:
 
 
 def lanes(of: Language, runs: tuple[Trace, Trace], seed: int, words: Words) -> str:
-    """The two texts; where their words differ is marked."""
+    """The two texts, with differing words marked."""
     shown = []
     texts = [trace.token_ids for trace in runs]
     for name, trace in zip(("plain", "guessed"), runs, strict=True):

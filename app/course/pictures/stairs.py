@@ -1,7 +1,7 @@
-"""One greedy round as stairs: one target pass answers after every guess, and the guesses are held against the answers.
+"""One greedy round as stairs: one target pass answers after every guess, and the guesses are compared with the answers.
 
 Each row is a text that the pass has read and, one place further on, what the target writes there. So every answer
-stands below the guess that it judges; a sweep from left to right ends at the first that differs.
+is below the guess that it judges; the comparison runs from left to right and ends at the first difference.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ NONE = 0
 
 
 class With(Strict):
-    """`before`: the last word written; `target`: the words the target writes; `drafts`: other texts, the n-th first
-    different at a place of its own. `wrong`: at which place the guesses err (0: nowhere); `choose`: the learner sets
+    """`before`: the last word written; `target`: the words the target writes; `drafts`: other texts, each first
+    different at another place. `wrong`: the place where the guesses err (0: nowhere); `choose`: the learner sets
     it; `ask`: only the guesses are shown."""
 
     before: str = Field(min_length=1, max_length=12)
@@ -39,7 +39,7 @@ class With(Strict):
 
     @model_validator(mode="after")
     def fits(self) -> With:
-        """Whether every draft leaves the target's text, at a place that no other does."""
+        """Whether every draft departs from the target's text, each at a different place."""
         target = self.target.split()
         seen = set()
         for draft in self.drafts:
@@ -71,7 +71,7 @@ class With(Strict):
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """How far one has stepped: 0 the guesses, 1 the pass, then one guess after the other, at last what is written."""
+    """The current step: 0 the guesses, 1 the pass, then one guess after the other, at last what is written."""
 
     step: int
     judged: int
@@ -146,12 +146,12 @@ def _go(key: str, step: int) -> None:
 
 
 def _restart(key: str) -> None:
-    """Another round is shown whole: what changes is how many tokens come out."""
+    """Another round is shown whole: what changes is the number of tokens written."""
     st.session_state.pop(key, None)
 
 
 def question(before: str, of: Round, wrong: int, words: Words) -> str:
-    """The guesses alone, the first wrong one marked; what becomes of them is not in it."""
+    """The guesses alone, the first wrong one marked, without their outcome."""
     chips = "".join(
         f"<td class='guess {'rejected' if at == wrong else 'waiting'}'><b>{escape(word)}</b>"
         f"<i>{'✗' if at == wrong else at}</i></td>"
@@ -200,7 +200,7 @@ def _guesses(before: str, of: Round, seen: list[str], now: Moment) -> str:
 
 
 def _answer(before: str, of: Round, at: int, seen: list[str], now: Moment, words: Words) -> str:
-    """One row: the text that was read, and the answer behind it."""
+    """One row: the text that was read, and the answer after it."""
     read = f"<td class='read'>{escape(before)}</td>" + "".join(
         f"<td class='read{' wrong' if seen[place] == 'rejected' else ''}'>{escape(of.guesses[place])}</td>"
         for place in range(at)
@@ -221,7 +221,7 @@ def _answer(before: str, of: Round, at: int, seen: list[str], now: Moment, words
 
 
 def _kind(of: Round, at: int, seen: list[str], now: Moment) -> str:
-    """What an answer has turned out to be."""
+    """An answer's outcome."""
     if at < len(seen) and seen[at] != "waiting":
         return "corrected" if seen[at] == "rejected" else seen[at]
     stopped = "rejected" in seen

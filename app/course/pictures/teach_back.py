@@ -1,4 +1,4 @@
-"""The learner explains in their own words; the text is kept in the session and goes home with the answers."""
+"""The learner explains in their own words; the text is kept in the session and downloaded with the answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class With(Strict):
 
 
 def draw(given: With, at: Place) -> None:
-    """Draw the field, and the way to take it home."""
+    """Draw the field and its download."""
     key, lesson, kept = at.key("note"), at.id, progress.here()
 
     @fragment
@@ -44,7 +44,7 @@ def draw(given: With, at: Place) -> None:
             written = kept.notes.get(lesson, "")
             st.download_button(
                 at.words("teach-back.download"),
-                partial(progress.as_json, kept),  # worked out outside of the session, on a click
+                partial(progress.as_json, kept),  # computed outside of the session, on a click
                 "specdec-course.json",
                 "application/json",
                 icon=":material/download:",
@@ -60,7 +60,7 @@ def draw(given: With, at: Place) -> None:
 
 
 def keep(lesson: str, key: str) -> None:
-    """Keep what was written: plain text, no longer than allowed; nothing, where it was emptied."""
+    """Keep the text: plain, truncated to the allowed length; deleted if emptied."""
     written = "".join(
         sign for sign in str(st.session_state.get(key) or "") if sign in "\n\t" or sign.isprintable()
     ).strip()[:MOST]

@@ -1,4 +1,4 @@
-"""Build a proposal tree with a budget of nodes: what it is worth, what each node sees, how it would have fared."""
+"""Build a proposal tree with a budget of nodes: its expected tokens, what each node sees, its recorded performance."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from . import Place
 
 Accuracy = Sequence[Sequence[float]]
 Rate = float
-MOST = 16  # nodes of a budget; the mask beside the tree stays legible up to here
+MOST = 16  # nodes of a budget; the mask next to the tree stays legible up to this
 PRESETS = ("empty", "chain", "bush", "best")
 
 _HERE = Path(__file__).parent
@@ -41,8 +41,8 @@ _component = st.components.v2.component(
 class With(Strict):
     """`guessers`: `heads` (the bundled Medusa heads) or a share α of right guesses; the learner picks one of them.
 
-    `example` is the recorded decode by Medusa heads that the tree is held against. `still` shows a tree that cannot be
-    changed, without its mask and without a figure.
+    `example` is the recorded decode by Medusa heads that the tree is evaluated on. `still` shows a fixed tree,
+    without its mask and figures.
     """
 
     budget: int = Field(8, ge=1, le=MOST)
@@ -77,7 +77,7 @@ class With(Strict):
 
 
 def draw(given: With, at: Place) -> None:
-    """Draw the tree, its mask and its meters, and what the tree can start from."""
+    """Draw the tree, its mask and its meters, and the trees to start from."""
     held, words = at.key("tree"), at.words
     if given.still is not None:
         _component(key=at.key("builder"), data={**still(given.still, words), "words": said(words)})
@@ -163,7 +163,7 @@ def exchange(tree: Sequence[Choice], accuracy: Accuracy, budget: int, held: str,
 
 
 def acted(component: str, held: str, accuracy: Accuracy, budget: int) -> Callable[[], None]:
-    """What to do when a node was added or removed in the browser."""
+    """Called when a node was added or removed in the browser."""
 
     def react() -> None:
         told = st.session_state.get(component)
@@ -175,7 +175,7 @@ def acted(component: str, held: str, accuracy: Accuracy, budget: int) -> Callabl
 
 
 def after(tree: Sequence[Choice], act: Any, accuracy: Accuracy, budget: int) -> list[Choice]:
-    """The tree after what the browser asked for; unchanged where that makes no tree."""
+    """The tree after the browser's request; unchanged if that is not a valid tree."""
     if not isinstance(act, Mapping) or not isinstance(act.get("path"), list) or len(act["path"]) > MOST:
         return [*tree]
     path = tuple(step for step in act["path"] if isinstance(step, int) and not isinstance(step, bool))
@@ -196,7 +196,7 @@ def preset(kind: str, accuracy: Accuracy, budget: int) -> list[Choice]:
 
 
 def fitting(tree: Sequence[Choice], accuracy: Accuracy, budget: int) -> list[Choice]:
-    """A tree cut to the levels, ranks and nodes there are, the last nodes first."""
+    """A tree cut to the available levels, ranks and nodes, removing the last nodes first."""
     kept = [
         choice
         for choice in tree
@@ -221,7 +221,7 @@ def slots(tree: Sequence[Choice], accuracy: Accuracy, budget: int) -> list[Choic
 
 
 def scene(tree: Sequence[Choice], accuracy: Accuracy, budget: int, words: Words) -> dict[str, Any]:
-    """What the browser draws: nodes and free places with their column and row, the mask, a sentence for each node."""
+    """The browser's data: nodes and free places with their column and row, the mask, a sentence for each node."""
     order = medusa_tree.arranged(tree)
     below = TokenTree([choice[-1] for choice in order], medusa_tree.parents(order))
     mask: list[list[bool]] = below.visible().tolist()
@@ -265,7 +265,7 @@ def scene(tree: Sequence[Choice], accuracy: Accuracy, budget: int, words: Words)
 
 
 def laid_out(places: Sequence[Choice]) -> dict[Choice, int]:
-    """The row of each place: a first child stands beside its parent, the next ones below all that is above them."""
+    """The row of each place: a first child shares its parent's, the next ones are below everything above them."""
     rows: dict[Choice, int] = {}
     last = -1
 
@@ -283,7 +283,7 @@ def laid_out(places: Sequence[Choice]) -> dict[Choice, int]:
 
 
 def parent_name(parent: Choice, number: Mapping[Choice, int], words: Words) -> str:
-    """What a node hangs below, in words."""
+    """A node's parent, in words."""
     return words("tree_builder.node", number=number[parent]) if parent else words("tree_builder.root")
 
 
@@ -301,7 +301,7 @@ def node_label(choice: Choice, number: Mapping[Choice, int], accuracy: Accuracy,
 
 
 def told(choice: Choice, order: Sequence[Choice], mask: Sequence[Sequence[bool]], words: Words) -> str:
-    """What a node sees and where it stands, as the mask has it."""
+    """What a node sees and its position, according to the mask."""
     places = [(), *order]
     at = places.index(choice)
     seen = [column for column, visible in enumerate(mask[at]) if visible]
@@ -323,7 +323,7 @@ def told(choice: Choice, order: Sequence[Choice], mask: Sequence[Sequence[bool]]
 
 
 def still(tree: Sequence[Sequence[int]], words: Words) -> dict[str, Any]:
-    """What the browser draws of a tree that only stands there: no mask, no chances."""
+    """The browser's data for a fixed tree: no mask, no probabilities."""
     choices = medusa_tree.check(tree)
     shown = scene(choices, [[1.0] * MOST] * MOST, len(choices), words)
     for node in shown["nodes"]:
@@ -350,7 +350,7 @@ def modelled(
 
 
 def on_record(tree: Sequence[Choice], example: str, words: Words) -> list[dict[str, Any]]:
-    """Tokens per pass over the recorded rounds with this tree; nothing where the record does not tell."""
+    """Tokens per pass over the recorded rounds with this tree; empty where the record does not say."""
     shown = recorded.find(example)
     found = trees.on_record(example, tuple(medusa_tree.arranged(tree))) if tree else None
     if shown is None or not found:
@@ -386,7 +386,7 @@ def accuracies(picked: Literal["heads"] | Rate, budget: int) -> Accuracy:
 
 
 def name(picked: Literal["heads"] | Rate) -> str:
-    """A guesser's name in the state of the page."""
+    """A guesser's name in the session state."""
     return picked if picked == "heads" else f"{picked:g}"
 
 

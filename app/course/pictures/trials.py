@@ -1,4 +1,4 @@
-"""A rule, right or wrong, thrown once or ten thousand times, beside what it writes exactly and what it should write."""
+"""A rule, right or wrong, run once or ten thousand times, next to its exact distribution and the right one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from . import Place
 from .coin import bars
 
 TRIALS = (1, 100, 10_000)
-EXACT = 1e-9  # a smaller distance is rounding
+EXACT = 1e-9  # a smaller distance is rounding error
 
 
 class With(Strict):
@@ -29,14 +29,14 @@ class With(Strict):
 
     @model_validator(mode="after")
     def there(self) -> With:
-        """Whether each rule exists and can judge these laws."""
+        """Whether each rule exists and can judge these distributions."""
         for rule in self.rules:
             coin.masses(rule, self.p, self.q)
         return self
 
 
 def draw(given: With, at: Place) -> None:
-    """Draw the bars below the choice of the rule and the number of trials, and a button for other dice."""
+    """Draw the bars below the choice of the rule and the number of trials, and a button for new random numbers."""
 
     @fragment
     def show() -> None:
@@ -84,7 +84,7 @@ def _again(key: str) -> None:
 
 
 def said(given: With, rule: str, count: int, shares: tuple[float, ...], accepted: int, words: Words) -> str:
-    """The rule's verdict in numbers: how far from p what it writes is, and how much it keeps."""
+    """The rule's verdict in numbers: the distance of its text from p, and how much it keeps."""
     off = coin.off_target(rule, given.p, given.q)
     exact = words("trials.lossless") if off < EXACT else words("trials.lossy", off=f"{off:.2f}")
     kept = words(

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 WAIT_S = 0.5
-SAID = {  # what is said of a measurement on its way
+SAID = {  # messages about a running measurement
     "loading": "width-curve.loading", "queued": "width-curve.queued", "running": "width-curve.measuring",
 }  # fmt: skip
 
 
 class With(Strict):
-    """`machines`: profiles of assets/profiles by their names, each with what it is called; `start`: the number of
-    tokens that is marked at first; `measure`: whether this machine can be measured too."""
+    """`machines`: profiles of assets/profiles by name, each with its title; `start`: the initially marked number of
+    tokens; `measure`: whether this machine can be measured too."""
 
     machines: dict[str, str] = Field(min_length=1, max_length=4)
     start: int = 8
@@ -43,7 +43,7 @@ class With(Strict):
     @field_validator("machines")
     @classmethod
     def there(cls, given: dict[str, str]) -> dict[str, str]:
-        """Whether there are such profiles."""
+        """Whether the profiles exist."""
         for machine in given:
             profile(machine)
         return given
@@ -59,7 +59,7 @@ class With(Strict):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A machine's curve: its name, where it comes from, T(n)/T(1) by n."""
+    """A machine's curve: its name, its source, T(n)/T(1) by n."""
 
     name: str
     provenance: str
@@ -67,7 +67,7 @@ class Line:
 
 
 def draw(given: With, at: Place) -> None:
-    """Draw the curves, the number of tokens that is marked, and the button that measures this machine."""
+    """Draw the curves, the marked number of tokens, and the button that measures this machine."""
 
     @fragment
     def show() -> None:
@@ -94,7 +94,7 @@ def draw(given: With, at: Place) -> None:
 
 
 def _wait(found: measuring.Measuring, words: Words) -> None:
-    """One sentence while this machine is measured, or where it could not be."""
+    """One sentence while this machine is being measured, or if it could not be."""
 
     @fragment(run_every=WAIT_S if found.active else None)
     def wait() -> None:
@@ -121,7 +121,7 @@ def recorded(given: With, words: Words) -> list[Line]:
 
 
 def measured(found: measuring.Measuring, words: Words) -> list[Line]:
-    """This machine's curve, once it was measured."""
+    """This machine's curve, once measured."""
     if found.curve is None:
         return []
     curve = found.curve

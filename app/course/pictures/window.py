@@ -1,4 +1,4 @@
-"""Guesses at several places ahead, written anew all at once: how they settle, and who may look at whom.
+"""Guesses at several positions ahead, all rewritten at once: how they settle, and which tokens attend to which.
 
 `jacobi` is the core's own iteration with a scripted target that counts. `mask` is the mask of lookahead's window, as
 the core builds it for the target's pass.
@@ -22,7 +22,7 @@ from . import Place
 
 
 class With(Strict):
-    """`show`: the rows settling, or who sees whom. Of several `laws` and `guesses` the learner picks one each."""
+    """`show`: the rows settling, or the mask. If there are several `laws` or `guesses`, the learner picks one each."""
 
     show: Literal["jacobi", "mask"] = "jacobi"
     laws: list[rows.Law] = Field(["count"], min_length=1, max_length=2)
@@ -94,7 +94,7 @@ def table(found: tuple[tuple[tuple[int, ...], int], ...], words: Words) -> str:
 
 
 def _boxed(inner: str, name: str) -> str:
-    """A table that scrolls by itself where the screen is narrow, with the keyboard as well."""
+    """A table that scrolls by itself on a narrow screen, also by keyboard."""
     return f"<div class='window-course' tabindex='0' role='group' aria-label='{escape(name, quote=True)}'>{inner}</div>"
 
 
@@ -113,7 +113,7 @@ def _mask(given: With, at: Place) -> None:
 
 
 def mask(level: int, column: int, columns: int, levels: int, words: Words) -> str:
-    """The window with all that the chosen token may look at lit."""
+    """The window with everything highlighted that the chosen token may look at."""
     found = rows.seen(level, column, columns, levels)
     body = []
     for row, line in enumerate(found):
@@ -121,7 +121,7 @@ def mask(level: int, column: int, columns: int, levels: int, words: Words) -> st
             _cell("self" if (row, at) == (level, column) else "seen" if lit else "hidden", row, at, words)
             for at, lit in enumerate(line)
         )
-        # A token of level j and column c stands for the place c + j behind the root: levels are shifted.
+        # A token of level j and column c is c + j positions after the root, so levels are shifted.
         shift = f"<td class='none' colspan='{row}'></td>" if row else ""
         rest = f"<td class='none' colspan='{levels - 1 - row}'></td>" if row < levels - 1 else ""
         mark = "<span class='mark' aria-hidden='true'>●</span>"

@@ -34,12 +34,12 @@ from app.ui.fragment import fragment
 from . import Place
 
 HERE = "#a0629a"
-EDITS = dict.fromkeys(("verbatim edits", "conversions"), "copy")  # kinds of one family of prompts
-ORDER = ("plain", *CHAINS, LOOKUP, *reversed(WIDE))  # who has which look
+EDITS = dict.fromkeys(("verbatim edits", "conversions"), "copy")  # kinds from one family of prompts
+ORDER = ("plain", *CHAINS, LOOKUP, *reversed(WIDE))  # determines each one's style
 
 
 class With(Strict):
-    """`text`: the kind of text at first; `limit`: how much more arithmetic is allowed (0.5: half as much again)."""
+    """`text`: the initial kind of text; `limit`: how much more arithmetic is allowed (0.5: half as much again)."""
 
     text: str
     limit: float = Field(0.5, gt=0.0, le=20.0)
@@ -56,7 +56,7 @@ class With(Strict):
 
 
 def draw(given: With, at: Place) -> None:
-    """Draw the plane; with choices, unless it is only to be looked at."""
+    """Draw the plane, with the choices unless it is only for viewing."""
     if given.tell:
         draw_chart(plane(given.text, None, given.limit, at.words), at.key("plane"))
         return
@@ -100,7 +100,7 @@ def draw(given: With, at: Place) -> None:
 
 
 def verdict(mine: Design, best: Design, limit: float, words: Words) -> str:
-    """What the learner's set-up comes to, and whether the limit holds."""
+    """The result of the learner's set-up, and whether the limit holds."""
     if mine.least > 1.0 + limit:
         said = "over"
     elif mine.most > 1.0 + limit:
@@ -131,7 +131,7 @@ def race(text: str, mine: Design, limit: float) -> str:
 
 
 def prompt(text: str) -> list[tuple[str, str]]:
-    """What an address says of a prompt of that kind: the first that ships, and the temperature it was measured at."""
+    """Address values for a prompt of that kind: the first bundled one, and the temperature of its measurement."""
     kind, _, heat = text.partition(", temperature ")
     family = next((each for each in presets.families() if each.name == EDITS.get(kind, kind)), None)
     found = [("preset", family.presets[0].id)] if family else []
@@ -139,7 +139,7 @@ def prompt(text: str) -> list[tuple[str, str]]:
 
 
 def as_lane(shown: Design) -> Lane:
-    """A set-up as the comparison knows it."""
+    """A set-up as a lane of the comparison."""
     if shown.lane == "draft-model, larger":
         return Lane(proposer="draft-model", gamma=shown.gamma, options={"draft": "larger"})
     if shown.lane == "early-exit":
@@ -236,6 +236,6 @@ def plane(text: str, mine: Design | None, limit: float, words: Words) -> Chart:
 
 
 def _symbol(number: int) -> str:
-    """A symbol for each lane, of which there are more than looks."""
+    """A symbol for each lane, since there are more lanes than styles."""
     symbols = ("circle", "square", "diamond", "triangle-up", "x", "star", "hexagon", "pentagon", "cross")
     return symbols[number % len(symbols)]

@@ -1,15 +1,15 @@
 /**
  * The cursor in the page's own address. The page would write it there as well, a moment later, but as a step of the
- * browser's history: the way back would lead through every move of the viewer's before it led to another page.
+ * browser's history: the back button would go through every move of the viewer's before leaving the page.
  */
 
 /** @import { Told } from "./tell.js" */
 
 /** @type {(keyof Told)[]} */
-const NAMES = ["round", "step", "node", "lead", "view"]; // in the page's order (`CURSOR`), or it would write them anew
+const NAMES = ["round", "step", "node", "lead", "view"]; // in the page's order (`CURSOR`), or it would write them again
 
 /**
- * An address's query with this cursor in it; what else it says stays as it is written.
+ * An address's query with this cursor in it; other keys stay unchanged.
  * @param {string} query with or without the question mark in front
  * @param {Partial<Told>} cursor
  */
@@ -25,13 +25,13 @@ export function withCursor(query, cursor) {
 }
 
 /**
- * Put the cursor into the address of the page that the player stands on.
+ * Put the cursor into the address of the player's page.
  * @param {Partial<Told>} cursor
  */
 export function keepInAddress(cursor) {
   try {
     history.replaceState(history.state, "", `${location.pathname}${withCursor(location.search, cursor)}${location.hash}`);
   } catch {
-    // A browser takes so many a minute and no more; the page writes it then.
+    // Browsers limit how often this may be called; the page writes it then.
   }
 }

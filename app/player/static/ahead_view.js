@@ -1,4 +1,4 @@
-/** Drafting beside the target's pass: how long it took, and what of it came to nothing. */
+/** Drafting during the target's pass: how long it took, and how much of it was wasted. */
 
 /**
  * @import { Phases, RoundRecord } from "../types.js"
@@ -11,7 +11,7 @@ import { knows } from "./moments.js";
 import { flat, MARK, quote, seconds, VERDICT } from "./text.js";
 import { W } from "./text_proposer.js";
 
-const MOST = 64; // lost tokens that are drawn
+const MOST = 64; // dropped tokens that are drawn
 
 /** @param {Scene} scene */
 export function drawAhead({ view, round, row, note }) {

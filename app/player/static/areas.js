@@ -1,7 +1,7 @@
 /**
- * The geometry of p against q at one place: what both share, what q has too much, what p has too much.
+ * The geometry of p against q at one place: what both share, q's excess over p, and p's over q.
  *
- * The record names the ten likeliest tokens of each distribution and the mass of all others. A token that only one of
+ * The record names the ten most likely tokens of each distribution and the mass of all others. A token that only one of
  * them names is known exactly on that side and at most as likely as the least named token on the other. What such
  * tokens and the others share is the recorded total less what the named ones share. Everything here is pure.
  *

@@ -1,4 +1,4 @@
-/** The question of a run that is drafted by its visitor: the text so far, and a line for the next words. */
+/** The question of a run in which the visitor drafts: the text so far, and a line for the next words. */
 
 /** @import { Question } from "../types.js" */
 
@@ -6,7 +6,7 @@ import { el, setText } from "./dom.js";
 import { Q } from "./text.js";
 
 /**
- * @param {(question: number, words: string) => Promise<string|null>} send hands the answer over; resolves to a
+ * @param {(question: number, words: string) => Promise<string|null>} send submits the answer; resolves to a
  *   sentence if it was not taken
  * @returns the question's view: `root`, `show(message)`
  */
@@ -32,7 +32,7 @@ export function createAsk(send) {
     const { question } = asked;
     button.disabled = true;
     const refused = await send(question, input.value);
-    if (asked?.question !== question) return; // the next question is there already
+    if (asked?.question !== question) return; // the next question has already arrived
     button.disabled = false;
     if (refused) setText(hint, refused);
     else input.value = "";
@@ -40,7 +40,7 @@ export function createAsk(send) {
 
   return {
     root,
-    /** @param {Question|null} message null: nothing is asked any more */
+    /** @param {Question|null} message null: no question is open */
     show(message) {
       asked = message;
       root.hidden = !message;

@@ -57,7 +57,7 @@ export function createControls(on) {
     /**
      * @param {View} view
      * @param {number} rounds the leading lane's
-     * @param {boolean} early whether somebody stopped the run
+     * @param {boolean} early whether the run was stopped early
      */
     show(view, rounds, early) {
       const { stop, last, event } = view;
@@ -70,13 +70,13 @@ export function createControls(on) {
       slider.setAttribute("aria-valuetext", words);
       for (const name of MOVES) {
         const off = name !== "play" && (FORWARD.has(name) ? view.atEnd : stop === 0);
-        buttons[name].setAttribute("aria-disabled", String(off)); // stays focusable: the focus must not fall off the bar
+        buttons[name].setAttribute("aria-disabled", String(off)); // stays focusable, to keep the focus in the bar
       }
     },
     /**
      * @param {boolean} is
      * @param {number} at the speed
-     * @param {string} words how that compares to the run
+     * @param {string} words how that compares to the run's own speed
      */
     playing(is, at, words) {
       const name = is ? "pause" : "play";

@@ -37,7 +37,7 @@ export function icon(path) {
 }
 
 /**
- * Put `text` into `node` unless it is there already: an unchanged live region stays silent.
+ * Put `text` into `node` unless it is already there: an unchanged live region stays silent.
  * @param {Node} node
  * @param {string} text
  */
@@ -69,7 +69,7 @@ export function appendToken(into, text) {
 }
 
 /**
- * The element that an event is about: views listen to their own elements, which have no other targets in them.
+ * The element that an event is about: views only listen to elements of their own.
  * @param {Event} event
  * @returns {HTMLElement}
  */
@@ -88,7 +88,7 @@ export function present(parts) {
 }
 
 /**
- * A run starts below the form that started it: show it, without moving more than needed.
+ * A run starts below the form that started it: scroll it into view, no further than needed.
  * @param {Element} part
  */
 export function bringIntoView(part) {
@@ -97,7 +97,7 @@ export function bringIntoView(part) {
 }
 
 /**
- * Whether the page behind `node` is dark, judged from the theme's background or, without one, the page's own.
+ * Whether the page around `node` is dark, judged by the theme's background or, without one, the page's own.
  * @param {Element} node
  */
 export function isDark(node) {

@@ -1,5 +1,5 @@
 /**
- * The player in a page of its own, opened from disk or in a notebook: the traces stand in the page, nothing is fetched.
+ * The player in a page of its own, opened from disk or in a notebook: the page contains the traces, nothing is fetched.
  * app/export/ makes such pages; in the app this module is not used.
  */
 
@@ -13,7 +13,7 @@ import { PAGE } from "./text.js";
 const WHOLE = /^-?\d{1,6}$/;
 const WORD = /^[a-z]{1,12}$/;
 
-/** Draw the traces that stand in this page, and keep the cursor in its address. */
+/** Draw the traces in this page, and keep the cursor in its address. */
 export async function openPage() {
   const host = sure(document.getElementById("player"));
   const shadow = host.attachShadow({ mode: "open" });
@@ -47,7 +47,7 @@ export async function openPage() {
       } catch {
         // a frame without an address of its own
       }
-      player.update(at()); // handed back, as a page does: whoever follows a link to an earlier place goes there
+      player.update(at()); // handed back, as a page does, so that a link to an earlier place works
     },
     setTriggerValue() {},
   });
@@ -58,7 +58,7 @@ export async function openPage() {
 }
 
 /**
- * A trace's JSON as it was written, unpacked where it was packed.
+ * A trace's JSON as written, unpacked if it was packed.
  * @param {HTMLElement} element
  */
 async function textOf(element) {
@@ -69,7 +69,7 @@ async function textOf(element) {
 }
 
 /**
- * What `#round=3&view=mask` says: whole numbers and words; the player ignores what it does not know.
+ * Parse `#round=3&view=mask`: whole numbers and words; the player ignores what it does not know.
  * @param {string} hash
  */
 function cursorIn(hash) {
@@ -98,7 +98,7 @@ function addSaving(labels, texts) {
 }
 
 /**
- * On paper everything is unfolded, and light.
+ * For printing everything is unfolded, and light.
  * @param {ShadowRoot} shadow
  * @param {() => void} redraw
  */

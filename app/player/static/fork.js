@@ -6,10 +6,10 @@
  */
 
 /**
- * @typedef {{round: number, at: number}} Fork the token with which a lane's text leaves another's: its round, its place
+ * @typedef {{round: number, at: number}} Fork the token at which a lane's text departs from another's: round and place
  */
 
-/** @type {WeakMap<Lane, WeakMap<Lane, (Fork & {other: number})|null>>} where their whole texts part, so that each pair is compared once */
+/** @type {WeakMap<Lane, WeakMap<Lane, (Fork & {other: number})|null>>} where their whole texts part; each pair is compared once */
 const parted = new WeakMap();
 
 /**
@@ -43,7 +43,7 @@ function textOf(lane) {
 }
 
 /**
- * The token that holds a character of the text.
+ * The token that contains a character of the text.
  * @param {Lane} lane
  * @param {number} character
  */

@@ -1,4 +1,4 @@
-/** The player's keys. They act while the focus is inside it, and never where the viewer types or chooses. */
+/** The player's keys. They work while the focus is inside it, and never where the viewer types or chooses. */
 
 import { elementOf } from "./dom.js";
 
@@ -51,7 +51,7 @@ export function createKeys(on) {
 const CHOICE = "[role=tablist], [role=radiogroup], [role=toolbar], [role=menu], [role=listbox], [role=dialog], [role=grid], [role=tree], dialog";
 
 /**
- * ← and → wherever the page has no use for them: while nothing has the focus, or a plain button, as after Run. No other
+ * ← and → wherever the page does not use them: without focus, or on a plain button, as after Run. No other
  * key: the others scroll, press, or are letters.
  * @param {HTMLElement} box the player
  * @param {(event: KeyboardEvent) => void} keys the player's own
@@ -63,11 +63,11 @@ export function lendArrows(box, keys) {
   function lend(event) {
     if (event.key !== "ArrowRight" && event.key !== "ArrowLeft") return;
     const target = elementOf(event);
-    const ground = target.matches("body, main") && target.scrollWidth <= target.clientWidth; // else they scroll it
+    const ground = target.matches("body, main") && target.scrollWidth <= target.clientWidth; // otherwise they scroll it
     const button = target.matches("button:not([role], [aria-haspopup])") && !target.closest(CHOICE);
     if (!(ground || button) || event.shiftKey || page.querySelector("dialog[open], [role=dialog]")) return;
     const { top, bottom, height } = box.getBoundingClientRect();
-    if (height > 0 && bottom > 0 && top < innerHeight) keys(event); // what nobody sees does not move
+    if (height > 0 && bottom > 0 && top < innerHeight) keys(event); // do not move what is out of sight
   }
   page.addEventListener("keydown", lend);
   return { destroy: () => page.removeEventListener("keydown", lend) };

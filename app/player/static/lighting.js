@@ -1,11 +1,11 @@
-/** Lights a node in every view while the pointer or the keyboard is on it in one of them. */
+/** Highlights a node in every view while the pointer or the focus is on it in one of them. */
 
 /** @import { Selection } from "./state.js" */
 
 import { elementOf } from "./dom.js";
 
 /**
- * What a node's element stands for; null for anything else.
+ * The node that an element represents; null for anything else.
  * @param {Element|null} element
  * @returns {Selection|null}
  */
@@ -19,8 +19,8 @@ export function nodeOf(element) {
 }
 
 /**
- * @param {HTMLElement} box everything that can be lit
- * @returns `refresh()` for elements that were drawn anew
+ * @param {HTMLElement} box everything that can be highlighted
+ * @returns `refresh()` for redrawn elements
  */
 export function createLighting(box) {
   /** @type {Selection|null} */
@@ -62,7 +62,7 @@ export function createLighting(box) {
 }
 
 /**
- * Elements name their lane and round themselves, or stand in one that does.
+ * Elements name their lane and round themselves, or are inside one that does.
  * @param {HTMLElement} box
  * @param {Selection} at
  */

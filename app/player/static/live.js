@@ -1,11 +1,11 @@
-/** A run as it happens: server-sent events, gathered and handed over once per frame. */
+/** A live run: server-sent events, collected and passed on once per frame. */
 
 /** @import { Message } from "../types.js" */
 
-const LATE_MS = 200; // a hidden tab gets no frames; its lanes are kept up to date all the same
+const LATE_MS = 200; // a hidden tab gets no frames; its lanes are still kept up to date
 
 /**
- * Listen to a run. Messages that come twice, because the connection broke, are passed on once.
+ * Listen to a run. Messages repeated after a reconnect are passed on once.
  * @param {string} url
  * @param {{batch: (messages: Message[]) => void, connection: (state: "open"|"reconnecting"|"lost") => void}} on
  * @returns {{close: () => void}}
@@ -38,10 +38,10 @@ export function listen(url, on) {
     try {
       message = JSON.parse(event.data);
     } catch {
-      return; // half a message of a broken connection; it comes again
+      return; // a truncated message of a broken connection; it will be sent again
     }
     if (message === null || typeof message !== "object") return;
-    if (message.type === "done") source.close(); // otherwise the browser would ask for more
+    if (message.type === "done") source.close(); // otherwise the browser would reconnect
     waiting.push(message);
     if (!frame) {
       frame = requestAnimationFrame(flush);

@@ -13,7 +13,7 @@ import { rootText } from "./slots.js";
 import { flat, MARK, quote, VERDICT } from "./text.js";
 import { W } from "./text_proposer.js";
 
-const MOST = 64; // columns, and phrases of a kind, that are drawn; the proposer's options stay below
+const MOST = 64; // limits on the drawn columns and phrases of a kind; the proposer's options stay below
 
 /** @param {Scene} scene */
 export function drawLookahead(scene) {
@@ -24,7 +24,7 @@ export function drawLookahead(scene) {
   const riders = number(row.riders) ?? 0;
   const newest = knows(view, "p") && riders ? (grid(note.newest)?.[0] ?? null) : null;
   const over = knows(view, "positions");
-  const harvested = over && note.newest !== undefined ? phrases(note.harvested) : null; // older records noted what the round before had found
+  const harvested = over && note.newest !== undefined ? phrases(note.harvested) : null; // older records noted the previous round's finds
   const tried = phrases(note.guesses);
   const recent = phrases(note.recent);
   return present([
@@ -42,7 +42,7 @@ export function drawLookahead(scene) {
 }
 
 /**
- * A note's lists of token ids, all of one length; null where it holds nothing of the kind.
+ * A note's lists of token ids, all of one length; null if it has none.
  * @param {number[][]|undefined} given
  */
 function grid(given) {
@@ -57,7 +57,7 @@ function phrases(given) {
 }
 
 /**
- * The window: one row for each level, shifted so that what guesses the same position stands in one column.
+ * The window: one row for each level, shifted so that guesses of the same position share a column.
  * @param {Trace|null} trace
  * @param {number[][]} levels
  * @param {number[]} generated
@@ -103,7 +103,7 @@ function plainPhrase(trace, gram) {
 }
 
 /**
- * A phrase that was tried: behind its first token, the root, stand the nodes it became.
+ * A phrase that was tried: after its first token, the root, come the nodes it became.
  * @param {Trace|null} trace
  * @param {number[]} gram
  * @param {Round} round
@@ -115,7 +115,7 @@ function triedPhrase(trace, gram, round, row) {
   let above = -1;
   const rest = gram.slice(1).map((id) => {
     const item = above === null ? null : round.proposals.find((each) => each.parent === above && ids[each.node] === id);
-    above = item ? item.node : null; // beyond the depth or the memory that was left, a phrase ends
+    above = item ? item.node : null; // a phrase ends at the remaining depth or memory
     const verdict = item?.verdict;
     return el(
       "span", { class: `phrase-token ${item ? verdict : "left"}`, "data-node": item?.node, title: item ? `${quote(item.text)}: ${VERDICT[item.verdict] ?? verdict}` : W.leftOut },

@@ -1,4 +1,4 @@
-/** Prompt lookup: the place earlier in the text that ends as the text ends now, and an arrow from what followed it there. */
+/** Prompt lookup: the earlier place that matches the end of the text, and an arrow from what followed it there. */
 
 /**
  * @import { Note, Settings } from "../types.js"
@@ -55,20 +55,20 @@ export function drawLookup({ view, lane, round, note, settings }) {
 }
 
 /**
- * The pieces of the text in which was searched, and how many of them are the prompt.
+ * The pieces of the searched text, and how many of them are the prompt.
  * @param {Lane} lane
  * @param {number} index
  */
 function textsBefore(lane, index) {
   const trace = lane.trace;
   const given = list(trace?.header?.prompt_texts).map(String);
-  const begun = list(trace?.header?.decoder_start).map((id) => tokenText(trace, id)); // behind an encoder's source
+  const begun = list(trace?.header?.decoder_start).map((id) => tokenText(trace, id)); // after an encoder's source
   const written = lane.rounds.slice(0, index).flatMap((round) => round.tokens.map((token) => token.text));
   return { texts: [...given, ...begun, ...written], prompt: given.length };
 }
 
 /**
- * The stretches of the text that are shown, as pairs of ends: around the place that was found, and the end.
+ * The displayed stretches of the text, as pairs of ends: around the place that was found, and the end.
  * @param {number} size
  * @param {number} from
  * @param {number} to
@@ -101,7 +101,7 @@ function place(start, length, prompt) {
 }
 
 /**
- * The copies behind the text, as they are judged.
+ * The copies after the text, as they are judged.
  * @param {View} view
  * @param {Round} round
  */
@@ -114,7 +114,7 @@ function ghosts(view, round) {
 }
 
 /**
- * The arrow over whatever text stands in `root`, drawn again when its size changes.
+ * The arrow over the text in `root`, redrawn when its size changes.
  * @param {HTMLElement} root
  */
 export function createArrow(root) {
@@ -136,7 +136,7 @@ export function createArrow(root) {
 }
 
 /**
- * From below the copied tokens to above the first copy; below both where they share a line.
+ * From below the copied tokens to above the first copy; below both if they share a line.
  * @param {DOMRect} box
  * @param {DOMRect} from
  * @param {DOMRect} to

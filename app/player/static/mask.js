@@ -1,7 +1,7 @@
 /**
- * The attention mask of the target's pass: a row for each token it reads, a column for each KV slot that the row may look
- * at. All see the committed text, which is folded into one column; within the pass a token sees the path above it and
- * nothing else. Below the columns stands the KV memory, slot under slot.
+ * The attention mask of the target's pass: a row for each token it reads, a column for each KV slot that the row may
+ * attend to. All attend to the committed text, which is folded into one column; within the pass a token sees only the
+ * path above it. Below the columns is the KV cache, slot under slot.
  */
 
 /**
@@ -20,11 +20,11 @@ import { W } from "./text_tree.js";
 import { createZoom } from "./zoom.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const CELLS = { few: 24, many: 18, least: 3, largest: 40 }; // px; `few` up to so many rows as fit a screen
+const CELLS = { few: 24, many: 18, least: 3, largest: 40 }; // px; `few` up to as many rows as fit a screen
 const FEW = 20;
 const FIT = 470; // px of height for all rows together, as the box in mask.css leaves them
-const LABELLED = 15; // px, from which a row's words have room
-const PREFIX = { few: 3, many: 4 }; // cells, the width of the folded column, so that its number has room
+const LABELLED = 15; // px, from which a row's words fit
+const PREFIX = { few: 3, many: 4 }; // cells, the width of the folded column, so that its number fits
 
 /** @returns {{root: HTMLElement, show: (view: View) => void}} */
 export function createMask() {
@@ -58,14 +58,14 @@ export function createMask() {
   /** @type {number|"fit"|null} */
   let wish = null; // px of a cell, "fit", or null for the usual size
   let width = 0; // px that the view has
-  let scale = 1; // how much larger than usual the page's type is, as on a projector
+  let scale = 1; // how much larger than usual the page's type is, e.g. on a projector
   /** @type {Parameters<typeof write>[0]} */
-  const drawn = { known: {} }; // sizes as they were written last
+  const drawn = { known: {} }; // sizes as last written
   /** @type {{phase: Phase, source: string}} */
   let state = { phase: "committed", source: "" };
-  let looked = ""; // the row that was selected last
+  let looked = ""; // the row that was last selected
   /** @type {number|null} */
-  let pointed = null; // the row that the pointer or the keyboard is on
+  let pointed = null; // the row under the pointer or the focus
 
   new ResizeObserver(() => {
     if (root.clientWidth === width) return;
@@ -84,7 +84,7 @@ export function createMask() {
     root.hidden = !round;
     if (!round) {
       pass = null;
-      root.replaceChildren(); // nothing of a round stays in the page
+      root.replaceChildren(); // nothing of the old round stays in the page
       return;
     }
     if (!root.firstChild) root.append(...parts);
@@ -149,7 +149,7 @@ export function createMask() {
   }
 
   /**
-   * What a row shows whatever the moment.
+   * The parts of a row that are the same at every moment.
    * @param {Pass} pass
    * @param {Drawn} row
    * @param {number} at
@@ -164,7 +164,7 @@ export function createMask() {
     setText(row.slot, slot === null ? `+${at}` : String(slot));
     setText(row.column, slot === null ? `+${at}` : String(slot));
     attribute(row.head, "aria-label", W.maskRow(name, position, slot, seen.length));
-    attribute(row.head, "aria-disabled", kind !== "node"); // the others are there to be read
+    attribute(row.head, "aria-disabled", kind !== "node"); // the others remain readable
     for (const element of [row.head, row.line]) {
       attribute(element, "data-row", at);
       for (const [key, value] of Object.entries({ node, ...owner })) attribute(element, `data-${key}`, kind === "node" ? value : null);
@@ -177,7 +177,7 @@ export function createMask() {
   }
 
   /**
-   * What the moment knows of each row: the verdict, and whether the pass has run.
+   * The parts of each row that depend on the moment: the verdict, and whether the pass has run.
    * @param {Pass} pass
    * @param {Round} round
    * @param {Phase} phase
@@ -198,7 +198,7 @@ export function createMask() {
     });
   }
 
-  /** The sentence about the row that is pointed at, else the one in focus, else the root. */
+  /** The sentence about the row under the pointer, else the one in focus, else the root. */
   function tell() {
     const at = pointed ?? rows.findIndex((row) => row.head.tabIndex === 0);
     const row = pass?.rows[at];
@@ -267,7 +267,7 @@ export function createMask() {
     if (next !== null) {
       took = true;
       const head = rows[next]?.head;
-      if (head?.dataset.node !== undefined) head.click(); // selecting is the player's
+      if (head?.dataset.node !== undefined) head.click(); // the player handles selecting
       head?.focus();
     }
     if (!took) return;
@@ -288,7 +288,7 @@ function stepOf(key, at) {
 }
 
 /**
- * Cells beside each other as one: [first, how many].
+ * Adjacent cells merged: [first, how many].
  * @param {number[]} columns
  */
 function runs(columns) {

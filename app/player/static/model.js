@@ -16,7 +16,7 @@ import { branches } from "./tree.js";
  * @typedef {{node: number, text: string, verdict: Seen, depth: number, parent: number}} Proposal
  * @typedef {{text: string, name: string, source: Source, node: number}} Token a committed token: its piece of the text, its
  *   name where that piece is empty; `node` is −1 where the target wrote it
- * @typedef {{at: number, nodes: Proposal[]}} Hang proposals that died where committed token `at` stands
+ * @typedef {{at: number, nodes: Proposal[]}} Hang proposals that were rejected at committed token `at`
  * @typedef {{start: number, drafted: number, verified: number, end: number, ahead: number}} Times the lane's clock in seconds
  *   when the round began, when its draft was there, when the target's pass was over, and at its commit; `ahead` is how long
  *   drafting for the next round ran beside the pass
@@ -95,7 +95,7 @@ function makeRound(index, times, total, texts, names, sources, parents, nodeText
   });
   /** @type {Map<number, Hang>} */
   const hangs = new Map();
-  const tree = branches(proposals); // of a tree only what was rejected hangs in the text; the current round shows it all
+  const tree = branches(proposals); // of a tree the text shows only what was rejected; the current round shows it all
   for (const item of proposals) {
     if (item.verdict === "accepted" || (tree && item.verdict !== "rejected")) continue;
     let above = item.parent;
@@ -109,7 +109,7 @@ function makeRound(index, times, total, texts, names, sources, parents, nodeText
 }
 
 /**
- * When a row's phases ended, by the lane's clock, which never runs backwards. Plain decoding drafts nothing.
+ * When a row's phases ended, on the lane's clock, which never runs backwards. Plain decoding drafts nothing.
  * @param {Phases|null|undefined} row
  * @param {number} before
  * @param {boolean} plain
@@ -154,7 +154,7 @@ export function laneOf(trace, label) {
     label: label || proposer,
     prompt: trace?.header?.chat === true ? `${prompt}
 
-` : prompt, // an answer begins a new paragraph
+` : prompt, // an answer starts a new paragraph
     rounds,
     rest: pieces.slice(total).join(""), // a run recorded without rounds has only its text
     total: Math.max(total, pieces.length),
@@ -180,7 +180,7 @@ export function emptyLane(label, prompt, proposer) {
 }
 
 /**
- * Whether a lane's rule lets the text leave the target's law. `rules` maps names to {title, lossless}.
+ * Whether a lane's rule lets the text depart from the target's distribution. `rules` maps names to {title, lossless}.
  * @param {Lane} lane
  * @param {Rules|undefined} rules
  */
@@ -189,7 +189,7 @@ export function lossy(lane, rules) {
 }
 
 /**
- * Take one `step` message into its lane.
+ * Add one `step` message to its lane.
  * @param {Lane} lane
  * @param {Step} step
  */

@@ -1,14 +1,14 @@
 /**
  * The events within a round: proposed → verified → judged, node after node → committed. Everything here is pure.
  *
- * A cursor that stands inside a round sees the round as it was at that moment (`roundAt`): verdicts that had not fallen
- * are "waiting" (what was pruned is known before the check), what was drafted ahead in vain is "absent", and nothing is
+ * A cursor inside a round sees the round as it was at that moment (`roundAt`): verdicts still open
+ * are "waiting" (what was pruned is known before the check), wasted drafting ahead is "absent", and nothing is
  * committed before the last moment. Views ask `knows` before they read the trace.
  *
  * @typedef {"proposed"|"verified"|"judged"|"committed"} Phase
  * @typedef {{phase: Phase, node: number|null, nodes: number[], clock: number}} Event
- *   `nodes` are those whose verdict falls, `node` is the one that decides; `clock` is the lane's, in seconds: judging
- *   is recorded as one phase, so every verdict stands at its beginning
+ *   `nodes` are those whose verdict is given, `node` is the one that decides; `clock` is the lane's in seconds: judging
+ *   is recorded as one phase, so every verdict is placed at its beginning
  * @typedef {{phase: Phase, step: number, steps: number, judged: Set<number>, node: number|null}} Moment
  */
 
@@ -62,7 +62,7 @@ function listed(lane, round) {
 }
 
 /**
- * The moment in which a round is seen.
+ * The moment at which a round is seen.
  * @param {Lane} lane
  * @param {Round} round
  * @param {number|null} event an index into `momentsOf`; null is the last one
@@ -101,7 +101,7 @@ export function roundAt(lane, round, event) {
 
 /** @param {Round} round @param {Moment} moment @param {number} clock */
 function unfinished(round, moment, clock) {
-  // What was drafted ahead and thrown away is no proposal of the round: until the commit it does not exist.
+  // What was drafted ahead and dropped is no proposal of the round: until the commit it does not exist.
   /** @param {Proposal} item @returns {Seen} */
   const verdictOf = ({ verdict }) => (verdict === "discarded" ? "absent" : verdict === "pruned" ? "pruned" : "waiting");
   const proposals = round.proposals.map((item) => (moment.judged.has(item.node) ? item : { ...item, verdict: verdictOf(item) }));
@@ -110,7 +110,7 @@ function unfinished(round, moment, clock) {
 }
 
 /**
- * Whether something about the round `view.current` may be in the page. Every earlier round is known in full.
+ * Whether something about the round `view.current` may be on the page. Every earlier round is known in full.
  * @param {View} view
  * @param {"q"|"p"|"coin"|"positions"|"times"} what `q`: what the proposer knew; `p`: the target's probabilities of the
  *   proposals; `coin`: coin and threshold of `node`, once it was judged; `positions`: whole distributions, the residual,

@@ -6,7 +6,7 @@ import { el } from "./dom.js";
 import { flat, MARK } from "./text.js";
 import { O } from "./text_odds.js";
 
-const WIDE = 0.14; // of the ruler; narrower zones carry no word
+const WIDE = 0.14; // of the ruler; narrower zones have no label
 const NAMED = 0.09;
 
 /** @param {number} value */
@@ -15,7 +15,7 @@ function percent(value) {
 }
 
 /**
- * The needle itself: where the number fell.
+ * The needle itself: the value of the number.
  * @param {number} u
  */
 function needle(u) {
@@ -42,9 +42,9 @@ export function coinRuler(u, threshold) {
 }
 
 /**
- * Where the tokens of a law stand on the ruler from 0 to 1, in the order of the vocabulary, around the one that was
- * drawn. The tokens that the record does not name lie between them; the drawn one holds `u`, which bounds how many
- * of them stand before it.
+ * The positions of a distribution's tokens on the ruler from 0 to 1, in the order of the vocabulary, around the one
+ * that was drawn. The tokens that the record does not name lie between them; the drawn one contains `u`, which bounds
+ * how many of them come before it.
  * @param {Drawable[]} law
  * @param {number} u
  * @param {number} vocabulary
@@ -72,7 +72,7 @@ export function segmentsOf(law, u, vocabulary) {
 }
 
 /**
- * The number that drew a token on its law's cumulative bar; null where the record does not name the token.
+ * The number that drew a token, on its distribution's cumulative bar; null where the record does not name the token.
  * @param {Drawable[]} law
  * @param {number} u
  * @param {number} vocabulary

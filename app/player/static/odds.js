@@ -1,4 +1,4 @@
-/** The odds of a selected token, as numbers: a pure reading of the record, as far as the cursor's moment knows it. */
+/** The odds of a selected token, as numbers: computed from the record alone, as far as known at the cursor's moment. */
 
 /**
  * @import { Candidates, Measure, Position, Seen, Settings, Source, Trace } from "../types.js"
@@ -12,8 +12,8 @@ import { roundOf } from "./state.js";
 import { sure } from "./sure.js";
 
 const SHOWN = 4; // candidates of each distribution that are shown at once
-const COVERS = new Set(["speculative-sampling", "exact-match"]); // of fixed guesses one passes with Σ p over them
-const TRIES = new Set(["ensemble", "kseq"]); // so does one of rivals that are tried in turn, each by its threshold
+const COVERS = new Set(["speculative-sampling", "exact-match"]); // of fixed guesses one passes, with Σ p over them
+const TRIES = new Set(["ensemble", "kseq"]); // as does one of several rivals tried in turn, each by its threshold
 const CLOSE = 1e-6;
 /** @type {("p"|"q"|"model_p"|"model_q"|"rank"|"entropy")[]} */
 export const FACTS = ["p", "q", "model_p", "model_q", "rank", "entropy"];
@@ -23,7 +23,7 @@ export const FACTS = ["p", "q", "model_p", "model_q", "rank", "entropy"];
  *   chosen?: boolean, committed?: boolean, minor?: boolean}} Shown a row as it is shown; the one without id and text is all others
  * @typedef {Shown & {id: number, text: string, minor: boolean}} Row a null probability is only known to be at most its bound
  * @typedef {{rows: Row[], pRest: number|null, qRest: number|null, hasP: boolean, hasQ: boolean}} Bars
- * @typedef {{rule: "typical"|"confidence", options: Record<string, unknown>, p: number|null, entropy: number|null, asIs: boolean}} Bar of a rule that draws no coin
+ * @typedef {{rule: "typical"|"confidence", options: Record<string, unknown>, p: number|null, entropy: number|null, asIs: boolean}} Bar of a rule without a coin
  * @typedef {{id: number, text: string, prob: number, committed: boolean}} Drawable
  * @typedef {{node: number, text: string, verdict: Seen, u: number, threshold: number}} Coin
  * @typedef {Partial<Record<typeof FACTS[number], number|null>>} Facts
@@ -37,14 +37,14 @@ export const FACTS = ["p", "q", "model_p", "model_q", "rank", "entropy"];
  *   residual: {rows: Drawable[], rest: number}|null, law: Drawable[]|null, draw: number|null, vocabulary: number,
  *   coin: {u: number, threshold: number, later: boolean}|null, coins: Coin[]|null,
  *   facts: Facts|null, missing: "record"|"place"|null, knowsP: boolean, pointed: boolean, modelless: boolean, undrafted: boolean}} Odds
- *   `pointed`: the guesses were fixed, not drawn; `modelless`: and no model stands behind them; `undrafted`: nothing was proposed;
- *   `covers`: of fixed guesses one passes with Σ p over them; `chance`: with which one does where it is told by thresholds
+ *   `pointed`: the guesses were fixed, not drawn; `modelless`: and they do not come from a model; `undrafted`: nothing was proposed;
+ *   `covers`: of fixed guesses one passes, with Σ p over them; `chance`: the same from thresholds, where known
  * @typedef {{by: "longest"|"longer"|"branch"|"rejected"|"rival"|"rivalAbove"|"end"|"other", other?: string, stem?: string}} Unreached
- *   why no verdict fell: `other` is the guess that was rejected or accepted, `stem` the one in whose place it was
+ *   why there is no verdict: `other` is the guess that was rejected or accepted, `stem` the one in whose place it was
  */
 
 /**
- * Everything the panel says about the token in focus.
+ * Everything the panel shows about the token in focus.
  * @param {View} view
  * @returns {Odds|null}
  */
@@ -67,7 +67,7 @@ export function oddsOf(view) {
   const may = (what, about) => !current || knows(view, what, about);
   const knowsP = may("p");
   const over = may("positions");
-  // Which places were recorded tells what was accepted: before the commit only those whose parent is known to be.
+  // The recorded places reveal what was accepted: before the commit only those whose parent is known to be.
   const reached = over || !proposal || proposal.parent < 0 || round.proposals[proposal.parent]?.verdict === "accepted";
   const positions = list(row.positions);
   const place = !proposal ? positions[ownAt] : reached ? positions.find((item) => item?.at === proposal.parent) : null;
@@ -85,7 +85,7 @@ export function oddsOf(view) {
   const parent = proposal ? proposal.parent : place?.at;
   /** @param {Proposal} item */
   const seen = (item) => !["pruned", "discarded"].includes(lane.rounds[selection.round].proposals[item.node]?.verdict);
-  const siblings = round.proposals.filter((item) => item.parent === parent && seen(item)); // of what the target was shown
+  const siblings = round.proposals.filter((item) => item.parent === parent && seen(item)); // of what the target saw
   const elder = proposal ? siblings.filter((item) => item.node < node) : [];
   const drawnFrom = position?.q || position?.model_q;
   /** @param {(node: number) => boolean} test */
@@ -94,11 +94,11 @@ export function oddsOf(view) {
   const modelless = pointed && every((at) => entry("model_q", at) === null);
   const rule = String(settings.rule ?? "");
   const thresholds = siblings.map((item) => (may("coin", item.node) ? entry("threshold", item.node) : null));
-  const barred = rule === "typical" || rule === "confidence" ? rule : null; // it holds a probability against a bar: no coin decides
+  const barred = rule === "typical" || rule === "confidence" ? rule : null; // it compares a probability with a bar: no coin decides
   const bar = barred && decisive(proposal, entry) ? barOf(barred, settings, at, over ? position : null) : null;
 
   /**
-   * What the columns know of a place's tokens: p of every guess, q of the first, whose law is the recorded one.
+   * What the columns know of a place's tokens: p of every guess, q of the first (its distribution is the recorded one).
    * @param {Measure} p
    * @param {Measure} q
    */
@@ -153,7 +153,7 @@ export function oddsOf(view) {
 }
 
 /**
- * A position without what the moment does not know yet.
+ * A position without what is not known yet at the moment.
  * @param {Position} place
  * @param {boolean} knowsP
  * @param {boolean} over
@@ -185,7 +185,7 @@ function decisive(proposal, entry) {
 }
 
 /**
- * How likely one of a place's guesses passes; null where a threshold is not known.
+ * The probability that one of a place's guesses passes; null if a threshold is not known.
  * @param {(number|null)[]} thresholds
  */
 function chanceOf(thresholds) {
@@ -251,7 +251,7 @@ function barOf(rule, settings, at, position) {
 }
 
 /**
- * A later guess of a place: its own q, and whether that is the recorded law still (drawn with replacement).
+ * A later guess of a place: its own q, and whether that is still the recorded distribution (drawn with replacement).
  * @param {Proposal[]} elder
  * @param {number|null} q
  * @param {Candidates} law
@@ -265,7 +265,7 @@ function elderOf(elder, q, law, id) {
 }
 
 /**
- * The token the target likes best at this place.
+ * The target's most likely token at this place.
  * @param {Trace} trace
  * @param {Position|null} position
  * @param {number|null} rank
@@ -368,7 +368,7 @@ export function shownOf(bars, expanded) {
  * @param {Trace} trace
  * @param {Candidates|null|undefined} candidates
  * @param {number|undefined} committed
- * @returns {Drawable[]} the named tokens of a law, in falling order
+ * @returns {Drawable[]} the named tokens of a distribution, in falling order
  */
 function headOf(trace, candidates, committed) {
   return [...head(candidates)].map(([id, prob]) => ({ id, text: tokenText(trace, id), prob, committed: id === committed }));

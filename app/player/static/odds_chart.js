@@ -1,4 +1,4 @@
-/** p against q on paper: a table whose rows carry three areas, and the sums of these. */
+/** Draws p against q: a table whose rows carry three areas, and their sums. */
 
 /**
  * @import { Areas, Row } from "./areas.js"
@@ -70,7 +70,7 @@ export function chart(areas, bars, parts, odds) {
 }
 
 /**
- * What lies behind all rows at once.
+ * What is drawn under all rows at once.
  * @param {Areas<Shown>} areas
  * @param {boolean} parts
  * @param {Bars} bars

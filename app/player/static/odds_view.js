@@ -1,4 +1,4 @@
-/** The odds panel: p against q as areas, the coin on its ruler, and what a rejection leaves to draw from. */
+/** The odds panel: p against q as areas, the coin on its ruler, and the residual distribution after a rejection. */
 
 /**
  * @import { Seen } from "../types.js"
@@ -35,7 +35,7 @@ export function createOdds() {
   }
 
   /**
-   * Draw again after a press, with the keyboard where it was.
+   * Redraw after a press, keeping the focus.
    * @param {Odds} odds
    * @param {string} button
    */
@@ -132,7 +132,7 @@ function heading(odds) {
 }
 
 /**
- * Why no verdict fell on an unreached guess.
+ * Why an unreached guess has no verdict.
  * @param {Odds} odds
  */
 function unreached({ unreached: found }) {
@@ -151,7 +151,7 @@ function saidBy(words, odds) {
 }
 
 /**
- * What the judge holds against what here, in one sentence.
+ * What the rule compares here, in one sentence.
  * @param {Odds} odds
  * @param {string} title
  */
@@ -216,7 +216,7 @@ function coin(odds, met, title) {
 }
 
 /**
- * Where the threshold comes from that the coin met.
+ * The origin of the coin's threshold.
  * @param {Odds} odds
  * @param {boolean} later
  * @param {string} title
@@ -246,7 +246,7 @@ function coins(odds, all) {
 }
 
 /**
- * In place of the coin, for a rule that holds probabilities against a bar.
+ * In place of the coin, for a rule that compares probabilities with a bar.
  * @param {Bar} bar
  * @param {Seen} verdict
  */
@@ -260,7 +260,7 @@ function decided(bar, verdict) {
 }
 
 /**
- * What the rule left of p, in words: [heading, law].
+ * What the rule left of p, in words: [heading, distribution].
  * @param {Odds} odds
  */
 function lawOf(odds) {
@@ -293,7 +293,7 @@ function residual(odds, left) {
 }
 
 /**
- * The draw of a token that nothing was rejected for.
+ * The draw of a token without a preceding rejection.
  * @param {Odds} odds
  */
 function drawOf(odds) {

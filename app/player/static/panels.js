@@ -1,10 +1,10 @@
-/** The views of the current round beside each other, as many as fit; on a narrow screen one at a time, behind tabs. */
+/** The views of the current round side by side, as many as fit; on a narrow screen one at a time, behind tabs. */
 
 import { el } from "./dom.js";
 import { T } from "./text.js";
 
 /** @type {("tree"|"mask"|"odds"|"window")[]} */
-export const NAMES = ["tree", "mask", "odds", "window"]; // as they are named in the page's address
+export const NAMES = ["tree", "mask", "odds", "window"]; // as named in the page's address
 
 /**
  * @param {Record<string, {root: HTMLElement}>} views by name; one whose root is hidden takes no space

@@ -3,7 +3,7 @@
 /**
  * Remember `value` under `name`, and act only if it is new.
  * @template {string|number|boolean|null} Value
- * @param {{known: Record<string, string|number|boolean|null>}} of whose memory it is
+ * @param {{known: Record<string, string|number|boolean|null>}} of the owner of the remembered values
  * @param {string} name
  * @param {Value} value
  * @param {(value: Value) => void} action
@@ -15,7 +15,7 @@ export function write(of, name, value, action) {
 }
 
 /**
- * Give an element this attribute, or take it away where the value is null.
+ * Set an element's attribute, or remove it if the value is null.
  * @param {Element} element
  * @param {string} name
  * @param {string|number|boolean|null} value
@@ -28,7 +28,7 @@ export function attribute(element, name, value) {
 }
 
 /**
- * Let `child` be its parent's child number `at`. One that stands there is not moved: that would take the keyboard away.
+ * Make `child` its parent's child number `at`. One already there is not moved: that would lose the focus.
  * @param {Element} parent
  * @param {Element} child
  * @param {number} at
@@ -39,7 +39,7 @@ export function stand(parent, child, at) {
 }
 
 /**
- * Give an element this class, and leave it those that are not its view's to decide: that it is lit, or pointed at.
+ * Give an element this class, and keep those that its view does not decide: that it is highlighted, or pointed at.
  * @param {Element} element
  * @param {string} name
  */

@@ -1,25 +1,25 @@
 /**
  * A view as a picture: SVG for pages, PNG for slides. The browser draws a copy of the view with the player's own style
- * sheet, so a picture has what the screen has: glyphs, textures, theme, and what had to be scrolled to.
+ * sheet, so a picture shows what the screen shows: glyphs, textures, theme, and the current scroll position.
  */
 
 import { el, icon, setText } from "./dom.js";
 import { sure } from "./sure.js";
 import { PICTURE } from "./text.js";
 
-const ICON = "M1.5 2.5h13v11h-13zM3 4v8h10V4zM4 11l2.5-4 2 2.5 1.3-1.5L12 11z"; // a frame, its hole wound the other way, a picture
+const ICON = "M1.5 2.5h13v11h-13zM3 4v8h10V4zM4 11l2.5-4 2 2.5 1.3-1.5L12 11z"; // a frame (its hole wound the other way) around a picture
 const SHARP = 2; // pixels of a PNG for each of the screen's
 const MOST_PIXELS = 60_000_000;
 const MOST_SIDE = 16_000;
 const EDGE = 12; // empty space around the view
-// A picture can load no fonts; the browser's own are set before it is measured, so that no line breaks elsewhere.
+// A picture cannot load fonts; the browser's own are set before it is measured, so that line breaks do not change.
 const FONTS = [["--st-font", "system-ui, sans-serif"], ["--st-code-font", 'ui-monospace, "DejaVu Sans Mono", monospace']];
 const NOT_XML = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g;
 
 /**
  * The button with its menu: each view that is on screen, as SVG and as PNG.
  * @param {Record<string, {root: HTMLElement}>} views by name
- * @param {{titles?: Record<string, string>, where?: () => string}} [about] `titles` as the viewer knows them; `where` names
+ * @param {{titles?: Record<string, string>, where?: () => string}} [about] `titles` as shown to the viewer; `where` names
  *   the moment, for the file's name
  * @returns {{root: HTMLElement, close: () => void}}
  */
@@ -107,8 +107,8 @@ export function svgOf(panel) {
     + '<foreignObject x="0" y="0" width="100%" height="100%"/></svg>', "image/svg+xml",
   ).documentElement;
   const [style, back, place] = svg.children;
-  style.textContent = `${css}\n* { animation: none !important; transition: none !important; }`; // as it stands at last
-  svg.setAttribute("style", `font-size: ${getComputedStyle(document.documentElement).fontSize}`); // what a rem is
+  style.textContent = `${css}\n* { animation: none !important; transition: none !important; }`; // in its final state
+  svg.setAttribute("style", `font-size: ${getComputedStyle(document.documentElement).fontSize}`); // the size of a rem
   back.setAttribute("style", `fill: ${page}`);
   place.append(outer);
   return { text: new XMLSerializer().serializeToString(svg).replace(NOT_XML, "\ufffd").toWellFormed(), width, height };
@@ -124,7 +124,7 @@ export async function pngOf(panel) {
   const { text, width, height } = svgOf(panel);
   const scale = Math.min(SHARP, MOST_SIDE / width, MOST_SIDE / height, Math.sqrt(MOST_PIXELS / (width * height)));
   const image = new Image();
-  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`; // from a blob's address it could not be read back
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`; // an image from a blob URL could not be read back
   await image.decode();
   const canvas = document.createElement("canvas");
   canvas.width = Math.round(width * scale);
@@ -136,7 +136,7 @@ export async function pngOf(panel) {
 }
 
 /**
- * What a copy of elements lacks: what was drawn and typed; and what had to be scrolled to comes into sight.
+ * Complete a copy of elements: add what was drawn and typed, and apply the scroll positions.
  * @param {Element} from
  * @param {Element} to
  */
@@ -166,7 +166,7 @@ function scrolls(element) {
 }
 
 /**
- * How large the copy becomes: laid out for a moment beside the player, where nobody sees it.
+ * The copy's size: laid out for a moment next to the player, out of sight.
  * @param {HTMLElement} box
  * @param {HTMLElement} outer
  * @param {HTMLElement} copy
@@ -186,7 +186,7 @@ function measured(box, outer, copy) {
 }
 
 /**
- * The style sheets of the tree that `root` is, as one text; nothing in it names another address.
+ * The style sheets of the tree that `root` is, as one text; they refer to no other address.
  * @param {Document|ShadowRoot} root
  */
 function cssOf(root) {

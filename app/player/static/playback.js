@@ -1,10 +1,10 @@
-/** Playing: a timer that asks what comes next and after how long. Knows neither lanes nor buttons. */
+/** Playing: a timer that requests the next step and its delay. Knows neither lanes nor buttons. */
 
 export const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
 
 /**
  * @param {{next: (speed: number) => {ms: number, go: () => void}|null, rewind: () => void, changed: () => void}} on `next` is
- *   null at the end, from where `rewind` starts anew; `changed` tells of playing and pausing
+ *   null at the end, from where `rewind` starts anew; `changed` reports playing and pausing
  */
 export function createPlayback(on) {
   let speed = 1;

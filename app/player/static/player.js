@@ -1,5 +1,5 @@
 /**
- * The player: one page element that draws a run while it happens and walks through it afterwards.
+ * The player: one page element that draws a run live and walks through it afterwards.
  *
  * What is on screen (screen.js) follows from the lanes (model.js) and the cursor (state.js) alone; here gestures, playing
  * and the page move the cursor.
@@ -35,16 +35,16 @@ const PERFORMANCE_MS = 12_000; // how long a whole run may take when the page st
  * @param {HTMLElement} root an empty element that belongs to the player
  * @param {Data} first
  * @param {{setStateValue?: (name: string, value: Told & {of?: string}) => void, setTriggerValue?: (name: string, value: string) => void}} [api]
- *   how the page hears of the cursor and of a run's end
+ *   receives the cursor and the end of a run
  * @returns {{update: (data: Data) => void, destroy: () => void}}
  */
 export function mount(root, first, api = {}) {
   const born = performance.now();
   let data = first;
   let source = ""; // what is drawn: the address of a run or of traces
-  let ended = ""; // the run that was followed to its end: the page may go on calling it live for a moment
-  let asked = ""; // the cursor that the page named last
-  let job = 0; // counts sources, so that a late answer to an old question is dropped
+  let ended = ""; // the run that was followed to its end: the page may still call it live for a moment
+  let asked = ""; // the cursor that the page last named
+  let job = 0; // counts sources, so that a late response to an old request is dropped
   /** @type {Lane[]} */
   let lanes = [];
   /** @type {Cursor} */
@@ -142,7 +142,7 @@ export function mount(root, first, api = {}) {
   }
 
   /**
-   * Draw at another place; the panes follow the ends of their texts again.
+   * Redraw at another place; the panes follow the ends of their texts again.
    * @param {Cursor} next
    */
   function move(next) {
@@ -178,7 +178,7 @@ export function mount(root, first, api = {}) {
   }
 
   /**
-   * To the next or previous token; forward also into the next round. The keyboard stays in the tree if it was there.
+   * To the next or previous token; forward also into the next round. The focus stays in the tree if it was there.
    * @param {1|-1} by
    */
   function stepNode(by) {
@@ -272,7 +272,7 @@ export function mount(root, first, api = {}) {
   }
 
   /**
-   * The run is over: turn into its replay, and tell the page once.
+   * The run is over: turn into its replay, and notify the page once.
    * @param {TraceRef[]} told
    * @param {string|null} failed
    * @param {number} mine
@@ -295,7 +295,7 @@ export function mount(root, first, api = {}) {
     doneTimer = setTimeout(() => api.setTriggerValue?.("done", run), Math.max(0, born + TRIGGER_MS - performance.now()));
   }
 
-  // --- what the page asks for -----------------------------------------------------------------------------------
+  // --- requests by the page ---------------------------------------------------------------------------------------
 
   /** @param {TraceRef[]} refs @param {number} mine @param {(traces: {label: string, trace: Trace}[]) => void} then */
   async function load(refs, mine, then) {
@@ -340,7 +340,7 @@ export function mount(root, first, api = {}) {
       open();
       return;
     }
-    // The page hands back what it was told; only a cursor that is new in both senses moves the player.
+    // The page hands back what it received; only a cursor that is new in both senses moves the player.
     const wanted = cursorOf(data.cursor);
     if (replaying && wish !== asked && !tell.told(wanted) && wanted.stop !== null) {
       playback.pause();

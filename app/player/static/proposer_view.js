@@ -1,4 +1,4 @@
-/** What the proposer of the leading lane looked at, for those that look at something of their own. */
+/** The leading lane's proposer: what it used for its guesses, if that can be shown. */
 
 /**
  * @import { Note, RoundRecord, Settings } from "../types.js"
@@ -15,7 +15,7 @@ import { O } from "./text_odds.js";
 import { W } from "./text_proposer.js";
 
 /**
- * What a proposer's picture is made from: the round as far as it is visible, and its recorded row.
+ * The input of a proposer's picture: the visible part of the round, and its recorded row.
  * @typedef {{view: View, lane: Lane, round: Round, row: RoundRecord,
  *   note: Note, settings: Settings}} Scene
  */
@@ -76,7 +76,7 @@ function drawerOf(proposer, settings) {
 }
 
 /**
- * How many nodes the target was shown; what was pruned was so before it looked.
+ * How many nodes the target saw; pruning happens before that.
  * @param {Scene} scene
  */
 function drafted({ lane, round }) {

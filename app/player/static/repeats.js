@@ -1,8 +1,8 @@
 /**
- * Which tokens of a text repeat, word for word, what the text said before: the definition of `specdec_core/record/repeats.py`.
+ * Which tokens of a text repeat, word for word, an earlier part of it: as defined in `specdec_core/record/repeats.py`.
  *
- * What repeats depends on the text so far alone. So every token is looked at once, as it arrives, and what is marked at
- * any earlier place of the cursor is known, too.
+ * Repeats depend on the text so far alone. So every token is checked once, as it arrives, and the marks at
+ * any earlier place of the cursor are known, too.
  */
 
 const RUN = 16; // tokens, as in specdec_core/record/repeats.py
@@ -14,7 +14,7 @@ const RUN = 16; // tokens, as in specdec_core/record/repeats.py
  */
 
 /**
- * @param {string} prompt runs that it has as often are copies of it, and repeat nothing
+ * @param {string} prompt runs that it has as often are copies of it, and do not count as repeats
  * @returns {Repeats}
  */
 export function createRepeats(prompt) {
@@ -71,7 +71,7 @@ export function createRepeats(prompt) {
 }
 
 /**
- * How often a text stands in the prompt, spaces around it aside; occurrences may overlap.
+ * How often a text occurs in the prompt, ignoring spaces around it; occurrences may overlap.
  * @param {string} text
  * @param {string} prompt
  */

@@ -1,5 +1,5 @@
 /**
- * One lane: its numbers, and its ribbon, i.e. the committed text with the rejected proposals hanging where they died.
+ * One lane: its numbers, and its ribbon, i.e. the committed text with the rejected proposals below their places.
  *
  * Rounds are only ever added or removed at the end, so stepping costs what changed. The text content of the committed
  * tokens, in order, is exactly the committed text: marks are drawn by the style sheet.
@@ -19,8 +19,8 @@ import { count, flat, MARK, T, VERDICT } from "./text.js";
 const PROMPT_SHOWN = 160; // characters of a long prompt's end
 const HANGING_SHOWN = 3; // rejected proposals named under one position; trees may have dozens
 const DOTS_SHOWN = 3; // other proposals drawn one by one; the current round names them all
-const NEAR_END = 32; // pixels; closer to the end than this the pane follows the text
-const ABOVE = 1; // pixels between the pane's edge and the first row that is seen
+const NEAR_END = 32; // pixels; if closer to the end than this, the pane follows the text
+const ABOVE = 1; // pixels between the pane's edge and the first visible row
 
 /**
  * @param {number} at the lane's number
@@ -54,24 +54,24 @@ export function createLane(at, lead) {
   const body = el("span", { class: "committed" });
   const rest = el("span", { class: "rest" });
   const text = el("div", { class: "pane-text" }, prompt, body, rest);
-  const below = el("div", { "aria-hidden": "true", style: "block-size: 0px;" }); // room, for a scroll to a whole row
+  const below = el("div", { "aria-hidden": "true", style: "block-size: 0px;" }); // padding that allows scrolling to a whole row
   const pane = el("div", { class: "pane", tabindex: 0, role: "group" }, text, below);
   const root = el("section", { class: "lane", "data-lane": at }, head, pane);
 
   /** @type {Round[]} */
   let shown = []; // the drawn rounds' models, in step with body's children
   /** @type {Repeats|null} */
-  let repeats = null; // of the lane that is drawn, and how long its text was when its repeats were marked
+  let repeats = null; // of the lane that is drawn, and the length of its text when its repeats were marked
   let length = 0;
   let following = true;
   let due = false; // whether the end of the text has moved
-  let laid = ""; // the sizes for which the pane was scrolled last
+  let laid = ""; // the sizes for which the pane was last scrolled
   /** @type {Element|null} */
   let lit = null;
   /** @type {Element|null} */
   let now = null;
   pane.addEventListener("scroll", () => {
-    if (sizes() !== laid) return; // the text moved, not the viewer: the observer brings its end back
+    if (sizes() !== laid) return; // the text moved, not the viewer: the observer scrolls back to its end
     following = pane.scrollHeight - pane.scrollTop - pane.clientHeight < NEAR_END;
   }, { passive: true });
   const observer = new ResizeObserver(() => {
@@ -86,7 +86,7 @@ export function createLane(at, lead) {
   }
 
   /**
-   * Where the pane shows only whole rows when it is scrolled at least to `low`; `low` itself where no row begins later.
+   * Where the pane shows only whole rows when scrolled at least to `low`; `low` itself if no row begins later.
    * @param {number} low
    */
   function wholeRow(low) {
@@ -97,12 +97,12 @@ export function createLane(at, lead) {
       const words = part.classList.contains("round") ? [...part.querySelectorAll(".tok")] : [part];
       const tops = words.flatMap((word) => [...word.getClientRects()]).filter((box) => box.width > 0).map((box) => box.top - from - ABOVE);
       first = Math.min(first, ...tops.filter((top) => top >= low));
-      if (tops.some((top) => top < low)) break; // all before it stands higher
+      if (tops.some((top) => top < low)) break; // everything before it is higher
     }
     return first === Infinity ? low : first;
   }
 
-  /** Scroll as the drawing asked for; last of all, since it makes the browser lay out what was drawn. */
+  /** Scroll as requested while drawing; last of all, since it makes the browser lay out what was drawn. */
   function settle() {
     if (due && following && pane.clientHeight) {
       below.style.blockSize = "0px";
@@ -116,7 +116,7 @@ export function createLane(at, lead) {
   }
 
   /**
-   * Mark what repeats in the drawn text. Only tokens that are new or whose mark changes are looked at.
+   * Mark the repeats in the drawn text. Only tokens that are new or whose mark changes are visited.
    * @param {Repeats} found
    * @param {number} same how many rounds are drawn as before
    */
@@ -141,7 +141,7 @@ export function createLane(at, lead) {
 
   /** @param {Round[]} rounds @param {string} given @param {Repeats} found */
   function setRounds(rounds, given, found) {
-    let same = 0; // nearly always the same objects; those of a finished record are compared, so that none is drawn twice
+    let same = 0; // usually the same objects; those of a finished record are compared, so that none is drawn twice
     while (same < shown.length && same < rounds.length && alike(shown[same], rounds[same])) same += 1;
     while (body.children.length > same) body.lastChild?.remove();
     if (rounds.length > same) {
@@ -170,7 +170,7 @@ export function createLane(at, lead) {
   }
 
   /**
-   * Mark the token with which the text leaves the baseline's.
+   * Mark the token at which the text departs from the baseline's.
    * @param {Fork|null} fork
    * @param {string} baseline
    */
@@ -202,7 +202,7 @@ export function createLane(at, lead) {
     /**
      * @param {LaneView} view
      * @param {{focus?: Selection|null, chosen?: boolean, current?: number|null, baseline?: string}} [marks] `baseline` is the
-     *   label of the lane against which speed and text are held
+     *   label of the baseline lane for speed and text
      */
     show(view, marks = {}) {
       setText(name, view.lane.label);
@@ -260,7 +260,7 @@ function drawRound(lane, round, before) {
   const box = el("span", { class: "round", "data-round": round.index, "data-lane": lane });
   const hangs = new Map(round.hangs.map((hang) => [hang.at, hang]));
   round.tokens.forEach((token, at) => {
-    // One mark stands for a run of equal verdicts. It follows the text, so that no line begins or ends between them.
+    // One mark represents a run of equal verdicts. It follows the text, so that no line begins or ends between them.
     const last = round.tokens[at + 1]?.source !== token.source;
     const chip = el("span", {
       class: `tok ${token.source}${last ? (token.text.endsWith("\n") ? " mark-before" : " mark-after") : ""}`,
@@ -269,9 +269,9 @@ function drawRound(lane, round, before) {
       tabindex: -1,
       "aria-label": T.chip(token.name, VERDICT[token.source], round.index + 1),
     });
-    // A piece is empty for a part of a character, whose last part holds the text, and for the end of the text.
+    // A piece is empty for a part of a character, whose last part contains the text, and for the end of the text.
     if (token.text === "") chip.dataset.sign = token.name === "" || token.name.includes("0x") ? "◌" : "∎";
-    // The space before a word stays colourless where the line ends in it; after a line break it is kept as it is.
+    // The space before a word stays colourless where the line ends in it; after a line break it is kept unchanged.
     const above = at > 0 ? round.tokens[at - 1].text : before;
     if (!above.endsWith("\n") && /^ \S+$/.test(token.text)) chip.classList.add("word");
     appendToken(chip, token.text);
@@ -287,7 +287,7 @@ function drawRound(lane, round, before) {
 }
 
 /**
- * The element in which a token stands: its own, or where something hangs below it, that of both.
+ * The element that contains a token: its own, or if something is shown below it, that of both.
  * @param {Element} chip
  */
 function unitOf(chip) {
@@ -296,7 +296,7 @@ function unitOf(chip) {
 }
 
 /**
- * A token with what died in its place below it. A line break cannot stand in the upper row; it follows instead.
+ * A token with what was rejected in its place below it. A line break cannot be in the upper row; it follows instead.
  * @param {Hang} hang
  * @param {Round} round
  * @param {HTMLElement|null} upper

@@ -28,7 +28,7 @@ export function createRound() {
       setText(phases, round && knows(view, "times") ? phaseText(view.lanes[view.lead].lane.trace, round.index) : "");
       tree.show(view);
     },
-    /** Scroll as the drawing asked for. */
+    /** Scroll as requested while drawing. */
     settle: tree.settle,
     /** Give the keyboard to the chip of `node`, if it is here. */
     focus: tree.focus,
@@ -42,7 +42,7 @@ function phaseText(trace, index) {
   const row = list(trace?.rounds)[index];
   /** @param {keyof Phases} name */
   const part = (name) => number(row?.[name]) ?? 0;
-  const plain = trace?.header?.settings?.proposer === "none"; // what passes before its check is no drafting
+  const plain = trace?.header?.settings?.proposer === "none"; // time before a plain lane's check is not drafting
   const other = part("judge_s") + part("commit_s") + (plain ? part("draft_s") : 0);
   return row ? T.phases(plain ? 0 : part("draft_s"), part("verify_s"), other, part("ahead_s")) : "";
 }

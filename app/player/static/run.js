@@ -1,4 +1,4 @@
-/** A run that is going on: what its messages mean, from the queue to the addresses of its traces. */
+/** A live run: the meaning of its messages, from the queue to the addresses of its traces. */
 
 /**
  * @import { Message, Question } from "../types.js"
@@ -15,9 +15,9 @@ const MAX_LANES = 8;
 /**
  * Follow a run to its end.
  * @param {string} url its event stream
- * @param {{prompt: string, labels: string[]}} known what the page knows of it already
+ * @param {{prompt: string, labels: string[]}} known what the page already knows about it
  * @param {{lanes: (lanes: Lane[]) => void, progress: () => void, say: (text: string|null) => void,
- *   ask: (question: Question|null) => void, done: (refs: TraceRef[], failed: string|null) => void}} on `lanes` tells of a new or renamed
+ *   ask: (question: Question|null) => void, done: (refs: TraceRef[], failed: string|null) => void}} on `lanes` reports a new or renamed
  *   lane, `progress` of rounds that were added to the lanes, `ask` of a question to the visitor, `done` comes once and last
  * @returns {{close: () => void}}
  */

@@ -1,4 +1,4 @@
-/** The measured speedup in large, with its definition and where the number comes from. */
+/** The measured speedup in large type, with its definition and the number's source. */
 
 /**
  * @import { Lane, Round } from "./model.js"
@@ -11,8 +11,8 @@ import { sure } from "./sure.js";
 import { LEGEND, MARK, T } from "./text.js";
 
 /** @type {Set<string>} */
-const RARE = new Set(["pruned", "discarded", "cut", "again"]); // explained beside the others only where they occur
-const UNPAID = new Set(["oracle", "you"]); // whose drafting is on no clock
+const RARE = new Set(["pruned", "discarded", "cut", "again"]); // explained next to the others only if they occur
+const UNPAID = new Set(["oracle", "you"]); // whose drafting is off the clock
 /** @type {WeakMap<Round, string[]>} the rare verdicts in it */
 const occurring = new WeakMap();
 
@@ -71,7 +71,7 @@ export function createScore() {
 }
 
 /**
- * The rare verdicts among the rounds that are shown; rounds never change, so each is looked at once.
+ * The rare verdicts in the displayed rounds; rounds never change, so each is checked once.
  * @param {Round[]} rounds
  */
 function rareIn(rounds) {

@@ -1,4 +1,4 @@
-/** Everything the player draws, put together: what stands where, and how one view (state.js) reaches all of it. */
+/** Everything the player draws: the layout, and how one view (state.js) reaches all of it. */
 
 /**
  * @import { Moves } from "./controls.js"
@@ -49,7 +49,7 @@ export function createScreen(on) {
   const lighting = createLighting(box);
   /** @type {ReturnType<typeof createLane>[]} */
   const ribbons = [];
-  let moment = ""; // as a picture of it is called
+  let moment = ""; // the file name of its picture
 
   /** @param {number} at */
   function lead(at) {
@@ -66,7 +66,7 @@ export function createScreen(on) {
     reveal: (/** @type {number} */ lane) => ribbons[lane]?.reveal(),
     /** The panes follow the ends of their texts again. */
     follow: () => ribbons.forEach((each) => each.follow()),
-    /** @param {string|null} text a sentence above all; null takes it away */
+    /** @param {string|null} text a sentence above everything; null removes it */
     say(text) {
       setText(notice, text ?? "");
       notice.hidden = !text;
@@ -89,7 +89,7 @@ export function createScreen(on) {
       stage.hidden = !lanes.length;
     },
     /**
-     * Live or replayed: a run that goes on has nothing to step through.
+     * Live or replayed: a live run cannot be stepped through.
      * @param {boolean} is
      */
     setLive(is) {
@@ -101,7 +101,7 @@ export function createScreen(on) {
       box.dataset.theme = isDark(box) ? "dark" : "light";
     },
     /**
-     * For an audience: one lane and one view, in large (presenter.css).
+     * For an audience: one lane and one view, in large type (presenter.css).
      * @param {boolean} is
      */
     setPresenting(is) {
@@ -114,7 +114,7 @@ export function createScreen(on) {
      * @param {View} view
      * @param {Lane[]} lanes
      * @param {Data} data
-     * @param {boolean} quiet whether events follow each other too fast to be read out
+     * @param {boolean} quiet whether events are too fast to be read out
      */
     show(view, lanes, data, quiet) {
       const { focus, chosen, current } = view;
@@ -135,7 +135,7 @@ export function createScreen(on) {
       views.tree.settle();
     },
     /**
-     * Draw a run that goes on.
+     * Draw a live run.
      * @param {Ongoing|null} seen
      * @param {Lane[]} lanes
      * @param {Data} data

@@ -1,9 +1,9 @@
 /**
- * The target's KV memory around one pass: which slot each token's row is written to, which rows a commit keeps, where
- * it moves them. `passOf` says it, from the record alone; `createSlots` draws it as a strip of slots.
+ * The target's KV cache around one pass: which slot each token's row is written to, which rows a commit keeps, where
+ * it moves them. `passOf` computes this from the record alone; `createSlots` draws it as a strip of slots.
  *
- * A pass writes the root's row to the first slot behind the committed prefix and the tree's nodes behind it, in their
- * order; what rides along comes last. The commit gathers the rows of the committed path to the front and forgets the
+ * A pass writes the root's row to the first slot after the committed prefix and the tree's nodes after it, in
+ * order; extra tokens come last. The commit gathers the rows of the committed path at the front and drops the
  * others. The newest committed token has no row yet: it is the next round's root.
  */
 
@@ -26,8 +26,8 @@ import { ROOT } from "./tree.js";
  *   row of the parent (−1 at the root), `depth` the distance from the root; `node` is −1 where it is none
  * @typedef {{rows: PassRow[], rowOf: Map<number, number>, before: number|null, after: number|null, branches: boolean, kept: number[],
  *   loose: number, pending: string, committed: number|null, agrees: boolean, byDistance: boolean}} Pass `branches`: it is no
- *   chain; `kept` are the rows that stay, `loose` counts riders of which the record names no tokens, `pending` is the last committed token, which has
- *   no row yet, `committed` the length of the text after the round, prompt included; `agrees`: the record keeps its laws;
+ *   chain; `kept` are the rows that stay, `loose` counts extra tokens that the record does not name, `pending` is the last committed token, which has
+ *   no row yet, `committed` the length of the text after the round, prompt included; `agrees`: the record is consistent;
  *   `byDistance`: the model has no position ids
  */
 
@@ -122,7 +122,7 @@ function windowOf(trace, record, riding, first) {
 }
 
 /**
- * The rows a row may look at within the pass, itself included, from the root down; it sees the whole prefix besides.
+ * The rows that a row attends to within the pass, itself included, from the root down; it also sees the whole prefix.
  * @param {PassRow[]} rows
  * @param {number} row
  */
@@ -140,8 +140,8 @@ const LANE = 22; // px, a lane's height as in mask.css; the arrows between the t
 export const MOST_ROWS = 320;
 
 /**
- * The strip: the slots as the pass writes them, and below, once it is committed, as they are then; both in cells of `size`
- * px behind a folded prefix of `prefix` px.
+ * The strip: the slots as the pass writes them, and below, once committed, the result; both in cells of `size`
+ * px after a folded prefix of `prefix` px.
  * @returns {{root: HTMLElement, say: HTMLElement, show: (pass: Pass, phase: Phase, size: number, prefix: number, owner: {round: number, lane: number}, source: string) => void}}
  */
 export function createSlots() {
@@ -151,7 +151,7 @@ export function createSlots() {
   const arrows = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   arrows.setAttribute("class", "slots-arrows");
   arrows.setAttribute("aria-hidden", "true");
-  const root = el("div", { class: "slots", "aria-hidden": "true" }, above, arrows, below); // `say` tells it in words
+  const root = el("div", { class: "slots", "aria-hidden": "true" }, above, arrows, below); // `say` describes it in words
   /** @type {Partial<Drawn>} */
   let drawn = {};
 
@@ -241,7 +241,7 @@ function clear(...parts) {
 }
 
 /**
- * The rows on their way; whoever wants no motion sees the arrows alone.
+ * The rows on their way; with reduced motion only the arrows are shown.
  * @param {{place: HTMLElement, from: number}[]} moved
  */
 function glide(moved) {

@@ -1,4 +1,4 @@
-/** Where a picture comes from: addresses, fetching, and telling whether two requests mean the same. */
+/** A picture's source: addresses, fetching, and whether two requests mean the same. */
 
 /**
  * @import { Rules, Trace } from "../types.js"
@@ -13,12 +13,12 @@ import { T } from "./text.js";
  *   cursor: Partial<Told>, autoplay: boolean, prompt?: string|null, least?: number, of?: string,
  *   rules?: Rules, present?: boolean, compared?: boolean,
  *   addressed?: boolean}} Data `present`: for an audience; `addressed`: the cursor is kept in the page's
- *   own address; `compared` is false where the lanes come from separate runs, so that there is no speedup between them
+ *   own address; `compared` is false if the lanes come from separate runs, so that there is no speedup between them
  */
 
 /** @param {string} path an address below the app's root, with or without a leading slash */
 export function address(path) {
-  const root = new URL("../", import.meta.url); // not at loading: a page of its own has no address to start from
+  const root = new URL("../", import.meta.url); // not at loading: a page of its own has no base address
   return new URL(String(path).replace(/^\/+/, ""), root).href;
 }
 
@@ -33,7 +33,7 @@ export function nameOf(data) {
 }
 
 /**
- * The id of the run behind an event stream's address; the address itself where it has another form.
+ * The id of the run in an event stream's address; the address itself if it has another form.
  * @param {string} events
  */
 export function runId(events) {
@@ -41,7 +41,7 @@ export function runId(events) {
 }
 
 /**
- * Hand the visitor's words to the run whose event stream is `events`.
+ * Submit the visitor's words to the run whose event stream is `events`.
  * @param {string} events
  * @param {number} question
  * @param {string} words

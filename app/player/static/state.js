@@ -1,8 +1,8 @@
 /**
- * Where the viewer stands, and what may be shown there. All functions are pure; the cursor is the only state.
+ * The viewer's position, and what may be shown there. All functions are pure; the cursor is the only state.
  *
- * A stop is a place of the cursor: 0 is the prompt alone, n the leading lane's round n. Where another lane was still
- * busy then, one more stop shows everybody at the end. Within a round the cursor can stand at one of its events.
+ * A stop is a place of the cursor: 0 is the prompt alone, n the leading lane's round n. If another lane was still
+ * busy then, one more stop shows all at the end. Within a round the cursor can be at one of its events.
  *
  * @typedef {{lane: number, round: number, node: number}} Selection `round` counts from 0; node −1: the target's own token
  * @typedef {{stop: number, event: number|null, selection: Selection|null, lead: number|null}} Cursor `event` is an index into
@@ -14,7 +14,7 @@
  *   atEnd: boolean, focus: Selection|null, chosen: boolean, speedup: number|null, compared: number}
  *   & ({current: Round, moment: Moment} | {current: null, moment: null})} View `clock` is the leading lane's;
  *   `compared` is the lane whose speedup over the baseline `speedup` is
- * @typedef {Pick<View, "lanes"|"lead"|"baseline"|"compared"|"speedup">} Ongoing what is seen of a run that goes on
+ * @typedef {Pick<View, "lanes"|"lead"|"baseline"|"compared"|"speedup">} Ongoing what is shown of a live run
  */
 
 /**
@@ -50,7 +50,7 @@ export function leader(lanes, lead = null) {
 }
 
 /**
- * The lane against which speed is measured: the first that decodes plainly; −1 where there is none.
+ * The baseline of the speedups: the first lane that decodes plainly; −1 if there is none.
  * @param {Lane[]} lanes
  */
 function baselineOf(lanes) {
@@ -91,7 +91,7 @@ export function endedBy(rounds, clock) {
 }
 
 /**
- * The cursor with everything within its bounds, and one form for each place.
+ * The cursor with everything clamped to its bounds, and one form for each place.
  * @param {Lane[]} lanes
  * @param {{stop: number|null, event: number|null, selection?: Selection|null, lead: number|null}} cursor
  * @returns {Placed}
@@ -107,7 +107,7 @@ export function placed(lanes, cursor) {
 }
 
 /**
- * Everything that may be in the page at `cursor`, and nothing later.
+ * Everything that may be on the page at `cursor`, and nothing later.
  * @param {Lane[]} lanes
  * @param {Cursor} cursor
  * @param {number} [least] how many tokens a speedup needs in both lanes
@@ -119,7 +119,7 @@ export function visible(lanes, cursor, least = 1) {
   const last = lastStop(lanes, lead);
   const shown = Math.min(stop, leading?.rounds.length ?? 0);
   const atEnd = stop === last;
-  const seen = shown ? roundAt(leading, leading.rounds[shown - 1], event) : null; // the round at which the cursor stands
+  const seen = shown ? roundAt(leading, leading.rounds[shown - 1], event) : null; // the cursor's round
   const clock = seen?.end ?? 0;
   const views = lanes.map((lane, at) => {
     const ended = atEnd && event === null ? lane.rounds.length : stop ? endedBy(lane.rounds, clock) : 0;
@@ -131,7 +131,7 @@ export function visible(lanes, cursor, least = 1) {
   compare(views, baseline, least);
   const here = { lanes: views, lead, current: seen };
   const chosen = selection !== null && allowed(here, selection);
-  const current = chosen && selection.lane === lead ? sure(roundOf(here, selection)) : seen; // a selection brings its round
+  const current = chosen && selection.lane === lead ? sure(roundOf(here, selection)) : seen; // a selection determines its round
   const moment = current && momentAt(leading, leading.rounds[current.index], current === seen ? event : null);
   const node = current && moment && telling(current, moment);
   const focus = chosen ? selection : current && node !== null ? { lane: lead, round: current.index, node } : null;
@@ -168,7 +168,7 @@ export function laneView(lane, count, finished) {
 }
 
 /**
- * A run that goes on, as far as it came; each lane has its own clock, so there is no common one.
+ * A live run so far; each lane has its own clock, so there is no common one.
  * @param {Lane[]} lanes
  * @param {number|null} lead
  * @param {number} [least]
@@ -201,7 +201,7 @@ function compare(views, baseline, least = 1) {
 }
 
 /**
- * The lane whose speedup is told in large: the leading one, or the last where the baseline leads.
+ * The lane whose speedup is shown in large: the leading one, or the last if the baseline leads.
  * @param {LaneView[]} views
  * @param {number} baseline
  * @param {number} lead
@@ -235,7 +235,7 @@ function ownToken(round) {
 }
 
 /**
- * The node that tells most: the one that is judged; of a whole round where it died, else what the target added.
+ * The most informative node: the one being judged; of a whole round the rejected one, else what the target added.
  * @param {Round} round
  * @param {Moment} moment
  */
@@ -248,7 +248,7 @@ function telling(round, moment) {
 }
 
 /**
- * The selection one step before or behind another, in reading order within the lane; null past either end.
+ * The selection one step before or after another, in reading order within the lane; null past either end.
  * @param {View} view
  * @param {Selection} from
  * @param {1|-1} direction

@@ -1,5 +1,5 @@
 /**
- * `value`, which is there: said where the code knows it and the types cannot. Nothing happens when the player runs.
+ * `value`, known to be present where the types cannot show it. Does nothing at run time.
  * @template Value
  * @param {Value|null|undefined} value
  * @returns {Value}

@@ -1,15 +1,15 @@
-/** The cursor between player and page: as the page's address names it, and when the page learns of it. */
+/** The cursor between player and page: its form in the page's address, and when the page receives it. */
 
 /** @import { View } from "./state.js" */
 
 import { NAMES } from "./panels.js";
 
-const REST_MS = 400; // how long the cursor rests before the page's address learns of it
+const REST_MS = 400; // how long the cursor rests before it is written to the page's address
 
 /**
  * @typedef {{round: number|null, step: number|null, node: number|null, lead: number|null, view: string|null}} Told `step` is the
  *   event within the round (null: the whole round), `lead` the leading lane (null: the last), `view` the open one
- * @typedef {{stop: number|null, event: number|null, node: number|null, lead: number|null, view: string|null}} Wanted what the page asks for
+ * @typedef {{stop: number|null, event: number|null, node: number|null, lead: number|null, view: string|null}} Wanted what the page requests
  */
 
 /** @param {unknown} value */
@@ -18,7 +18,7 @@ function whole(value) {
 }
 
 /**
- * What the page asks for; anything odd counts as not said.
+ * What the page requests; anything odd counts as missing.
  * @param {Partial<Told>|null|undefined} told
  * @returns {Wanted}
  */
@@ -46,16 +46,16 @@ export function published(view, panel) {
 }
 
 /**
- * Tells the page where the cursor rests, but only what the viewer did: playing by itself does not change the address.
+ * Reports to the page where the cursor rests, but only for the viewer's moves: playing itself leaves the address alone.
  * @param {HTMLElement} box where gestures count as the viewer's
- * @param {{value: () => Told|null, say: (value: Told) => void}} on `value` is null while there is nothing to tell
+ * @param {{value: () => Told|null, say: (value: Told) => void}} on `value` is null while there is nothing to report
  */
 export function createTell(box, on) {
   let touched = false;
   let timer = 0;
   let last = "";
   /** @type {string[]} */
-  let said = []; // what was told and may still be handed back: the page answers late, and with what it knew before
+  let said = []; // reported and possibly still to be handed back: the page responds late, with what it knew before
   for (const gesture of ["pointerdown", "keydown"]) box.addEventListener(gesture, () => (touched = true), { capture: true });
 
   return {
@@ -69,14 +69,14 @@ export function createTell(box, on) {
         on.say(value);
       }, REST_MS);
     },
-    /** The page said itself where the cursor is: nothing to tell before the viewer moves. */
+    /** The page itself set the cursor: nothing to report before the viewer moves. */
     forget() {
       touched = false;
       last = JSON.stringify(on.value());
       said = [last];
     },
     /**
-     * Whether this is what the page was told, and not yet handed something later back.
+     * Whether this was reported to the page, and nothing later was handed back yet.
      * @param {Wanted} wanted
      */
     told(wanted) {

@@ -15,7 +15,7 @@ export function count(n, word) {
 }
 
 /**
- * Text on one line: line breaks, tabs, and spaces that would not be seen, as signs.
+ * Text on one line: line breaks, tabs, and otherwise invisible spaces as signs.
  * @param {string} text
  */
 export function flat(text) {
@@ -36,7 +36,7 @@ export function quote(text) {
 }
 
 /**
- * A probability with three decimals; what rounds to nothing says so.
+ * A probability with three decimals; one that rounds to zero says so.
  * @param {number|null|undefined} value
  */
 export function prob(value) {
@@ -204,7 +204,7 @@ export const PICTURE = {
   failed: "This browser cannot draw the view as PNG. Save it as SVG instead.",
 };
 
-/** A page that holds its own record. */
+/** A page that contains its own record. */
 export const PAGE = {
   old: "This browser cannot unpack the record in this page. Open it in a browser from 2023 or later.",
   damaged: "The record in this page is damaged. Ask for the file again.",

@@ -8,7 +8,7 @@
 import { prob, VERDICT } from "./text.js";
 
 /**
- * "u = 0.250", or "u < 0.001" where three decimals do not do.
+ * "u = 0.250", or "u < 0.001" if three decimals are not enough.
  * @param {string} name
  * @param {number} value
  */
@@ -18,7 +18,7 @@ function named(name, value) {
 }
 
 /**
- * A bar that the record names; where it does not, it is the rule's default.
+ * The recorded value of a bar; if there is none, the rule's default.
  * @param {unknown} value
  */
 function barAt(value) {
@@ -31,7 +31,7 @@ function barAt(value) {
  */
 function barName({ options: { epsilon, delta }, entropy }) {
   /** @param {unknown} value @param {string} sign */
-  const given = (value, sign) => (typeof value === "number" ? prob(value) : sign); // a record leaves defaults out
+  const given = (value, sign) => (typeof value === "number" ? prob(value) : sign); // a record omits defaults
   const name = `min(${given(epsilon, "ε")}, ${given(delta, "δ")}·exp(−H))`;
   return entropy === null || typeof epsilon !== "number" || typeof delta !== "number" ? name : `${name} = ${prob(Math.min(epsilon, delta * Math.exp(-entropy)))}`;
 }
@@ -74,7 +74,7 @@ export const O = {
     if (p && q) return "Each row is a token. Solid line p: the target's probability; dashed line q: the draft's.";
     return p ? "Each row is a token; its bar is the target's probability p." : "Each row is a token; its striped bar is the draft's probability q.";
   },
-  // What the judge holds against what, in one sentence.
+  // What the rule compares, in one sentence.
   before: "q is what the draft drew from. The target has not run yet, so there is no p.",
   beforeFixed: "The guesses are fixed, not drawn, so q is 1 on each. The target has not run yet, so there is no p.",
   compares: "The judge compares p with q: what both share stays, and where q is above p the guess may be rejected.",

@@ -1,4 +1,4 @@
-/** The words of what the proposer looked at. */
+/** The texts about the proposer's own view. */
 
 import { count } from "./text.js";
 

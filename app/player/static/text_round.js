@@ -1,4 +1,4 @@
-/** What happened, in sentences: of a moment, and of a round. Part of the catalogue: a language brings its own. */
+/** Sentences about a moment and about a round. Part of the catalogue: a language has its own. */
 
 /**
  * @import { Verdict } from "../types.js"
@@ -42,14 +42,14 @@ export function sentenceAt(view) {
 }
 
 /**
- * How many tokens were drafted for a round, and how many of them the target was given.
+ * How many tokens were drafted for a round, and how many of them the target received.
  * @param {Lane} lane
  * @param {Round} round
  */
 function sizes(lane, round) {
   const read = round.proposals.filter(wasRead).length;
   const pruned = round.proposals.filter((item) => item.verdict === "pruned").length;
-  const written = number(list(lane.trace?.rounds)[round.index]?.note?.candidates); // the record names not all of a head's
+  const written = number(list(lane.trace?.rounds)[round.index]?.note?.candidates); // the record does not name all of a head's
   return { drafted: Math.max(read + pruned, written ?? 0), read };
 }
 
@@ -94,7 +94,7 @@ export function sentenceOf(lane, round) {
 }
 
 /**
- * What went on beside the proposal: tokens that were drafted ahead in vain, riders in the pass, drafting ahead.
+ * What happened besides the proposal: wasted drafting ahead, extra tokens in the pass, drafting ahead.
  * @param {Lane} lane
  * @param {Round} round
  */
@@ -115,7 +115,7 @@ function asides(lane, round) {
 }
 
 /**
- * Where a lookup proposer found its copy: the note gives token positions over prompt and output together.
+ * Where a lookup proposer found its copy: the note has token positions over prompt and output together.
  * @param {Lane} lane
  * @param {Round} round
  */

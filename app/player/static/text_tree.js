@@ -1,4 +1,4 @@
-/** The words of the tree, the mask and the KV memory. */
+/** The texts of the tree, the mask and the KV cache. */
 
 /**
  * @import { Phase } from "./moments.js"
@@ -8,7 +8,7 @@
 import { count } from "./text.js";
 
 /**
- * "Slots 22–30 are" or "slots 22–30": the slots a pass of `width` rows writes behind `before` kept ones.
+ * "Slots 22–30 are" or "slots 22–30": the slots a pass of `width` rows writes after `before` kept ones.
  * @param {number} before
  * @param {number} width
  * @param {string} [verb]

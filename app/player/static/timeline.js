@@ -11,7 +11,7 @@
 import { el, setText } from "./dom.js";
 import { seconds, T } from "./text.js";
 
-/** @typedef {{element: HTMLElement, drawn: Round[]}} Line `drawn` are the rounds that are drawn, in step with the element's children */
+/** @typedef {{element: HTMLElement, drawn: Round[]}} Line `drawn` are the drawn rounds, in step with the element's children */
 
 /**
  * @param {(clock: number) => void} go the viewer pointed at a time of the clock, in seconds
@@ -26,7 +26,7 @@ export function createTimeline(go) {
   const key = el("span", { class: "time-key" });
   for (const [name, words] of Object.entries(T.timelineKey)) key.append(el("span", {}, el("i", { class: name }), words));
   const parts = [.../** @type {HTMLCollectionOf<HTMLElement>} */ (key.children)];
-  const asides = parts.slice(-2); // shown where they occur
+  const asides = parts.slice(-2); // shown if they occur
   const axis = el("div", { class: "time-axis" }, start, key, end);
   const root = el("div", { class: "timeline", role: "img", "aria-label": T.timeline }, names, field, axis);
   /** @type {Line[]} one for each lane */
@@ -51,7 +51,7 @@ export function createTimeline(go) {
   const clocks = (lanes) => Math.max(0, ...lanes.map((lane) => lane.rounds.at(-1)?.end ?? 0));
 
   /**
-   * The axis spans the whole record; of a live run it grows in steps, so that its blocks seldom move.
+   * The axis spans the whole record; for a live run it grows in steps, so that its blocks seldom move.
    * @param {Lane[]} lanes
    * @param {boolean} growing
    */
@@ -70,7 +70,7 @@ export function createTimeline(go) {
     while (same < row.drawn.length && same < rounds.length && row.drawn[same] === rounds[same]) same += 1;
     while (row.element.children.length > same) row.element.lastChild?.remove();
     if (rounds.length > same) row.element.append(...rounds.slice(same).map(block));
-    row.drawn = rounds.slice(); // a lane that grows keeps its list
+    row.drawn = rounds.slice(); // a growing lane keeps its list
   }
 
   return {
@@ -92,7 +92,7 @@ export function createTimeline(go) {
       parts[0].hidden = lanes.every((lane) => lane.proposer === "none"); // nothing is drafted
       for (const part of asides) part.hidden = true;
     },
-    /** @param {View|(Ongoing & {clock: null})} view its `clock` is null while a run goes on */
+    /** @param {View|(Ongoing & {clock: null})} view its `clock` is null while a run is live */
     show(view) {
       const lanes = view.lanes.map((each) => each.lane);
       const growing = view.clock === null;
@@ -113,7 +113,7 @@ export function createTimeline(go) {
 }
 
 /**
- * Whether what was drafted beside the pass came to nothing.
+ * Whether the drafting during the pass was wasted.
  * @param {Round} round
  */
 function inVain(round) {
@@ -121,8 +121,8 @@ function inVain(round) {
 }
 
 /**
- * One round; its measures are seconds, the style sheet knows the axis. What was drafted beside the pass is hatched,
- * and crossed where it came to nothing.
+ * One round; its lengths are in seconds, the style sheet scales them. What was drafted during the pass is hatched,
+ * and crossed out if it was wasted.
  * @param {Round} round
  */
 function block(round) {

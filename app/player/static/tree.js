@@ -1,6 +1,6 @@
 /**
- * Where the nodes of a round's tree stand: columns are depths (the root is column 0), rows are as few as the order of
- * the siblings allows. Nothing here knows a verdict: a tree must stand still while its verdicts fall.
+ * The layout of a round's tree: columns are depths (the root is column 0), with as few rows as the order of
+ * the siblings allows. It ignores verdicts: a tree must not move while they are given.
  */
 
 /** @import { Proposal } from "./model.js" */
@@ -27,7 +27,7 @@ export function branches(proposals) {
 }
 
 /**
- * The children of every node, the root's under `ROOT`, in the order in which they are given.
+ * The children of every node, the root's under `ROOT`, in the given order.
  * @param {Item[]} items
  * @returns {Map<Key, Item[]>}
  */
@@ -72,7 +72,7 @@ export function layoutOf(items) {
 }
 
 /**
- * Within the rows there are, move parents down to their first child, and their later siblings along with them.
+ * Within the existing rows, move parents down to their first child, and their later siblings along with them.
  * @param {{node: Key}[][]} levels
  * @param {Map<Key, Place>} places
  * @param {Map<Key, Item[]>} children
@@ -97,7 +97,7 @@ function straighten(levels, places, children, rows) {
 }
 
 /**
- * Who stands where a viewer looks when going from a node in a direction of the layout.
+ * The neighbour of a node in a direction of the layout.
  * @param {Layout} layout
  * @param {Item[]} items
  * @param {Key} node

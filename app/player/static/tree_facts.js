@@ -10,8 +10,8 @@ import { list, number } from "./model.js";
 import { wasRead } from "./slots.js";
 import { OWN, ROOT } from "./tree.js";
 
-export const FOLDED_FROM = 9; // so many pruned guesses wait behind a button
-const MOST = 512; // nodes in the picture; proposers send fewer, a hostile record may not
+export const FOLDED_FROM = 9; // if there are this many pruned guesses, they are behind a button
+const MOST = 512; // nodes in the picture; proposers send fewer, but a hostile record may not
 
 /**
  * What is drawn of a round: what the target reads; once the round is over also what it never saw, and its own token.
@@ -29,7 +29,7 @@ export function itemsOf(whole, done, open) {
   const items = [];
   const drawn = new Set([ROOT]);
   for (const item of all) {
-    if (items.length >= MOST || !drawn.has(item.parent)) continue; // a damaged record may hang a node below an unseen one
+    if (items.length >= MOST || !drawn.has(item.parent)) continue; // a damaged record may have a node under an unseen one
     drawn.add(item.node);
     items.push({ node: item.node, parent: item.parent, item });
   }
@@ -45,7 +45,7 @@ export function itemsOf(whole, done, open) {
  * The probabilities of a round's nodes: which are known, and which of them the lines are drawn by.
  * @param {Lane} lane
  * @param {Nodes} record the columns of the trace's nodes
- * @param {boolean} target whether the target has spoken
+ * @param {boolean} target whether the target's pass has run
  */
 export function factsOf(lane, record, target) {
   // At temperature 0 the judge's p and q are only 0 and 1, and the models' own say more; above it the judge's decide.

@@ -1,4 +1,4 @@
-/** A node of the tree and the line that leads to it: making them, and writing to them what a moment knows. */
+/** A node of the tree and the line to it: creating them, and updating them to what is known at a moment. */
 
 /**
  * @import { Seen, Source } from "../types.js"
@@ -31,7 +31,7 @@ export function makeNode(key) {
     el("span", { class: "chip-facts" }, p, q),
     bars,
   );
-  /** @type {Record<string, string|number|boolean|null>} what was written last, by name */
+  /** @type {Record<string, string|number|boolean|null>} what was last written, by name */
   const known = {};
   return { chip, mark, word, p, q, bars, line: line("edge"), known };
 }
@@ -67,7 +67,7 @@ export function paintNode(node, known) {
 }
 
 /**
- * The length of a bar; nothing where nothing is known.
+ * The length of a bar; empty if unknown.
  * @param {number|null} value
  */
 function percent(value) {
@@ -97,7 +97,7 @@ export function line(name) {
   return made;
 }
 
-/** What the lines, bars and corners mean. */
+/** The meaning of the lines, bars and corners. */
 export function createLegend() {
   const line = el("span", { class: "tree-key width" });
   const bars = el("span", { class: "tree-key bars" }, el("i", { class: "bars-sample" }), el("span"));

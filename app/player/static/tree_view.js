@@ -1,6 +1,6 @@
 /**
- * The proposal tree in large: the root, every guess, and what the target wrote itself, joined by lines as wide as a guess
- * was likely. It scrolls, zooms and pans within itself; as it shrinks, nodes say less, but never in smaller type.
+ * The proposal tree in large: the root, every guess, and what the target wrote itself, joined by lines as wide as a
+ * guess was likely. It scrolls, zooms and pans within itself; as it shrinks, nodes show less, never in smaller type.
  */
 
 /**
@@ -22,7 +22,7 @@ import { factsOf, FOLDED_FROM, itemsOf } from "./tree_facts.js";
 import { createLegend, curve, line, makeNode, paintNode } from "./tree_node.js";
 import { createZoom } from "./zoom.js";
 
-/** @typedef {{whole: Round, lane: Lane, at: number, done: boolean, open: boolean, guessed: boolean, rivals: boolean}} Shape what the layout follows from */
+/** @typedef {{whole: Round, lane: Lane, at: number, done: boolean, open: boolean, guessed: boolean, rivals: boolean}} Shape what determines the layout */
 
 const SVG = "http://www.w3.org/2000/svg";
 const FULL = { column: 128, row: 64 }; // px at 100 % and a type of 16 px; all sizes grow with the page's type
@@ -45,7 +45,7 @@ export function createTree() {
   const about = el("span", { class: "tree-about" });
   const guide = el("span");
   /** @type {Parameters<typeof write>[0]} */
-  const drawn = { known: {} }; // sizes as they were written last
+  const drawn = { known: {} }; // sizes as last written
   const zoom = createZoom(box, { by: (factor, at) => resize(current().row / FULL.row / room.scale * factor, at), to: (wish) => resize(wish === "fit" ? "fit" : 1, null) });
   const cue = el("p", { class: "hint tree-cue", hidden: true });
   const fold = el("button", { type: "button", class: "more-rows", hidden: true });
@@ -62,14 +62,14 @@ export function createTree() {
   let items = [];
   let layout = layoutOf([]);
   /** @type {Round|null} */
-  let unfolded = null; // the round whose pruned guesses were asked for
+  let unfolded = null; // the round whose pruned guesses were requested
   /** @type {"auto"|"fit"|number} */
   let wish = "auto"; // or "fit", or a factor
   let room = { width: 0, height: 0, scale: 1 }; // px: the box's width and height limit; how much larger than usual the type is
   let scroll = { left: 0, top: 0 };
   /** @type {View|null} */
   let shown = null; // the last view
-  let looked = ""; // what the box was scrolled to last
+  let looked = ""; // the last scroll target of the box
 
   const observer = new ResizeObserver(() => {
     const before = room;
@@ -97,7 +97,7 @@ export function createTree() {
     const round = view.current;
     if (!round) {
       shape = null;
-      root.replaceChildren(); // nothing of a round stays in the page
+      root.replaceChildren(); // nothing of the old round stays in the page
       return;
     }
     if (!root.firstChild) root.append(...parts);
@@ -116,7 +116,7 @@ export function createTree() {
     paint(shape, view, round);
   }
 
-  /** How much room there is, and how large the page's type. */
+  /** The available room, and the size of the page's type. */
   function look() {
     const scale = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16 || 1;
     const height = parseFloat(getComputedStyle(box).maxHeight) - EDGES;
@@ -124,7 +124,7 @@ export function createTree() {
   }
 
   /**
-   * Another set of nodes: lay them out, and bring elements and lines to their places.
+   * Another set of nodes: lay them out, and move elements and lines to their places.
    * @param {Shape} wanted
    */
   function reshape({ whole, lane, done, open, at }) {
@@ -141,7 +141,7 @@ export function createTree() {
     items.forEach((item, order) => {
       let node = nodes.get(item.node);
       if (!node) nodes.set(item.node, (node = makeNode(item.node)));
-      // In their order; whatever stands there already is not moved, as that would take the keyboard away from it.
+      // In order; what is already in place is not moved, since that would lose its focus.
       stand(field, node.chip, order + 2);
       stand(lines, node.line, order);
       const place = sure(layout.places.get(item.node));
@@ -153,7 +153,7 @@ export function createTree() {
     });
     trail.setAttribute("d", "");
     lines.setAttribute("viewBox", `0 0 ${layout.columns} ${layout.rows}`);
-    // Not as variables of the field: these would be inherited, and every node's style found anew.
+    // Not as variables of the field: these would be inherited, and every node's style recomputed.
     write(drawn, "width", `calc((${layout.columns} - var(--gap)) * var(--cell))`, (value) => (field.style.inlineSize = value));
     write(drawn, "height", `calc(${layout.rows} * var(--line))`, (value) => (field.style.blockSize = value));
     write(drawn, "lines", `calc(${layout.columns} * var(--cell))`, (value) => (lines.style.inlineSize = value));
@@ -171,7 +171,7 @@ export function createTree() {
   }
 
   /**
-   * What the moment knows of each node.
+   * The parts of each node that depend on the moment.
    * @param {Shape} as
    * @param {View} view
    * @param {Round} round
@@ -205,7 +205,7 @@ export function createTree() {
     legend.show(items.length > 0 && items[0].node !== OWN ? facts.by : "", accepted.length > 0, facts);
   }
 
-  /** How large the tree is drawn; said to the style sheet, which does the rest. */
+  /** Pass the tree's size to the style sheet, which does the rest. */
   function measure() {
     const size = current();
     write(drawn, "column", size.column, (value) => field.style.setProperty("--cell", `${value}px`));
@@ -233,7 +233,7 @@ export function createTree() {
   }
 
   /**
-   * Zoom; what is at `at`, or in the middle, stays where it is.
+   * Zoom; the point `at`, or the middle, stays in place.
    * @param {number|"fit"} to
    * @param {{x: number, y: number}|null} at
    */
@@ -259,7 +259,7 @@ export function createTree() {
     const place = layout.places.get(key);
     const name = `${shape.at} ${round.index} ${key} ${layout.rows}`;
     if (!place || (!again && name === looked)) return;
-    if (!room.width) return; // not laid out yet: the observer comes back to it
+    if (!room.width) return; // not laid out yet: the observer tries again
     looked = name;
     const size = current();
     const tall = Math.min(room.height, layout.rows * size.row);
@@ -273,7 +273,7 @@ export function createTree() {
   }
 
   /**
-   * The way from the root to the node that is pointed at.
+   * The path from the root to the node under the pointer.
    * @param {Element|null} target
    */
   function showTrail(target) {
@@ -298,7 +298,7 @@ export function createTree() {
       const next = beside(layout, items, keyOf(Number(chip.dataset.node)), /** @type {import("./tree.js").Arrow} */ (event.key));
       took = next !== null || event.key === "ArrowUp" || event.key === "ArrowDown";
       if (next !== null) {
-        nodes.get(next)?.chip.click(); // selecting is the player's
+        nodes.get(next)?.chip.click(); // the player handles selecting
         nodes.get(next)?.chip.focus({ preventScroll: true });
       }
     }
@@ -310,7 +310,7 @@ export function createTree() {
   return {
     root,
     show,
-    /** Scroll to what is told; last of all, since it makes the browser lay out what was drawn. */
+    /** Scroll as requested; last of all, since it makes the browser lay out what was drawn. */
     settle: () => reveal(false),
     /**
      * Give the keyboard to the chip of `node`, if it is here.

@@ -1,4 +1,4 @@
-/** Where the cursor goes: event by event, round by round, to another lane, and how long playback waits on the way. Pure. */
+/** Cursor moves: event by event, round by round, to another lane, and the delays of playback. Pure. */
 
 /**
  * @import { Lane } from "./model.js"
@@ -9,12 +9,12 @@ import { momentsOf } from "./moments.js";
 import { endedBy, lastStop, leader, placed } from "./state.js";
 
 export const ROUND_MS = 1_000; // at 1×, drafting and checking of an average round together
-const EVENT_MS = 150; // at 1×, the least that an event is seen
-const LONGEST = 2.5; // a round that took longer than so many average ones is not waited for in full
+const EVENT_MS = 150; // at 1×, how long an event is visible at least
+const LONGEST = 2.5; // a round longer than this many average ones is cut short
 const SHORTEST = 0.4;
 
 /**
- * One event on or back.
+ * One event forward or back.
  * @param {Lane[]} lanes
  * @param {Cursor} cursor
  * @param {1|-1} by
@@ -33,7 +33,7 @@ export function byEvent(lanes, cursor, by) {
 }
 
 /**
- * One round on or back: from within a round to its end or to its beginning.
+ * One round forward or back: from within a round to its end or to its beginning.
  * @param {Lane[]} lanes
  * @param {Cursor} cursor
  * @param {1|-1} by
@@ -46,7 +46,7 @@ export function byRound(lanes, cursor, by) {
 }
 
 /**
- * The same time, walked by another lane.
+ * The same time in another lane.
  * @param {Lane[]} lanes
  * @param {View} view
  * @param {number} lane
@@ -59,7 +59,7 @@ export function ledBy(lanes, view, lane) {
 }
 
 /**
- * The moment of the leading lane at a time of its clock: the phase that was going on.
+ * The moment of the leading lane at a time of its clock: the phase in progress.
  * @param {Lane[]} lanes
  * @param {number} lead
  * @param {number} clock seconds
@@ -76,7 +76,7 @@ export function atClock(lanes, lead, clock) {
 }
 
 /**
- * What playback shows next, and after how long. Up to 1× it goes event by event, faster round by round; the lane's clock
+ * What playback shows next, and after what delay. Up to 1× it goes event by event, faster round by round; the clock
  * is stretched until an average round takes ROUND_MS.
  * @param {Lane[]} lanes
  * @param {Cursor} cursor

@@ -1,16 +1,16 @@
-/** Zooming and panning a scroll box: four buttons, keys, the wheel with ctrl, and dragging the empty ground. */
+/** Zooming and panning a scroll box: four buttons, keys, the wheel with ctrl, and dragging the empty background. */
 
 import { el, elementOf, icon } from "./dom.js";
 import { W } from "./text_tree.js";
 
 const STEP = 1.25;
-const DRAGGED = 4; // px, from which a press on the ground is a drag
+const DRAGGED = 4; // px, from which a press on the background is a drag
 
 /**
  * @param {HTMLElement} box what scrolls
  * @param {{by: (factor: number, at: {x: number, y: number}|null) => void, to: (wish: "fit"|"full") => void}} on `at` is the
- *   place within the box that is to stay where it is
- * @returns {{root: HTMLElement, key: (event: KeyboardEvent) => boolean}} the buttons; `key` says whether it took the key
+ *   place within the box that stays where it is
+ * @returns {{root: HTMLElement, key: (event: KeyboardEvent) => boolean}} the buttons; `key` returns whether it handled the key
  */
 export function createZoom(box, on) {
   /** @param {string} name @param {string} label @param {string} path @param {() => void} press */
@@ -49,7 +49,7 @@ export function createZoom(box, on) {
 }
 
 /**
- * Drag the ground with the mouse; a finger scrolls by itself.
+ * Drag the background with the mouse; a finger scrolls by itself.
  * @param {HTMLElement} box
  */
 function pan(box) {
