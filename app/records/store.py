@@ -1,6 +1,6 @@
 """The library: runs kept for their owner, with their traces, within limits.
 
-An owner is a secret (see `owner.py`) of which only a digest is kept. Everything that lists, names, shares or deletes
+An owner is a secret (see `visitor.py`) of which only a digest is kept. Everything that lists, names, shares or deletes
 requires it; somebody else's run and one that does not exist get the same answer. A shared link gives read access to
 one run.
 Safe to use from several threads, and by several processes on one file.

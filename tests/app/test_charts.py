@@ -23,7 +23,7 @@ from specdec_core import theory
 from specdec_core.engine.events import Finished
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
-from specdec_core.sweep import run as sweep
+from specdec_core import sweep
 from specdec_core.sweep.cases import Case
 
 from .conftest import scripted_models

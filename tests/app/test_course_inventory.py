@@ -262,7 +262,7 @@ def test_a_mistake_names_file_line_and_remedy(
 def test_a_broken_or_missing_file_is_named_on_the_page(folder: Path) -> None:
     (folder / "inventory.md").write_text(GOOD.replace("M4: [nay]", "M4: [aye]"), encoding="utf-8")
     at = page(inventory="before")
-    assert "no wrong option of M4" in sent(at).replace("\\", "") and not at.radio
+    assert "not a wrong option of M4" in sent(at).replace("\\", "") and not at.radio
     (folder / "inventory.md").unlink()
     at = page(inventory="after")
     assert "This file is missing" in sent(at).replace("\\", "")

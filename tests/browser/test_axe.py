@@ -94,6 +94,7 @@ def tab(browser: Browser) -> Iterator[Callable[[str], Page]]:
 
 
 alone = player.server  # the player's own small server, under a name that leaves `server` to the app's
+_serving = player._serving  # which it needs
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import specdec_core as sd
 from specdec_core.cli import commands as cli
-from specdec_core.sweep import run as sweep
+from specdec_core import sweep
 from specdec_core.sweep.cases import Case
 from specdec_core.sweep.measured import Measured
 from specdec_core.sweep.run import Progress
@@ -366,7 +366,7 @@ def test_what_is_taken_home(models: sd.Models) -> None:
 
 @pytest.fixture
 def run(models: sd.Models, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(cli, "_load", lambda *_, **__: models)
+    monkeypatch.setattr("specdec_core.cli.sweep.load", lambda *_, **__: models)
     monkeypatch.setenv("COLUMNS", "120")
     return lambda *arguments: CliRunner().invoke(cli.app, ["sweep", "-n", "20", *arguments])
 
