@@ -132,7 +132,7 @@ def find_file(source: str, names: Sequence[str]) -> Path | None:
         for name in names:
             try:
                 return Path(hf_hub_download(source, name))
-            except LocalEntryNotFoundError:  # offline: the hub was not asked
+            except LocalEntryNotFoundError:  # not a missing file: the hub cannot be reached
                 raise
             except EntryNotFoundError:
                 continue

@@ -85,11 +85,11 @@ class Nodes:
     which is one token even in a tie) is the token's there after penalties, which is what greedy decoding uses.
     `threshold` is the probability with which the coin let this node pass, given that it was judged. Columns are None
     at nodes the target never saw (pruned, discarded). Where the header says `own_probabilities` (temperature 0 and a
-    rule with a bar of its own), p and q are the models' own after penalties, and q is the draft's even where the
+    rule with its own threshold), p and q are the models' own after penalties, and q is the draft's even where the
     proposal was deterministic.
 
     Three columns are for judging by other rules (see `counterfactual`): `p_max` is the largest probability at the
-    node's parent, of the distribution that a rule with a bar of its own looks at: p, or the target's own where p is
+    node's parent, of the distribution that a rule with its own threshold looks at: p, or the target's own where p is
     one-hot. `p_entropy` is that distribution's entropy, kept only where it differs from `entropy`. `recursive` is
     the threshold of recursive rejection, given that all earlier siblings failed; kept only for drawn trees.
     """
