@@ -3,7 +3,8 @@
 What was proposed and accepted stays as recorded. Only time changes: each round takes its draft passes and
 one target pass over all its nodes, at what the profile says they cost; plain decoding of as many tokens takes one pass
 over one token each. What a round spends outside the models (searching, judging, Python) is left out, as it belongs to
-the machine it was measured on. So the result holds for these rounds under these times: recorded or modelled, never measured.
+the machine it was measured on. So the result holds for these rounds under these times: recorded or modelled,
+never measured.
 """
 
 from __future__ import annotations
