@@ -1,7 +1,7 @@
 """`python -m benchmarks`: our decoder against transformers' own on this machine, as a table and as JSON.
 
-Every figure is measured now, on this machine; a ratio above 1 means that ours is faster. Greedy decoding throughout,
-and what each decoder writes is compared token for token, since a fast decoder of another text proves nothing.
+Every figure is measured now, on this machine; a ratio above 1 means ours is faster. Greedy decoding throughout,
+and outputs are compared token for token: being fast at writing a different text proves nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .decoding import ASSISTED, DRAFT, DRAFT_OFF, GENERATE, PLAIN, PLAIN_OFF
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure with its bound, if one was promised."""
+    """One figure with its bound, if there is one."""
 
     name: str
     value: float
@@ -34,7 +34,7 @@ class Row:
 
 
 def at_least(name: str, value: float, bound: float) -> Row:
-    """A ratio that must not be smaller."""
+    """A ratio that must not be below its bound."""
     return Row(name, value, "×", f"≥ {bound:g}", value >= bound)
 
 
@@ -148,7 +148,7 @@ def _around(seconds: dict[str, float]) -> list[Row]:
 
 
 def _by_cpu_time(result: decoding.Comparison) -> dict[str, float]:
-    """The same medians by seconds of CPU: no promise is held by them, but other processes disturb them less."""
+    """The same medians by seconds of CPU: not checked against any bound, but less disturbed by other processes."""
     pairs = {
         "plain / generate": (GENERATE, PLAIN),
         "draft / assisted": (ASSISTED, DRAFT),

@@ -2,9 +2,9 @@
 
     python -m benchmarks.course [--sessions 30] [--think 2] [--json FILE]
 
-Starts the app and speaks Streamlit's own protocol to it, as thirty tabs would: each opens the list, then every lesson,
-predicts, and goes through its steps, resting a moment between two presses as a student would (`--think` seconds at
-most, by a seeded draw). A wait is the time from a press to the end of the page's answer; every exception on a
+Starts the app and speaks Streamlit's protocol to it, as thirty tabs would: each opens the list, then every lesson,
+predicts, and goes through its steps, pausing between presses as a student would (`--think` seconds at
+most, by a seeded draw). A wait is the time from a press to the end of the page's answer; each exception on a
 page counts. Also measured, alone: how long a lesson takes from its address to the end of
 its first answer, and in Chromium until its question can be answered.
 """
@@ -40,7 +40,7 @@ from .page import app
 
 @dataclass
 class Tab:
-    """One session: what it has open, what stands on its page, and how long its answers took."""
+    """One session: what it has open, what its page shows, and how long its answers took."""
 
     port: int
     query: dict[str, str] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Tab:
         )
 
     async def ask(self, trigger: str | None = None) -> None:
-        """Let the page be drawn, with a button pressed if one is named, and wait for the end of it."""
+        """Render the page, with a button pressed if one is named, and wait until it is complete."""
         message = BackMsg()
         state = message.rerun_script
         state.query_string = urlencode(self.query)
@@ -105,12 +105,12 @@ class Tab:
             self.elements[name] = element
 
     def named(self, key: str) -> str | None:
-        """The identity of the widget with this key, if it is on the page."""
+        """The id of the widget with this key, if it is on the page."""
         return next((name for name in self.elements if name.endswith(f"-{key}")), None)
 
 
 async def student(tab: Tab, lessons: list[Any], think: float, seed: int) -> None:
-    """One student, who goes through these lessons."""
+    """One student going through these lessons."""
     rest = random.Random(seed)
 
     async def pause() -> None:
@@ -185,7 +185,7 @@ def opened(url: str) -> list[float]:
             times.append(time.perf_counter() - began)
             page.context.close()
         browser.close()
-    return times[1:]  # the first filled the browser's cache
+    return times[1:]  # the first visit fills the browser's cache
 
 
 def main() -> None:

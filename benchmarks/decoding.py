@@ -1,5 +1,5 @@
 """Decoders side by side on every prompt, in turn and in one process: A B C … A B C …, so that a slow minute of the
-machine falls on all of them."""
+machine affects all of them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def compare(
     repeats: int,
     tell: Callable[[str], None],
 ) -> Comparison:
-    """Time every decoder on every prompt `repeats` times, in turn, after one untimed call each."""
+    """Time every decoder on every prompt `repeats` times, interleaved, after one untimed call each."""
     prompts = list(prompts)
     counts = {
         name: _best_threads(subjects, prompts[0], length, draft)
@@ -124,7 +124,7 @@ def compare(
 
 
 def _best_threads(subjects: Subjects, prompt: Prompt, length: int, gamma: int | None) -> int:
-    """transformers is given the thread count it is fastest on, of ours and torch's own choice."""
+    """transformers gets whichever thread count it is faster on: ours or torch's default."""
     counts = sorted({subjects.models.threads, subjects.default_threads})
     seconds: dict[int, list[float]] = {count: [] for count in counts}
     for turn in range(4):

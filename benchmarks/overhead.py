@@ -1,4 +1,4 @@
-"""What a round costs outside the models: tree, mask, judging, commit, recording; the rest of the time is theirs."""
+"""What a round costs outside the models: tree, mask, judging, commit, recording; the rest is model time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TREE = "round of a tree of 64, outside the models"
 
 
 class _Bush(Proposer):
-    """A ready-made tree of 64 nodes, so that what is timed is the loop and no proposer."""
+    """A ready-made tree of 64 nodes, so that the loop is timed, not a proposer."""
 
     name = "benchmark-bush"
     title = summary = "A ready-made tree for the benchmark. It always loses."

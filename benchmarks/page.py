@@ -1,4 +1,4 @@
-"""How the page feels: browser and decoder on this machine together, as a visitor would have it.
+"""How responsive the page is, with browser and decoder on the same machine.
 
     python -m benchmarks.page [--json FILE] [--repeat 5]
 
@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PROMPT = "tokens=256&seed=1"
 LONG = "tokens=900&temperature=1"
 
-# Which rounds of a run that goes on came to the screen, and when. A round is there once the frame in which it was added
+# Which rounds of a running decode reached the screen, and when. A round counts once the frame in which it was added
 # has been drawn, which is when the next task runs. Players are looked for in every frame, as a run may bring a new one.
 WATCH = """
 () => {
@@ -66,7 +66,7 @@ WATCH = """
 
 @contextmanager
 def app(log: Path, commits: Path) -> Iterator[str]:
-    """The app on a free port, warm; what it says goes to `log`, when its runs commit their rounds to `commits`."""
+    """The app on a free port, warm; its output goes to `log`, the commit times of its rounds to `commits`."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
@@ -111,7 +111,7 @@ def _open(browser: Browser, url: str, query: str) -> tuple[Page, float]:
 
 
 def _lags(commits: list[str], rounds: list[tuple[int, int, float]]) -> list[float]:
-    """Seconds from each round's commit to its being on screen; every round that was committed has come there."""
+    """Seconds from each round's commit to its being on screen; all committed rounds must have arrived."""
     committed = {(int(lane), int(at)): float(when) for when, lane, at in map(str.split, commits)}
     shown = {(lane, at): when / 1000 for lane, at, when in reversed(rounds)}  # the first time of each
     if committed.keys() != shown.keys():
@@ -120,7 +120,7 @@ def _lags(commits: list[str], rounds: list[tuple[int, int, float]]) -> list[floa
 
 
 def measure_run(browser: Browser, url: str, commits: Path) -> dict[str, float]:
-    """One run to its end."""
+    """One complete run."""
     before = len(commits.read_text().splitlines())
     page, interactive = _open(browser, url, PROMPT)
     page.wait_for_timeout(500)
@@ -129,7 +129,7 @@ def measure_run(browser: Browser, url: str, commits: Path) -> dict[str, float]:
     page.get_by_text("Target passes saved").wait_for(timeout=120_000)
     seen = page.evaluate("window.__seen")
     page.context.close()
-    # Rounds of one frame came at the same time.
+    # Rounds added in one frame share a time.
     updates = sorted({when / 1000 for *_, when in seen["rounds"]})
     duration = updates[-1] - updates[0]
     lags = _lags(commits.read_text().splitlines()[before:], seen["rounds"])
@@ -144,7 +144,7 @@ def measure_run(browser: Browser, url: str, commits: Path) -> dict[str, float]:
 
 
 def measure_stop(browser: Browser, url: str) -> dict[str, float]:
-    """Stop a long run; seconds until nothing computes, and what a round took."""
+    """Stop a long run; seconds until nothing computes, and the time of a round."""
     page, _ = _open(browser, url, LONG)
     page.get_by_role("button", name="Run").click()
     page.locator(".lane").nth(1).locator(".round").nth(5).wait_for(state="attached")

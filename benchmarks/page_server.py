@@ -1,9 +1,9 @@
-"""The app as `python -m app` serves it, which also writes down when each round was committed.
+"""The app as `python -m app` serves it, also logging when each round was committed.
 
     python -m benchmarks.page_server FILE
 
-A line of FILE is the time of day in seconds, the lane and the round. A browser's `Date.now()` on the same machine reads
-the same clock, so that `benchmarks.page` can tell how long a round takes to the screen.
+Each line of FILE holds the time of day in seconds, the lane and the round. A browser's `Date.now()` on the same
+machine reads the same clock, so `benchmarks.page` can compute how long a round takes to reach the screen.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from specdec_core.engine.events import Event, Step
 
 
 def note_commits(file: Path) -> None:
-    """From now on every step that a run hears of is written to `file`, with the time at which the decoder told it."""
+    """From now on log each step a run receives to `file`, with the time at which the decoder reported it."""
     hear = Run.hear
     out = file.open("w", buffering=1, encoding="ascii")
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def width_curve(subjects: Subjects, repeats: int) -> tuple[dict[int, float], float]:
-    """Seconds of a target pass over n tokens, and of one draft step; medians of that many turns."""
+    """Seconds of a target pass over n tokens, and of one draft step; medians over that many repeats."""
     curve = hardware.width_curve(subjects.models, repeats=repeats, budget_s=math.inf)
     assert curve.draft_s is not None
     return curve.table, curve.draft_s
@@ -45,7 +45,7 @@ def loading(repeats: int) -> dict[str, float]:
 
 
 def stopping(subjects: Subjects, prompt: Prompt, repeats: int) -> dict[str, float]:
-    """From asking a running decode to stop until its trace is there, and how long one of its rounds takes; seconds."""
+    """Seconds from requesting a stop until the trace is there, and seconds of one round."""
     waits, rounds = [], []
     settings = sd.Settings(max_new_tokens=400)
     for turn in range(repeats):

@@ -3,9 +3,9 @@
     python -m benchmarks.player [--trace FILE] [--width PX] [--most STEPS] [--json FILE]
 
 Records the trace with the bundled target and its EAGLE head beside a plain lane, at temperature 1 with the first seed
-whose story is long enough, opens both in the player and walks through them by keys: every event and every round,
+whose story is long enough, opens both in the player and steps through them by keys, by event and by round,
 forward and back. A step is the key's handler and the layout it
-forces; its median and worst are printed, and the processor time of the page's thread, which a busy machine changes
+forces; its median and worst are printed, and the processor time of the page's thread, which a busy machine affects
 less.
 """
 
@@ -39,7 +39,7 @@ OPEN = """async ([data, css]) => {
   window.shadow = shadow;
 }"""
 
-# One press after the other, each with the layout that it asks for; a frame in between, as a viewer's screen would draw.
+# One key press after the other, each with the layout it forces, and a frame in between as on a real screen.
 WALK = """async ([key, most]) => {
   const box = shadow.querySelector(".player");
   const frame = () => new Promise((done) => requestAnimationFrame(() => done()));

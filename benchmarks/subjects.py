@@ -50,14 +50,14 @@ class Subjects:
 
     @cached_property
     def default_threads(self) -> int:
-        """What torch would compute on if nobody chose."""
+        """torch's default number of threads."""
         return torch.get_num_threads()
 
     def generate(self, ids: Sequence[int], length: int, count: int, gamma: int | None = None) -> list[int]:
         """transformers' greedy `generate` on `count` CPU threads; with `gamma`, assisted by the draft."""
         options: dict[str, Any] = {}
         if gamma is not None:
-            # Assisted generation reads these from the assistant's own configuration.
+            # Assisted generation reads these from the assistant's configuration.
             config = self.draft.generation_config
             config.num_assistant_tokens = gamma
             config.num_assistant_tokens_schedule = "constant"
@@ -80,8 +80,8 @@ class Subjects:
 def load() -> Subjects:
     """The bundled pair; random weights of its shapes where it is not there yet.
 
-    transformers gets a model of its own, loaded its own way: ours holds packed copies of its weights, and its
-    `generate` must neither profit nor suffer from them.
+    transformers gets a separately loaded model: ours holds packed copies of its weights, and transformers'
+    `generate` must neither gain nor suffer from them.
     """
     logging.disable_progress_bar()
     logging.set_verbosity_error()
@@ -142,7 +142,7 @@ def prompts(subjects: Subjects, per_family: int) -> list[Prompt]:
 
 
 def surroundings(subjects: Subjects) -> dict[str, str]:
-    """Machine, threads, versions and date, as every figure needs them beside it."""
+    """Machine, threads, versions and date, to accompany each figure."""
     assert subjects.models.draft is not None
     target, draft = subjects.models.target.info, subjects.models.draft.info
     return {

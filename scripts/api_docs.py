@@ -71,7 +71,7 @@ def _quoted(value: Any) -> str:
 
 
 def _table(name: str, kinds: dict[str, Any]) -> str:
-    """Proposers or rules by name, with what each says of itself and its options."""
+    """Proposers or rules by name, with their descriptions and options."""
     from specdec_core.options import fields
 
     lines = [f"## `sd.{name}`", ""]
@@ -83,7 +83,7 @@ def _table(name: str, kinds: dict[str, Any]) -> str:
 
 
 def _signature(value: Any) -> str:
-    """The signature, one parameter a line where it is long."""
+    """The signature, one parameter per line where it is long."""
     parts, star = [], False
     found = inspect.signature(value)
     for parameter in found.parameters.values():

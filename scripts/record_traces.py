@@ -3,11 +3,11 @@
     python scripts/record_traces.py [ID ...]     all examples, or those named, which may be a family's as well:
     python scripts/record_traces.py smollm2-135m-instruct
 
-Each is a race against plain decoding like any other. It is run a few times and the race of median speed is kept, so
-that no lucky or unlucky one is shown. Where the index names several prompts, the one that shows the effect most is
-taken; if none shows it, the script says so and ends with an error. The traces say themselves where and when they were
-made. Files that no example names any more are removed. An example names the family of models that it is recorded with;
-one whose models or trained parts are not there is left as it is, and a sentence says so.
+Each is an ordinary race against plain decoding. It is run a few times and the race of median speed is kept, so
+that neither a lucky nor an unlucky one is shown. Where the index names several prompts, the one that shows the
+effect best is taken; if none shows it, the script says so and ends with an error. Each trace says where and when it was
+made. Files no example names are removed. An example names the family of models that it is recorded with;
+one whose models or trained parts are missing is left as it is, with a message.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from app.records.examples import FOLDER, Recipe, recipes, sent  # noqa: E402
 from specdec_core.models import catalogue  # noqa: E402
 
 RACES = 5
-LEAST_TOKENS = 24  # in a lane that is to show an effect
-PARTING = 12  # where two texts part best: late enough to have begun alike
+LEAST_TOKENS = 24  # in a lane meant to show an effect
+PARTING = 12  # ideal place for two texts to diverge: late enough to have begun alike
 WORDS = re.compile(r"\s*\S+")
 Traces = list[sd.Trace]
 
 
 def main(named: list[str]) -> None:
-    """Record what is named, or everything."""
+    """Record the named examples, or all of them."""
     found, problems = recipes()
     if problems:
         raise SystemExit("\n".join(problems))
@@ -137,11 +137,11 @@ def _speedup(traces: Traces) -> float:
 def _accepted(traces: Traces) -> float:
     stats = traces[-1].stats
     judged = stats.accepted + stats.rejected
-    return stats.accepted / judged if judged >= 10 else 1.0  # few guesses are no lesson about guessing
+    return stats.accepted / judged if judged >= 10 else 1.0  # too few guesses to show anything
 
 
 def _effect(recipe: Recipe, traces: Traces) -> float:
-    """How much a race shows of what its example is there to show."""
+    """How strongly a race shows its example's effect."""
     stats = traces[-1].stats
     if min(trace.stats.tokens for trace in traces) < LEAST_TOKENS:
         return -float("inf")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-# Where each public name lives. Lazy, so that a page which only reads traces never waits for torch.
+# Where each public name lives. Lazy, so that code that only reads traces never imports torch.
 _HOMES = {
     "Chat": "chat",
     "Ended": "engine.events",
@@ -112,7 +112,7 @@ def __getattr__(name: str) -> Any:
         try:
             value = import_module(path)
         except ModuleNotFoundError as error:
-            if error.name != path:  # something that this module needs is missing
+            if error.name != path:  # one of the module's dependencies is missing
                 raise
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
     globals()[name] = value

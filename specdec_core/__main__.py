@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 
-# half an import cannot be unwound: Ctrl+C just ends it
+# an interrupted import cannot be cleaned up: Ctrl+C just exits
 signal.signal(signal.SIGINT, lambda *_: os._exit(130))
 
 from specdec_core.cli.commands import app  # noqa: E402

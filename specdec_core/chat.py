@@ -1,4 +1,4 @@
-"""A prompt that is a message to a chat model: the model's own chat template is put around it before it is read."""
+"""A prompt that is a message to a chat model: it is wrapped in the model's chat template before it is read."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ MAX_SYSTEM = 2_000  # characters
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """A user's message, and perhaps a system line in place of the template's own.
+    """A user's message, and perhaps a system line replacing the template's.
 
-    `decode`, `stream`, `race` and `sweep` take it where they take a text; the record keeps the message as its prompt
+    `decode`, `stream`, `race` and `sweep` accept it in place of a text; the record keeps the message as its prompt
     and the whole templated text as its prompt tokens.
     """
 

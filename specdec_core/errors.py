@@ -1,4 +1,4 @@
-"""Every refusal of the core, as one sentence: what was given, what was expected, what to do."""
+"""The core's refusals, one sentence each: what was given, what was expected, what to do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 
 class SpecdecError(ValueError):
-    """Base of all errors a user can cause; its text is fit to be shown as it stands."""
+    """Base of all errors a user can cause; its text can be shown as it is."""
 
 
 class SettingsError(SpecdecError):
@@ -22,11 +22,11 @@ class ModelError(SpecdecError):
 
 
 class TraceError(SpecdecError):
-    """A trace file is damaged, of another version, or larger than is allowed."""
+    """A trace file is damaged, of another version, or larger than allowed."""
 
 
 def sentence(error: ValidationError) -> str:
-    """The first problem of a pydantic `error` as one sentence, the number of further ones at its end."""
+    """The first problem of a pydantic `error` as one sentence, ending with the number of further ones."""
     (_, first), *others = sentences(error)
     return f"{first} ({len(others)} more of this kind)." if others else f"{first}."
 

@@ -1,6 +1,6 @@
 """torch, imported when it is first used.
 
-What proposers, rules and policies are (their titles, options and flags) can so be read without it: the web process and
+So the titles, options and flags of proposers, rules and policies can be read without it: the web process and
 `--help` need no torch. Code that cannot do without torch at all imports it as usual.
 """
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 else:
 
     class _Torch:
-        """Stands in for the module; what was looked up once is an attribute of its own, as quick as the module's."""
+        """Stands in for the module; a name looked up once becomes a plain attribute, as fast as the module's."""
 
         def __getattr__(self, name: str) -> Any:
             value = getattr(import_module("torch"), name)

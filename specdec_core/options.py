@@ -1,5 +1,5 @@
 """Options of a proposer, a rule or a length policy: declared once as a pydantic model, validated by `read`, and
-described by `fields` for every screen: the lab builds its widgets from them, addresses and the command line's
+described by `fields` for all interfaces: the lab builds its widgets from them, URLs and the command line's
 `--option name=value` are read with `parse`."""
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ SWITCH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 class OptionSet(BaseModel):
     """The options of one kind; a subclass declares each as a field with a default, bounds and a description.
 
-    The command line and the lab build their controls from the fields, so a field's description is what a user reads.
-    Numbers are strict: neither True nor "3" is taken for one.
+    The command line and the lab build their controls from the fields, so users read a field's description.
+    Numbers are strict: neither True nor "3" is accepted.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, strict=True)
@@ -39,7 +39,7 @@ def read(owner: str, kind: type[Kind], given: Mapping[str, Any]) -> Kind:
     """`given` as validated options of `owner` (e.g. "the proposer 'prompt-lookup'").
 
     Raises:
-        SettingsError: naming the first option that is unknown or out of range, and what is known.
+        SettingsError: naming the first option that is unknown or out of range, and listing the known ones.
     """
     for name in given:
         if name not in kind.model_fields:
@@ -56,8 +56,8 @@ class OptionField:
     """One option.
 
     Attributes:
-        kind: what its values are: `list` holds numbers, or lists of whole numbers; `choice` is one of `choices`.
-        default: None where leaving the option out means something no value says.
+        kind: the type of its values: `list` holds numbers, or lists of whole numbers; `choice` is one of `choices`.
+        default: None where omitting the option means something no value can express.
         low, high: the bounds, None where there is none; `low_open`, `high_open`: whether the bound itself is excluded.
         choices: the values of a `choice`, as they are (words, or numbers).
         help: the option's description, written for users.
@@ -75,13 +75,13 @@ class OptionField:
 
     @property
     def title(self) -> str:
-        """The name as words."""
+        """The name in words."""
         words = self.name.replace("_", " ")
         return words[:1].upper() + words[1:]
 
     @property
     def wanted(self) -> str:
-        """What values it takes, in words, such as "a whole number from 1 to 16"."""
+        """The accepted values in words, such as "a whole number from 1 to 16"."""
         if self.kind == "choice":
             return "one of " + ", ".join(map(str, self.choices))
         words = {
@@ -127,7 +127,7 @@ class OptionField:
         return _list(text) if self.kind == "list" else text
 
     def write(self, value: Any) -> str:
-        """`value` as a text that `read` takes back."""
+        """`value` as text that `read` accepts."""
         if self.kind == "switch":
             return "true" if value else "false"
         if self.kind == "number":

@@ -1,6 +1,6 @@
-"""What the text so far does to the next token's logits: the repetition penalty and the ban on repeated n-grams.
+"""How the text so far changes the next token's logits: the repetition penalty and the ban on repeated n-grams.
 
-Both depend on all tokens before a place, so in a tree every node has its own: the text and the tokens on the path down
+Both depend on all tokens before a place, so they differ per node of a tree: the text and the tokens on the path down
 to it. They are applied to p and to q alike, before temperature and the cuts of `sampling.Warp`, in the order and with
 the meaning of transformers' `generate`. A rule that is lossless for p is then lossless for the penalised p.
 """
@@ -34,7 +34,7 @@ class Penalties:
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
-        """Those of a decode's settings; what is left open there is off."""
+        """The penalties of a decode's settings; unset ones are off."""
         return cls(settings.repetition_penalty or 1.0, settings.no_repeat_ngram_size or 0)
 
     @property
@@ -43,24 +43,24 @@ class Penalties:
         return self.repetition == 1.0 and self.ngram == 0
 
     def after(self, tokens: Sequence[int]) -> Past | None:
-        """The text so far as these penalties need it; None where they are off."""
+        """The `Past` these penalties need; None where they are off."""
         return None if self.off else Past(self, tokens)
 
 
 class Past:
-    """A text, and what it makes of the logits after it and after any continuation of it.
+    """The text so far; penalises the logits after it and after any continuation.
 
     Args:
         penalties: what is applied.
-        tokens: the text so far, prompt included; of an encoder–decoder what its decoder has read.
+        tokens: the text so far, prompt included; for an encoder–decoder what the decoder has read.
     """
 
     def __init__(self, penalties: Penalties, tokens: Sequence[int]) -> None:
         self.penalties = penalties
         self.length = 0
         self._seen: dict[int, None] = {}  # the different tokens, in order of appearance
-        self._grams: dict[tuple[int, ...], list[int]] = {}  # all but the last token → the last ones that came
-        self._tail: list[int] = []  # the last tokens, as many as an n-gram has before its last one
+        self._grams: dict[tuple[int, ...], list[int]] = {}  # first n − 1 tokens → the tokens that followed
+        self._tail: list[int] = []  # the last n − 1 tokens
         self._columns: Tensor | None = None  # `_seen` on the device
         self.extend(tokens)
 
@@ -78,7 +78,7 @@ class Past:
             self._columns = None
 
     def extended(self, tokens: Iterable[int]) -> Past:
-        """Another past: this text with `tokens` after it. This one stays as it is."""
+        """A new past: this text with `tokens` after it. This one is unchanged."""
         longer = Past(self.penalties, ())
         longer.length, longer._tail = self.length, list(self._tail)
         longer._seen = dict(self._seen)
@@ -87,15 +87,15 @@ class Past:
         return longer
 
     def penalised(self, logits: Tensor, paths: Sequence[Sequence[int]]) -> Tensor:
-        """The logits as the penalties leave them; the tensor that was given stays as it is.
+        """The penalised logits; the given tensor is unchanged.
 
         Args:
-            logits: float32 (m, V), each row what a model says next after the text and a path.
+            logits: float32 (m, V), each row the logits after the text and a path.
             paths: for each row the tokens between the text and it.
 
         Returns:
-            float32 (m, V). A row of which the n-gram ban would leave nothing goes without that ban: a distribution
-            needs a token, and only a vocabulary smaller than the text can come to this.
+            float32 (m, V). A row in which the n-gram ban would leave nothing is exempt from it: a distribution
+            needs a token, and this can only happen with a vocabulary smaller than the text.
         """
         if self.penalties.repetition != 1.0:
             logits = self._discouraged(logits, paths)
@@ -108,7 +108,7 @@ class Past:
         return self.penalised(logits.unsqueeze(0), [path]).squeeze(0)
 
     def _discouraged(self, logits: Tensor, paths: Sequence[Sequence[int]]) -> Tensor:
-        """The repetition penalty, which touches only the columns of tokens that occur."""
+        """The repetition penalty, applied only to the columns of tokens that occur."""
         if self._columns is None or self._columns.device != logits.device:
             self._columns = torch.tensor(list(self._seen), device=logits.device, dtype=torch.long)
         common = self._columns  # of every row
@@ -116,7 +116,7 @@ class Past:
         columns = torch.cat((common, common.new_tensor(fresh))) if fresh else common
         own = logits[:, columns]
         changed = torch.where(own < 0, own * self.penalties.repetition, own / self.penalties.repetition)
-        if fresh and len(paths) > 1:  # a column beyond the common ones belongs to the rows whose path has it
+        if fresh and len(paths) > 1:  # a column beyond the common ones applies only to rows whose path has it
             number = {token: place for place, token in enumerate(fresh, start=len(common))}
             pairs = [
                 (row, number[token]) for row, path in enumerate(paths) for token in path if token in number

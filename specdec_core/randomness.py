@@ -1,7 +1,7 @@
-"""Random numbers that are looked up, not consumed: each is keyed by (seed, stream, round, node).
+"""Stateless random numbers: each is keyed by (seed, stream, round, node).
 
 A counter-based generator (Philox) gives a draw for every node, reached or not, without a state that one rule could
-advance further than another. So two rules judge the same drafts with the same coins until their texts part.
+advance further than another. So two rules judge the same drafts with the same coins until their texts diverge.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """From logits to the distribution that is sampled: temperature, top-k, top-p, min-p, applied alike to p and q.
 
-What depends on the text before a place (penalties) comes first; see `penalties`.
+Penalties, which depend on the text so far, come first; see `penalties`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Warp:
 
     `temperature` 0 is greedy: the distribution is one-hot at the argmax (the first one, if several are equal).
     `top_k` 0, `top_p` 1 and `min_p` 0 switch these off. Tokens that tie with the k-th stay, as in `generate`, and so do
-    tokens whose probability is exactly `min_p` times that of the likeliest.
+    tokens whose probability is exactly `min_p` times that of the most likely.
     """
 
     temperature: float = 0.0
@@ -32,7 +32,7 @@ class Warp:
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
-        """That of a decode's settings; what is left open there is off."""
+        """The warp of a decode's settings; unset ones are off."""
         return cls(settings.temperature, settings.top_k, settings.top_p, settings.min_p or 0.0)
 
     @property
@@ -75,12 +75,12 @@ def draw(probs: Tensor, uniform: float | Tensor) -> Tensor:
     cumulative = (probs.cpu() if probs.device.type == "mps" else probs).double().cumsum(-1)
     target = cumulative[-1] * uniform
     index = torch.searchsorted(cumulative, target.reshape(1), right=True)
-    last = torch.searchsorted(cumulative, cumulative[-1:], right=False)  # where all mass has been passed
+    last = torch.searchsorted(cumulative, cumulative[-1:], right=False)  # where the sum reaches its total
     return torch.minimum(index, last).squeeze(0).to(probs.device)
 
 
 def at_temperature(logits: Sequence[float], temperature: float) -> list[float]:
-    """What is sampled at that temperature, as plain numbers in float64: for whoever knows no tensors."""
+    """What is sampled at that temperature, as plain float64 numbers, for callers without tensors."""
     row: list[float] = Warp(temperature)(torch.tensor(logits, dtype=torch.float64)).tolist()
     return row
 
@@ -88,7 +88,7 @@ def at_temperature(logits: Sequence[float], temperature: float) -> list[float]:
 def residual(p: Tensor, q: Tensor) -> Tensor:
     """norm(max(0, p − q)), from which the corrected token is drawn (Leviathan et al. 2023, Algorithm 1).
 
-    Where rounding leaves no mass (p equals q), a rejection has probability 0; p is returned, so that no NaN arises.
+    Where rounding leaves no mass (p equals q), a rejection has probability 0; p is returned to avoid NaN.
     """
     rest = (p - q).clamp_min(0.0)
     mass = rest.sum()

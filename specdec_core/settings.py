@@ -1,4 +1,4 @@
-"""What a decode is asked to do: one immutable, validated object."""
+"""The settings of a decode: one immutable, validated object."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ LEAST_PENALTY, MAX_PENALTY = 0.1, 10.0
 MAX_NGRAM = 100
 
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "no_repeat_ngram_size")
-"""The settings that make the distribution that is sampled of a model's logits."""
+"""The settings that turn a model's logits into the sampled distribution."""
 
 Record = Literal["full", "tokens", "off"]
 
 
 def _number(value: object) -> object:
-    """Refuse booleans where a number is meant; pydantic would read True as 1."""
+    """Refuse booleans where a number is expected; pydantic would read True as 1."""
     if isinstance(value, bool):
         raise ValueError("a number is expected")
     return value
 
 
 def _temperature(value: float) -> float:
-    """Refuse what divides logits to overflow; 0 is not a small temperature but another law."""
+    """Refuse temperatures that overflow the logits; 0 is not a small temperature but a separate case."""
     if 0.0 < value < 0.01:
         raise ValueError("a temperature is 0 (greedy) or at least 0.01")
     return value
 
 
 def _option(value: object) -> object:
-    """Let through what an option can be; which of it a given option takes is its owner's to say."""
+    """Allow any option type; each option's model checks its values."""
     items = value if isinstance(value, list) else [value]
     inner = [part for item in items for part in (item if isinstance(item, list) else [item])]
     if len(inner) > MAX_OPTION_ITEMS or len(items) > MAX_OPTION_ITEMS:
@@ -55,11 +55,11 @@ Options = dict[Annotated[str, Field(max_length=64)], Annotated[Any, BeforeValida
 
 
 class Settings(BaseModel):
-    """All choices of one decode. The defaults are greedy decoding with a draft model of γ = 4.
+    """All settings of one decode. The defaults are greedy decoding with a draft model of γ = 4.
 
-    `min_p`, `repetition_penalty` and `no_repeat_ngram_size` mean what they mean to transformers' `generate`. None takes
-    what the target's `generation_config.json` asks for, and is off where it asks for nothing; 0, 1 and 0 switch them
-    off whatever it asks for. A trace's header has them as they were applied.
+    `min_p`, `repetition_penalty` and `no_repeat_ngram_size` mean the same as in transformers' `generate`. None takes
+    the value from the target's `generation_config.json`, and is off if there is none; 0, 1 and 0 switch them
+    off regardless. A trace's header has the applied values.
 
     Raises:
         SettingsError: (a ValueError) with one sentence, if any value is unknown or out of range.

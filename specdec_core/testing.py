@@ -1,4 +1,4 @@
-"""A model whose every distribution is written by hand: for tests, and for lessons that need exact numbers.
+"""A model with hand-written distributions: for tests, and for lessons that need exact numbers.
 
 models = scripted(lambda context: [0.5, 0.3, 0.2], draft=lambda context: [0.2, 0.3, 0.5])
 trace = sd.decode(models, [0], sd.Settings(temperature=1.0, max_new_tokens=6))
@@ -21,12 +21,12 @@ Law = Callable[[tuple[int, ...]], Sequence[float]]  # the tokens so far → the 
 
 
 class ScriptedModel:
-    """A `Model` that looks its distributions up.
+    """A `Model` that looks up its distributions.
 
     Args:
         law: probabilities of the next token given all tokens before it; one entry per token of the vocabulary.
         vocabulary: their number.
-        name: what traces call it.
+        name: its name in traces.
     """
 
     def __init__(self, law: Law, vocabulary: int, name: str = "scripted") -> None:
@@ -41,7 +41,7 @@ class ScriptedModel:
 
 
 class ScriptedReader:
-    """The `Reader` of a scripted model. Its memory is a row of tokens, of which the first `length` are kept."""
+    """The `Reader` of a scripted model. Its cache is a list of tokens, of which the first `length` are kept."""
 
     def __init__(self, model: ScriptedModel, capacity: int) -> None:
         self.model, self.capacity = model, capacity
@@ -80,7 +80,7 @@ class ScriptedReader:
         self.length = length
 
     def _write(self, start: int, tokens: Sequence[int]) -> None:
-        """Write a pass's rows; what stood behind them is garbage."""
+        """Write a pass's rows; anything after them is garbage."""
         if start + len(tokens) > self.capacity:
             raise ValueError(f"the cache holds {self.capacity} rows, {start + len(tokens)} are needed")
         self.rows[start:] = tokens
@@ -114,7 +114,7 @@ class Letters:
 def scripted(
     target: Law, draft: Law | None = None, eos: Iterable[int] = (), bos: int | None = None
 ) -> Models:
-    """Models from hand-written laws over one small vocabulary."""
+    """Models from hand-written distributions over one small vocabulary."""
     vocabulary = len(target(()))
     return Models(
         codec=Letters(vocabulary),

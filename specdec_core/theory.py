@@ -1,9 +1,9 @@
 """The formulas of speculative decoding: pure functions of numbers, no model and no measurement in them.
 
-Letters, and the numbered statements, are those of Leviathan et al. 2023 (arXiv 2211.17192): α the acceptance rate,
-γ the draft length, c the time of a draft pass over that of a plain target pass. Whatever takes α assumes that positions
+Symbols and numbered statements are those of Leviathan et al. 2023 (arXiv 2211.17192): α the acceptance rate,
+γ the draft length, c the time of a draft pass over that of a plain target pass. Functions of α assume that positions
 are independent with that one rate; `tokens_per_pass_by_position` and `tokens_per_tree` do not. Everything here is
-*modelled*: it says what would be so if its assumptions held.
+*modelled*: it holds only under its assumptions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numbers import Integral, Real
 
 from specdec_core.errors import SettingsError
 
-MOST = 64  # the longest draft that is looked at where one is to be found
+MOST = 64  # the longest draft considered in a search
 
 Curve = Mapping[int, float] | Sequence[float]
 """T(n), the time of a target pass over n tokens, in any unit: {n: T(n)} or [T(1), T(2), …]."""
@@ -39,7 +39,7 @@ def tokens_per_pass(alpha: float, gamma: int) -> float:
 
 
 def tokens_per_pass_by_position(rates: Sequence[float]) -> float:
-    """The same without one rate for all: 1 + Σ_i α_1 ⋯ α_i.
+    """The same with a rate per position: 1 + Σ_i α_1 ⋯ α_i.
 
     Args:
         rates: α_i, how often the i-th drafted token is accepted where the ones before it were.
@@ -86,16 +86,16 @@ def speedup(alpha: float, gamma: int, cost: float) -> float:
         alpha: acceptance rate.
         gamma: draft length.
         cost: c, the time of one draft pass over that of one plain target pass. A verifying pass over γ + 1 tokens is
-            taken to cost as much as a plain pass, which a real machine does not quite grant; see `speedup_on`.
+            assumed to cost as much as a plain pass, which is not quite true on a real machine; see `speedup_on`.
     """
     return tokens_per_pass(alpha, gamma) / (gamma * _cost(cost) + 1.0)
 
 
 def implied_cost(speedup: float, tokens: float, gamma: int) -> float:
-    """c from what was measured, Theorem 3.8 solved for it: (E/S − 1)/γ, what one guess cost in plain passes.
+    """c from measurements, Theorem 3.8 solved for it: (E/S − 1)/γ, the cost of one guess in plain passes.
 
-    All that a round took beyond a plain pass is spread over its guesses: drafting, the wider pass, the work around
-    them. So it is no draft pass alone, and by the noise of a measurement it may come out a little below 0.
+    Everything a round took beyond a plain pass is spread over its guesses: drafting, the wider pass, the work around
+    them. So it is not a draft pass alone, and measurement noise may put it slightly below 0.
 
     Args:
         speedup: S, measured, above 0.
@@ -129,10 +129,10 @@ def best_draft_length(alpha: float, cost: float, most: int = MOST) -> int:
 
 
 def acceptance_needed(gain: float, gamma: int, cost: float) -> float:
-    """The smallest α with which Theorem 3.8 gives that speedup; ∞ where even α = 1, (γ + 1)/(γc + 1), gives less.
+    """The smallest α at which Theorem 3.8 gives that speedup; ∞ where even α = 1, (γ + 1)/(γc + 1), gives less.
 
     Args:
-        gain: the speedup that is asked for.
+        gain: the desired speedup.
         gamma: draft length.
         cost: c, as in `speedup`.
     """
@@ -153,7 +153,7 @@ def oracle_speedup(alpha: float, cost: float) -> float:
     """Walltime improvement if every draft stopped just before its first error (section 3.5): 1/(1 − α + αc), as it
     drafts α/(1 − α) tokens per pass; 1 if c ≥ 1.
 
-    Such an oracle still lets the target check what it drafts. By Theorem 3.8's assumptions no policy that chooses draft
+    The target still checks the drafts. Under Theorem 3.8's assumptions no policy that chooses draft
     lengths can be faster.
     """
     alpha, cost = _rate(alpha), _cost(cost)
@@ -177,15 +177,15 @@ def pass_time(curve: Curve, tokens: int) -> float:
 def speedup_on(
     curve: Curve, expected: float, gamma: int, draft: float, overhead: float = 0.0, nodes: int | None = None
 ) -> float:
-    """Walltime improvement on a machine whose passes cost what `curve` says: E T(1) / (γ T_d + T(n + 1) + T_o).
+    """Walltime improvement on a machine with pass times `curve`: E T(1) / (γ T_d + T(n + 1) + T_o).
 
     Args:
         curve: T(n).
-        expected: E, tokens per target pass, by whichever of the formulas above.
+        expected: E, tokens per target pass, by any of the formulas above.
         gamma: how many draft passes a round takes.
         draft: T_d, the time of one of them, in the curve's unit.
-        overhead: T_o, what else a round takes, in the same unit.
-        nodes: n, how many tokens are proposed; γ, as in a chain, unless it is given.
+        overhead: T_o, the rest of a round, in the same unit.
+        nodes: n, how many tokens are proposed; γ, as in a chain, by default.
     """
     gamma = _whole("draft length γ", gamma)
     nodes = gamma if nodes is None else _whole("number of nodes", nodes)
@@ -198,29 +198,29 @@ def speedup_on(
 
 
 def overlapped_time(gamma: int, draft: float, target: float) -> float:
-    """Time of a round that drafts γ tokens beside the target's pass: max(γ T_d, T_t) (PEARL, Liu et al. 2024).
+    """Time of a round that drafts γ tokens during the target's pass: max(γ T_d, T_t) (PEARL, Liu et al. 2024).
 
-    Without overlap it would be their sum. Only a round whose bet is won drafts nothing in vain.
+    Without overlap it would be their sum. Drafting is wasted unless the guess it starts from comes true.
     """
     gamma = _whole("draft length γ", gamma)
     return max(gamma * _cost(draft, "draft pass's time"), _cost(target, "target pass's time"))
 
 
 def bet_won(alpha: float, gamma: int) -> float:
-    """How often a draft that goes on beside the target's pass has bet right: α^(γ+1).
+    """How often drafting ahead starts from a correct guess: α^(γ+1).
 
-    It bets that its γ tokens are accepted and that the target's own token is the one it expects; that this last guess
-    is as good as the others is an assumption.
+    The guess is that its γ tokens are accepted and that the target's own token is the expected one; that this last
+    guess is as good as the others is an assumption.
     """
     return float(_rate(alpha) ** (_whole("draft length γ", gamma) + 1))
 
 
 def overlap_gain(alpha: float, gamma: int, cost: float) -> float:
-    """Factor by which that shortens decoding: (γc + 1) / (w max(γc, 1) + (1 − w)(γc + 1)), w = α^(γ+1).
+    """Speedup from drafting ahead: (γc + 1) / (w max(γc, 1) + (1 − w)(γc + 1)), w = α^(γ+1).
 
-    A round after a bet that was won waits only for what was not drafted in time, `overlapped_time`; every other
-    round drafts anew. Neither slows the other, the guess that is bet on takes no time, and a verifying pass costs as
-    much as a plain one. By the law of large numbers the mean of a round's time is that of all rounds, as bets are
+    A round after a correct guess waits only for what was not drafted in time, `overlapped_time`; any other
+    round drafts again. Assumes that neither slows the other, the guess takes no time, and a verifying pass costs as
+    much as a plain one. By the law of large numbers the mean of a round's time is that of all rounds, as guesses are
     independent.
 
     Args:
@@ -241,7 +241,7 @@ def memory_bound_rate(read: float, bandwidth: float) -> float:
 
 
 def surprise(probability: float) -> float:
-    """−log₂ of a token's probability, in bits (Shannon 1948): 0 where it was certain, 1 for the side of a fair coin."""
+    """−log₂ of a token's probability, in bits (Shannon 1948): 0 for a certain token, 1 for a fair coin flip."""
     if not _real(probability) or not 0.0 < probability <= 1.0 + 1e-5:
         raise SettingsError(f"A surprise is that of a probability above 0 and up to 1, got {probability!r}.")
     return max(0.0, -math.log2(probability))
@@ -260,7 +260,7 @@ def _overlap(p: Sequence[float], q: Sequence[float]) -> float:
 
 
 def _points(curve: Curve) -> list[tuple[int, float]]:
-    """The curve's (n, T(n)) in rising n, which begins with 1."""
+    """The curve's (n, T(n)) in ascending n, starting at 1."""
     pairs = curve.items() if isinstance(curve, Mapping) else enumerate(curve, start=1)
     points = sorted(pairs)
     if not points or points[0][0] != 1:

@@ -1,4 +1,5 @@
-"""Token trees: the one shape of every proposal. A chain is a tree without branches; plain decoding proposes none."""
+"""Token trees: the one shape of every proposal. A chain is a tree without branches; plain decoding uses an empty
+one."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ ROOT = -1  # parent of the first proposed tokens: the last committed token
 
 
 class TokenTree:
-    """Proposed tokens and their parents, in topological order (a parent stands before its children).
+    """Proposed tokens and their parents, in topological order (a parent comes before its children).
 
     Node indices run from 0; `ROOT` (−1) is the last committed token, which the target reads in the same pass.
     Positions number what the target pass returns: position 0 is the root, position i + 1 is node i.
@@ -26,7 +27,7 @@ class TokenTree:
         parents: for each node the index of its parent, `ROOT` for the first level.
 
     Raises:
-        ValueError: if a parent does not stand before its child, or two siblings are proposed out of range.
+        ValueError: if a parent does not come before its child, or two siblings are proposed out of range.
     """
 
     def __init__(self, tokens: Sequence[int] = (), parents: Sequence[int] = ()) -> None:
@@ -63,14 +64,14 @@ class TokenTree:
 
     @cached_property
     def children(self) -> list[list[int]]:
-        """For each position (0 the root, i + 1 node i) its children in the order in which they were proposed."""
+        """For each position (0 the root, i + 1 node i) its children in the order proposed."""
         children: list[list[int]] = [[] for _ in range(len(self) + 1)]
         for node, parent in enumerate(self.parents):
             children[parent + 1].append(node)
         return children
 
     def joined(self, other: TokenTree) -> TokenTree:
-        """One tree below the same root: this one's nodes, then those of `other`, numbered on."""
+        """One tree below the same root: this one's nodes, then those of `other`, renumbered."""
         size = len(self)
         if not len(other):
             return self
@@ -86,11 +87,11 @@ class TokenTree:
         return path[::-1]
 
     def visible(self) -> Tensor:
-        """Which position may look at which: bool (n + 1, n + 1), true where the column is the row or its ancestor."""
+        """Which position may attend to which: bool (n + 1, n + 1), true where the column is the row or its ancestor."""
         size = len(self) + 1
         if self.is_chain:
             return _lower(size)
-        above: list[list[int]] = [[0]]  # per position itself and its ancestors
+        above: list[list[int]] = [[0]]  # per position: itself and its ancestors
         for node, parent in enumerate(self.parents):
             above.append([*above[parent + 1], node + 1])
         seen = torch.zeros(size, size, dtype=torch.bool)

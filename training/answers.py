@@ -1,13 +1,13 @@
 """A chat target writes its own training text: many answers at once, with the states that heads learn from.
 
-Heads and drafts guess what the target writes, so its own answers are the text to learn on. Slots of a batch are
+Heads and drafts guess what the target writes, so its own answers are the training text. Slots of a batch are
 refilled as answers end, so that every pass reads full rows. The forward is a plain Llama's, on matrices that oneDNN has
-packed; `check` holds it against transformers' own.
+packed; `check` compares it with transformers.
 
 Written to a folder, in parts of at most `PART` answers: `part-0000.safetensors` with
 
-    tokens   int32 (n,)       prompt and answer of all conversations, one behind the other, without the common prefix
-    states   float16 (n, d)   what the target's output matrix reads at each of them
+    tokens   int32 (n,)       prompt and answer of all conversations, concatenated, without the common prefix
+    states   float16 (n, d)   the input of the target's output matrix at each
     lengths  int32 (c,)       tokens of each conversation
     prompts  int32 (c,)       how many of them are the prompt
     kinds    int32 (c,)       index into `instructions.KINDS`
@@ -34,12 +34,12 @@ PART = 128  # answers per file
 WAYS = ("greedy", "penalised", "sampled")  # T=0; T=0 with a repetition penalty; T=0.7 with top_p
 SHARES = (0.55, 0.2, 0.25)
 PENALTY, TEMPERATURE, TOP_K, TOP_P = 1.1, 0.7, 64, 0.95
-REPEATS = 24  # an answer whose last 24 tokens stand before it once more has begun to loop, and ends
+REPEATS = 24  # an answer whose last 24 tokens occurred before is looping, and ends
 
 
 @dataclass
 class Conversation:
-    """One answer in the making."""
+    """One unfinished answer."""
 
     instruction: Instruction
     way: int
@@ -100,7 +100,7 @@ class Writer:
 
     @torch.inference_mode()
     def read(self, slot: int, tokens: Sequence[int], start: int = 0) -> Tensor:
-        """Read `tokens` into a slot behind its first `start` rows; their states (n, d)."""
+        """Read `tokens` into a slot after its first `start` rows; returns their states (n, d)."""
         count = len(tokens)
         places = torch.arange(start, start + count)
         rows = F.embedding(torch.tensor(tokens), self.embedding)
@@ -178,7 +178,7 @@ def write(
 ) -> int:
     """Let the target answer until the budget of minutes is spent; returns the number of tokens in the folder.
 
-    A stopped run goes on: finished parts stay, and the instructions that they used are skipped.
+    A stopped run resumes: finished parts stay, and the instructions they used are skipped.
     """
     folder.mkdir(parents=True, exist_ok=True)
     done = sorted(folder.glob("part-*.safetensors"))
@@ -234,7 +234,7 @@ def write(
 
 
 def check(model: Any, tokens: Sequence[int]) -> float:
-    """The largest difference of the states from transformers' own, for a text read at once and then step by step."""
+    """The largest difference from the states of transformers, for a text read at once and then step by step."""
     seen: list[Tensor] = []
     hook = model.lm_head.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
     with torch.inference_mode():
@@ -249,7 +249,7 @@ def check(model: Any, tokens: Sequence[int]) -> float:
 
 
 def template(tokenizer: Any) -> tuple[list[int], list[int], str]:
-    """Tokens before and behind a user's words in the chat template, and the template around a mark."""
+    """Tokens before and after a user's words in the chat template, and the template around a marker."""
     mark = "\u241e"
     text = tokenizer.apply_chat_template(
         [{"role": "user", "content": mark}], tokenize=False, add_generation_prompt=True
@@ -260,7 +260,7 @@ def template(tokenizer: Any) -> tuple[list[int], list[int], str]:
 
 
 def _choose(logits: Tensor, talks: Sequence[Conversation], chance: torch.Generator) -> Tensor:
-    """The next token of each row, in its conversation's way: logits (n, V) → int64 (n,)."""
+    """The next token of each row, sampled in its conversation's way: logits (n, V) → int64 (n,)."""
     logits = logits.clone()
     for row, talk in enumerate(talks):
         if WAYS[talk.way] == "penalised":
@@ -279,7 +279,7 @@ def _choose(logits: Tensor, talks: Sequence[Conversation], chance: torch.Generat
 
 
 def _loops(answer: list[int]) -> bool:
-    """Whether the last `REPEATS` tokens have stood there before."""
+    """Whether the last `REPEATS` tokens occurred before."""
     if len(answer) < 2 * REPEATS or len(answer) % 4:
         return False
     tail = answer[-REPEATS:]
@@ -287,7 +287,7 @@ def _loops(answer: list[int]) -> bool:
 
 
 def _store(path: Path, talks: list[Conversation], note: dict[str, Any]) -> int:
-    """Write a part and, last, its note, which makes it count; the number of its tokens."""
+    """Write a part and, last, its note, which marks it complete; returns the number of its tokens."""
     kinds = list(KINDS)
     tokens = torch.tensor([token for talk in talks for token in talk.tokens], dtype=torch.int32)
     columns = {
@@ -307,7 +307,7 @@ def _store(path: Path, talks: list[Conversation], note: dict[str, Any]) -> int:
 
 
 def _packed(weight: Tensor, rows: int) -> Tensor:
-    """A matrix rearranged once for products with about so many rows."""
+    """A matrix packed once for products with about this many rows."""
     made: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight.detach().contiguous(), rows)
     return made
 

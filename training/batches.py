@@ -1,6 +1,6 @@
-"""Which rows does step N train on? Packs documents into rows and draws batches in the mix's proportion.
+"""Which rows does step N train on? Packs documents into rows and draws batches in the proportions of the mix.
 
-Everything follows from (seed, counters): a resumed run draws the very rows the unbroken run would have.
+Everything follows from (seed, counters): a resumed run draws exactly the rows an uninterrupted run would have.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def pack(ids: np.ndarray, starts: np.ndarray, order: np.ndarray, length: int) ->
     """Pack documents into rows of `length` tokens: uint16 [rows, length].
 
     A document that no longer fits fills the rest of its row and then starts again in the next row, so that
-    every document of at most `length` tokens is once seen whole; longer ones run on over several rows.
+    every document of at most `length` tokens is seen whole once; longer ones span several rows.
     """
     rows: list[np.ndarray] = []
     parts: list[np.ndarray] = []
@@ -43,7 +43,7 @@ def pack(ids: np.ndarray, starts: np.ndarray, order: np.ndarray, length: int) ->
 
 
 class SourceRows:
-    """Rows of one source, packed anew in another order each epoch."""
+    """Rows of one source, repacked in another order each epoch."""
 
     def __init__(self, folder: Path, name: str, index: int, length: int, seed: int) -> None:
         self.ids = np.load(folder / f"{name}.train.npy", mmap_mode="r")

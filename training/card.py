@@ -18,11 +18,11 @@ from training.reading import load_family
 from training.shapes import SHAPES
 
 HERE = Path(__file__).parent
-KNOWN_FAILURES = HERE / "known_failures.md"  # written by a person after reading the output
+KNOWN_FAILURES = HERE / "known_failures.md"  # written by hand after reading the output
 FIRST_VERSION = HERE / "first_version.json"  # held-out losses of the first target, measured the same way
 HARDWARE = "2 cores of an x86-64 server CPU (AMD EPYC), no GPU"
 QUOTES = 5  # continuations of each family, drawn by a fixed seed, not chosen
-WANTED = (  # what the project asked of the family: group, lane, figure, least value
+WANTED = (  # the project's targets for the family: group, lane, figure, least value
     ("code", "draft-model", "tokens_per_pass", 3.2),
     ("story", "draft-model", "tokens_per_pass", 2.4),
     ("poem", "draft-model", "tokens_per_pass", 1.8),
@@ -51,7 +51,7 @@ def measure(
 ) -> dict[str, Any]:
     """Everything the card states, measured on the exported folders and read from the runs' states.
 
-    `store` keeps the rows of the sweep, so that a run that was cut short goes on.
+    `store` keeps the rows of the sweep, so that an interrupted run can resume.
     """
     family, tokenizer = load_family(models)
     manifest = json.loads((data / "manifest.json").read_text(encoding="utf-8"))
@@ -127,7 +127,7 @@ def proposer_table(figures: dict[str, Any]) -> str:
 
 
 def wanted_table(measured: dict[str, Any]) -> str:
-    """What was asked of the family beside what was measured."""
+    """The targets for the family next to what was measured."""
     figures = measured["figures"]
     rows = []
     for group, lane, figure, least in WANTED:
@@ -161,7 +161,7 @@ def row_of(words: str, bound: float, value: float | None, most: bool = False) ->
 
 
 def loop_words(figures: dict[str, Any]) -> str:
-    """Which continuations are no loops, by the definition with which the figures were measured."""
+    """Which continuations are not loops, by the definition used when the figures were measured."""
     if "loop" not in figures:  # measured before there was `specdec_core.record.repeats`
         return "repeats less than 20% of its 8-grams"
     run, share = figures["loop"]["run"], figures["loop"]["share"]
@@ -170,7 +170,7 @@ def loop_words(figures: dict[str, Any]) -> str:
 
 
 def exit_table(figures: dict[str, Any]) -> str:
-    """What each early exit wins on code."""
+    """The speedup of each early exit on code."""
     return table(
         ["layers", "tokens per pass", "α", "speedup"],
         [
@@ -193,7 +193,7 @@ def agreement_table(measured: dict[str, Any]) -> str:
 
 
 def slow_table(figures: dict[str, Any]) -> str:
-    """Where speculation loses: prompts with a lane below plain decoding."""
+    """Where speculation is slower: prompts with a lane below plain decoding."""
     rows = [
         [
             f"{found['family']} / {found['name']}",
@@ -205,7 +205,7 @@ def slow_table(figures: dict[str, Any]) -> str:
 
 
 def quotes(measured: dict[str, Any]) -> str:
-    """Five continuations of each family, as they came."""
+    """Five unedited continuations of each family."""
     parts = []
     for family, pairs in measured["continuations"].items():
         parts.append(f"<details><summary>{family}</summary>\n")
@@ -257,7 +257,7 @@ def render(measured: dict[str, Any]) -> str:
     """The card's text: `card.md` with every number filled in.
 
     Raises:
-        ValueError: if `card.md` asks for something that is not there.
+        ValueError: if `card.md` refers to something that is not there.
     """
     text = (HERE / "card.md").read_text(encoding="utf-8")
     figures = measured["figures"]

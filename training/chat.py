@@ -31,7 +31,7 @@ DTYPE = torch.bfloat16  # of what ships: the target's own
 
 
 def write_answers(model: str, corpus: Path, folder: Path, minutes: float, slots: int, seed: int) -> int:
-    """Let the target answer instructions for so many minutes; goes on where it was stopped. Tokens in the folder."""
+    """Let the target answer instructions for so many minutes; resumes after a stop. Returns tokens in the folder."""
     target, tokenizer = open_target(model, "cpu"), load_tokenizer(source_of(model))
     found = instructions(corpus, seed)
     return answers.write(folder, target.model, tokenizer, found, seed, minutes, slots)
@@ -40,7 +40,7 @@ def write_answers(model: str, corpus: Path, folder: Path, minutes: float, slots:
 def train_part(
     part: Part, model: str, folder: Path, run: Path, plan: Plan, parts: int | None = None
 ) -> tuple[dict[str, Any], nn.Module, Any]:
-    """Train one drafter on the answers of a folder, or continue the run.
+    """Train one drafter on the answers of a folder, or resume the run.
 
     Returns the counters, the trained module and what was measured on held-out answers.
     """
@@ -79,7 +79,7 @@ def train_part(
 def _new(
     part: Part, model: Any, teacher: Teacher, rows: Answers, fresh: bool
 ) -> tuple[Any, Objective, Tensor | None]:
-    """A drafter as it begins, its loss, and the weights of the loss's parts; `fresh` if no checkpoint follows."""
+    """An untrained drafter, its loss, and the weights of the loss's parts; `fresh` if no checkpoint is loaded after."""
     if part == "eagle":
         head = chat_heads.new_eagle_head(model, teacher.vocabulary, rows, fresh)
         return (
@@ -127,7 +127,7 @@ def _export_draft(folder: Path, draft: Any, vocabulary: Tensor, model: str, note
     folder.mkdir(parents=True, exist_ok=True)
     weights = _halves(draft.state_dict().items())
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    (folder / "model.safetensors").chmod(0o644)  # safetensors writes files that only their owner may read
+    (folder / "model.safetensors").chmod(0o644)  # safetensors writes files only their owner can read
     config = {key: value for key, value in draft.config.to_dict().items() if _plain(value)}
     theta = eagle.rope_theta(draft.config)
     config |= {

@@ -1,4 +1,4 @@
-"""What do the proposers win with the chat family? Held-out prompts in the chat template, in one run, and the card."""
+"""What do the proposers gain with the chat family? Held-out prompts in the chat template, in one run, and the card."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from training.figures import TOKENS, Lane, curve_of, lane, line, rows_of
 
 HERE = Path(__file__).parent
 SETS = {"held out": HERE / "chat_heldout.toml", "fresh eyes": HERE / "chat_fresh.toml"}
-FAILURES = HERE / "chat_failures.md"  # written by a person after reading the output
+FAILURES = HERE / "chat_failures.md"  # written by hand after reading the output
 PARTS = ("eagle", "medusa", "draft")
 UNMEASURED = "Not measured yet for these weights: `python -m training chat card` on an idle machine does it."
-WANTED = (  # what the project asked of the family: kind of prompt, lane, figure, least value
+WANTED = (  # the project's targets for the family: kind of prompt, lane, figure, least value
     ("chat", "eagle", "tokens_per_pass", 2.1),
     ("code", "eagle", "tokens_per_pass", 2.4),
     ("edits", "eagle", "tokens_per_pass", 2.6),
@@ -44,7 +44,7 @@ WANTED = (  # what the project asked of the family: kind of prompt, lane, figure
 
 
 def lanes(models: sd.Models) -> list[Lane]:
-    """The proposers that these models serve, greedy."""
+    """The proposers these models can run, greedy."""
     every = (
         lane("draft-model", "draft-model"),
         lane("branching", "branching"),
@@ -83,10 +83,10 @@ def measure(
         model: a name of the catalogue, a folder or a hub id, with what was trained for it.
         runs: where the training runs lie.
         repeats: how often each cell is timed.
-        store: keeps the rows as they come, so that a run that was cut short goes on.
+        store: keeps the rows as they come, so that an interrupted run can resume.
         most: prompts of each kind, from the beginning of each file; None takes all.
         only: lanes to measure, by name; none named means all.
-        told: hears of every prompt.
+        told: receives each prompt.
     """
     models = sd.load_models(model)
     found: dict[str, Any] = {
@@ -143,9 +143,9 @@ def measure(
 def equality(
     models: sd.Models, prompts: Sequence[Case], chosen: Sequence[Lane], rows: Sequence[Any]
 ) -> dict[str, Any]:
-    """Whether plain greedy text is that of transformers' `generate`, and every lane's that of plain decoding.
+    """Whether plain greedy text equals that of transformers' `generate`, and each lane's equals plain decoding.
 
-    Texts that part are listed with the margin (logits, float32) between the target's two best tokens where they do.
+    Texts that diverge are listed with the margin (logits, float32) between the target's two best tokens there.
     """
     settings = chosen[0].settings.but(proposer="none", options={}, record="tokens")
     same = {(row.family, row.name, row.label): row.same_text for row in rows if row.repeat == 0}
@@ -188,7 +188,7 @@ def _generated(models: sd.Models, ids: list[int], most: int) -> list[int]:
 
 @torch.inference_mode()
 def _fork(models: sd.Models, ids: list[int], one: list[int], other: list[int]) -> tuple[int, float]:
-    """Where two texts part, and how far the target's best two tokens are apart there."""
+    """Where two texts diverge, and the gap between the target's best two tokens there."""
     pairs = enumerate(zip(one, other, strict=False))
     at = next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
     first, second = _causal(models)(torch.tensor([ids + one[:at]])).logits[0, -1].topk(2).values.tolist()
@@ -222,7 +222,7 @@ def training_of(run: Path) -> dict[str, Any]:
 
 
 def first_guess(accuracy: Any) -> float:
-    """How often a drafter's very first guess is right, of what its evaluation gave."""
+    """How often a drafter's very first guess is right, from its evaluation."""
     if isinstance(accuracy, dict):
         accuracy = accuracy["accuracy"]
     while isinstance(accuracy, list):
@@ -326,7 +326,7 @@ def equality_words(name: str, measured: dict[str, Any]) -> str:
 
 
 def wanted_table(found: dict[str, Any]) -> str:
-    """What was asked beside what was measured, on both sets of prompts."""
+    """Targets next to what was measured, on both sets of prompts."""
     rows = []
     for kind, label, figure, least in WANTED:
         for name, content in found["sets"].items():

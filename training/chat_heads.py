@@ -1,7 +1,7 @@
 """How are heads and a draft trained for a chat target? On its own answers, whose states are at hand (`answers.py`).
 
 The target itself is never run here: a stored state times the output matrix gives its distribution. All three guess over
-one draft vocabulary (`models.draft_vocabulary`), and all start from parts of the target, which takes them many
+one draft vocabulary (`models.draft_vocabulary`), and all start from parts of the target, which needs many
 times less text to learn from: the EAGLE head and the draft from whole layers of it, the Medusa heads from the identity.
 """
 
@@ -21,9 +21,9 @@ from specdec_core.models.heads import EagleHead, MedusaHeads
 from specdec_core.models.heads.eagle import rope_theta
 from training.chat_rows import Answers
 
-RANKS = 10  # guesses whose accuracy is measured
+RANKS = 10  # ranks whose accuracy is measured
 REGRESSION = 0.3  # weight of the smooth L1 on states beside the cross-entropy
-SECOND_PASS = 0.7  # weight of the pass on the head's own features, in steps that make one
+SECOND_PASS = 0.7  # weight of the pass on the head's own features, in steps that have one
 MEDUSA_PLACES = 384
 HEAD_DECAY = 0.8  # Medusa's λ: a later head counts less
 FITTED_ON = 128  # conversations on which a fresh EAGLE head's first matrix is fitted
@@ -32,7 +32,7 @@ RIDGE = 1e-3  # of the mean square of its inputs
 
 @dataclass(frozen=True)
 class Teacher:
-    """What of the target the losses need.
+    """The parts of the target the losses need.
 
     Attributes:
         output: float32 (k, d), the rows of its output matrix for the draft vocabulary.
@@ -46,7 +46,7 @@ class Teacher:
 
     @classmethod
     def of(cls, model: Any, vocabulary: Tensor) -> Teacher:
-        """What the losses need of a transformers model."""
+        """The parts the losses need from a transformers model."""
         output = model.get_output_embeddings().weight.detach()
         return cls(output[vocabulary].contiguous(), model.get_input_embeddings().weight.detach(), vocabulary)
 
@@ -57,11 +57,11 @@ class Teacher:
 
 
 def new_eagle_head(model: Any, vocabulary: Tensor, rows: Answers, fresh: bool = True) -> EagleHead:
-    """A head that begins as the target's last layer and norm, on a guess of what that layer reads.
+    """A head initialised as the target's last layer and norm, on an estimate of that layer's input.
 
     The first matrix is fitted by least squares: from the next token's embedding and the state before it to the input of
-    the target's last layer there. So the very first guesses are already right in 0.30 of places (measured on
-    SmolLM2-135M-Instruct). Without `fresh` the fit is left out, since other weights will be loaded.
+    the target's last layer there. Untrained, it already guesses right in 0.30 of places (measured on
+    SmolLM2-135M-Instruct). Without `fresh` the fit is skipped, since other weights will be loaded.
     """
     config = model.config
     shape = LlamaConfig(
@@ -88,7 +88,7 @@ def new_eagle_head(model: Any, vocabulary: Tensor, rows: Answers, fresh: bool = 
 
 @torch.inference_mode()
 def _fitted(model: Any, rows: Answers) -> Tensor:
-    """The matrix (d, 2 d) that makes the input of the last layer of embedding and state before, by least squares."""
+    """The matrix (d, 2 d) from embedding and previous state to the last layer's input, by least squares."""
     seen: list[Tensor] = []
     hook = model.model.layers[-1].register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
     embedding = model.get_input_embeddings().weight
@@ -111,7 +111,7 @@ def new_draft(
 ) -> LlamaForCausalLM:
     """A draft of the target's first layers, over the draft vocabulary and one more row for all other tokens.
 
-    Its output matrix is fitted by least squares: from what these layers and the target's last norm make of a text to
+    Its output matrix is fitted by least squares: from the output of these layers and the target's last norm to
     the target's own states there, times the target's output matrix. Measured on SmolLM2-135M-Instruct before any
     training: first guesses right in 0.21, 0.23 and 0.25 of places with one, two and three first layers; 0.13 to 0.18
     where last layers follow.
@@ -154,7 +154,7 @@ def _fitted_exit(draft: LlamaForCausalLM, vocabulary: Tensor, rows: Answers) -> 
 
 
 def _solve(square: Tensor, product: Tensor) -> Tensor:
-    """Ridge regression from its sums: float64 (n, n) and (n, d) → the matrix float32 (d, n)."""
+    """Ridge regression from accumulated sums: float64 (n, n) and (n, d) → the matrix float32 (d, n)."""
     square += RIDGE * square.diagonal().mean() * torch.eye(len(square))
     solved: Tensor = torch.linalg.solve(square, product).T.float()
     return solved.clone()
@@ -175,7 +175,7 @@ def eagle_objective(head: EagleHead, teacher: Teacher, rows: Answers, second_eve
     """Numbers of conversations to losses float32 (3,): cross-entropy, smooth L1 of states, both on its own features.
 
     Every `second_every`-th step makes the second pass, as the head is used at the second level of a tree: true
-    features up to a place, its own guess there. It is measured where the first pass is, a token further.
+    features up to a place, its own guess there. It is measured at the first pass's places, one token further.
     """
     steps = 0
 
@@ -199,9 +199,9 @@ def eagle_objective(head: EagleHead, teacher: Teacher, rows: Answers, second_eve
 
 
 def medusa_objective(heads: MedusaHeads, teacher: Teacher, rows: Answers, seed: int = 0) -> Objective:
-    """Numbers of conversations to the heads' cross-entropies float32 (heads,), in nats per token.
+    """Maps numbers of conversations to the heads' cross-entropies float32 (heads,), in nats per token.
 
-    At most `MEDUSA_PLACES` places of a batch are looked at, drawn anew each step: neighbours teach nearly the same.
+    At most `MEDUSA_PLACES` places of a batch are used, drawn again each step: neighbours teach nearly the same.
     """
     chance = torch.Generator().manual_seed(seed)
 
@@ -219,7 +219,7 @@ def medusa_objective(heads: MedusaHeads, teacher: Teacher, rows: Answers, seed: 
 
 
 def draft_objective(draft: LlamaForCausalLM, teacher: Teacher, rows: Answers) -> Objective:
-    """Numbers of conversations to the loss: cross-entropy with the target's distribution, in nats per token."""
+    """Maps numbers of conversations to the loss: cross-entropy with the target's distribution, in nats per token."""
     known = _own_names(teacher.vocabulary, rows)
 
     def losses(numbers: Tensor) -> Tensor:
@@ -287,7 +287,7 @@ def draft_accuracy(draft: LlamaForCausalLM, teacher: Teacher, rows: Answers, mos
 
 
 def _compare(guessed: Tensor, true: Tensor, teacher: Teacher) -> tuple[Tensor, Tensor]:
-    """Cross-entropy between what both states (n, d) say, and their smooth L1."""
+    """Cross-entropy between the distributions of both states (n, d), and their smooth L1."""
     cross = F.cross_entropy(guessed @ teacher.output.T, teacher.says(true))
     return cross, F.smooth_l1_loss(guessed, true)
 
@@ -298,8 +298,8 @@ Keys = tuple[Tensor, Tensor]  # of the pass over true features: (b, kv heads, t,
 def _pass(head: EagleHead, embedded: Tensor, features: Tensor, true: Keys | None) -> tuple[Tensor, Keys]:
     """One pass over all places at once: two of (b, t, d) → guessed features (b, t, d), and its keys and values.
 
-    With `true`, the keys of a pass over true features, the place of row t is t + 1: it looks at the true ones up to t
-    and at itself, which is what the head sees at the second level of a tree.
+    With `true`, the keys of a pass over true features, the place of row t is t + 1: it attends to the true ones up to t
+    and to itself, which is what the head sees at the second level of a tree.
     """
     layer: Any = head.layers[0]
     attention = layer.self_attn
@@ -330,5 +330,5 @@ def _pass(head: EagleHead, embedded: Tensor, features: Tensor, true: Keys | None
 
 
 def trained_by_adamw(name: str, weight: nn.Parameter | Tensor) -> bool:
-    """No matrix goes to Muon: these networks start from trained layers, which AdamW's small steps leave in place."""
+    """No matrix goes to Muon: these networks start from trained layers, which AdamW's small steps preserve."""
     return False

@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-HELD_OUT_EVERY = 40  # of the conversations one in so many is kept back for measuring
+HELD_OUT_EVERY = 40  # one in this many conversations is held out
 BUCKET = 16  # batches that are sorted by length together
 END_WEIGHT = 10_000  # an end-of-turn token is in the vocabulary whatever the counts say
 
@@ -38,17 +38,17 @@ class Rows:
 
 
 class Answers:
-    """The conversations of a folder, in a seeded order, anew each epoch.
+    """The conversations of a folder, in a seeded order, reshuffled each epoch.
 
     Args:
         folder: what `answers.write` filled.
-        prefix: tokens that stand before every conversation, and their states (n, d).
+        prefix: tokens before each conversation, and their states (n, d).
         batch: conversations per step.
         seed: of the order.
-        parts: read only the first so many parts; a run goes on with those it began with.
+        parts: read only this many parts; a resumed run uses those it began with.
 
     Raises:
-        ValueError: if the folder holds no whole part.
+        ValueError: if the folder holds no complete part.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Answers:
         return {"step": self.step, "parts": self.parts}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from stored counters, with as many parts or more; a clear error where some are gone."""
+        """Continue from stored counters, with as many parts or more; a clear error where some are missing."""
         if int(state.get("parts", 0)) > self.parts:
             raise ValueError(
                 f"The run was begun on {state.get('parts')} parts of answers and only {self.parts} are there: "
@@ -130,7 +130,7 @@ class Answers:
         return Rows(tokens, states, judged)
 
     def vocabulary(self, size: int, ends: Sequence[int]) -> Tensor:
-        """The `size` tokens that the answers use most, int64 ascending; where they use fewer, the lowest ids join."""
+        """The `size` tokens that the answers use most, int64 ascending; padded with the lowest ids."""
         counts: Counter[int] = Counter(dict.fromkeys(ends, END_WEIGHT))
         for number in self.training.tolist():
             start = int(self.starts[number])

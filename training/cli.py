@@ -377,14 +377,14 @@ def card(
 
 
 def recorded_commands(runs: Path) -> list[str]:
-    """The training commands that were run, in order, each once, as `remember_command` noted them."""
+    """The training commands that were run, in order, each once, as noted by `remember_command`."""
     path = runs / "commands.log"
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     return list(dict.fromkeys(lines))
 
 
 def remember_command(runs: Path) -> None:
-    """Note the command that has just succeeded for the model card; the corpus folder's place is left out."""
+    """Note the command that has just succeeded for the model card; without the corpus folder's path."""
     arguments = sys.argv[1:]
     if not arguments or runs != RUNS:
         return

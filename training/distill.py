@@ -1,7 +1,7 @@
 """How does the draft learn to guess like the target? Full-distribution distillation at temperature 1.
 
 The draft minimises KL(target || draft) at every position of the training mix: what speculative sampling
-accepts is exactly the overlap of the two distributions, so their distance is the right thing to shrink.
+accepts is exactly the overlap of the two distributions, so their distance is the right thing to minimise.
 """
 
 from __future__ import annotations

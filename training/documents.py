@@ -15,7 +15,7 @@ from typing import Any
 
 from training.shapes import EOS_TOKEN
 
-HELDOUT_PERMILLE = 15  # share of documents held out in sources that bring no split of their own
+HELDOUT_PERMILLE = 15  # share of documents held out in sources without a split
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def is_heldout(group: str, permille: int = HELDOUT_PERMILLE) -> bool:
 
 
 def split_by_hash(documents: list[Document], permille: int = HELDOUT_PERMILLE) -> Split:
-    """Split documents by the hash of their group; exact repeats of a text are dropped."""
+    """Split documents by the hash of their group; exact duplicates are dropped."""
     seen: set[str] = set()
     train: list[Document] = []
     heldout: list[Document] = []
@@ -77,5 +77,5 @@ def split_by_hash(documents: list[Document], permille: int = HELDOUT_PERMILLE) -
 
 
 def opening(text: str) -> str:
-    """Group key of a plain text: its first 60 letters, so that near repeats stay on one side."""
+    """Group key of a plain text: its first 60 letters, so that near duplicates stay on one side."""
     return "".join(character for character in text.lower() if character.isalnum())[:60]

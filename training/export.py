@@ -63,13 +63,13 @@ def write_model(folder: Path, shape: Shape, weights: dict[str, Tensor], tokenize
     save_tokenizer(load_tokenizer(tokenizer_folder), partial)
     folder.mkdir(parents=True, exist_ok=True)
     for file in sorted(partial.iterdir()):
-        file.chmod(0o644)  # safetensors writes files that only their owner may read
+        file.chmod(0o644)  # safetensors writes files only their owner can read
         os.replace(file, folder / file.name)
     partial.rmdir()
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
-    """Write indented JSON with a closing newline."""
+    """Write indented JSON with a final newline."""
     path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
 
 

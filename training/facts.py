@@ -21,7 +21,7 @@ DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 MONTHS = "January February March April May June July August September October November December".split()
 FEELINGS = "happy sad proud tired brave shy hungry excited calm curious".split()
 
-# Words of simple stories that may stand for each other in a verbatim edit, and names for variables.
+# Words of simple stories that can replace each other in a verbatim edit, and names for variables.
 _SWAPS = (
     "cat dog bird rabbit mouse frog fox",
     "red blue green yellow purple orange",

@@ -1,4 +1,4 @@
-"""What do the proposers win with the shipped models? Tokens per pass and speedups, all in one run."""
+"""What do the proposers gain with the shipped models? Tokens per pass and speedups, all in one run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GAMMA = 4
 
 @dataclass(frozen=True)
 class Lane:
-    """One proposer with its settings, and what the card calls it."""
+    """One proposer with its settings, and its name on the card."""
 
     name: str
     settings: sd.Settings
@@ -72,7 +72,7 @@ class Prompt:
 
 
 def read_prompts(models: sd.Models, folder: Path) -> list[Prompt]:
-    """The shipped prompts with what plain decoding makes of them."""
+    """The shipped prompts with their plain continuations."""
     found = []
     plain = sd.Settings(proposer="none", max_new_tokens=TOKENS, record="off")
     for family, content in load_prompts(folder).items():
@@ -92,7 +92,7 @@ def measure(
 ) -> dict[str, Any]:
     """All figures, as plain values for JSON.
 
-    `store` keeps the rows as they come, so that a run that was cut short goes on from there.
+    `store` keeps the rows as they come, so that an interrupted run can resume.
     """
     prompts = read_prompts(models, folder)
     layer, exits = best_exit(
@@ -111,7 +111,7 @@ def measure(
     groups["verbatim edits"] = [p for p in entering if p.kind == "verbatim edit"]
     groups["conversions"] = [p for p in entering if p.kind == "conversion"]
     summaries = {name: summarise(cases, rows, lanes) for name, cases in groups.items() if cases}
-    # Verse at temperature 0 is mostly loops, which do not count; drawn at temperature 1 it is none.
+    # Verse at temperature 0 is mostly loops, which do not count; at temperature 1 it is not.
     verse = [prompt for prompt in prompts if prompt.case.family == "poem"]
     drawn = [warm(each) for each in lanes]
     hot = rows_of(models, [prompt.case for prompt in verse], drawn, repeats, None, told)
@@ -159,7 +159,7 @@ def rows_of(
 def best_exit(
     models: sd.Models, cases: list[Case], repeats: int, told: Callable[[str], None]
 ) -> tuple[int, dict[str, dict[str, float]]]:
-    """The exit layer that is fastest on code, and what each of them wins there."""
+    """The exit layer that is fastest on code, and the speedup of each."""
     lanes = [lane(str(layer), "early-exit", layer=layer) for layer in EXIT_LAYERS]
     rows = rows_of(models, cases, lanes, repeats, None, told)
     names = [(case.family, case.name) for case in cases]
@@ -228,7 +228,7 @@ def formula(rows: list[Measured], prompts: list[Prompt], curve: hardware.WidthCu
 
 
 def losses(rows: list[Measured], prompts: list[Prompt]) -> list[dict[str, Any]]:
-    """The prompts on which a lane was slower than plain decoding, each with the lanes that were."""
+    """The prompts on which a lane was slower than plain decoding, each with those lanes."""
     found = []
     for prompt in prompts:
         name = (prompt.case.family, prompt.case.name)

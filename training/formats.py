@@ -13,7 +13,7 @@ from training.tasks import evidence
 
 
 def plain(corpus: Path, name: str) -> Split:
-    """A text source as it is; near repeats (same opening) share a side of the split."""
+    """A text source as it is; near duplicates (same opening) stay on one side of the split."""
     texts = read_texts(require(corpus, name))
     return split_by_hash([Document(text, opening(text)) for text in texts if len(text) > 40])
 

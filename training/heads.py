@@ -1,9 +1,9 @@
-"""How are Medusa heads and an EAGLE head trained? On the hidden states of a target that itself stays as it is.
+"""How are Medusa heads and an EAGLE head trained? On the hidden states of a frozen target.
 
 Medusa (Cai et al. 2024, stage 1): head i at t is to guess token t + 2 + i; cross-entropy on the text's own token or on
-the target's distribution there, later heads counting by a power of λ. EAGLE (Li et al. 2024): from the true states up
+the target's distribution there, later heads weighted by powers of λ. EAGLE (Li et al. 2024): from the true states up
 to t and the tokens up to t + 1 the head is to guess the state at t + 1; smooth L1 on the state plus a tenth of the
-cross-entropy between what the output matrix makes of it and the target's distribution.
+cross-entropy between its distribution through the output matrix and the target's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from training.checkpoints import latest_checkpoint, load_state
 from training.loop import Plan, Source, steps
 from training.optimisers import is_matrix
 
-RANKS = 10  # guesses per head whose accuracy is measured
+RANKS = 10  # ranks per head whose accuracy is measured
 DECAY = 0.8  # λ of Medusa's loss
 CLASSIFICATION = 0.1  # share of the cross-entropy in EAGLE's loss
 
@@ -69,14 +69,14 @@ class Frozen:
         return seen[0], logits
 
     def autocast(self) -> torch.autocast:
-        """bfloat16 matrix products where wanted."""
+        """bfloat16 matrix products if requested."""
         return torch.autocast(self.device, torch.bfloat16, enabled=self.bfloat16)
 
 
 def medusa_pairs(heads: MedusaHeads, target: Frozen, ids: Tensor) -> list[Pair]:
-    """For each head its logits (b, n, V) and the target's for the very token it guesses: ids int64 (b, t).
+    """For each head its logits (b, n, V) and the target's for the same token: ids int64 (b, t).
 
-    Head i at place t guesses token t + 2 + i, and what the target says about that one stands at t + 1 + i.
+    Head i at place t guesses token t + 2 + i, and the target's distribution of that token is at t + 1 + i.
     """
     states, logits = target.read(ids)
     guesses = heads(states, target.output)
@@ -85,7 +85,7 @@ def medusa_pairs(heads: MedusaHeads, target: Frozen, ids: Tensor) -> list[Pair]:
 
 
 def eagle_pairs(head: EagleHead, target: Frozen, ids: Tensor) -> tuple[Pair, Pair]:
-    """Guessed and true states at 1 … t − 1, (b, t − 1, d), and the logits behind both: ids int64 (b, t)."""
+    """Guessed and true states at 1 … t − 1, (b, t − 1, d), and the logits of both: ids int64 (b, t)."""
     states, logits = target.read(ids)
     places = torch.arange(ids.shape[1] - 1, device=ids.device).expand(len(ids), -1)
     guessed = head(ids[:, 1:], states[:, :-1], places, None, target.embedding)
@@ -93,9 +93,9 @@ def eagle_pairs(head: EagleHead, target: Frozen, ids: Tensor) -> tuple[Pair, Pai
 
 
 def medusa_loss(heads: MedusaHeads, target: Frozen, soft: bool) -> Objective:
-    """ids int64 (b, t + 1) to the heads' losses float32 (heads,), in nats per token.
+    """Maps ids int64 (b, t + 1) to the heads' losses float32 (heads,), in nats per token.
 
-    `soft` asks for the target's distribution, else the text's own token is the label.
+    With `soft` the label is the target's distribution, else the text's token.
     """
 
     def losses(ids: Tensor) -> Tensor:
@@ -114,7 +114,7 @@ def medusa_loss(heads: MedusaHeads, target: Frozen, soft: bool) -> Objective:
 
 
 def eagle_loss(head: EagleHead, target: Frozen) -> Objective:
-    """ids int64 (b, t + 1) to float32 (2,): smooth L1 of the states, cross-entropy in nats per token."""
+    """Maps ids int64 (b, t + 1) to float32 (2,): smooth L1 of the states, cross-entropy in nats per token."""
 
     def losses(ids: Tensor) -> Tensor:
         with target.autocast():
@@ -128,7 +128,7 @@ def eagle_loss(head: EagleHead, target: Frozen) -> Objective:
 
 @torch.no_grad()
 def accuracy(heads: Heads, target: Frozen, rows: Tensor, batch: int = 4) -> list[list[float]]:
-    """For each head the share of places where its guess of each rank is what the target itself would write there.
+    """For each head the share of places where its guess of each rank is the target's most likely token.
 
     An EAGLE head counts as one, guessing after true states. rows: held-out ids int64 (n, t).
     """
@@ -149,7 +149,7 @@ def accuracy(heads: Heads, target: Frozen, rows: Tensor, batch: int = 4) -> list
 
 
 def new_medusa(target: Frozen, heads: int, blocks: int, shared: bool) -> MedusaHeads:
-    """Fresh heads: blocks near the identity, matrices of their own start as the target's."""
+    """Fresh heads: blocks near the identity, their own matrices start as the target's."""
     weight = target.output.weight
     vocabulary, width = weight.shape
     made = MedusaHeads(heads, blocks, width, None if shared else vocabulary).to(target.model.device)
@@ -197,7 +197,7 @@ def train(
     soft: bool = False,
     classification: float = CLASSIFICATION,
 ) -> dict[str, Any]:
-    """Train heads, or continue the run; they carry their measured accuracies afterwards. Returns the counters.
+    """Train heads, or resume the run; they then hold their measured accuracies. Returns the counters.
 
     `soft` is for Medusa heads, `classification` (the weight of the cross-entropy) for an EAGLE head.
     """

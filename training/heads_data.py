@@ -21,12 +21,12 @@ HELD_OUT_ROWS = 4  # of each source of the prepared data
 
 
 def source_of(model: str) -> str:
-    """The folder or hub id behind a name of the command line; what a package brings is converted first."""
+    """The folder or hub id behind a name of the command line; models shipped in a package are converted first."""
     return locate(model)
 
 
 def open_target(model: str, device: str) -> Frozen:
-    """The target in float32, its weights fixed; a clear error if it cannot be loaded safely."""
+    """The target in float32, its weights frozen; a clear error if it cannot be loaded safely."""
     source, entry = source_of(model), catalogue.find(model)
     check_present(source)
     loaded = load_model(source, torch.device(device), torch.float32).requires_grad_(False)

@@ -1,6 +1,6 @@
 """Which instructions does a chat target answer for its own training text? Made from the corpus and from short lists.
 
-A head or a draft has to guess what the target itself writes, so only the instructions come from outside; the answers
+A head or a draft has to guess what the target writes, so only the instructions come from outside; the answers
 are the target's own (`answers.py`). Seven kinds: chat, code, story, list, arithmetic, rewriting and summarising.
 """
 
@@ -40,7 +40,7 @@ KINDS = {  # shares of the instructions
 
 
 def instructions(corpus: Path, seed: int) -> Iterator[Instruction]:
-    """Instructions without end, in an order that depends on the seed alone; the same one hardly comes twice."""
+    """Instructions without end, in an order that depends on the seed alone; repeats are rare."""
     chance = random.Random(seed)
     lists: dict[str, list[str]] = tomllib.loads(LISTS.read_text(encoding="utf-8"))
     passages = list(_passages(corpus))

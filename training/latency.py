@@ -11,7 +11,7 @@ import torch
 
 @torch.inference_mode()
 def token_seconds(model: Any, calls: int = 60, prompt: int = 128, fed: int = 1) -> float:
-    """Median seconds of a cached transformers forward fed `fed` tokens after a prompt of `prompt` tokens."""
+    """Median seconds of a cached transformers forward reading `fed` tokens after a prompt of `prompt` tokens."""
     from transformers import DynamicCache
 
     cache = DynamicCache(config=model.config)

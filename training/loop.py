@@ -1,4 +1,4 @@
-"""How does one training run go? The loop shared by pretraining, distillation and heads: budget, log, checkpoints."""
+"""How does a training run work? The loop shared by pretraining, distillation and heads: budget, log, checkpoints."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from training.optimisers import Optimisers, Rates, is_matrix, relative_rate
 
 @dataclass(frozen=True)
 class Plan:
-    """What one run may spend and how it is watched. Budgets: active minutes, tokens, or the sooner of both."""
+    """Budget and logging of one run. Budgets: active minutes, tokens, or whichever ends first."""
 
     minutes: float | None = None
     tokens: int | None = None
@@ -45,7 +45,7 @@ class Plan:
     """Families whose rows are trained against falling into loops; see `pretrain.repeat_penalty`."""
 
     def progress(self, seconds: float, tokens: int) -> float:
-        """Spent share of the budget, 0 to 1 and over."""
+        """Spent share of the budget, 0 to 1 or above."""
         shares = [seconds / 60 / self.minutes] if self.minutes else []
         shares += [tokens / self.tokens] if self.tokens else []
         if not shares:
@@ -95,7 +95,8 @@ def train(
     """Train a language model until the budget is spent, from the run's latest checkpoint if it has one.
 
     `objective` maps int64 ids [batch, context + 1] to the loss (a scalar, nats per token); where the plan names
-    families to unrepeat, its second argument is 1.0 for their rows and 0.0 for others, [batch]. Returns the counters.
+    families for `unrepeat`, its second argument is 1.0 for their rows and 0.0 for others, [batch]. Returns the
+    counters.
     """
     batches = Batches(data, plan.context, plan.batch, plan.seed, FOCUS if plan.focus else None)
     rows = heldout_rows(data, plan.context + 1, plan.heldout_per_source)
@@ -152,8 +153,8 @@ def steps(
 ) -> dict[str, Any]:
     """Train any module until the budget is spent, from the run's latest checkpoint if it has one; returns the counters.
 
-    `objective` maps ids to the loss, or to its parts, which count by `parts_weights`; `evaluate` gives what the log
-    is to say about held-out text; `facts` describe the module in the checkpoint; `size` counts a batch's tokens.
+    `objective` maps ids to the loss, or to its parts, weighted by `parts_weights`; `evaluate` returns what the log
+    reports on held-out text; `facts` describe the module in the checkpoint; `size` counts a batch's tokens.
     """
     run.mkdir(parents=True, exist_ok=True)
     optimisers = Optimisers(model, plan.rates, matrices)

@@ -20,7 +20,7 @@ from training.mix import FAMILIES
 from training.reading import agreement, continuation, load_prompts
 
 CONTEXT = 1024
-OPENING, QUOTED = 48, 64  # tokens of a held-out text that are given, and that are written on
+OPENING, QUOTED = 48, 64  # tokens of a held-out text given as prompt, and continued
 
 
 def source_rows(data: Path, per_source: int = 8) -> dict[str, tuple[str, Tensor]]:
@@ -36,7 +36,7 @@ def source_rows(data: Path, per_source: int = 8) -> dict[str, tuple[str, Tensor]
 
 
 def bytes_of_tokens(tokenizer: Any) -> Tensor:
-    """How many bytes of text each token id stands for: int64 [vocab]; marks such as the end stand for none.
+    """Bytes of text per token id: int64 [vocab]; 0 for special tokens.
 
     In byte-level BPE every character of a token's name is one byte.
     """
@@ -116,7 +116,7 @@ def agreements(
 def continuations(
     target: Any, tokenizer: Any, data: Path, count: int, seed: int = 0
 ) -> dict[str, list[tuple[str, str]]]:
-    """(opening, what the target writes on at temperature 0) of `count` held-out texts per family, drawn by the seed."""
+    """(opening, the target's continuation at temperature 0) of `count` held-out texts per family, drawn by the seed."""
     manifest = json.loads((data / "manifest.json").read_text(encoding="utf-8"))
     found = {}
     for family in FAMILIES:

@@ -1,4 +1,4 @@
-"""What is trained on, in which proportion? The sources of the mix, their families and their weights."""
+"""What is trained on, in what proportion? The sources of the mix, their families and their weights."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _passages(corpus: Path) -> Split:
 
 
 def _functions(corpus: Path) -> Split:
-    """Single functions, minus those that stand in a held-out code file."""
+    """Single functions, minus those in a held-out code file."""
     names = ("thealgorithms", "keon_algorithms", "small_libs")
     heldout = "\n".join(d.text for n in names for d in formats.plain(corpus, f"code_{n}.txt.xz").heldout)
     split = formats.functions(corpus, "code_functions.jsonl.xz")
@@ -136,7 +136,7 @@ SOURCES: tuple[Source, ...] = (
 )
 
 # Weights of the closing phase (`--focus`): what the shipped prompts ask for, in plain modern English. The
-# wider mix comes first; a model this small, seeing this few tokens, writes better for narrowing down at the end.
+# wider mix comes first; a model this small, trained on so few tokens, writes better if the mix narrows at the end.
 FOCUS: dict[str, float] = {
     "tinystories": 26,
     "picture_books": 4,

@@ -1,4 +1,4 @@
-"""How is the network computed while training? A compact Llama whose weights carry the transformers names.
+"""How is the network computed during training? A compact Llama whose weights carry the transformers names.
 
 The parameter names and layouts equal those of `transformers.LlamaForCausalLM`, so exporting is a plain
 copy of the state dict (a test compares the logits of both).
@@ -107,7 +107,7 @@ class MLP(nn.Module):
 
 
 class Dropout(nn.Module):
-    """Zeroes features while training, the same ones at every position of a row (a mask a row is nearly free)."""
+    """Zeroes features while training, the same ones at every position of a row (one mask per row is nearly free)."""
 
     def __init__(self, share: float) -> None:
         super().__init__()
@@ -179,8 +179,8 @@ class SmallLlama(nn.Module):
     def features(self, ids: Tensor, exits: tuple[int, ...] = ()) -> list[Tensor]:
         """Normed hidden states after the last layer, then after each of the layers `exits` (counted from 1).
 
-        ids: int64 [batch, time]. The first tensor is [batch, time, hidden]; the exits share the positions among
-        them (exit i of n has every n-th, from the i-th on), so that any number of them costs as much as one.
+        ids: int64 [batch, time]. The first tensor is [batch, time, hidden]; the exits split the positions among
+        them (exit i of n has every n-th, from the i-th on), so any number of them costs as much as one.
         """
         time = ids.shape[1]
         x = self.model.embed_tokens(ids)

@@ -30,7 +30,7 @@ def shape_for(target: Frozen, layers: int, hidden: int) -> Shape:
     """A draft of this size for a target: its vocabulary, its window (at most `MOST_POSITIONS`).
 
     Raises:
-        ValueError: if the width cannot be cut into heads.
+        ValueError: if the width cannot be divided into heads.
     """
     if hidden % (2 * HEAD_DIM):
         raise ValueError(f"The draft's width has to be a multiple of {2 * HEAD_DIM}, got {hidden}.")
@@ -63,7 +63,7 @@ def distance(draft: SmallLlama, target: Frozen) -> Callable[[Tensor], Tensor]:
 def train_draft(
     run: Path, shape: Shape, target: Frozen, batches: Source, heldout: Tensor, plan: Plan
 ) -> dict[str, Any]:
-    """Distil a draft from scratch, or continue the run; returns its counters."""
+    """Distil a draft from scratch, or resume the run; returns its counters."""
     draft = SmallLlama(shape, seed=plan.seed).to(target.device)
 
     @torch.no_grad()

@@ -1,4 +1,4 @@
-"""How does one's own text become training rows? Tokenised whole, cut into rows, a tail kept back for measuring."""
+"""How does one's own text become training rows? Tokenised whole, cut into rows, the tail held out for measuring."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ HELD_OUT_SHARE = 0.05
 
 
 class OwnText:
-    """Rows of a text in a seeded order, anew each epoch.
+    """Rows of a text in a seeded order, reshuffled each epoch.
 
     Args:
         ids: int64 (n,), the tokens of the whole text.
-        context: tokens per row, less the one that is only predicted.
+        context: tokens per row, not counting the one that is only predicted.
         batch: rows per step.
         seed: of the order.
 

@@ -1,4 +1,4 @@
-"""How is a model trained on text? Next-token cross-entropy, bfloat16 where the device is quick at it."""
+"""How is a model trained on text? Next-token cross-entropy, bfloat16 where the device is fast at it."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ EXIT_WEIGHT = 0.3  # of the early exits' mean loss beside the last layer's
 
 
 def repeats(ids: Tensor) -> Tensor:
-    """What would repeat the text: for each place the token after the latest earlier pair of the same two tokens.
+    """Tokens that would repeat the text: for each place the token after the latest earlier pair of the same two tokens.
 
     ids: int64 [batch, time]; returns int64 [batch, time], −1 where the pair at t − 1, t is new.
     """
-    pairs = ids[:, :-1] * (1 << 20) + ids[:, 1:]  # pair t stands at t, t + 1
+    pairs = ids[:, :-1] * (1 << 20) + ids[:, 1:]  # pair t is at t, t + 1
     places = torch.arange(pairs.shape[1], device=ids.device)
     same = (pairs[:, :, None] == pairs[:, None, :]) & (places[None, :] < places[:, None])
     latest = torch.where(same, places, -1).amax(-1)
@@ -43,9 +43,9 @@ def repeats(ids: Tensor) -> Tensor:
 
 
 def repeat_penalty(logits: Tensor, ids: Tensor, rows: Tensor) -> Tensor:
-    """Unlikelihood (Welleck et al. 2020) of repeating a pair's continuation where the text goes on otherwise.
+    """Unlikelihood (Welleck et al. 2020) of repeating a pair's continuation where the text continues differently.
 
-    Small models fall into loops at temperature 0 wherever a repeat is the likeliest single token without being likely.
+    Small models fall into loops at temperature 0 wherever a repeat is the most likely token without being likely.
     logits: float32 [batch, time, vocab]; ids: int64 [batch, time + 1]; rows: 1.0 for the rows that count, [batch].
     Returns the mean over those rows' tokens of −log(1 − p(repeat)).
     """
@@ -64,7 +64,7 @@ def next_token_loss(
     With a second argument, 1.0 for some rows [batch], those are trained against repeating themselves as well.
 
     With `exits` the same loss after those layers is added with a small weight (LayerSkip, Elhoushi et al. 2024), so
-    that the first layers alone make a draft. The exits share the positions among them (`SmallLlama.features`).
+    that the first layers alone can draft. The exits split the positions among them (`SmallLlama.features`).
     """
 
     def loss(ids: Tensor, rows: Tensor | None = None) -> Tensor:

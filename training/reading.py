@@ -58,7 +58,7 @@ def continuation(model: Any, tokenizer: Any, text: str, tokens: int = 128) -> Te
 
 @torch.no_grad()
 def agreement(target: Any, draft: Any, prompt: Tensor, written: Tensor) -> tuple[float, float]:
-    """How well the draft foresees `written` (int64 [n], the target's own text after `prompt`).
+    """How well the draft predicts `written` (int64 [n], the target's own text after `prompt`).
 
     Returns (share of positions where both prefer the same token, mean overlap sum(min(p, q)) at
     temperature 1, which is the expected acceptance rate of one proposed token).

@@ -1,4 +1,4 @@
-"""Which sizes do the models have? One dataclass, a preset each, and the Llama config they export to."""
+"""What sizes do the models have? One dataclass, a preset each, and the Llama config they export to."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Shape:
         return asdict(self)
 
 
-# Deep and thin against shallow: at one token per call a forward costs roughly its number of layers, so
+# Deep and thin versus shallow: at one token per call a forward costs roughly its number of layers, so
 # 2 layers against 12 gives the draft a clear latency advantage even where both fit in the cache.
 TARGET = Shape(layers=12, hidden=224, heads=4, kv_heads=2, head_dim=64, ffn=608)
 # The larger draft has a fifth of the target's weights and a third of its layers: it guesses better and takes longer.

@@ -138,7 +138,7 @@ _LOOPS: dict[str, tuple[str, list[str], str]] = {
 
 
 def loop_function_task(rng: Random) -> str:
-    """A documented function that walks over a list and keeps, counts or changes its items."""
+    """A documented function that filters, counts or changes the items of a list."""
     item = rng.choice(["number", "word", "value", "name", "item"])
     verb = rng.choice(["count", "find", "remove", "largest", "total"])
     told, body, last = _LOOPS[verb]

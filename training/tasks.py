@@ -52,7 +52,7 @@ def copy_task(rng: Random, text: str) -> str:
 
 
 def rename_task(rng: Random, text: str) -> str | None:
-    """Repeat a passage with one name changed; None where the text names nobody."""
+    """Repeat a passage with one name changed; None where the text has no name."""
     found = _NAMED.search(text)
     if found is None:
         return None
@@ -66,7 +66,7 @@ def rename_task(rng: Random, text: str) -> str | None:
 
 
 def reword_task(rng: Random, text: str) -> str | None:
-    """Repeat a passage with one common word changed wherever it stands."""
+    """Repeat a passage with one common word changed throughout."""
     passage = window(rng, text, rng.choice([250, 400, 600, 800]))
     present = [word for word in facts.REPLACEMENTS if re.search(rf"\b{word}\b", passage)]
     if not present:
@@ -83,7 +83,7 @@ _PYTHONS_OWN = {*keyword.kwlist, *dir(builtins), "self", "cls"}
 
 
 def rename_code_task(rng: Random, code: str) -> str | None:
-    """Repeat a piece of Python with one name changed; None where no name stands in it three times."""
+    """Repeat a piece of Python with one name changed; None where no name occurs in it three times."""
     if len(code) > 1200:
         return None
     counts = Counter(word for word in _IDENTIFIER.findall(code) if word not in _PYTHONS_OWN)
@@ -170,7 +170,7 @@ class Person:
         self.place = rng.choice(facts.PLACES)
 
     def sentences(self, rng: Random) -> list[str]:
-        """The facts told as sentences, the name first, the others shuffled."""
+        """The facts as sentences, the name first, the others shuffled."""
         told = [
             f"{self.subject} works as a {self.job}.",
             f"{self.subject} likes to eat {self.food}.",

@@ -14,7 +14,7 @@ from training.shapes import EOS_ID, EOS_TOKEN, MAX_POSITIONS, VOCAB_SIZE
 def train_tokenizer(texts: Iterable[str], vocab_size: int = VOCAB_SIZE) -> Tokenizer:
     """Train a byte-level BPE on `texts` (str documents); returns a tokenizer with ids 0 to vocab_size - 1.
 
-    Digits stand alone, so numbers of one length always have one number of tokens. Runs of spaces (and a
+    Digits are separate tokens, so numbers of equal length have equally many tokens. Runs of spaces (and a
     newline with its indentation) stay whole before merging, so Python indentation becomes single tokens.
     """
     tokenizer = Tokenizer(models.BPE())

@@ -29,7 +29,7 @@ def decoded(files: Files) -> Iterator[tuple[str, str]]:
 
 
 def text_files(files: Files) -> Iterator[str]:
-    """Each file a document; one over the limit is cut at blank lines."""
+    """One document per file, cut at blank lines where it is over the limit."""
     for _, text in decoded(files):
         while len(text) > MAX_DOCUMENT:
             place = text.rfind("\n\n", 0, MAX_DOCUMENT)
@@ -41,7 +41,7 @@ def text_files(files: Files) -> Iterator[str]:
 
 
 def python_files(files: Files) -> Iterator[str]:
-    """Python files that parse, without exact repeats."""
+    """Python files that parse, without exact duplicates."""
     seen: set[str] = set()
     for _, text in decoded(files):
         try:

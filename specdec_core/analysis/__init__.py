@@ -1,1 +1,1 @@
-"""What a finished record tells: why a lane is fast or slow, what another rule or machine would have made of it."""
+"""Analysis of a finished record: why a lane is fast or slow, and what another rule or machine would change."""

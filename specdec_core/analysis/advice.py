@@ -1,10 +1,10 @@
-"""Which lane to take, and how sure that is: lanes compared pair by pair on the same prompts or repeats.
+"""Which lane to choose, and with what confidence: lanes compared pair by pair on the same prompts or repeats.
 
 Every case (a prompt, or a repeat on one prompt) gives one ratio of two lanes' speeds. Their geometric mean is the
 estimate, a bootstrap over cases its 95 % interval, and an exact sign test guards against too few cases: a difference
-is called clear only where the interval leaves out 1 and the test's chance is at most 5 %, for which at least six cases
-are needed. Every pair is judged by itself; with many lanes one in twenty may look clear by luck.
-Repeats of one prompt differ by the clock alone, so their interval is narrow and holds for that prompt.
+is called clear only where the interval excludes 1 and the test's p-value is at most 5 %, which takes at least six
+cases. Pairs are judged separately; with many lanes one in twenty may look clear by luck.
+Repeats of one prompt differ only in timing, so their interval is narrow and holds for that prompt.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from specdec_core.sweep.measured import Measured
 from specdec_core.sweep.totals import LEAST_TOKENS
 
 LEVEL = 0.05
-LEAST_CASES = 6  # with five, even five wins come about by luck one time in sixteen
+LEAST_CASES = 6  # with five cases, five equal outcomes happen by luck one time in sixteen
 RESAMPLES = 4_000
 SEED = 20_221  # of the bootstrap: the same rows give the same interval
 
@@ -36,7 +36,7 @@ class Pair:
     Attributes:
         cases: how many ratios there are; `wins` of them say that the first was faster.
         ratio: geometric mean of speed(first) / speed(second); `low` and `high` are its 95 % interval.
-        chance: two-sided, how likely so uneven a count of wins is where neither lane is faster.
+        chance: two-sided p-value of so uneven a count of wins if neither lane is faster.
     """
 
     first: int
@@ -59,10 +59,10 @@ class Advice:
     """What the measurements say.
 
     Attributes:
-        best: the lane with the highest speed, however unsure.
-        unit: what a case is. Repeats of one prompt say nothing about other prompts.
+        best: the lane with the highest speed, however uncertain.
+        unit: what a case is; repeats of one prompt say nothing about others.
         pairs: `best` against every other lane, in the lanes' order.
-        sentence: all of it in words, with what repeats in the texts, as that flatters every proposer.
+        sentence: the result in words, with a note on repeated text, which flatters all proposers.
     """
 
     best: int
@@ -115,9 +115,9 @@ def advise(rows: Iterable[Measured], labels: Sequence[str], leave_out: Iterable[
     """Advice from the cells of a sweep or of repeats on one prompt.
 
     Args:
-        rows: cells; with several prompts each is a case, by its median over repeats; with one each repeat is.
+        rows: cells; with several prompts, each prompt is a case (its median over repeats); with one, each repeat is.
         labels: what the lanes are called, by number.
-        leave_out: lanes that are no choice, as one whose drafting is not counted.
+        leave_out: lanes not to recommend, such as one whose drafting is off the clock.
 
     Returns None where fewer than two lanes were measured on a common case.
     """
@@ -158,7 +158,7 @@ def _usable(rows: Iterable[Measured], left_out: set[int]) -> list[Measured]:
 
 
 def _repeats(rows: Iterable[Measured], unit: Unit) -> str:
-    """What repeats in the texts, as a sentence after the others; empty where nothing does."""
+    """A trailing sentence about repeated text; empty where nothing repeats."""
     shares: dict[tuple[str, str], float] = {}
     for row in rows:
         if row.repeated is not None:

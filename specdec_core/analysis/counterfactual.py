@@ -1,9 +1,9 @@
-"""What another rule would have made of a recorded decode: the same proposals, the same coins, no model.
+"""A recorded decode under another acceptance rule: same proposals, same coins, no model.
 
-Every round of a full trace is judged again as it was recorded, from the numbers in the trace alone. The comparison is
-exact for each round. It is no simulation of another run: after the first round in which the rules commit different
-tokens, another run would have gone on from another text, whereas the rounds compared here are still the recorded ones.
-What the numbers in a trace do not determine is refused with a sentence, never approximated.
+Each round of a full trace is judged again as recorded, from the numbers in the trace alone. The comparison is
+exact per round. It does not simulate another run: after the first round in which the rules commit different
+tokens, another run would continue from a different text, whereas the rounds compared here are still the recorded ones.
+What a trace does not determine is refused with a sentence, never approximated.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Rejudged:
         index: of the round.
         path: the accepted nodes that would have been committed, from the first level down.
         verdicts: one per node of the record, pruned and discarded ones included.
-        thresholds: the probability with which each node's coin let it pass; None where it would not have been judged.
+        thresholds: each node's acceptance probability; None where it would not have been judged.
         tokens: how many tokens the round would have committed: the accepted ones and, unless the text ended in one
             of them, the corrected or bonus token.
         recorded: how many it did commit.
@@ -46,7 +46,7 @@ class Rejudged:
 
 @dataclass(frozen=True, slots=True)
 class Counterfactual:
-    """A whole trace under another rule; see the module for what this is and what it is not."""
+    """A whole trace under another rule; see the module docstring for what this means."""
 
     rule: str
     options: dict[str, Any]
@@ -60,15 +60,15 @@ class Counterfactual:
 
     @property
     def recorded_tokens_per_pass(self) -> float | None:
-        """The same of the rule that was used."""
+        """The same for the rule that was used."""
         return sum(row.recorded for row in self.rounds) / len(self.rounds) if self.rounds else None
 
     @property
     def parts_at(self) -> int | None:
-        """The first round in which other nodes are accepted, so that the texts part; None if they never do.
+        """The first round in which other nodes are accepted, so that the texts diverge; None if there is none.
 
-        They may part sooner: where both rules correct at the same place, a rule that leaves another residual may draw
-        another token from it.
+        They may diverge sooner: where both rules correct at the same place, a different residual may yield
+        a different token.
         """
         return next((row.index for row in self.rounds if not row.same), None)
 
@@ -83,7 +83,7 @@ def judge_again(trace: Trace, rule: str, rule_options: Mapping[str, Any] | None 
 
     Raises:
         SettingsError: one sentence, for an unknown rule, wrong options, or a rule that cannot serve the settings.
-        TraceError: one sentence, if the record does not hold what this rule needs to know.
+        TraceError: one sentence, if the record lacks what this rule needs.
     """
     kind, names = rule_class(rule), ("rule", "rule_options", *SAMPLING)
     recorded = Settings(
@@ -145,7 +145,7 @@ def _ends(trace: Trace, row: Round) -> set[int]:
 
 
 def _close(row: Round, decision: Decision, ends: set[int]) -> Rejudged:
-    """The judged round, cut where the text ends and filled up with the nodes that no rule judges."""
+    """The judged round, cut where the text ends and completed with the nodes no rule judges."""
     path, verdicts = decision.path, decision.verdicts
     kept = next((place for place, node in enumerate(path, start=1) if node in ends), len(path) + 1)
     if kept <= len(path):

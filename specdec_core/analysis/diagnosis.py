@@ -1,12 +1,12 @@
-"""Why a lane is faster or slower than plain decoding: its measured time per round, cut into what it was spent on.
+"""Why a lane is faster or slower than plain decoding: its measured time per round, broken down.
 
 With t the time of a plain round (one token), a lane's round takes 1 + D + W + O of it: one plain pass, D for drafting,
 W for the pass being wider than a plain one, O for judging and committing beyond what plain decoding needs for that. It
-commits τ tokens, so the measured speedup is exactly τ / (1 + D + W + O). What keeps τ small is counted in the same
-unit, as a token is worth a plain round: L tokens a round were lost because guesses fell, U because none were made.
-The largest of L, U, D, W and O is what the lane loses most by. Guesses beyond the end of the text did not fall.
+commits τ tokens, so the measured speedup is exactly τ / (1 + D + W + O). What keeps τ low is counted in the same
+unit, as a token is worth a plain round: L tokens per round were lost to rejected guesses, U to guesses never made.
+The largest of L, U, D, W and O is the main loss. Guesses beyond the end of the text do not count as rejected.
 
-Rounds of one kind differ in length by the machine's noise. The scatter of both lanes' rounds gives the speedup an
+Round times vary with the machine's noise. The scatter of both lanes' rounds gives the speedup an
 interval, and nothing is called faster or slower while 1 lies in it.
 """
 
@@ -27,7 +27,7 @@ from specdec_core.sweep.totals import LEAST_TOKENS, NORMAL_95
 from specdec_core.theory import Curve, pass_time
 
 Cause = Literal["acceptance", "few guesses", "drafting", "width", "overhead", "unexplained", "nothing"]
-LEAST_LOSS = 0.005  # tokens or plain rounds: smaller ones would be told as 0.00
+LEAST_LOSS = 0.005  # tokens or plain rounds: smaller ones would show as 0.00
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +36,18 @@ class Diagnosis:
 
     Attributes:
         speedup: measured, time per token of the plain lane over that of this one.
-        low, high: its 95 % interval by the scatter of both lanes' rounds, each round taken for independent.
-        alpha: acceptance rate; None where proposals branched or nothing was judged.
-        accepted_share: accepted guesses / those that the target read; None where it read none.
+        low, high: its 95 % interval from the scatter of both lanes' rounds, taken as independent.
+        alpha: acceptance rate; None where proposals branch or nothing was judged.
+        accepted_share: accepted guesses / guesses the target read; None where it read none.
         tokens: τ, committed tokens.
-        rejected: L, tokens lost because guesses fell: how deep the proposal went, less what was accepted of it.
-        unguessed: U, tokens lost because fewer guesses were made than asked for: what these would have brought at
-            this lane's α, or all of them where none was ever judged; 0 where their number is the proposer's or the
+        rejected: L, tokens lost to rejections: the proposal's depth less what was accepted.
+        unguessed: U, tokens lost because fewer guesses were made than requested: what these would have brought at
+            this lane's α, or all of them where none was ever judged; 0 where the number is the proposer's or the
             policy's choice.
         drafting, width, overhead: D, W and O.
-        unexplained: what of the wider pass a given width curve does not account for; 0 without one.
-        beside: whether drafting ran beside the target's pass, so that W has in it what the two cost each other.
-        repeats: how much of the lane's text repeats, in words (`loops.Loops.remark`); empty where nothing does.
+        unexplained: the part of the wider pass that a given width curve does not explain; 0 without one.
+        beside: whether drafting ran beside the target's pass, so that W includes what the two cost each other.
+        repeats: how much of the text repeats, in words (`loops.Loops.remark`); empty where nothing does.
     """
 
     speedup: float
@@ -72,7 +72,7 @@ class Diagnosis:
 
     @property
     def cause(self) -> Cause:
-        """What the lane loses most by; "nothing" where no loss is worth a word."""
+        """The main loss; "nothing" where none is worth mentioning."""
         losses: dict[Cause, float] = {
             "acceptance": self.rejected,
             "few guesses": self.unguessed,
@@ -86,7 +86,7 @@ class Diagnosis:
 
     @property
     def sentence(self) -> str:
-        """The verdict, the account and the cause, in one sentence, and what flatters them in a second."""
+        """Verdict, breakdown and cause in one sentence; a second one on repeated text that flatters them."""
         slower = self.speedup < 0.995 and self.high < 1.0
         faster = self.speedup > 1.005 and self.low > 1.0
         way = "Slower" if slower else "Faster" if faster else "About as fast as plain"
@@ -131,10 +131,10 @@ def why(plain: Trace, lane: Trace, curve: Curve | None = None) -> Diagnosis | No
     Args:
         plain: plain decoding of the same prompt.
         lane: any other lane, its rounds recorded.
-        curve: T(n) of this machine, in any unit. With it W is what the curve says that the recorded widths cost, and
+        curve: T(n) of this machine, in any unit. With it W is what the recorded widths cost by the curve, and
             the rest of the pass's extra time is `unexplained`.
 
-    Returns None where there is too little to go by: fewer than 16 tokens in a lane, no rounds, or no time.
+    Returns None where there is too little data: fewer than 16 tokens in a lane, no rounds, or no time.
     """
     base, stats = plain.stats, lane.stats
     if min(base.tokens, stats.tokens) < LEAST_TOKENS or not lane.rounds:
@@ -168,25 +168,25 @@ def why(plain: Trace, lane: Trace, curve: Curve | None = None) -> Diagnosis | No
 
 
 def _scatter(rounds: Sequence[Round]) -> float:
-    """The standard error of the mean round's time, as a share of it."""
+    """The relative standard error of the mean round time."""
     times = [row.draft_s + row.verify_s + row.judge_s + row.commit_s for row in rounds]
     return math.sqrt(variance(times) / len(times)) / fmean(times) if len(times) > 1 and any(times) else 0.0
 
 
 def _depth(row: Round) -> int:
-    """How many tokens the round could have won beyond the target's own: the depth of what the target saw."""
+    """How many guesses the round could have had accepted: the depth of what the target saw."""
     return max(row.nodes.depth[: row.nodes_read], default=0)
 
 
 def _fallen(row: Round) -> int:
-    """How many of these were lost to a wrong guess; none in the round that the end of the text cut short."""
+    """How many of these were lost to a wrong guess; none in a round cut short by the end of the text."""
     verdicts = row.nodes.verdict
     return 0 if "cut" in verdicts else _depth(row) - verdicts.count("accepted")
 
 
 def _unguessed(lane: Trace) -> float:
-    """U: per round, what the levels that γ asked for and nobody proposed would have brought at the lane's α; 0 unless γ
-    was asked for in every round. What the end of the text leaves no room for is not missing.
+    """U: per round, what the levels requested by γ but not proposed would have brought at the lane's α; 0 unless γ
+    was requested in each round. What the end of the text leaves no room for is not missing.
     """
     settings = Settings(**lane.header.settings)
     kind, gamma = proposer_class(settings.proposer), settings.draft_length

@@ -1,9 +1,9 @@
-"""What a lane holds in memory, line by line, in bytes: weights, keys and values (and what of them is in vain), logits.
+"""What a lane holds in memory, line by line, in bytes: weights, keys and values (and the unused part of them), logits.
 
-The sizes come from the loaded models, the numbers of rows from the record. Not in the ledger: activations inside a
+The sizes come from the loaded models, the numbers of rows from the record. Not included: activations inside a
 pass, the probabilities a rule computes from the logits, and the record itself. Where the models are no longer loaded
-nothing is estimated in their place. An encoder–decoder keeps the encoded prompt and, for the cross-attention of each
-decoder layer, keys and values of it.
+nothing is estimated. An encoder–decoder keeps the encoded prompt and, for the cross-attention of each
+decoder layer, its keys and values.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from specdec_core.settings import Settings
 if TYPE_CHECKING:
     from specdec_core.models.bundle import Model, Models
 
-FLOAT32 = 4  # bytes; logits are judged in this precision whatever the model's own
+FLOAT32 = 4  # bytes; logits are judged in this precision whatever the model's dtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class Line:
         name: what is held.
         size: bytes.
         source: "exact" where the number of bytes follows from shapes and dtypes, "modelled" where it is assumed.
-        told: how it is counted, as a sentence.
-        part: whether it is a share of the line above that is none, so that it adds nothing to the total.
+        told: a sentence on how it is counted.
+        part: whether it is part of the nearest line above that is not one itself, so that it is not added to the total.
     """
 
     name: str
@@ -132,13 +132,13 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
 
 
 def total(lines: Iterable[Line]) -> int:
-    """Bytes of all lines, shares of other lines left out."""
+    """Bytes of all lines, without parts of other lines."""
     return sum(line.size for line in lines if not line.part)
 
 
 def weight_bytes(model: Model | None) -> int:
-    """Bytes of a model's weights and buffers, shared ones once, without those that were packed away; 0 for none and for
-    a scripted one."""
+    """Bytes of a model's weights and buffers, shared ones counted once, without those replaced by packed copies; 0
+    for none and for a scripted one."""
     return _module_bytes(getattr(model, "model", None))
 
 

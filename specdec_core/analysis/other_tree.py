@@ -1,8 +1,8 @@
-"""What another Medusa tree would have made of a recorded decode: the same heads' guesses, arranged otherwise, no model.
+"""A recorded decode with another Medusa tree: the same heads' guesses, arranged differently, no model.
 
-A head's r-th guess is the same token wherever the tree puts it, since no head sees what the others chose. So a recorded
-tree tells what the heads guessed, and at temperature 0 the text tells which guesses were right. Each round is taken as
-it was recorded: another tree would have gone on from other places, and those rounds nobody recorded.
+A head's r-th guess is the same token anywhere in the tree, since no head sees what the others chose. So a recorded
+tree shows what the heads guessed, and at temperature 0 the text shows which guesses were right. Each round is taken as
+recorded: a run with another tree would have reached other places, which are not in the record.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Replanted:
 
     Attributes:
         index: of the round.
-        path: the choice down to which the tree agrees with the text; empty where its first level fails.
-        tokens: how many tokens the round would have committed; at least so many where it is not decided.
-        decided: whether the record settles it: not so where the tree asks for guesses that were not recorded.
+        path: the deepest choice that agrees with the text; empty where the first level fails.
+        tokens: how many tokens the round would have committed; a lower bound where not decided.
+        decided: False where the tree needs guesses that were not recorded.
         recorded: how many the recorded tree did commit.
     """
 
@@ -37,10 +37,10 @@ class Replanted:
 
 
 def replant(trace: Trace, choices: Iterable[Choice]) -> list[Replanted]:
-    """Hold a tree of choices against every round of `trace` that proposed something.
+    """Compare a tree of choices with each round of `trace` that proposed something.
 
     Raises:
-        SettingsError: if the choices are no tree.
+        SettingsError: if the choices are not a tree.
         TraceError: one sentence, if the trace was not made by Medusa heads at temperature 0 with a lossless rule.
     """
     from specdec_core.rules import lossy
@@ -62,7 +62,7 @@ def replant(trace: Trace, choices: Iterable[Choice]) -> list[Replanted]:
 
 
 def _guesses(row: Round) -> dict[tuple[int, int], int]:
-    """The heads' guesses as far as the round's tree shows them: level and rank, both from 0 → token.
+    """The heads' guesses shown by the round's tree: level and rank, both from 0 → token.
 
     Raises:
         TraceError: if two nodes of a level and rank hold different tokens, so that the ranks are not those of siblings.
@@ -80,7 +80,7 @@ def _guesses(row: Round) -> dict[tuple[int, int], int]:
 
 
 def _walk(tree: set[Choice], guesses: dict[tuple[int, int], int], ahead: list[int]) -> tuple[Choice, bool]:
-    """How far the tree agrees with the text that came, and whether that is certain."""
+    """How far the tree agrees with the text that followed, and whether that is certain."""
     path: Choice = ()
     for level, token in enumerate(ahead[:-1]):  # the last token is the target's own, whatever was guessed
         ranks = [choice[-1] for choice in tree if choice[:-1] == path]

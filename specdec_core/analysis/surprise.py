@@ -17,7 +17,7 @@ MOST = 256  # tokens of a text that are read
 
 @dataclass(frozen=True, slots=True)
 class Surprise:
-    """One token of the text: itself, the target's and the draft's surprise at it in bits, and each one's own choice."""
+    """One token of the text: itself, the target's and the draft's surprise at it in bits, and each model's choice."""
 
     text: str
     bits: float
@@ -27,12 +27,12 @@ class Surprise:
 
     @property
     def guessed(self) -> bool | None:
-        """Whether the draft's own choice is this token; None without a draft."""
+        """Whether the draft's choice is this token; None without a draft."""
         return None if self.draft_choice is None else self.draft_choice == self.text
 
 
 def surprises(models: Models, text: str) -> list[Surprise]:
-    """Every token of `text` but the first, which stands behind nothing.
+    """All tokens of `text` but the first, which has nothing before it.
 
     Raises:
         PromptError: if the text has fewer than two tokens, or too many, or the target reads with an encoder.

@@ -1,9 +1,10 @@
 """The what-if clock: the rounds of a recorded decode, on the clock of another machine.
 
-What was proposed and accepted stays as it was recorded. Only time is asked anew: each round takes its draft passes and
+What was proposed and accepted stays as recorded. Only time changes: each round takes its draft passes and
 one target pass over all its nodes, at what the profile says they cost; plain decoding of as many tokens takes one pass
-over one token each. What a round spends outside of models (searching, judging, Python) stays with the machine it was
-measured on. So the result is a statement about these rounds under these times: recorded or modelled, never measured.
+over one token each. What a round spends outside the models (searching, judging, Python) is left out, as it belongs to
+the machine it was measured on. So the result holds for these rounds under these times: recorded or modelled,
+never measured.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ OVERLAPPED = (
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """A recorded decode on a profile's clock. Times in seconds, of one text where a batch has several.
+    """A recorded decode on a profile's clock. Times in seconds, per text where a batch has several.
 
     Attributes:
         label, kind, provenance: the profile's.
-        costs: what its passes take; also batch, context and models.
+        costs: the times of its passes; also batch, context and models.
         widths: tokens in the target's pass, round by round.
         rounds: seconds of each round.
-        draft_s, verify_s: their drafting, and their target passes; of overlapped drafting, what sticks out.
+        draft_s, verify_s: their drafting, and their target passes; of overlapped drafting, the part not hidden.
         plain_s: plain decoding of as many tokens, under the same profile.
-        tokens: committed, by each text of the batch.
-        off_the_clock: whether drafting is on no clock, which makes the speedup a bound.
+        tokens: committed per text of the batch.
+        off_the_clock: whether drafting is not timed, which makes the speedup an upper bound.
         assumptions: sentences on how the rounds were priced.
     """
 
@@ -65,7 +66,7 @@ class WhatIf:
 
     @property
     def tokens_per_second(self) -> float:
-        """Of one text; a batch writes as many times that as it has texts."""
+        """Per text; multiply by the batch for the total."""
         return self.tokens / self.seconds
 
 
@@ -82,13 +83,13 @@ def replay(
     """Put the recorded rounds of `trace` on the clock of `profile`.
 
     Args:
-        batch: texts decoded together; all of them go through these rounds in step.
-        context: tokens in the KV memory, at every round; None for what the profile takes by default.
+        batch: texts decoded together, all going through these rounds in step.
+        context: tokens in the KV cache, in each round; None for the profile's default.
         target, draft: sizes of a modelled profile's models; None for its defaults. Recorded ones have their own.
-        layers: of the target that wrote the trace, where an early exit has to be told as a share.
+        layers: of the target that wrote the trace, needed to express an early exit as a share.
 
     Raises:
-        SettingsError: if the profile has nothing to say about that batch, context or these models, or the trace has
+        SettingsError: if the profile does not cover that batch, context or these models, or the trace has
             no rounds.
     """
     if isinstance(profile, Recorded):
@@ -106,7 +107,7 @@ def replay(
 
 
 def on_clock(trace: Trace, profile: Profile, costs: Costs, layers: int | None = None) -> WhatIf:
-    """As `replay`, with the costs already asked for; the profile gives its name."""
+    """As `replay`, with the costs already looked up; `profile` supplies the name."""
     if not trace.rounds:
         raise SettingsError(
             "This trace holds no rounds, so there is nothing to time on another machine. Record it with rounds."
@@ -117,7 +118,7 @@ def on_clock(trace: Trace, profile: Profile, costs: Costs, layers: int | None = 
         width = row.width
         verify = costs.target(width)
         draft = sum(_draft_pass(trace, row, costs, kind, rows, layers) for rows in _draft_rows(row, kind))
-        if row.ahead_passes:  # one token each: what was guessed beside the pass is not told level by level
+        if row.ahead_passes:  # one token each: overlapped drafting is not recorded level by level
             ahead = row.ahead_passes * _draft_pass(trace, row, costs, kind, 1, layers)
             draft += max(0.0, ahead - verify)
         widths.append(width)
@@ -150,7 +151,7 @@ def on_clock(trace: Trace, profile: Profile, costs: Costs, layers: int | None = 
 
 
 def _draft_rows(row: Round, kind: type[Proposer] | None) -> list[int]:
-    """For each pass of the draft phase how many tokens it read: those of a level that have children."""
+    """Tokens read by each pass of the draft phase: those of a level that have children."""
     passes = row.draft_passes
     if (kind and not kind.widens) or not passes:
         return [1] * passes
@@ -160,14 +161,14 @@ def _draft_rows(row: Round, kind: type[Proposer] | None) -> list[int]:
         if verdict != "discarded":  # drafted beside an earlier pass or this one, so not in this phase
             parents.setdefault(depth, set()).add(parent)
     levels = [len(parents[depth]) for depth in sorted(parents)]
-    # Levels that were drafted ahead come first and took no pass of this phase; a pass may also have led to nothing.
+    # Levels that were drafted ahead come first and took no pass of this phase; a pass may also have produced nothing.
     return [1] * (passes - len(levels)) + levels[-passes:]
 
 
 def _draft_pass(
     trace: Trace, row: Round, costs: Costs, kind: type[Proposer] | None, tokens: int, layers: int | None
 ) -> float:
-    """Seconds of one pass of whoever drafted, over `tokens` tokens."""
+    """Seconds of one drafting pass over `tokens` tokens."""
     if kind and kind.off_the_clock:
         return 0.0
     priced = kind.priced if kind else "draft"
@@ -187,7 +188,7 @@ def _draft_pass(
 
 
 def _exit_share(trace: Trace, row: Round, layers: int | None) -> float:
-    """Which share of its layers the target ran before it left early."""
+    """The share of the target's layers run before the early exit."""
     options = trace.header.settings.get("options")
     asked = options.get("layer", 0) if isinstance(options, dict) else 0
     exit_layer = row.note.get("exit_layer")
@@ -198,7 +199,7 @@ def _exit_share(trace: Trace, row: Round, layers: int | None) -> float:
             )
         return exit_layer / layers
     if not asked:
-        return 1 / 3  # what the option's default takes
+        return 1 / 3  # the option's default
     raise SettingsError(
         f"The record leaves the target after layer {asked} and does not say of how many. Say so with layers=…."
     )

@@ -44,7 +44,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-NEXT_WORDS = 200  # characters of the text so far that a person is shown
+NEXT_WORDS = 200  # characters of the text so far shown to the person
 
 
 Prompt = Annotated[

@@ -38,7 +38,7 @@ def read_prompt(prompt: str) -> str:
 
 
 def ask_person(text: str) -> str:
-    """The next words, from whoever sits at the terminal; nothing once the input has ended."""
+    """The next words, typed at the terminal; empty once the input has ended."""
     err.print("\nWhat comes next? ", style="bold", end="")
     try:
         return input()
@@ -47,7 +47,7 @@ def ask_person(text: str) -> str:
 
 
 def print_numbers(traces: dict[str, Trace]) -> None:
-    """The table, and the word about lossy rules."""
+    """The table, and the note on lossy rules."""
     baseline = traces["none"].stats if len(traces) > 1 else None
     err.print(cli_render.numbers(traces, baseline))
     if note := cli_render.loss(traces.values()):
@@ -57,21 +57,21 @@ def print_numbers(traces: dict[str, Trace]) -> None:
 
 
 def print_remarks(lanes: list[Settings], json: str | None) -> None:
-    """Say what a setting does not do, unless nothing but the trace may be printed."""
+    """Warn about settings without effect, unless only the trace may be printed."""
     if json != "-":
         for said in dict.fromkeys(filter(None, map(remark, lanes))):
             err.print(Text.assemble(("note: ", "bold yellow"), said))
 
 
 def print_generation(models: Models, settings: Settings, json: str | None) -> None:
-    """Say what the model's generation config asks for and what becomes of it, unless only the trace may be printed."""
+    """Say what the model's generation config requests and what is applied, unless only the trace may be printed."""
     if json != "-":
         for said in models.generation.remarks(settings):
             err.print(Text.assemble(("note: ", "bold yellow"), said))
 
 
 def check_writable(json: str | None) -> None:
-    """Refuse a file that cannot be written before anything is computed; what it holds stays until the end.
+    """Refuse a file that cannot be written, before anything is computed; its content is kept until the end.
 
     Raises:
         SpecdecError: one sentence.

@@ -1,4 +1,4 @@
-"""`python -m specdec_core models --prepare`: convert a model now, and say how far it has come."""
+"""`python -m specdec_core models --prepare`: convert a model now, and report progress."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .render import err
 
 
 def prepare(name: str, json_lines: bool) -> None:
-    """Convert the model of that name into the cache, if it has to be, with a bar or with JSON lines for a program.
+    """Convert the model of that name into the cache, if needed, with a progress bar or with JSON lines for a program.
 
     Raises:
         SpecdecError: if it cannot be converted; as JSON it is a line, `{"error": sentence}`, and the end.

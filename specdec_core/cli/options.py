@@ -1,4 +1,4 @@
-"""What decode and race can be told, declared once; names and options come from the core's tables."""
+"""The options of decode and race, declared once; names and options come from the core's tables."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Shared:
     ] = None
 
     def plain(self) -> Settings:
-        """Plain decoding of the text that was asked for: no proposer, and so no rule that could matter."""
+        """Plain decoding of the same text: no proposer, so the rule does not matter."""
         return Settings(
             proposer="none",
             draft_length=self.draft_length,
@@ -140,7 +140,7 @@ class Shared:
         )
 
     def lane(self, proposer: str, options: dict[str, str]) -> Settings:
-        """The settings of one lane, checked as far as that goes without models.
+        """The settings of one lane, checked as far as possible without models.
 
         Raises:
             SettingsError: one sentence.
@@ -163,7 +163,7 @@ class Shared:
         return settings
 
     def asked(self, models: Models, text: str) -> str | Chat:
-        """A prompt as it was asked to be sent: in the chat template, by default where the models have one."""
+        """The prompt as requested: in the chat template by default, where the models have one."""
         wrap = models.chat_template if self.chat is None else self.chat
         if self.system and not wrap:
             raise SettingsError("A system line needs the chat template. Leave --system or --no-chat out.")
@@ -177,7 +177,7 @@ class Shared:
 
 
 def with_shared(command: Callable[..., None]) -> Callable[..., None]:
-    """`command` with the options of `Shared` beside its own; it gets them gathered, as its first argument."""
+    """`command` with the options of `Shared` added to its own; they are passed together as its first argument."""
     own = [
         part.replace(kind=Parameter.KEYWORD_ONLY)
         for part in signature(command, eval_str=True).parameters.values()

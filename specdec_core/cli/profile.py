@@ -1,7 +1,7 @@
 """`profile`: record this machine's width curves as a file that the what-if clock reads.
 
-Each measurement is a whole curve of medians, target and draft by turns at every context. The file keeps, for every
-width, the quietest of them, which is the machine's own, and the median over all, which shows what other work on the
+Each measurement is a whole curve of medians, target and draft in turn at each context. The file keeps, for each
+width, the fastest of them, which is the machine's own, and the median over all, which shows what other work on the
 machine added; a busy machine needs more measurements.
 """
 
@@ -29,16 +29,16 @@ from specdec_core.runtime.cpu_linear import pack
 from specdec_core.runtime.machine import available_bytes, choose_device, choose_dtype, packages
 from specdec_core.runtime.width_curve import WIDTHS, width_curve
 
-DRAFT_WIDTHS = (1, 2, 4, 8, 16, 32)  # a level of a draft tree seldom expands more
+DRAFT_WIDTHS = (1, 2, 4, 8, 16, 32)  # a level of a draft tree rarely expands more
 Weights = Literal["trained", "random"]
-ROOM = 1.1  # of the weights' own size has to be free before they are made
+ROOM = 1.1  # free memory needed before creating weights, as a multiple of their size
 
 Told = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to measure: contexts and widths in tokens, how many whole curves, and seconds for each of them."""
+    """What to measure: contexts and widths in tokens, how many whole curves, and seconds for each."""
 
     contexts: tuple[int, ...] = (128, 512)
     widths: tuple[int, ...] = WIDTHS
@@ -65,7 +65,7 @@ class Plan:
 
 
 def record(models: Models, plan: Plan, *, label: str, note: str, weights: Weights, told: Told) -> Recorded:
-    """Measure, and say how far it is: `told` gets the curves done and their number.
+    """Measure; `told` receives the number of curves done and their total.
 
     Raises:
         SettingsError: if the plan does not fit the models.
@@ -113,7 +113,7 @@ def models_for(
     dtype: str,
     graphs: bool,
 ) -> Models:
-    """The models to time: those named, or random weights in the sizes that were asked for.
+    """The models to time: those named, or random weights in the requested sizes.
 
     Raises:
         SpecdecError: one sentence.
@@ -129,7 +129,7 @@ def models_for(
 
 
 def random_models(target: Shape, draft: Shape | None, device: str, dtype: str, graphs: bool = True) -> Models:
-    """Models of these sizes with random weights, which take as long as trained ones; the tokenizer is the bundled one.
+    """Models of these sizes with random weights, which take as long as trained ones, with the bundled tokenizer.
 
     Raises:
         ModelError: if they do not fit in the free memory.
@@ -152,7 +152,7 @@ def random_models(target: Shape, draft: Shape | None, device: str, dtype: str, g
 
 
 def save(profile: Recorded | None, out: Path) -> None:
-    """Write the file, whole or not at all; without a profile only try whether it can be written.
+    """Write the file, whole or not at all; without a profile only check that it can be written.
 
     Raises:
         SpecdecError: one sentence.
@@ -186,7 +186,7 @@ def _curves(context: int, target: Sequence[dict[int, float]], draft: Sequence[di
 
 
 def _rounded(seconds: float) -> float:
-    """Five digits, which is more than a clock gives."""
+    """Five digits, more than a clock resolves."""
     return float(f"{seconds:.5g}")
 
 

@@ -1,4 +1,4 @@
-"""What the command line prints. Verdicts are told by colour and by mark, lossy rules by the word."""
+"""What the command line prints. Verdicts are shown by colour and mark, lossy rules by the word."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from specdec_core.record.trace import Trace
 from specdec_core.rules import lossy
 from specdec_core.sweep.totals import LEAST_TOKENS
 
-for _stream in (sys.stdout, sys.stderr):  # a terminal that lacks a sign shows another one instead of an error
+for _stream in (sys.stdout, sys.stderr):  # replace characters that the terminal lacks
     if isinstance(_stream, TextIOWrapper):
         _stream.reconfigure(errors="replace")
 out = Console(highlight=False, soft_wrap=True)
@@ -40,7 +40,7 @@ STYLES: dict[Source, tuple[str, str]] = {
     "bonus": ("cyan", "★"),
     "plain": ("", ""),
 }
-SHOWN_REJECTED = 3  # a tree may reject dozens in one place
+SHOWN_REJECTED = 3  # a tree may reject dozens at one position
 
 
 def shown(text: str) -> str:
@@ -49,7 +49,7 @@ def shown(text: str) -> str:
 
 
 def verdicts(step: Step) -> Text:
-    """The committed pieces, each behind the proposals that were rejected at its place, struck through."""
+    """The committed pieces, each after the proposals rejected at its position, struck through."""
     line = Text()
     path = [node for node, verdict in enumerate(step.verdict) if verdict == "accepted"]
     for parent, text, source in zip([-1, *path], step.texts, step.sources, strict=False):
@@ -121,13 +121,13 @@ def numbers(traces: Mapping[str, Trace], baseline: Stats | None = None) -> Table
 
 
 def off_the_clock(trace: Trace) -> bool:
-    """Whether drafting cost the lane's clock nothing: an oracle's knowledge, a person's thoughts."""
+    """Whether drafting is off the lane's clock (an oracle, a person)."""
     kind = PROPOSERS.get(str(trace.header.settings.get("proposer")))
     return kind is not None and kind.off_the_clock
 
 
 def loss(traces: Iterable[Trace]) -> Text | None:
-    """The sentence about lossy rules, if any was used."""
+    """A sentence about lossy rules, if any was used."""
     names = sorted({str(trace.header.settings["rule"]) for trace in traces if lossy(trace)})
     if not names:
         return None
@@ -138,13 +138,13 @@ def loss(traces: Iterable[Trace]) -> Text | None:
 
 
 def loops(traces: Mapping[str, Trace]) -> list[Text]:
-    """The sentences about texts that repeat, if any does."""
+    """Sentences about repeated text, if any."""
     said = repeats({name: trace.loops() for name, trace in traces.items()})
     return [Text.assemble(("repeats: ", "bold yellow"), sentence) for sentence in said]
 
 
 def comparison(traces: Mapping[str, Trace]) -> str:
-    """Whether the lanes wrote the same as the first one, and what that says."""
+    """Whether the lanes wrote the same text as the first one, and what that means."""
     names = list(traces)
     plain = traces[names[0]]
     differing = [name for name in names if traces[name].token_ids != plain.token_ids]
@@ -162,7 +162,7 @@ def _figure(value: float | None, form: str = ".2f") -> str:
 
 
 def known_models() -> RenderableType:
-    """The catalogue; every id on a line of its own, whole, so that it can be copied."""
+    """The catalogue; each id whole and on a separate line, so that it can be copied."""
     rows: list[RenderableType] = []
     for entry in catalogue.entries():
         here = " (here)" if entry.bundled and (catalogue.bundled_folder() / entry.target).is_dir() else ""
@@ -192,8 +192,8 @@ def kinds(
     """Proposers, rules or length policies: name, title, two sentences, options, and why one cannot run.
 
     Args:
-        option: the flag that sets an option of theirs.
-        reasons: for each name None if the loaded models can serve it, else a sentence.
+        option: the flag that sets one of their options.
+        reasons: by name, None if it can run with the loaded models, else a sentence.
     """
     rows: list[RenderableType] = [Text(title, style="bold underline")]
     for name, kind in table.items():
@@ -225,7 +225,7 @@ def audit(traces: Sequence[Trace]) -> None:
 
 @contextlib.contextmanager
 def sentences() -> Iterator[None]:
-    """Show a refusal as one sentence and leave with status 2; Ctrl+C leaves quietly."""
+    """Show a refusal as one sentence and exit with status 2; Ctrl+C exits quietly."""
     try:
         yield
     except SpecdecError as error:

@@ -33,7 +33,7 @@ from .options import Shared, pairs_of
 from .render import err, out, shown
 
 SETTINGS = ("draft_length", "rule", "length_policy", "overlap", "memory_budget_mb")
-FAILURES = 5  # are told one by one
+FAILURES = 5  # are listed one by one
 
 
 def sweep(
@@ -95,7 +95,7 @@ def sweep(
 
 
 def lanes_of(shared: Shared, given: Sequence[str]) -> list[Settings]:
-    """Plain decoding and the lanes that were given, as name,key=value,…: a key is an option of the proposer, one of
+    """Plain decoding and the given lanes, as name,key=value,…: a key is an option of the proposer, one of
     `SETTINGS`, or an option of the rule (r.name) or of the length policy (l.name).
 
     Raises:
@@ -131,7 +131,7 @@ def lanes_of(shared: Shared, given: Sequence[str]) -> list[Settings]:
 
 
 def cases_of(families: str | None, file: str | None, per_family: int | None) -> list[Case]:
-    """The prompts asked for: shipped families by name, all of them where nothing is named, and those of a JSONL file.
+    """The prompts asked for: shipped families by name, all of them where none is named, and those of a JSONL file.
 
     Raises:
         PromptError: one sentence.
@@ -157,7 +157,7 @@ def _bytes(file: str) -> bytes:
 def measure(
     models: Models, cases: list[Case], lanes: list[Settings], repeats: int, store: Path | None, quiet: bool
 ) -> tuple[list[Measured], bool]:
-    """Measure, with a progress bar; the rows, and whether all of them are there. Ctrl+C ends it and keeps the rows."""
+    """Measure, with a progress bar; the rows, and whether they are complete. Ctrl+C stops and keeps the rows."""
     rows: list[Measured] = []
     columns = (
         TextColumn("{task.description}"),
@@ -242,7 +242,7 @@ def _cell(line: dict[str, Any] | None) -> Text:
 
 
 def stopped(rows: Sequence[Measured], total: int, store: Path | None) -> typer.Exit:
-    """Say what is kept, for whoever pressed Ctrl+C."""
+    """Say what is kept after Ctrl+C."""
     kept = (
         f"They are in {store}; the same command continues from there."
         if store is not None
@@ -255,7 +255,7 @@ def stopped(rows: Sequence[Measured], total: int, store: Path | None) -> typer.E
 def exports(
     models: Models, lanes: list[Settings], rows: Sequence[Measured], csv: str | None, json: str | None
 ) -> list[tuple[str, str]]:
-    """The files that were asked for, with their contents."""
+    """The requested files and their contents."""
     files = []
     if csv is not None:
         files.append((csv, to_csv(rows).rstrip("\n")))

@@ -1,1 +1,1 @@
-"""The decode loop (`decode`), several lanes on one prompt (`race`), and what is checked before (`plan`)."""
+"""The decode loop (`decode`), several lanes on one prompt (`race`), and the checks before either (`plan`)."""

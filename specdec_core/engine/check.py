@@ -1,4 +1,4 @@
-"""What can be said about settings alone: refusals and remarks that hold whatever the models are. Needs no torch."""
+"""Checks of settings alone: refusals and remarks that hold for any models. Needs no torch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from specdec_core.settings import Settings
 
 
 def check(settings: Settings) -> None:
-    """Refuse what is wrong whatever the models are.
+    """Refuse settings that are wrong with any models.
 
     Raises:
         SettingsError: one sentence.
@@ -30,7 +30,7 @@ def check(settings: Settings) -> None:
 
 
 def remark(settings: Settings) -> str | None:
-    """What is worth saying about settings that are allowed, as a sentence; None if there is nothing."""
+    """A remark about allowed settings, as a sentence; None if there is none."""
     kind, policy = proposer_class(settings.proposer), policy_class(settings)
     if settings.proposer == "none" or policy is FixedLength or set(policy.sets) & set(kind.uses):
         return None

@@ -38,7 +38,7 @@ def decode(models: Models, prompt: Prompt, settings: Settings | None = None) -> 
     """Decode to the end and return the record.
 
     Args:
-        models: what `load_models` gave.
+        models: from `load_models`.
         prompt: text, a `Chat` message, or token ids.
         settings: defaults to `Settings()`.
 
@@ -62,8 +62,8 @@ def stream(
 ) -> Iterator[Event]:
     """Decode as a generator: `Started`, a `Step` per round, `Ended` as computing ends, `Finished` with the trace.
 
-    Closing the generator ends the work at once; `cancelled` is asked between rounds and ends it with a trace. `ask`
-    is given the text so far and answers with the next words a person types, for the proposer 'you'.
+    Closing the generator ends the work at once; `cancelled` is polled between rounds and ends it with a trace. `ask`
+    receives the text so far and returns the next words a person types, for the proposer 'you'.
     Raises as `decode`; everything a user can get wrong is refused before the first event.
     """
     plan = Plan.make(models, prompt, settings or Settings(), ask)  # raises here, not at the first next()
@@ -71,7 +71,7 @@ def stream(
 
 
 class RoundClock:
-    """The seconds of a round's phases, one lap after the other; what is not the decoder's time is left out."""
+    """The seconds of a round's phases, lap by lap; time that is not the decoder's is left out."""
 
     def __init__(self) -> None:
         self.laps: list[float] = []
@@ -84,13 +84,13 @@ class RoundClock:
         self._since = now
 
     def resume(self) -> None:
-        """Leave out what has passed since the last lap."""
+        """Leave out the time since the last lap."""
         self._since = time.perf_counter()
 
 
 @dataclass(slots=True)
 class Verified:
-    """What the target said about a proposal: float32 logits after the root and every node (n + 1, V), and after every
+    """The target's answer to a proposal: float32 logits after the root and every node (n + 1, V), and after every
     extra token (m, V)."""
 
     logits: Tensor
@@ -99,7 +99,7 @@ class Verified:
 
 @dataclass(slots=True)
 class Judged:
-    """What the rule made of it.
+    """The rule's decision.
 
     Attributes:
         scores: float32 (n + 1, V), the target's logits after penalties.
@@ -120,7 +120,7 @@ class Judged:
 
 @dataclass(slots=True)
 class Committed:
-    """What of a round became text, and why the text ends there, if it does."""
+    """The part of a round that became text, and why the text ends there, if it does."""
 
     tokens: list[int]
     path: list[int]
@@ -196,14 +196,14 @@ class Lane:
         clock.lap()
         judged = self.judge(context, proposal, verified)
         clock.lap()
-        kept, reason = self.text.add(judged.tokens)  # decoding text is not the decoder's time
+        kept, reason = self.text.add(judged.tokens)  # detokenising is off the clock
         clock.resume()
         committed = self.commit(context, judged, kept, reason, verified.extra, clock)
         clock.lap()
         return self.record(context, before, proposal, verified, judged, committed, clock.laps), reason
 
     def context(self) -> Context:
-        """What is known as the round begins."""
+        """The proposer's context as the round begins."""
         if self.past is not None:
             self.past.extend(self.tokens[self.past.length :])
         limit = self.settings.max_new_tokens - len(self.text.output.ids) - 1
@@ -216,7 +216,7 @@ class Lane:
         return replace(context, length=max(0, min(context.policy.length(context), limit)))
 
     def propose(self, context: Context) -> Proposal:
-        """The proposer's tree, which keeps its promises."""
+        """The proposer's tree, checked against the contract."""
         proposal = self.plan.proposer.propose(context)
         self.plan.hold(proposal)
         return proposal
@@ -231,7 +231,7 @@ class Lane:
         return Verified(logits[:size], logits[size:])
 
     def judge(self, context: Context, proposal: Proposal, verified: Verified) -> Judged:
-        """How far the rule goes along the tree, and the token it draws where it stops."""
+        """How far the rule goes down the tree, and the token drawn where it stops."""
         seed, tree = self.settings.seed, proposal.tree
         coins = uniforms(seed, Stream.COINS, context.round, len(tree)).tolist() if len(tree) else []
         scores = verified.logits
@@ -300,7 +300,7 @@ class Lane:
         return self._step(row)
 
     def _distributions(self, scores: Tensor, proposal: Proposal) -> tuple[Tensor, Tensor | None]:
-        """p and q as the rule is to see them, p of the target's penalised logits; see `Rule.judge`."""
+        """p and q as the rule sees them, p from the target's penalised logits; see `Rule.judge`."""
         tree = proposal.tree
         if not (self.warp.greedy and self.plan.rule.own_probabilities):
             return self.warp(scores), proposal.q

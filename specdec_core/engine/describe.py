@@ -30,11 +30,11 @@ class RawRound:
     # per position the row of `draft_logits`, −1 without one; None: row i at position i
     draft_rows: list[int] | None
     draw: float | None
-    aside_q: list[float | None] = field(default_factory=list)  # of the drafted tokens the target never saw
+    aside_q: list[float | None] = field(default_factory=list)  # of drafted tokens the target never saw
     scores: Tensor | None = None  # the logits after penalties; None: there are none
 
     def draft_row(self, position: int) -> int:
-        """The row of `draft_logits` that guessed what stands after a position; −1 if there is none."""
+        """The row of `draft_logits` that guessed what follows a position; −1 if there is none."""
         if self.draft_logits is None:
             return -1
         if self.draft_rows is not None:
@@ -48,9 +48,9 @@ def describe(
     """Fill the rows of a batch's rounds in the record.
 
     Args:
-        target: the target's logits of all rounds, one after the other (N, V), and as much room for probabilities.
-        draft: the same of the draft's logits; None if no round has any.
-        warp: what made p of the target's logits.
+        target: the target's logits of all rounds, concatenated (N, V), and a buffer of that shape for probabilities.
+        draft: the same for the draft's logits; None if no round has any.
+        warp: turned the target's logits into p.
     """
     ours, theirs = _Described(*target), _Described(*draft) if draft is not None else None
     heads = _Heads(batch, ours, theirs)
@@ -64,7 +64,7 @@ def describe(
 
 
 class _Described:
-    """A stack of logits (N, V) with the models' own probabilities (temperature 1) and their entropies."""
+    """Stacked logits (N, V) with the models' own probabilities (temperature 1) and their entropies."""
 
     def __init__(self, logits: Tensor, room: Tensor) -> None:
         self.logits = logits
@@ -75,13 +75,13 @@ class _Described:
 def _spread(probs: Tensor, logits: Tensor, temperature: float = 1.0) -> tuple[list[float], list[float]]:
     """Entropy and largest probability per row (N, V) of `probs`, which are softmax(logits / T), cut or not."""
     # H = log Σ exp z − Σ p z with z = logits / T, and log Σ exp z = max z − log max p, where the sums run over what the
-    # cut left: no logarithm and no exponential per number. −∞ (ids that a draft lacks) needs the longer way.
+    # cut left: no logarithm or exponential per number. −∞ (ids a draft lacks) needs the longer way.
     largest = probs.amax(-1)
     energy = (logits.amax(-1) - torch.linalg.vecdot(probs, logits)) / temperature
     entropy = (energy - largest.log()).clamp_min(0.0)
     if not bool(entropy.isfinite().all()):
         entropy = torch.special.entr(probs).sum(-1)
-    # Nine decimals tell all float32 apart that matter, and take half the room in JSON.
+    # Nine decimals are precise enough for float32 and take half the space in JSON.
     return _short(entropy), _short(largest)
 
 
@@ -113,7 +113,7 @@ def _fill_nodes(batch: list[RawRound], target: _Described, draft: _Described | N
     chosen = scores[at]
     rank = ((chosen > chosen.gather(1, token.unsqueeze(1))).sum(-1) + 1).tolist()
     best = (chosen.argmax(-1) == token).float().tolist() if rows else []
-    # Of tokens that tie for the first place, one is the argmax.
+    # Of tokens tied for first place, one is the argmax.
     rank = [2 if place == 1 and not first else place for place, first in zip(rank, best, strict=True)]
     entropy, largest = target.entropy, target.largest
     laws = [raw.p for raw in batch if raw.p is not None]  # of all rounds or of none
@@ -174,7 +174,7 @@ class _Heads:
         self.residual = iter(_candidates(torch.stack(corrected)) if corrected else [])
 
     def positions(self, raw: RawRound, row: int, draft_row: int) -> list[Position]:
-        """The committed positions of one round, in order; rounds must be asked for in the batch's order."""
+        """The committed positions of one round, in order; rounds must be requested in the batch's order."""
         committed, positions = raw.row.committed, []
         places = _places(raw)
         for place, at in enumerate(places):
@@ -223,7 +223,7 @@ class _Heads:
 
 
 def _places(raw: RawRound) -> list[int]:
-    """The node after which each committed token of the round stands; −1 is the root."""
+    """The node each committed token of the round follows; −1 is the root."""
     return [-1, *raw.judgement.path][: len(raw.row.committed.token)]
 
 
@@ -232,7 +232,7 @@ def _has_residual(raw: RawRound) -> bool:
 
 
 def _mass(raw: RawRound, at: int, tokens: set[int], p: Candidates) -> float:
-    """Σ p over deterministic children: under speculative sampling the probability that one of them passes."""
+    """Σ p over deterministic children: under speculative sampling the probability that one passes."""
     if raw.p is None:
         return 1.0 if p.id[0] in tokens else 0.0
     return min(1.0, float(raw.p[at + 1, list(tokens)].sum()))
@@ -243,9 +243,9 @@ def _point(token: int) -> Candidates:
 
 
 def _candidates(probs: Tensor) -> list[Candidates]:
-    """The leading `TOP` of each row of (N, V), zeros left out, and the mass of the rest."""
+    """The leading `TOP` of each row of (N, V), without zeros, and the mass of the rest."""
     top = probs.topk(min(TOP, probs.shape[-1]), dim=-1)
-    # From one, not from the row's sum: over many tokens a float32 sum errs in the sixth digit.
+    # Subtracted from 1, not from the row's sum: over many tokens a float32 sum errs in the sixth digit.
     tails = (1.0 - top.values.double().sum(-1)).clamp(0.0, 1.0).tolist()
     heads = []
     for ids, values, tail in zip(top.indices.tolist(), top.values.tolist(), tails, strict=True):

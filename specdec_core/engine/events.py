@@ -1,4 +1,4 @@
-"""What a decode tells while it runs. Events are small and plain, so that they can travel to a browser as they are."""
+"""What a decode reports while it runs. Events are small and plain, so they can be sent to a browser as they are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from specdec_core.record.trace import Trace
 
 @dataclass(slots=True)
 class Started:
-    """The lane has read the prompt (prefill is done) and its clock stands at zero."""
+    """The lane has read the prompt (prefill is done) and its clock is at zero."""
 
     lane: int
     proposer: str
@@ -23,8 +23,8 @@ class Started:
 class Step:
     """One round was committed. `clock_s` is the lane's clock at its end; `texts` are the committed pieces.
 
-    Node columns are as in `trace.Nodes`: `parent` −1 is the root. `node_texts` are the proposed tokens' own texts. The
-    phases' seconds, from `start_s` on, are as in `trace.Round`.
+    Node columns are as in `trace.Nodes`: `parent` −1 is the root. `node_texts` are the texts of the proposed tokens.
+    The phases' seconds, from `start_s` on, are as in `trace.Round`.
     """
 
     lane: int
@@ -47,7 +47,7 @@ class Step:
 
 @dataclass(slots=True)
 class Ended:
-    """The lane computes no more; what is left is to write up its record."""
+    """The lane has stopped computing; its record still has to be written."""
 
     lane: int
     end: EndReason
@@ -55,7 +55,7 @@ class Ended:
 
 @dataclass(slots=True)
 class Finished:
-    """The lane is done; `trace` is its whole record."""
+    """The lane is done; `trace` is its complete record."""
 
     lane: int
     end: EndReason

@@ -1,14 +1,14 @@
-"""Where logits wait to be described: one block of memory per lane and model, written over and over."""
+"""Logits waiting to be described: one reused block of memory per lane and model."""
 
 from __future__ import annotations
 
 from torch import Tensor
 
-PAGE_NUMBERS = 600_000  # logits of a page: 2.4 MB in float32, so that describing it does not leave the cache
+PAGE_NUMBERS = 600_000  # logits of a page: 2.4 MB in float32, so that describing it stays in the CPU cache
 
 
 class Page:
-    """Rows of logits, kept in one block that is written over and over, and room for their probabilities.
+    """Rows of logits, kept in one reused block, and room for their probabilities.
 
     The rounds' own tensors go back to the allocator at once: fresh memory for each would cost more than the copy.
     """
@@ -19,13 +19,13 @@ class Page:
         self._used = 0
 
     def fits(self, rows: Tensor | None) -> bool:
-        """Whether these rows (n, V) can be written behind the ones that are there."""
+        """Whether these rows (n, V) fit after those already there."""
         if rows is None or self._logits is None:
             return True
         return rows.shape[1] == self._logits.shape[1] and self._used + len(rows) <= len(self._logits)
 
     def write(self, rows: Tensor) -> Tensor:
-        """Copy rows (n, V) onto the page; returns them as they stand there."""
+        """Copy rows (n, V) onto the page; returns the copies."""
         if self._logits is None or (not self._used and not self.fits(rows)):
             size = max(len(rows), PAGE_NUMBERS // rows.shape[1])
             self._logits, self._probs = (
@@ -38,7 +38,7 @@ class Page:
         return written
 
     def read(self) -> tuple[Tensor, Tensor]:
-        """All rows since the last reading, and as many rows for their probabilities; the page is empty again."""
+        """All rows since the last call, and as many for their probabilities; empties the page."""
         assert self._logits is not None and self._probs is not None
         used, self._used = self._used, 0
         return self._logits[:used], self._probs[:used]

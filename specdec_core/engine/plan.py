@@ -1,4 +1,4 @@
-"""Before the first round: all that can be refused is refused here, and the parts of the loop are put together."""
+"""Before the first round: whatever can be refused is refused here, and the parts of the loop are assembled."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Ask = Callable[[str], str]
 
 @dataclass(slots=True)
 class Plan:
-    """A decode that can begin: nothing a user said can fail after this."""
+    """A decode ready to begin: no user error can surface after this."""
 
     models: Models
     settings: Settings
@@ -94,7 +94,7 @@ class Plan:
         )
 
     def hold(self, proposal: Proposal) -> None:
-        """Hold a proposer to its promises; a break is a bug in the proposer, not the user's doing."""
+        """Check a proposal against the contract; a violation is a bug in the proposer, not a user error."""
         tree = proposal.read
         if len(tree) > self.proposer.max_nodes(self.settings):
             raise ValueError(f"'{self.settings.proposer}' proposed {len(tree)} nodes, more than it announced")
@@ -132,7 +132,7 @@ class Plan:
         )
 
     def names(self, rounds: Iterable[Round], output: Iterable[int]) -> dict[str, str]:
-        """The display texts of every token id that the record mentions."""
+        """Display texts of all token ids in the record."""
         ids = {*output, *self.start}
         for row in rounds:
             ids.update(row.nodes.token)

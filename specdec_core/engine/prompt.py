@@ -1,4 +1,4 @@
-"""A prompt as token ids: read, and refused with a sentence where the models cannot read it."""
+"""A prompt as token ids, or refused with a sentence where the models cannot read it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_PROMPT_CHARACTERS = 1_000_000
 
 
 def check_window(ids: Sequence[int], more: int, window: int, encoded: bool) -> None:
-    """Refuse what the models cannot read; an encoder's prompt and a decoder's output each have the window."""
+    """Refuse what the models cannot read; an encoder's prompt and a decoder's output each have a window."""
     if encoded and len(ids) > window:
         raise PromptError(
             f"The prompt has {len(ids):,} tokens, but the models' encoders read at most {window:,}. Shorten the prompt."
@@ -30,7 +30,7 @@ def check_window(ids: Sequence[int], more: int, window: int, encoded: bool) -> N
 
 
 def _check_text(what: str, text: str, most: int) -> None:
-    """Refuse what is too long or no text."""
+    """Refuse what is too long or not text."""
     if len(text) > most:
         raise PromptError(f"The {what} has {len(text):,} characters; at most {most:,} are read. Shorten it.")
     try:
@@ -42,7 +42,7 @@ def _check_text(what: str, text: str, most: int) -> None:
 
 
 def read_prompt(models: Models, prompt: Prompt) -> tuple[str, list[int]]:
-    """Text and token ids of a prompt given as either; of a chat message its own text and the templated ids."""
+    """Text and token ids of a prompt given as either; for a chat message its own text and the templated ids."""
     if isinstance(prompt, str | Chat):
         text = prompt.message if isinstance(prompt, Chat) else prompt
         _check_text("prompt", text, MAX_PROMPT_CHARACTERS)

@@ -26,7 +26,7 @@ def race(
 ) -> Iterator[Event]:
     """Decode `prompt` once per entry of `lanes`; events carry their lane. `cancelled` and `ask` as for `stream`.
 
-    A lane's clock advances only while that lane computes, so each has the device to itself, and because the lane whose
+    A lane's clock advances only while that lane computes, so each has the device to itself; because the lane whose
     clock is behind goes next, the lanes appear side by side in real time.
 
     Raises:
@@ -54,7 +54,7 @@ def _interleave(streams: list[Iterator[Event]]) -> Iterator[Event]:
             clocks[lane] = event.clock_s
         elif isinstance(event, Ended):
             del clocks[lane]
-            if event.end == "cancelled":  # every lane stops computing before any record is written up
+            if event.end == "cancelled":  # all lanes stop computing before any record is written
                 unwritten.append(lane)
             else:
                 yield next(streams[lane])

@@ -1,7 +1,7 @@
 """Writing down what happened, cheaply: tensors are kept as they come and described in batches, off the lane's clock.
 
-Describing a round (softmax, top candidates, ranks, entropies) costs some twenty tensor operations whatever its size, so
-the recorder waits for a handful of rounds and describes them at once. What that cost is reported as `record_s`.
+Describing a round (softmax, top candidates, ranks, entropies) costs about twenty tensor operations whatever its
+size, so the recorder describes a handful of rounds at once. The cost is reported as `record_s`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .logits_buffer import Page
 
 @dataclass(slots=True)
 class Recorder:
-    """Collects raw rounds and turns them into `Round`s of the trace; `warp` is what made p of the target's logits."""
+    """Collects raw rounds and turns them into `Round`s of the trace; `warp` turned the target's logits into p."""
 
     mode: Record
     warp: Warp
@@ -50,7 +50,7 @@ class Recorder:
         self.seconds += time.perf_counter() - began
 
     def finish(self) -> list[Round]:
-        """Describe what is still waiting and give all rounds."""
+        """Describe the remaining rounds and return all of them."""
         began = time.perf_counter()
         if self._waiting:
             self._describe()
@@ -74,7 +74,7 @@ def new_round(
     committed: tuple[list[int], list[Source]],
     ahead: DraftedAhead,
 ) -> Round:
-    """A round with what every recording mode keeps.
+    """A round with what all recording modes keep.
 
     Args:
         seconds: its draft, verify, judge and commit times.

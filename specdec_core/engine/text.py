@@ -10,7 +10,7 @@ from specdec_core.settings import Settings
 
 
 class Text:
-    """The output so far: ids, the piece of text each adds, and where the piece begins."""
+    """The output so far: ids, the piece of text each adds, and the piece's offset."""
 
     def __init__(self, codec: Codec, prompt: Sequence[int], eos: Collection[int], settings: Settings) -> None:
         self.eos, self.stop, self.most = eos, settings.stop, settings.max_new_tokens
@@ -34,7 +34,7 @@ class Text:
         return len(tokens), None
 
     def finish(self) -> Output:
-        """The whole output, with what the last token left of a character."""
+        """The whole output, including an incomplete last character."""
         rest = self._pieces.rest()
         if rest and self.output.texts:
             self.output.texts[-1] += rest

@@ -1,10 +1,10 @@
-"""The exact law of what a rule writes, by enumeration over a toy vocabulary: how "lossless" is proven here.
+"""The exact distribution of what a rule writes, by enumeration over a toy vocabulary: this proves "lossless".
 
-Every way of drafting a tree of the given shape, every way its coins can fall, and every correction are gone through and
-weighted with their probabilities, in float64. Nothing is sampled, so a rule that is right is right to rounding, and a
-rule that is wrong shows by how much.
+All drafts of a tree of the given shape, all outcomes of its coins, and all corrections are enumerated and
+weighted by their probabilities, in float64. Nothing is sampled, so a correct rule is exact up to rounding, and a
+wrong one shows by how much.
 
-`lazy` leaves open the tokens and coins that a rule does not look at, see `enumeration`; otherwise all are gone through.
+`lazy` leaves open the tokens and coins that a rule does not look at, see `enumeration`; otherwise all are enumerated.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 
 
 def target_law(p: Law, length: int) -> Distribution:
-    """The law of `length` tokens drawn one by one from `p`: what every lossless rule must reproduce."""
+    """The distribution of `length` tokens drawn one by one from `p`: what a lossless rule must reproduce."""
     return _completed({(): 1.0}, p, length)
 
 
@@ -49,19 +49,21 @@ def output_law(
     *,
     lazy: bool = True,
 ) -> Distribution:
-    """The law of the first `length` tokens that one round of `rule` writes, completed by plain sampling from `p`.
+    """The distribution of the first `length` tokens that one round of `rule` writes, completed by plain sampling
+    from `p`.
 
     Args:
-        rule: any acceptance rule that treats a coin as `Rule.judge` says: it passes if it is below the threshold.
+        rule: any acceptance rule that treats coins as `Rule.judge` says: a node passes if its coin is below the
+            threshold.
         parents: the shape of the proposal tree, as in `TokenTree`.
-        p, q: the target's and the draft's laws.
+        p, q: the target's and the draft's distributions.
         length: tokens to compare; at least the tree's depth + 1, so that nothing a round writes is cut off.
-        drafts: how siblings come about.
+        drafts: how siblings are chosen.
         lazy: leaves open what the rule does not look at.
 
     Raises:
         ValueError: if `length` is too small, if a family is larger than the vocabulary (`distinct`, `fixed`), or if
-            a threshold is seen to depend on a token that the rule does not judge.
+            a threshold depends on a token that the rule does not judge.
     """
     depth = max(TokenTree([0] * len(parents), parents).depths, default=0)
     if length <= depth:
@@ -72,17 +74,17 @@ def output_law(
 def distance(
     rule: Rule, parents: Sequence[int], p: Law, q: Law, drafts: Siblings = "independent", *, lazy: bool = True
 ) -> float:
-    """Total variation between what is written from here on with one round of `rule`, and without. Raises as above.
+    """Total variation between what is written from here on with one round of `rule`, and without. Raises alike.
 
     The same as `total_variation` of `output_law` and `target_law` at any length that is long enough, but without
-    listing every text: behind what a round wrote, both laws go on alike. Not a number if the rule draws its last token
-    from a distribution behind a node that it did not reach.
+    listing every text: after what a round wrote, both distributions go on alike. NaN if the rule draws its last token
+    from a distribution after a node that it did not reach.
     """
     return departure(_written(rule, parents, p, q, drafts, lazy), p)
 
 
 def departure(written: Mapping[Context, float], p: Law) -> float:
-    """Total variation between a law of texts of whatever lengths, each continued from `p`, and `p` alone."""
+    """Total variation between a distribution of texts of any lengths, each continued from `p`, and `p` alone."""
     inner = {text[:end] for text in written for end in range(len(text))}
 
     def below(text: Context, ours: float, target: float) -> float:
@@ -99,13 +101,13 @@ def departure(written: Mapping[Context, float], p: Law) -> float:
 def expected_accepted(
     rule: Rule, parents: Sequence[int], p: Law, q: Law, drafts: Siblings = "independent", *, lazy: bool = True
 ) -> float:
-    """The mean number of nodes that a round of `rule` accepts. Raises as above."""
+    """The mean number of nodes a round of `rule` accepts. Raises as `output_law`."""
     ways = rounds(rule, parents, p, q, drafts, lazy)
     return sum(chance * len(judgement.path) for _, judgement, chance in ways)
 
 
 def total_variation(first: Mapping[Context, float], second: Mapping[Context, float]) -> float:
-    """Half the sum of absolute differences: 0 for equal laws, 1 for laws that share nothing."""
+    """Half the sum of absolute differences: 0 for equal distributions, 1 for disjoint ones."""
     return 0.5 * sum(abs(first.get(key, 0.0) - second.get(key, 0.0)) for key in {*first, *second})
 
 
@@ -125,7 +127,7 @@ def _completed(written: Mapping[Context, float], p: Law, length: int) -> Distrib
 def _written(
     rule: Rule, parents: Sequence[int], p: Law, q: Law, drafts: Siblings, lazy: bool
 ) -> Distribution:
-    """The law of the tokens that a round commits, of whatever length."""
+    """The distribution of the tokens that a round commits, of any length."""
     law: dict[Context, float] = defaultdict(float)
     for tokens, judgement, chance in rounds(rule, parents, p, q, drafts, lazy):
         text = tuple(tokens[node] for node in judgement.path)

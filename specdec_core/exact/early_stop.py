@@ -1,8 +1,8 @@
-"""The exact law of a drafted chain that ends where the draft grows unsure: what such a threshold costs, and whom.
+"""The exact distribution of a drafted chain that stops where the draft is unsure, and what such a threshold costs.
 
-The draft stops behind a token to which it gave less than `stop`, as the length policy `confidence` does. That decides
-how much is proposed, not what is kept, so a lossless rule stays lossless. To leave the doubtful token itself out would
-be another matter (`drops`): it was drawn already, and to drop it because of what it is changes its law.
+The draft stops after a token to which it gave less than `stop`, as the length policy `confidence` does. That decides
+how much is proposed, not what is kept, so a lossless rule stays lossless. Leaving out the doubtful token itself would
+be different (`drops`): it has been drawn, and dropping it because of its value changes its distribution.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """Exact means over all ways in which a round can go.
+    """Exact means over all outcomes of a round.
 
     Attributes:
         tokens: committed per target pass, the corrected or bonus one included.
@@ -34,7 +34,7 @@ class Stopped:
         judged: accepted or rejected.
         accepted: of these.
         distance: total variation between what is written from here on with one such round, and without.
-        first: the law of the first token that the round writes.
+        first: the distribution of the first token that the round writes.
     """
 
     tokens: float
@@ -55,14 +55,14 @@ class Stopped:
 
 
 def stopped(rule: Rule, gamma: int, p: Law, q: Law, stop: float = 0.0, *, drops: bool = False) -> Stopped:
-    """One round of up to `gamma` drafted tokens, gone through in every way it can go.
+    """One round of up to `gamma` drafted tokens, enumerated over all outcomes.
 
     Args:
         rule: one that judges token by token.
         gamma: the longest draft.
-        p, q: the target's and the draft's laws.
-        stop: nothing is drafted behind a token that the draft gave a smaller probability; 0 never stops.
-        drops: leave that token out as well: the mistake that makes it lossy.
+        p, q: the target's and the draft's distributions.
+        stop: drafting stops after a token whose draft probability is smaller; 0 never stops.
+        drops: leave that token out as well, the mistake that makes it lossy.
 
     Raises:
         SettingsError: if the rule judges a draft as a whole.
@@ -95,7 +95,7 @@ def stopped(rule: Rule, gamma: int, p: Law, q: Law, stop: float = 0.0, *, drops:
 def _drafts(
     chain: Context, chance: float, gamma: int, q: Law, stop: float, drops: bool
 ) -> Iterator[tuple[Context, float]]:
-    """Every chain that can be drafted, and how likely it is."""
+    """All chains that can be drafted, with their probabilities."""
     if len(chain) == gamma:
         yield chain, chance
         return
@@ -109,7 +109,7 @@ def _drafts(
 
 
 def _judgements(rule: Rule, tree: TokenTree, p: Tensor, q: Tensor) -> Iterator[tuple[Judgement, float]]:
-    """Every way in which the coins can fall: so many pass, and the next does not."""
+    """All outcomes of the coins: so many pass, and the next does not."""
     reached = 1.0
     for passed in range(len(tree) + 1):
         judgement = rule.judge(tree, p, q, [0.0] * passed + [1.0] * (len(tree) - passed))

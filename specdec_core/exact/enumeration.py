@@ -1,9 +1,9 @@
-"""Every way a round of a rule can go on a toy vocabulary, with its probability; the machinery behind `exact`.
+"""All outcomes of a rule's round on a toy vocabulary, with their probabilities; the machinery behind `exact`.
 
-A tree of twelve nodes has too many fillings to try them all. But a rule says which nodes it judged, and it must not
-look at the tokens of others. So a token is chosen only once its node is judged, and a coin only once it can matter;
-until then a token is some arbitrary one, not always the same, and the distributions behind it are not numbers, so that
-a rule which looks where it must not gives itself away. `lazy=False` takes no such short cut.
+A tree of twelve nodes can be filled in too many ways to try all. But a rule says which nodes it judged, and it must not
+look at the tokens of others. So a token is chosen only when its node is judged, and a coin only when it can matter;
+until then the token is arbitrary and varies, and the distributions after it are NaN, so that
+a rule that looks where it must not is caught. `lazy=False` takes no such shortcut.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ Context = tuple[int, ...]
 Law = Callable[[Context], Sequence[float]]  # tokens after the root → probabilities of the next one
 
 Siblings = Literal["independent", "distinct", "fixed"]
-"""How the siblings of a node come about: drawn from q with replacement; drawn without, so that q loses those already
-drawn and is renormalised (any of the rest, when q has no more to give); or the most likely tokens of q, which the rule
-is told are deterministic."""
+"""How the siblings of a node are chosen: drawn from q with replacement; drawn without, so that q loses those already
+drawn and is renormalised (any of the rest once q is exhausted); or the most likely tokens of q, which the rule
+sees as deterministic."""
 
-OPEN = -1  # a token that is not decided
+OPEN = -1  # an undecided token
 
 
 def rounds(
     rule: Rule, parents: Sequence[int], p: Law, q: Law, drafts: Siblings, lazy: bool
 ) -> Iterator[tuple[list[int], Judgement, float]]:
-    """Every way a round can go, depth first: the nodes' tokens, the judgement, its probability.
+    """All outcomes of a round, depth first: the nodes' tokens, the judgement, its probability.
 
     Raises:
-        ValueError: if a family is larger than the vocabulary (`distinct`, `fixed`), or if a threshold is seen to depend
+        ValueError: if a family is larger than the vocabulary (`distinct`, `fixed`), or if a threshold depends
             on a token that the rule does not judge.
     """
     drafting = _Drafting(parents, p, q, drafts)
@@ -66,24 +66,24 @@ def rounds(
 
 @dataclass(slots=True)
 class _Way:
-    """One way a round may go, as far as it is decided; rows of p and q that depend on what is open are NaN."""
+    """A partly decided outcome; rows of p and q that depend on open tokens are NaN."""
 
     tokens: list[int]
     p: NDArray[np.float64]
     q: NDArray[np.float64]
     coins: list[float | None]
-    thresholds: list[float | None]  # that the coins met when they fell
+    thresholds: list[float | None]  # the coins were compared with
     chance: float
 
     def after(self, node: int, threshold: float, coin: float, chance: float) -> _Way:
-        """This way once `node` met its threshold with a coin of that probability; a coin of 1 fails."""
+        """This outcome after `node` met its threshold with a coin of that probability; a coin of 1 fails."""
         coins, thresholds = self.coins.copy(), self.thresholds.copy()
         coins[node], thresholds[node] = coin, threshold
         return _Way(self.tokens, self.p, self.q, coins, thresholds, self.chance * chance)
 
 
 class _Drafting:
-    """Which tokens a node can be, given what is decided above it and beside it."""
+    """The tokens a node can be, given its decided ancestors and siblings."""
 
     def __init__(self, parents: Sequence[int], p: Law, q: Law, drafts: Siblings) -> None:
         self.tree = TokenTree([0] * len(parents), parents)
@@ -101,7 +101,7 @@ class _Drafting:
             )
 
     def start(self, filled: bool) -> list[_Way]:
-        """Nothing is decided but that the root is there; if `filled`, every way to draft the whole tree."""
+        """Nothing decided but the root; if `filled`, all drafts of the whole tree."""
         size = len(self.tree)
         p = np.full((size + 1, self.vocabulary), np.nan)
         p[0] = self.p(())
@@ -114,7 +114,7 @@ class _Drafting:
         return ways
 
     def first_open(self, way: _Way, node: int) -> int:
-        """The node to decide next so that `node` can be: an open ancestor, an open elder sibling, or itself."""
+        """The node to decide next so that `node` can be: an open ancestor, an open earlier sibling, or itself."""
         above = self.paths[node]
         needed = (
             above
@@ -124,7 +124,7 @@ class _Drafting:
         return next(other for other in needed if way.tokens[other] == OPEN)
 
     def choose(self, way: _Way, node: int) -> Iterator[_Way]:
-        """The ways in which the token of `node` is decided, too."""
+        """The outcomes with the token of `node` decided as well."""
         context = tuple(way.tokens[step] for step in self.paths[node][:-1])
         law = self._law(context, [way.tokens[other] for other in self.elder[node]])
         for token, chance in enumerate(law):
@@ -136,7 +136,7 @@ class _Drafting:
                 yield _Way(tokens, p, q, way.coins, way.thresholds, way.chance * chance)
 
     def _law(self, context: Context, elder: list[int]) -> Sequence[float]:
-        """What the next child after `context` is drawn from, given its elder siblings."""
+        """The distribution of the next child after `context`, given its earlier siblings."""
         law = self.q(context)
         if self.drafts == "independent":
             return law
@@ -152,7 +152,7 @@ class _Drafting:
 
 
 class _Judge:
-    """Asks the rule about a way that is decided in part, and finds what must be decided next."""
+    """Runs the rule on a partly decided outcome and finds what must be decided next."""
 
     def __init__(self, rule: Rule, drafting: _Drafting, lazy: bool) -> None:
         self.rule = rule
@@ -163,7 +163,7 @@ class _Judge:
         self.calls = 0
 
     def __call__(self, way: _Way, open_coin: float) -> Judgement:
-        """The rule's judgement, with some token or other where it is open and `open_coin` for open coins."""
+        """The rule's judgement, with arbitrary tokens where they are open and `open_coin` for open coins."""
         self.calls += 1
         tree = copy(self.tree)
         tree.tokens = [
@@ -184,7 +184,7 @@ class _Judge:
         return judgement
 
     def open(self, way: _Way, judgement: Judgement) -> int | None:
-        """The judged node that is to be decided next; None if all are."""
+        """The judged node to decide next; None if all are decided."""
         judged = [node for node in self.order if judgement.thresholds[node] is not None]
         if self.ahead:
             tokens = (node for node in judged if way.tokens[node] == OPEN)
@@ -192,7 +192,7 @@ class _Judge:
         return next((node for node in judged if way.tokens[node] == OPEN or way.coins[node] is None), None)
 
     def settled(self, way: _Way, judgement: Judgement) -> bool:
-        """Whether the open coins of a rule that looks ahead no longer matter: none passing is as good as all."""
+        """Whether the open coins of a rule that looks ahead no longer matter: the same if none passes or all do."""
         if not self.ahead:
             return False
         other = self(way, 1.0)

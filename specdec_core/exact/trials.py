@@ -1,7 +1,7 @@
-"""Rounds of a rule on toy laws, thrown many times: what chance writes, to stand beside what `exact` enumerates.
+"""Simulated rounds of a rule on toy distributions, to compare with what `exact` enumerates.
 
 Drafts, coins and corrections of all trials are drawn at once. How a draft is judged does not depend on the trial, so
-the rule is asked once for each different draft and each number of its tokens that coins let pass.
+the rule runs once for each distinct draft and each number of accepted tokens.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def round_texts(
     Args:
         rule: a rule that judges token by token, as `Rule.judge` says.
         drafts: the length of the drafted chain, less than `length`.
-        p, q: the target's and the draft's laws.
+        p, q: the target's and the draft's distributions.
         length: tokens of each text.
         trials: their number.
-        seed: of all that is random here.
+        seed: of all random numbers.
 
     Raises:
         ValueError: if the rule looks ahead, if `length` is too small, or if there are more tokens than `MOST`.
@@ -73,7 +73,7 @@ def round_texts(
 
 
 def shares(texts: Texts) -> Distribution:
-    """How often each text came up, as a share of all."""
+    """The relative frequency of each text."""
     found, counts = np.unique(texts, axis=0, return_counts=True)
     return {
         tuple(int(token) for token in text): float(count) / len(texts)
@@ -90,7 +90,7 @@ def _room(length: int, trials: int) -> Texts:
 
 
 def _continued(texts: Texts, lengths: NDArray[np.int64], law: Law, random: np.random.Generator) -> Texts:
-    """`texts`, of which only so many tokens are there, filled up from `law`, in place."""
+    """Complete `texts`, of which only so many tokens are there, from `law`, in place."""
     for place in range(texts.shape[1]):
         waiting = np.flatnonzero(lengths <= place)
         uniforms = random.random(len(waiting))
@@ -103,7 +103,7 @@ def _continued(texts: Texts, lengths: NDArray[np.int64], law: Law, random: np.ra
 
 
 def _drawn(law: Sequence[float] | NDArray[np.float64], uniforms: NDArray[np.float64]) -> Texts:
-    """The tokens at which the cumulative law passes each uniform number; one of probability 0 is never drawn."""
+    """The tokens at which the cumulative distribution passes each uniform number; probability 0 is never drawn."""
     cumulative = np.cumsum(np.asarray(law, np.float64))
     tokens = np.searchsorted(cumulative, uniforms * cumulative[-1], side="right")
     drawn: Texts = np.minimum(tokens, np.searchsorted(cumulative, cumulative[-1]))

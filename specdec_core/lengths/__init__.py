@@ -33,7 +33,7 @@ LENGTH_POLICIES: dict[str, type[LengthPolicy]] = {
 
 
 def policy_class(settings: Settings) -> type[LengthPolicy]:
-    """The policy that `settings` name.
+    """The policy named by `settings`.
 
     Raises:
         SettingsError: naming the known policies.
@@ -55,7 +55,7 @@ def read_options(settings: Settings) -> Any:
 
 
 def room(settings: Settings, models: Models, length: int) -> int:
-    """How many nodes the memory budget leaves to a round behind `length` committed tokens; all of them without one.
+    """How many nodes the memory budget allows a round after `length` committed tokens; no limit without a budget.
 
     Counted are the target's KV rows (the text's and the tree's) and the (n + 1) × vocabulary logits of the pass in
     float32, judged twice (as logits and as probabilities).
@@ -67,5 +67,5 @@ def room(settings: Settings, models: Models, length: int) -> int:
 
 
 def longest(settings: Settings) -> int:
-    """The most levels that can be asked for with these settings."""
+    """The most levels these settings can request."""
     return policy_class(settings).most(settings)

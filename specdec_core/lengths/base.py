@@ -1,4 +1,4 @@
-"""What a length policy is: it says how far to draft this round, and hears how the round went."""
+"""The interface of a length policy: it decides how far to draft each round and receives the outcome."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 class LengthPolicy(ABC):
-    """Decides how many levels to draft. A policy may change with every round; it never changes what is written.
+    """Decides how many levels to draft. It may change each round; it never changes the output.
 
     A decision to stop must be made before the next token is drawn: dropping a token that was already drawn, because
-    of what it is, would change its law. That is why `more` is asked between tokens and there is no way to take back.
+    of its value, would change its distribution. That is why `more` is called between tokens and nothing is taken back.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
-    summary: ClassVar[str]  # two sentences: what it does, and when it loses
-    # whether `more` can say no; asking costs a wait for the device per drafted token
+    summary: ClassVar[str]  # two sentences: what it does, and when it does not pay
+    # whether `more` can return False; calling it costs a device sync per drafted token
     asks: ClassVar[bool] = False
 
     class Options(OptionSet):
@@ -44,25 +44,25 @@ class LengthPolicy(ABC):
 
     @classmethod
     def most(cls, settings: Settings) -> int:
-        """The most levels this policy can ask for with these settings; reserves KV memory."""
+        """The most levels this policy can request with these settings; used to reserve KV cache."""
         return settings.draft_length
 
-    sets: ClassVar[tuple[str, ...]] = ("length",)  # what of it is more than γ: "length", "more", "nodes"
+    sets: ClassVar[tuple[str, ...]] = ("length",)  # methods doing more than γ: "length", "more", "nodes"
 
     @abstractmethod
     def length(self, context: Context) -> int:
         """How many levels to draft this round, before the limit is applied."""
 
     def more(self, context: Context, drafted: int, confidence: float) -> bool:
-        """Whether to go on behind a chain of `drafted` tokens, the last of which the draft gave `confidence`.
+        """Whether to go on after a chain of `drafted` tokens, the last of which the draft gave `confidence`.
 
         `confidence` is the draft's own probability (temperature 1) of the token it just drafted.
         """
         return True
 
     def nodes(self, context: Context, values: Sequence[float]) -> int:
-        """How many nodes of a deterministic tree to send, given their chances to be reached and accepted, falling."""
+        """How many nodes of a deterministic tree to send, given their acceptance probabilities in falling order."""
         return len(values)
 
     def observe(self, context: Context, outcome: Outcome) -> None:  # noqa: B027
-        """Hear how the round went."""
+        """Receive the outcome of the round."""

@@ -1,4 +1,4 @@
-"""Stop drafting after a token the draft was not sure of."""
+"""Stop drafting after a token the draft was not confident of."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class Confidence(LengthPolicy):
-    """Up to γ tokens, and none behind a doubtful one (Assisted generation's `assistant_confidence_threshold`).
+    """Up to γ tokens, and none after a doubtful one (Assisted generation's `assistant_confidence_threshold`).
 
-    The doubtful token itself is proposed: leaving it out because of what it is would change its law.
+    The doubtful token itself is proposed: leaving it out because of its value would change its distribution.
     """
 
     name = "confidence"

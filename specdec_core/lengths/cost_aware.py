@@ -1,4 +1,4 @@
-"""Drafting as far as it pays on this machine: expected tokens against the measured width curve."""
+"""Draft as far as it pays on this machine: expected tokens against the measured width curve."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ Ratio = Annotated[float, Field(gt=0.0, le=1e6)]
 
 
 class CostAware(LengthPolicy):
-    """As far as each further token is expected to bring more tokens per second, by this machine's width curve.
+    """Drafts as long as a further token is expected to raise tokens per second, by this machine's width curve.
 
     With k tokens drafted the round is expected to commit E(k) = 1 + Σ_i a_1 ⋯ a_i tokens in k T_d + T(k + 1) seconds,
-    a_i being the chance that token i is accepted. For a drafted token that chance is what became of earlier tokens of
-    like confidence, (accepted + S·confidence) / (judged + S) within its tenth of the confidence scale, which is the
-    draft's own word as long as nothing else is known. For tokens yet to be drafted it is the rate of all tokens so far.
-    The policy goes on while some longer draft is expected to commit more tokens per second than the present one.
+    a_i being the probability that token i is accepted. For a drafted token it is estimated from earlier tokens of
+    similar confidence, (accepted + S·confidence) / (judged + S) within its tenth of the confidence scale, which is the
+    draft's own estimate until there is data. For tokens yet to be drafted it is the rate of all tokens so far.
+    The policy goes on while some longer draft is expected to commit more tokens per second than the current one.
 
-    Proposers that are not asked between tokens get the length that is best at the rate so far, but at least 2: of their
-    rounds only what followed an accepted first token counts, as a round without a guess looks like a wrong one.
+    Proposers that do not call `more` get the best length at the rate so far, but at least 2: of their
+    rounds only what follows an accepted first token counts, as a round without a guess looks like a wrong one.
     """
 
     name = "cost-aware"
@@ -48,9 +48,9 @@ class CostAware(LengthPolicy):
     asks = True
     sets = ("length", "more", "nodes")
 
-    SURE = 4.0  # S: how many judged tokens the draft's own word weighs
+    SURE = 4.0  # S: how many judged tokens the draft's own confidence weighs
     HOPE = (4.0, 5.0)  # accepted and judged tokens to begin with: optimistic, so that drafting is tried
-    PROBE = 8  # where drafting does not pay, one round in so many tries again
+    PROBE = 8  # where drafting does not pay, one round in this many tries again
 
     class Options(LengthPolicy.Options):
         curve: Annotated[list[Ratio], AfterValidator(_starts_at_1)] = Field(
@@ -71,16 +71,16 @@ class CostAware(LengthPolicy):
         super().__init__(options, resources)
         self.curve: dict[int, float] = dict(enumerate(options.curve, start=1))  # T(n)/T(1), as far as needed
         self.cost: float = options.cost_ratio or 0.0
-        self.unit: float | None = None  # T(1) in seconds, if the cost ratio is to be learnt from the rounds
+        self.unit: float | None = None  # T(1) in seconds, if the cost ratio is learnt from the rounds
         self.informed = bool(self.curve) and options.cost_ratio is not None
         self.accepted, self.judged = self.HOPE
         self.tenths = [[0.0, 0.0] for _ in range(10)]  # accepted and judged, by tenths of the confidence
-        self.confidences: list[float] = []  # of this round's tokens, as far as we were asked
+        self.confidences: list[float] = []  # of this round's tokens, as passed to `more`
         self.drafted = 0  # levels of this round
-        self.asked = self.ranks = False  # whether this proposer asks between tokens; whether it ranks nodes
+        self.asked = self.ranks = False  # whether this proposer calls `more`; whether it ranks nodes
 
     def _measure(self) -> None:
-        """Fill in from this machine what the options leave open."""
+        """Fill in from this machine what the options leave unset."""
         from specdec_core.runtime.width_curve import known_curve
 
         assert self.resources is not None, "only a plan builds a policy that measures"
@@ -94,9 +94,7 @@ class CostAware(LengthPolicy):
         self.informed = True
 
     def length(self, context: Context) -> int:
-        if (
-            not self.informed
-        ):  # now and not in a plan, which costs nothing; no phase is on the lane's clock yet
+        if not self.informed:  # now, as a plan must cost nothing; no phase is on the lane's clock yet
             self._measure()
         wanted = context.settings.draft_length
         self.drafted = 0
@@ -139,7 +137,7 @@ class CostAware(LengthPolicy):
         """The draft length, from what is drafted to `most`, with the most expected tokens per second.
 
         Args:
-            chances: of the tokens drafted so far, to be accepted where they are reached.
+            chances: of the tokens drafted so far, to be accepted if reached.
         """
         drafted, rate = len(chances), self.accepted / self.judged
         reached = accumulate([*chances, *[rate] * (most - drafted)], mul)
@@ -148,7 +146,7 @@ class CostAware(LengthPolicy):
         return drafted + speeds.index(max(speeds))
 
     def chance(self, confidence: float) -> float:
-        """How likely a token of that confidence is accepted, by what became of such tokens."""
+        """The acceptance probability of a token of that confidence, from earlier such tokens."""
         accepted, judged = self.tenths[_tenth(confidence)]
         return (accepted + self.SURE * confidence) / (judged + self.SURE)
 

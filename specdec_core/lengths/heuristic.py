@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class Heuristic(LengthPolicy):
     """γ + 2 after a draft that was accepted as a whole, γ − 1 after any other (transformers' schedule of that name).
 
-    A proposer that finds fewer tokens than it was asked for, such as prompt lookup, has not filled its draft, and that
-    counts like a rejection.
+    Finding fewer tokens than requested, as prompt lookup may,
+    counts as a rejection.
     """
 
     name = "heuristic"

@@ -1,1 +1,1 @@
-"""What the course shows by running it: broken decoders under the meters, Jacobi decoding, rounding."""
+"""What the course demonstrates live: broken decoders, Jacobi decoding, rounding."""

@@ -1,7 +1,7 @@
 """Rules and caches that are wrong in the ways found in the wild: real implementations, for `gallery` and the tests.
 
-Nothing here is registered: no rule stands in `RULES`, and no reader is used unless someone asks for it by name. Each
-class is as close to its right counterpart as the mistake allows, so that the difference is the mistake.
+Nothing here is registered: no rule is in `RULES`, and no reader is used unless requested by name. Each
+class stays as close to its correct counterpart as possible, so that the difference is the mistake.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class SoftmaxGreedy(SpeculativeSampling):
-    """Shown softmax distributions where temperature 0 wants one-hot ones; the loop then takes the argmax of `final`."""
+    """Given softmax distributions where temperature 0 needs one-hot ones; the loop then takes the argmax of `final`."""
 
     name = "broken-softmax-greedy"
     lossless = False
@@ -34,10 +34,10 @@ class SoftmaxGreedy(SpeculativeSampling):
 
 
 class PathByPath(Rule):
-    """Every path from the root to a leaf draws tokens of its own; the longest match wins, and p is drawn from anew.
+    """Each path from the root to a leaf draws separately; the longest match wins, and the next token is drawn from p.
 
-    The paths' draws are independent, so the law of where the winner ends is a product, and a walk with one coin per
-    node that follows this law is the same rule, in law. Of equally long matches the first path's is taken.
+    The paths' draws are independent, so the distribution of where the winner ends is a product, and a walk with one
+    coin per node that follows it is the same rule in distribution. Of equally long matches the first path's is taken.
     """
 
     name = "broken-path-by-path"
@@ -66,7 +66,7 @@ class PathByPath(Rule):
 
 
 def _winners(tree: TokenTree, p_at: list[float]) -> list[float]:
-    """For each node the probability that the winning match ends at it or below it."""
+    """For each node the probability that the winning match ends at or below it."""
     paths = [tree.path(node) for node in range(len(tree)) if not tree.children[node + 1]]
     reach = []  # per path and depth d: the probability that its first d draws match
     for path in paths:
@@ -99,7 +99,7 @@ class ResamplesFromTarget(SpeculativeSampling):
 
 
 class SoftmaxedResidual(SpeculativeSampling):
-    """max(0, p − q) is made a distribution by softmax instead of by dividing through its sum."""
+    """max(0, p − q) is normalised by softmax instead of by its sum."""
 
     name = "broken-softmaxed-residual"
     lossless = False
@@ -124,7 +124,7 @@ class OneCoin(SpeculativeSampling):
 
 
 class MisalignedResidual(SpeculativeSampling):
-    """p − q is taken between the n-th candidates of p and of q, which are the same token only by luck."""
+    """p − q subtracts the n-th candidate of q from the n-th of p, which are the same token only by luck."""
 
     name = "broken-misaligned-residual"
     lossless = False
@@ -156,7 +156,7 @@ class StaleBonus(SpeculativeSampling):
 
 
 class BlockEarlyStop(Block):
-    """Block verification that stops at the first coin that fails, as one does when judging token by token."""
+    """Block verification that stops at the first coin that fails, as token-by-token rules do."""
 
     name = "broken-block-early-stop"
     lossless = False
@@ -183,20 +183,20 @@ class BlockTokenResidual(Block):
 
 
 def _end(judgement: Judgement) -> int:
-    """The position after which the round's last token stands."""
+    """The position the round's last token follows."""
     return judgement.path[-1] + 1 if judgement.path else 0
 
 
 def _points(tree: TokenTree, p: Tensor) -> Tensor:
-    """Point masses at the nodes' tokens, (n, V): what q = None stands for."""
+    """Point masses at the nodes' tokens, (n, V): what q = None means."""
     tokens = torch.tensor(tree.tokens, device=p.device).unsqueeze(1)
     return p.new_zeros(len(tree), p.shape[1]).scatter_(1, tokens, 1.0)
 
 
 class BrokenReader:
-    """A `Reader` that passes everything on to another one; subclasses get one thing wrong.
+    """A `Reader` that delegates to another one; subclasses get one thing wrong.
 
-    `offset` is how many rows more than it admits the memory behind it holds.
+    `offset` is how many more rows the wrapped cache holds than this reader reports.
     """
 
     def __init__(self, reader: Reader) -> None:
@@ -233,14 +233,14 @@ class BrokenReader:
 
 
 class ForgetsAccepted(BrokenReader):
-    """Keeps one row too few whenever a proposed token was accepted: the last one's."""
+    """Keeps one row too few whenever a proposed token was accepted."""
 
     def keep(self, positions: Sequence[int]) -> None:
         self.reader.keep(positions[:-1] if len(positions) > 1 else positions)
 
 
 class KeepsRejected(BrokenReader):
-    """Cannot be trimmed, and does not say so: the rows of rejected tokens stay in sight."""
+    """Cannot be trimmed, and does not say so: rows of rejected tokens stay visible."""
 
     def keep(self, positions: Sequence[int]) -> None:
         self.reader.keep(range(self.width))
@@ -248,7 +248,7 @@ class KeepsRejected(BrokenReader):
 
 
 class ResetsInstead(BrokenReader):
-    """Where rows of rejected tokens have to go, everything goes: prompt and text as well."""
+    """Where rows of rejected tokens must be dropped, everything is: prompt and text as well."""
 
     def keep(self, positions: Sequence[int]) -> None:
         if len(positions) == self.width:
@@ -260,7 +260,7 @@ class ResetsInstead(BrokenReader):
 
 
 class ForgetsDrafted(BrokenReader):
-    """Reads only the newest token in a step, though after a full acceptance the one before is unread as well."""
+    """Reads only the newest token, though after a full acceptance the one before is unread as well."""
 
     def step(self, tokens: Tensor) -> Tensor:
         self.offset -= len(tokens) - 1
@@ -276,7 +276,7 @@ class _BrokenModel:
         self.positions, self.kv_bytes = model.positions, model.kv_bytes
 
     def reader(self, capacity: int, widest: int = 0) -> Reader:
-        """With room to spare, since a memory that forgets nothing outgrows what was planned."""
+        """With room to spare, since a cache that forgets nothing outgrows the plan."""
         return self.kind(self.model.reader(capacity * (2 + widest), widest))
 
 
@@ -284,7 +284,7 @@ Side = Literal["target", "draft"]
 
 
 def with_reader(models: Models, side: Side, kind: type[BrokenReader]) -> Models:
-    """`models` with every new KV memory of the target or the draft broken in that way."""
+    """`models` with the KV caches of the target or the draft broken in that way."""
     if side == "target":
         return replace(models, target=_BrokenModel(models.target, kind))
     assert models.draft is not None, "there is no draft to break"

@@ -1,8 +1,8 @@
-"""Broken decoders under the meters: how far from the target's law, and what gives them away.
+"""Broken decoders measured: how far from the target's distribution, and what reveals them.
 
-A broken rule carries a toy example, on which the enumerator gives the exact distance between what the rule writes and
-what the target would have written; nothing is typed in. A broken cache is run in the real loop and examined: what the
-audit says, where the greedy text forks, and how far the logits are from those of a memory built afresh.
+A broken rule comes with a toy example, on which the enumerator gives the exact distance between what the rule writes
+and what the target would have written; nothing is hard-coded. A broken cache runs in the real loop: what the
+audit says, where the greedy text forks, and how far the logits are from those of a fresh cache.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Table = tuple[tuple[float, ...], ...]
-"""Next-token probabilities: one row for everywhere, or a row after the root and then one after each token."""
+"""Next-token probabilities: one row for all places, or a row after the root and one after each token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +44,9 @@ class Exhibit:
 
     Attributes:
         name, title: for links and headings.
-        found: which project, and by which reading.
-        story: two sentences: what goes wrong, and why it looks right.
-        caught: which meter shows it.
+        found: in which project, and where.
+        story: two sentences: what goes wrong, and why it looks correct.
+        caught: which measurement shows it.
     """
 
     name: str
@@ -58,15 +58,15 @@ class Exhibit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokenRule(Exhibit):
-    """A rule whose output follows another law than the target's.
+    """A rule whose output does not follow the target's distribution.
 
     Attributes:
-        rule: the broken one, which is in no table of rules.
-        right: the name of the rule that it was meant to be.
-        p, q: the target's and the draft's laws of the example.
+        rule: the broken one, which is not registered.
+        right: the name of the rule it was meant to be.
+        p, q: the target's and the draft's distributions of the example.
         parents: the shape of the proposal tree.
-        drafts: how siblings come about.
-        greedy: whether the example is decoded at temperature 0, where the target's law is one-hot.
+        drafts: how siblings are chosen.
+        greedy: whether the example is decoded at temperature 0, where the target is one-hot.
     """
 
     rule: type[Rule]
@@ -80,10 +80,10 @@ class BrokenRule(Exhibit):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokenCache(Exhibit):
-    """A KV memory that loses step with the text.
+    """A KV cache that gets out of step with the text.
 
     Attributes:
-        side: whose memory it is.
+        side: whose cache it is.
         reader: the broken one; see `broken.with_reader`.
     """
 
@@ -96,8 +96,8 @@ class Measured:
     """A broken rule beside the right one on the same example, enumerated.
 
     Attributes:
-        broken, right: total variation from the target's law, over all that one round can write.
-        target, written: the law of the first token: the target's, and the broken rule's.
+        broken, right: total variation from the target's distribution, over all that one round can write.
+        target, written: the distribution of the first token: the target's, and the broken rule's.
     """
 
     broken: float
@@ -108,13 +108,13 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A decode with a broken cache beside the same decode with a right one.
+    """A decode with a broken cache beside the same decode with a correct one.
 
     Attributes:
-        audit: what the audit of the broken decode's trace says.
+        audit: the audit of the broken decode's trace.
         forks_at: the first token in which the two texts differ; None if they are the same.
-        gap: the largest difference between a proposed token's probability as recorded (by the model whose memory is
-            broken) and from a memory built afresh.
+        gap: the largest difference between a proposed token's probability as recorded (by the model whose cache is
+            broken) and from a fresh cache.
         tokens_per_pass: of the broken and of the right decode.
     """
 
@@ -125,7 +125,7 @@ class Examined:
 
 
 def measure(exhibit: BrokenRule) -> Measured:
-    """The exact distances of an exhibit's rule and of the right one from the target's law, on its example."""
+    """The exact distances of an exhibit's rule and of the right one from the target's distribution, on its example."""
     p = _law(exhibit.p, exhibit.greedy)
     length = max(TokenTree([0] * len(exhibit.parents), exhibit.parents).depths) + 1
     target, written = target_law(p, length), _written(exhibit, exhibit.rule(), length)
@@ -141,13 +141,13 @@ def measure(exhibit: BrokenRule) -> Measured:
 def examine(
     exhibit: BrokenCache, models: Models, prompt: Prompt, settings: Settings | None = None
 ) -> Examined:
-    """Decode with the broken cache and with a right one.
+    """Decode with the broken cache and with a correct one.
 
     Args:
         exhibit: the broken cache.
         models: a target and a draft.
         prompt: text, or token ids.
-        settings: of both decodes; a full record is kept whatever they say.
+        settings: of both decodes; the record is always full.
     """
     settings = (settings or Settings(max_new_tokens=40)).but(record="full")
     broken = decode(with_reader(models, exhibit.side, exhibit.reader), prompt, settings)
@@ -167,7 +167,7 @@ def examine(
 
 
 def _law(table: Table, greedy: bool = False) -> Law:
-    """A table as a law; one-hot at the first largest where greedy."""
+    """A table as a distribution; one-hot at the first largest where greedy."""
     rows = [list(row) for row in table]
     if greedy:
         rows = [[float(token == row.index(max(row))) for token in range(len(row))] for row in rows]
@@ -175,14 +175,14 @@ def _law(table: Table, greedy: bool = False) -> Law:
 
 
 def _written(exhibit: BrokenRule, rule: Rule, length: int) -> Distribution:
-    """The law of what a round of the rule writes on the example."""
+    """The distribution of what a round of the rule writes on the example."""
     p, q = _law(exhibit.p, exhibit.greedy), _law(exhibit.q)
     if exhibit.greedy and rule.own_probabilities:
         rule = _OwnProbabilities(rule, _law(exhibit.p), q)
     if not isinstance(rule, OneCoin):
         return output_law(rule, exhibit.parents, p, q, length, exhibit.drafts, lazy=False)
-    # The enumerator gives every node a coin of its own. For one value of a common coin the rule is deterministic, and
-    # between two thresholds the value does not matter, so that the integral over the coin is a finite sum.
+    # The enumerator gives each node its own coin. For one value of a shared coin the rule is deterministic, and
+    # between two thresholds the value does not matter, so the integral over the coin is a finite sum.
     law: Distribution = {}
     coin = 0.0
     while coin < 1.0:
@@ -214,7 +214,7 @@ class _FixedCoin(Rule):
 
 
 class _OwnProbabilities(Rule):
-    """A rule as the loop runs it at temperature 0 if it asks for the models' own probabilities."""
+    """A rule that uses the models' own probabilities, as the loop runs it at temperature 0."""
 
     name = "own-probabilities"
 
@@ -234,7 +234,7 @@ class _OwnProbabilities(Rule):
 
 
 def _first(law: Distribution, width: int) -> list[float]:
-    """The law of the first token alone."""
+    """The marginal distribution of the first token."""
     return [sum(mass for text, mass in law.items() if text[0] == token) for token in range(width)]
 
 

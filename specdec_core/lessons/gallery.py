@@ -1,6 +1,6 @@
-"""A gallery of broken decoders found in the wild, each with the meter that catches it: for lessons and mutation tests.
+"""A gallery of broken decoders found in the wild, each with the check that catches it: for lessons and mutation tests.
 
-Where a mistake was found is told from the projects' own code and threads, as read; no code of theirs is used here.
+Sources are the projects' code and threads, as read; none of their code is used here.
 """
 
 from __future__ import annotations

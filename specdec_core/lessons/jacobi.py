@@ -1,8 +1,8 @@
-"""Jacobi decoding: guess a row of tokens, let the target write all anew in one pass, and again (Santilli et al. 2023).
+"""Jacobi decoding: guess a row of tokens, let the target rewrite all in one pass, repeat (Santilli et al. 2023).
 
-Each pass makes at least one more token certain: the first one that is not certain yet was written behind certain ones.
+Each pass makes at least one more token certain: the first uncertain one was written after certain ones.
 So n tokens take at most n passes, as in plain decoding, and fewer where guesses happen to come out right. Lookahead
-keeps a window of such rows and remembers what came by in them.
+keeps a window of such rows and remembers the n-grams that occur in them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from specdec_core.tree import TokenTree
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What stands at the positions after a pass; the first `certain` of them are what greedy decoding writes."""
+    """The tokens after a pass; the first `certain` of them are what greedy decoding writes."""
 
     tokens: list[int]
     certain: int
@@ -26,14 +26,14 @@ def jacobi(reader: Reader, root: int, guess: Sequence[int]) -> list[Row]:
     """The rows from the first guess until all are certain; each but the first took one pass.
 
     Args:
-        reader: has read the text but for its last token, `root`; nothing is kept in it.
-        guess: what is taken to follow the root, at least one token.
+        reader: has read the text but for its last token, `root`; is left unchanged.
+        guess: the first guess of what follows the root, at least one token.
     """
     rows = [Row(list(guess), 0)]
     while rows[-1].certain < len(guess):
         before = rows[-1].tokens
         written = reader.read(root, TokenTree.chain(before)).argmax(-1).tolist()[: len(before)]
         right = next((at for at, token in enumerate(before) if token != written[at]), len(before))
-        # behind right tokens the next one is right, too
+        # after correct tokens the next one is correct too
         rows.append(Row(written, min(len(before), right + 1)))
     return rows

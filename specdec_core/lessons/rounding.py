@@ -1,7 +1,7 @@
-"""Why greedy decoding can write another text when nothing is wrong: a logit is a sum, and sums are rounded.
+"""Why greedy decoding can write a different text when nothing is wrong: a logit is a sum, and sums are rounded.
 
-A pass over one token and a pass over several may add the same terms in another order. Each step is stored in a few
-bits, so the two sums can end one step apart, and where two tokens are that close, another one is the most likely.
+A pass over one token and a pass over several may add the same terms in a different order. Each step is stored in a few
+bits, so the two sums can end one step apart, and where two tokens are that close, the argmax changes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def running_sums(terms: Sequence[float], stored: str) -> list[float]:
 
 
 def alone_and_among(sums: int, terms: int, rows: int, seed: int = 0) -> list[tuple[float, float]]:
-    """The same float32 sums worked out on this machine in a pass over one position, and over `rows` positions.
+    """The same float32 sums computed on this machine in a pass over one position, and over `rows` positions.
 
     Args:
         sums: how many; each is a product of a random state with a random row of weights.
@@ -41,5 +41,5 @@ def alone_and_among(sums: int, terms: int, rows: int, seed: int = 0) -> list[tup
 
 
 def most_likely(logits: Sequence[float]) -> int:
-    """The token that temperature 0 takes; the first one, if several are equal."""
+    """The token taken at temperature 0; the first of equal ones."""
     return int(Warp()(torch.tensor(logits, dtype=torch.float64)).argmax())

@@ -1,4 +1,4 @@
-"""What the passes of a machine cost, which is all that a clock needs, and what every profile that tells it says."""
+"""What the passes of a machine cost: all that a clock needs from a profile."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ PassTime = Callable[[int], float]
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What passes take for one pair of models at one batch and context.
+    """Pass times for one pair of models at one batch and context.
 
     Attributes:
         target, draft: seconds of a pass over n tokens of each text of the batch; `draft` is None without a draft.
         layers: of the target.
         output_share: the output matrix's share of the parameters that a pass of the target reads.
-        batch, context: texts in a pass, and tokens of each in the KV memory.
-        pair: both models in words.
+        batch, context: texts in a pass, and tokens of each in the KV cache.
+        pair: a description of both models.
     """
 
     target: PassTime

@@ -1,4 +1,4 @@
-"""Sizes of published models, from which their passes can be priced without their weights."""
+"""Sizes of published models, from which their pass times can be modelled without their weights."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from specdec_core.errors import SettingsError
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The sizes of a decoder-only transformer with gated MLPs, as its published configuration gives them.
+    """The sizes of a decoder-only transformer with gated MLPs, from its published configuration.
 
     Attributes:
-        name, title: what it is called here, and whose sizes these are.
+        name, title: its name here, and the published model.
         layers, width, inner, vocabulary: layers, width of the hidden state and of the MLP, number of tokens.
         heads, kv_heads, head_dim: attention heads, those of keys and values, and the width of each.
-        tied: whether input embedding and output matrix are one.
+        tied: whether input embedding and output matrix are tied.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Shape:
 
     @property
     def read(self) -> int:
-        """Parameters that a pass multiplies with: all matrices; of an input embedding only single rows are read."""
+        """Parameters that a pass multiplies with: all matrices; an input embedding is only read row by row."""
         attention = 2 * self.width * self.head_dim * (self.heads + self.kv_heads)
         return self.layers * (attention + 3 * self.width * self.inner) + self.output
 
@@ -47,7 +47,7 @@ class Shape:
 
     @property
     def kv_numbers(self) -> int:
-        """Numbers that one token leaves in the KV memory, over all layers."""
+        """Numbers one token adds to the KV cache, over all layers."""
         return 2 * self.layers * self.kv_heads * self.head_dim
 
 
@@ -63,7 +63,7 @@ SHAPES: dict[str, Shape] = {
         Shape("70B", "as Llama-3.1-70B", 80, 8192, 64, 8, 128, 28_672, 128_256, False),
     )
 }
-"""Sizes of published models, the smallest first; any of them may be a target whose draft is a smaller one."""
+"""Sizes of published models, the smallest first; any can be a target with a smaller one as its draft."""
 
 
 def shape(name: str) -> Shape:

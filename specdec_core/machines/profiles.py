@@ -1,8 +1,8 @@
-"""Machines as profiles: what a target pass over n tokens takes there, T(n), and a draft pass, at a batch and a context.
+"""Machine profiles: the times of a target pass over n tokens, T(n), and of a draft pass, at a batch and a context.
 
 A profile is *recorded*, by `python -m specdec_core profile` on the machine it names, or *modelled*, as a roofline: a
-pass takes as long as the slower of moving its bytes and computing its products, and a fixed time for starting its
-kernels. Both are JSON files in assets/profiles and answer the same question, `costs`; `whatif` puts a recorded decode
+pass takes as long as the slower of moving its bytes and computing its products, plus a fixed time for starting its
+kernels. Both are JSON files in assets/profiles and have the same method, `costs`; `whatif` puts a recorded decode
 on their clock. Nothing here imports torch.
 """
 
@@ -54,7 +54,7 @@ class Part(Strict):
 
 
 class Curves(Strict):
-    """Times at one batch and context: of the quietest measurement, which the clock takes, and the median over all."""
+    """Times at one batch and context: the fastest measurement, which the clock uses, and the median over all."""
 
     batch: Annotated[int, Field(ge=1, le=MAX_BATCH)]
     context: Annotated[int, Field(ge=0, le=MAX_CONTEXT)]
@@ -74,14 +74,14 @@ class Curves(Strict):
 
 
 class Recorded(Named):
-    """Times that were measured, with all that has to be said beside them.
+    """Measured times and how they were measured.
 
     Attributes:
-        machine, device, threads: where; CPU threads that computed.
+        machine, device, threads: where, and the number of CPU threads used.
         passes: whether the passes were launched kernel by kernel or as one CUDA graph.
-        weights: random weights take as long as trained ones, and say nothing about acceptance.
-        measurements: how many whole curves were measured, each point of each a median over many passes.
-        date, packages: when (ISO 8601, UTC), and with which versions.
+        weights: trained or random; random weights are timed alike but say nothing about acceptance.
+        measurements: how many whole curves were measured, each point a median over many passes.
+        date, packages: when (ISO 8601, UTC), with which versions.
     """
 
     kind: Literal["recorded"]
@@ -121,7 +121,7 @@ class Recorded(Named):
         return sorted(one.context for one in self.curves if one.batch == batch)
 
     def costs(self, batch: int = 1, context: int | None = None) -> Costs:
-        """What passes took at that batch and context (the smallest recorded one unless it is given).
+        """Pass times at that batch and context (the smallest recorded one unless it is given).
 
         Raises:
             SettingsError: naming what was recorded.
@@ -217,7 +217,7 @@ def shipped(folder: Path | None = None) -> tuple[dict[str, Profile], list[str]]:
 
 
 def _start_of(path: Path) -> bytes:
-    """A file, or of one that is too large as much as shows that it is."""
+    """A file's text, or of one too large just enough to show that."""
     with path.open("rb") as file:
         return file.read(MAX_BYTES + 1)
 

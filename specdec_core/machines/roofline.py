@@ -1,7 +1,7 @@
 """A card as a roofline: a pass takes as long as the slower of moving its bytes and computing its products.
 
-At batch 1 nearly all of a pass is moving the weights, which is the same for one token and for many: that is what
-speculation lives from. The more texts share a pass, the sooner it is the products that take the time.
+At batch 1 nearly all of a pass is moving the weights, which costs the same for one token as for many: that is what
+speculation lives on. The more texts share a pass, the sooner compute becomes the bottleneck.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from specdec_core.errors import SettingsError
 from .costs import MAX_BATCH, MAX_CONTEXT, Costs, Named, Text
 from .model_sizes import Shape, shape
 
-# kernels that a transformer layer starts, in round numbers: norms, projections, rotation, attention, MLP
+# kernels per transformer layer, in round numbers: norms, projections, rotation, attention, MLP
 KERNELS = 10
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
@@ -25,9 +25,9 @@ class Modelled(Named):
     """A card, or a computer, as a roofline.
 
     Attributes:
-        bytes_per_s, flops_per_s, memory_bytes: bandwidth of its memory, dense throughput in `dtype`, and its size.
-        kernel_s: time from the start of one kernel to that of the next, at least; a layer has `KERNELS` of them.
-        sources: for each of these figures where it comes from.
+        bytes_per_s, flops_per_s, memory_bytes: bandwidth of its memory, dense throughput in `dtype`, memory size.
+        kernel_s: minimum time from one kernel's start to the next; a layer has `KERNELS` of them.
+        sources: the source of each of these figures.
     """
 
     kind: Literal["modelled"]
@@ -54,7 +54,7 @@ class Modelled(Named):
     def costs(
         self, batch: int = 1, context: int | None = None, target: str = "8B", draft: str | None = "1B"
     ) -> Costs:
-        """What passes would take at that batch and context (512 unless it is given), for models of these sizes.
+        """Modelled pass times at that batch and context (512 unless given), for models of these sizes.
 
         Raises:
             SettingsError: if a size is unknown, a number out of range, or the models do not fit in the memory.
@@ -90,7 +90,7 @@ class Modelled(Named):
         return max(self.limits(model, tokens, batch, context)) + model.layers * KERNELS * self.kernel_s
 
     def knee(self, model: Shape, batch: int, context: int, most: int = 4_096) -> int | None:
-        """The smallest n from which computing takes longer than moving; None if that is beyond `most`."""
+        """The smallest n at which computing takes longer than moving; None if that is beyond `most`."""
 
         def computes(tokens: int) -> bool:
             moving, computing = self.limits(model, tokens, batch, context)
@@ -105,11 +105,11 @@ class Modelled(Named):
         return low
 
     def bytes_needed(self, model: Shape, batch: int, context: int) -> float:
-        """Memory for the weights and the KV memory."""
+        """Bytes of the weights and the KV cache."""
         return float(BYTES[self.dtype] * (model.parameters + batch * context * model.kv_numbers))
 
     def limits(self, model: Shape, tokens: int, batch: int = 1, context: int = 0) -> tuple[float, float]:
-        """Seconds of moving the weights and the KV memory, and of multiplying with them; a pass takes the longer."""
+        """Seconds to move the weights and the KV cache, and to multiply with them; a pass takes the longer."""
         seen = context + tokens
         moved = BYTES[self.dtype] * (model.read + batch * seen * model.kv_numbers)
         attention = 4 * model.layers * model.heads * model.head_dim * seen

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 
 class Model(Protocol):
-    """A loaded model: the weights, shared by all lanes; each lane takes a reader of its own."""
+    """A loaded model: the weights are shared by all lanes; each lane has a separate reader."""
 
     info: ModelInfo
     vocabulary: int
     positions: int  # the longest text it can read, in tokens
-    kv_bytes: int  # what one token takes in the KV memory, over all layers
+    kv_bytes: int  # per token in the KV cache, over all layers
 
     def reader(self, capacity: int, widest: int = 0) -> Reader:
-        """A fresh KV memory of `capacity` rows on these weights, made ready for passes of up to `widest` tokens."""
+        """A reader with a fresh KV cache of `capacity` rows, ready for passes of up to `widest` tokens."""
         ...
 
 
@@ -39,7 +39,7 @@ class NarrowModel:
 
     Args:
         model: the draft over its own tokens.
-        ids: int64 (k,), what its tokens are in the target's vocabulary.
+        ids: int64 (k,), its tokens in the target's vocabulary.
         vocabulary: number of the target's logits.
 
     Raises:
@@ -79,13 +79,13 @@ class Models:
     """What one decode needs: target, perhaps a draft, and their common tokenizer.
 
     Attributes:
-        larger_draft: another draft that proposers may be told to take, to compare what size brings.
-        heads: further trained parts by name: "medusa", "eagle".
+        larger_draft: another draft that proposers can be set to use, to compare sizes.
+        heads: trained heads by name: "medusa", "eagle".
         eos: token ids that end the text.
         bos: the token an empty prompt starts from, if there is one.
-        machine: the device in words, for the record.
-        threads: CPU threads to compute on.
-        generation: what the target's authors ask of decoding.
+        machine: a description of the device, for the record.
+        threads: number of CPU threads.
+        generation: what the target's generation config requests.
     """
 
     codec: Codec
@@ -102,7 +102,7 @@ class Models:
     generation: Generation = field(default_factory=Generation)
 
     def drafting(self, which: str) -> Models:
-        """These models with the wanted draft, "usual" or "larger", as their draft.
+        """These models with the chosen draft, "usual" or "larger".
 
         Raises:
             SettingsError: if there is no larger one.
@@ -118,7 +118,7 @@ class Models:
 
     @property
     def causal(self) -> bool:
-        """Whether the target is a causal language model of transformers: its layers and hidden states are in reach."""
+        """Whether the target is a causal language model of transformers: layers and hidden states accessible."""
         return isinstance(self.target, HubModel)
 
     @property
@@ -126,7 +126,7 @@ class Models:
         """The target as transformers loaded it, for proposers that share its layers or its output matrix.
 
         Raises:
-            ModelError: if the target is no causal language model of transformers; see `Proposer.why_not`.
+            ModelError: if the target is not a causal language model of transformers; see `Proposer.why_not`.
         """
         if not isinstance(self.target, HubModel):
             raise ModelError(f"'{self.target.info.name}' is no causal language model.")
@@ -138,7 +138,7 @@ class Models:
         return self.target.start if isinstance(self.target, EncoderDecoder) else None
 
     def reading(self, source: Sequence[int]) -> Models:
-        """These models with `source` for their encoders to read; causal models have none and stay as they are."""
+        """These models with `source` for their encoders to read; causal models are returned unchanged."""
         target, draft, larger = (
             model.on(source) if isinstance(model, EncoderDecoder) else model
             for model in (self.target, self.draft, self.larger_draft)
@@ -148,7 +148,7 @@ class Models:
 
     @property
     def chat_template(self) -> bool:
-        """Whether prompts can be wrapped as a chat turn."""
+        """Whether prompts can be wrapped in a chat template."""
         return isinstance(self.codec, HubCodec) and bool(self.codec.tokenizer.chat_template)
 
     def chat(self, message: str, system: str = "") -> list[int]:
@@ -161,10 +161,10 @@ class Models:
     def chat_text(self, message: str, system: str = "") -> str:
         """What the model reads: `message` in its chat template, special tokens written out.
 
-        `system` takes the place of the template's own system line; empty leaves that to the template.
+        `system` replaces the template's system line; empty keeps the template's.
 
         Raises:
-            ModelError: if there is no template, or it cannot hold these turns.
+            ModelError: if there is no template, or it does not support these turns.
         """
         if not self.chat_template or not isinstance(self.codec, HubCodec):
             raise ModelError("This model has no chat template; send the prompt as plain text.")
@@ -172,7 +172,7 @@ class Models:
         turns.append({"role": "user", "content": message})
         try:
             text = self.codec.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
-        except Exception as error:  # the template is a program of the model's authors: it may raise anything
+        except Exception as error:  # the template is code from the model's authors: it may raise anything
             raise ModelError(
                 f"The chat template of '{self.target.info.name}' refuses this conversation "
                 f"({type(error).__name__}). Leave the system line empty, or switch the template off."

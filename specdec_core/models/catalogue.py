@@ -1,7 +1,7 @@
 """Which models go together: what ships with the repository, and pairs of the hub that share a tokenizer.
 
 A part without a slash in its name (a draft, trained heads) is a folder beside the bundled family. It is used where that
-folder exists, so that an entry can be listed before everything for it has been trained.
+folder exists, so an entry can be listed before all its parts are trained.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BUNDLED = "bundled"
-CHAT = "smollm2-135m-instruct"  # the small chat model that set-up brings
+CHAT = "smollm2-135m-instruct"  # the small chat model installed by set-up
 
 
 @dataclass(frozen=True, slots=True)
 class Package:
     """A GGUF file inside a Python package: where the weights come from on a machine that cannot reach the hub.
 
-    The file's checksum is fixed here, since heads trained for these weights fit no others.
+    The file's checksum is fixed here, since heads fit only the weights they were trained for.
     """
 
     name: str
@@ -29,9 +29,9 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A target with its usual draft and what else was trained for it. All `parameters` are in millions.
+    """A target with its usual draft and the heads trained for it. All `parameters` are in millions.
 
-    A matrix that serves as input and as output is counted once.
+    A tied input and output matrix is counted once.
     """
 
     name: str
@@ -49,12 +49,12 @@ class Entry:
 
     @property
     def bundled(self) -> bool:
-        """Whether its weights ship with the repository, so that no network is needed."""
+        """Whether its weights ship with the repository, so no network is needed."""
         return "/" not in self.target
 
     @property
     def download_bytes(self) -> int:
-        """About how much is downloaded: 2 bytes per parameter in 16 bits (4 for the older GPT-2, OPT and T5 files)."""
+        """Approximate download size: 2 bytes per parameter in 16 bits (4 for the older GPT-2, OPT and T5 files)."""
         width = 4 if self.target.startswith(("openai-community/", "facebook/", "google-t5/")) else 2
         draft = self.draft_parameters if self.draft and "/" in self.draft else 0
         return 0 if self.bundled else int((self.parameters + draft) * 1e6 * width)
@@ -129,7 +129,7 @@ def named(name: str) -> Entry | None:
 
 
 def bundled_folder() -> Path:
-    """Where the bundled weights lie; `SPECDEC_BUNDLED` names another folder of the same layout."""
+    """Where the bundled weights are; `SPECDEC_BUNDLED` can name another folder of the same layout."""
     given = os.environ.get("SPECDEC_BUNDLED")
     return Path(given) if given else Path(__file__).resolve().parents[2] / "assets" / "models"
 

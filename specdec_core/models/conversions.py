@@ -1,8 +1,8 @@
-"""The cache of converted models: a folder in the transformers layout for each, made once, whole or not there at all.
+"""The cache of converted models: a folder in the transformers layout for each, made once, complete or absent.
 
-A conversion is written into a folder of another name beside its place, written through to the disk and then renamed, so
-that one that was killed is never taken for a whole one. A lock file lets the second of two processes wait for the
-first. Every copy lists its files with sizes and checksums; one that does not agree with its list is made again.
+A conversion is written to a temporary folder next to its final place, synced to disk and then renamed, so
+that a killed one is never taken for complete. A lock file lets the second of two processes wait for the
+first. A copy lists its files with sizes and checksums; one that does not match its list is made again.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from filelock import FileLock, Timeout
 from specdec_core.errors import ModelError
 
 MANIFEST = "conversion.json"
-VERSION = 1  # of the conversion; copies of another version are made again
+VERSION = 1  # of the conversion format; copies of another version are made again
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,150}")
 WAIT_S = 3600.0  # for another process that converts the same model
-SPARE_BYTES = 200_000_000  # that stay free on the disk
-Report = Callable[[float | None, str], None]  # how far it has come, 0 to 1 or unknown, and what is being done
+SPARE_BYTES = 200_000_000  # to keep free on the disk
+Report = Callable[[float | None, str], None]  # progress, 0 to 1 or unknown, and the current step
 
-# copies whose checksums this process has compared, with their files' states
+# copies whose checksums this process has verified, with the state of their files
 _seen: dict[Path, tuple[Any, ...]] = {}
 
 
 def quiet(fraction: float | None, words: str) -> None:
-    """A report that nobody reads."""
+    """A report that does nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Copy:
 
 @dataclass(slots=True)
 class _List:
-    """What a copy says about itself."""
+    """The contents of a copy's note."""
 
     version: int
     origin: Origin
@@ -111,13 +111,13 @@ def make(
     build: Callable[[Path, Report], None],
     report: Report = quiet,
 ) -> Path:
-    """The folder of the copy, built now unless another process was faster.
+    """The folder of the copy, built now unless another process has done so.
 
     Args:
         name: the copy's name in the cache.
         origin: what it is made from.
-        needed: bytes that it will take.
-        build: writes the files into the folder that it gets.
+        needed: bytes it will take.
+        build: writes the files into the folder it is given.
 
     Raises:
         ModelError: one sentence, if the cache cannot be written or the disk is too full, or whatever `build` raises.
@@ -149,7 +149,7 @@ def make(
 
 
 def delete(name: str) -> int:
-    """Remove a copy and what broken-off conversions of it have left; the bytes that came free.
+    """Remove a copy and the leftovers of interrupted conversions of it; returns the bytes freed.
 
     Raises:
         ModelError: if there is no such copy, or it cannot be removed.
@@ -175,7 +175,7 @@ def checksum(path: Path) -> str:
 
 
 class _locked:
-    """The lock of one name in the cache; says so while another process holds it."""
+    """The lock of one name in the cache; reports while another process holds it."""
 
     def __init__(self, name: str, report: Report) -> None:
         self._lock = FileLock(folder() / f".{name}.lock")
@@ -212,7 +212,7 @@ def _read(path: Path) -> _List | None:
 
 
 def _state(path: Path, listed: _List) -> tuple[Any, ...]:
-    """What changes when a file of the copy is written."""
+    """A fingerprint that changes when a file of the copy is written."""
     facts = [(file, (path / file).stat()) for file in (MANIFEST, *listed.files)]
     return tuple((file, stat.st_size, stat.st_mtime_ns, stat.st_ino) for file, stat in facts)
 
@@ -227,19 +227,19 @@ def _check_space(name: str, needed: int) -> None:
 
 
 def _seal(part: Path, origin: Origin) -> None:
-    """List the files of a finished conversion, and see that all of it is on the disk."""
+    """List the files of a finished conversion and sync them to disk."""
     files = sorted(path for path in part.iterdir() if path.is_file())
     listed = {path.name: {"bytes": path.stat().st_size, "sha256": checksum(path)} for path in files}
     content = {"version": VERSION, "origin": asdict(origin), "files": listed}
     (part / MANIFEST).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     for path in (*files, part / MANIFEST):
-        path.chmod(0o644)  # some writers make files that only their owner can read
+        path.chmod(0o644)  # some libraries write files only their owner can read
         _sync(path)
     _sync(part)
 
 
 def _swap(part: Path, place: Path) -> None:
-    """Put a finished conversion where it belongs; what is there is damaged or of another origin."""
+    """Move a finished conversion into place; what is there is damaged or of another origin."""
     if place.exists():
         _discard(place)
     part.rename(place)
@@ -247,24 +247,24 @@ def _swap(part: Path, place: Path) -> None:
 
 
 def _discard(place: Path) -> None:
-    """Remove a copy; it is gone at once under its name, also if the process is killed on the way."""
+    """Remove a copy; its name is freed at once, even if the process is killed midway."""
     trash = place.with_name(f".{place.name}.{secrets.token_hex(6)}.part")
     place.rename(trash)
     shutil.rmtree(trash)
 
 
 def _sweep(name: str) -> None:
-    """Remove what killed conversions of this name have left; their lock is held, so none is at work."""
+    """Remove leftovers of killed conversions of this name; the lock is held, so none is running."""
     for old in folder().glob(f".{name}.*.part"):
         if re.fullmatch(rf"\.{re.escape(name)}\.[0-9a-f]{{12}}\.part", old.name):
             shutil.rmtree(old, ignore_errors=True)
 
 
 def _sync(path: Path) -> None:
-    """Write a file or folder through to the disk, where the system can do that for folders."""
+    """Sync a file to disk, or a folder where the system supports it."""
     try:
         handle = os.open(path, os.O_RDONLY)
-    except PermissionError:  # Windows opens no folders
+    except PermissionError:  # Windows cannot open folders
         return
     try:
         os.fsync(handle)

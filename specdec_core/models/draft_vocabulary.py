@@ -1,9 +1,9 @@
-"""A draft vocabulary: the few thousand tokens that a head or a draft may guess, out of the target's many.
+"""A draft vocabulary: the few thousand of the target's tokens that a head or a draft may guess.
 
 The product with the output matrix over the whole vocabulary is most of a small head's work, and nearly all of what a
 target writes are its most frequent tokens. EAGLE-3 heads (Li et al. 2025) name them in a tensor `d2t`: guess k means
-the target's token k + d2t[k]. Nothing is lost but guesses of rare tokens (FR-Spec, Zhao et al. 2025): the target still
-checks every guess over its whole vocabulary.
+the target's token k + d2t[k]. Only guesses of rare tokens are lost (FR-Spec, Zhao et al. 2025): the target still
+checks each guess over its whole vocabulary.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from specdec_core.runtime.reader import Listener, Reader
 
 KEY = "d2t"
-FILE = "draft_vocabulary.safetensors"  # beside the weights of a draft model that has one
+FILE = "draft_vocabulary.safetensors"  # next to the weights of a draft model that has one
 
 
 def read(name: str, tensors: Mapping[str, Tensor], vocabulary: int) -> Tensor | None:
     """The target's token ids of a file's `d2t`, int64 (k,) ascending; None where it has none.
 
     Raises:
-        ModelError: with one sentence, if they are no ascending ids below `vocabulary`.
+        ModelError: with one sentence, if they are not ascending ids below `vocabulary`.
     """
     if KEY not in tensors:
         return None
@@ -83,15 +83,15 @@ def output_for(output: nn.Module, ids: Tensor | None) -> nn.Module:
 
 
 class Guessing(nn.Module):
-    """What heads that share the target's output matrix have in common: they may guess all of its tokens, or some.
+    """Base of heads that share the target's output matrix: they may guess all of its tokens, or some.
 
-    A head calls `restrict` once, when it is made; the draft vocabulary is then part of its state dict.
+    A head calls `restrict` once, on creation; the draft vocabulary is then part of its state dict.
     """
 
     def restrict(self, ids: Tensor | None) -> None:
         """Let it guess the target's tokens `ids`, int64 (k,); None is all of them."""
         self.register_buffer(KEY, None if ids is None else offsets(ids))
-        # the last target's output, and what is used of it
+        # the last target's output, and the part of it in use
         self._outputs: list[tuple[nn.Module, nn.Module]] = []
 
     @property
@@ -108,14 +108,14 @@ class Guessing(nn.Module):
 
 
 def fingerprint(tokenizer: PreTrainedTokenizerBase) -> str:
-    """What tells tokenizers apart: a digest of every token with its id."""
+    """A tokenizer's fingerprint: a digest of all tokens with their ids."""
     return sha256(json.dumps(sorted(tokenizer.get_vocab().items())).encode()).hexdigest()[:32]
 
 
 def write(folder: Path, ids: Tensor, tokenizer: PreTrainedTokenizerBase) -> None:
     """Write the draft vocabulary of a draft model: token ids int64 (k,) of the target's `tokenizer`."""
     save_file({KEY: offsets(ids)}, folder / FILE, metadata={"tokenizer": fingerprint(tokenizer)})
-    (folder / FILE).chmod(0o644)  # safetensors writes files that only their owner may read
+    (folder / FILE).chmod(0o644)  # safetensors writes files only their owner can read
 
 
 def of_draft(source: str, tokenizer: PreTrainedTokenizerBase) -> Tensor | None:
@@ -148,7 +148,7 @@ def of_draft(source: str, tokenizer: PreTrainedTokenizerBase) -> Tensor | None:
 class NarrowReader:
     """A draft model over a draft vocabulary, as a `Reader` over the target's.
 
-    Its k-th token is the target's `ids[k]`; one more row stands for every other token it may have to read. Logits come
+    Its k-th token is the target's `ids[k]`; one more row stands for all other tokens. Logits come
     back over the target's vocabulary, −∞ (q = 0) for what the draft cannot guess.
 
     Args:

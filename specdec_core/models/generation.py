@@ -1,7 +1,7 @@
-"""What a model's authors ask of decoding in its `generation_config.json`: applied, suggested, or not done here.
+"""What a model's `generation_config.json` requests of decoding: applied, suggested, or not supported here.
 
-transformers' `generate` follows that file without a word, so a decoder that ignored it would write another text. Here
-a setting left open takes the file's value, a setting that is given replaces it, and what is done is always reported.
+transformers' `generate` follows that file silently, so a decoder that ignored it would write a different text. Here
+an unset setting takes the file's value, a given one overrides it, and what is applied is always reported.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from specdec_core.errors import SettingsError
 from specdec_core.settings import Settings
 
 OFF: dict[str, float] = {"repetition_penalty": 1.0, "no_repeat_ngram_size": 0, "min_p": 0.0}
-"""The settings that may be left open, and the value at which each does nothing."""
-SUGGESTED = ("do_sample", "temperature", "top_k", "top_p")  # `Settings` has defaults of its own for these
+"""The settings that may be left unset, and the value at which each has no effect."""
+SUGGESTED = ("do_sample", "temperature", "top_k", "top_p")  # `Settings` has its own defaults for these
 NOT_DONE: dict[str, tuple[object, ...]] = {
     "guidance_scale": (1, 1.0),
     "sequence_bias": (),
@@ -38,18 +38,18 @@ NOT_DONE: dict[str, tuple[object, ...]] = {
     "num_beams": (1,),
     "stop_strings": (),
 }
-"""What changes the text under `generate` and is not done here, with the values at which it changes nothing."""
+"""Options that affect `generate` and are not supported here, with the values at which they have no effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """The parts of a model's generation config that bear on its text.
+    """The parts of a model's generation config that affect its text.
 
     Attributes:
-        asks: of the settings in `OFF`, those it sets to something that has an effect.
+        asks: the settings in `OFF` it sets to a value with an effect.
         suggests: how its authors draw tokens (`SUGGESTED`); shown, as these settings have values of their own.
-        not_done: names of what it asks for and what is not done here.
-        unusable: a sentence for each value that is out of range and left out.
+        not_done: names of requested options that are not supported here.
+        unusable: a sentence for each ignored out-of-range value.
     """
 
     asks: Mapping[str, float] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Generation:
 
     @classmethod
     def read(cls, config: Any) -> Self:
-        """What a transformers `GenerationConfig` asks for; nothing for None."""
+        """What a transformers `GenerationConfig` requests; nothing for None."""
         values = {name: getattr(config, name, None) for name in (*OFF, *SUGGESTED, *NOT_DONE)}
         asks: dict[str, float] = {}
         unusable = []
@@ -81,12 +81,12 @@ class Generation:
         )
 
     def resolved(self, settings: Settings) -> Settings:
-        """The settings with what they leave open as the model asks; still None where it asks for nothing."""
+        """The settings with unset values taken from the model; still None where it sets nothing."""
         taken = {name: value for name, value in self.asks.items() if getattr(settings, name) is None}
         return settings.but(**taken) if taken else settings
 
     def remarks(self, settings: Settings) -> list[str]:
-        """Sentences on what the model asks for and what becomes of it under `settings`; none if it asks for nothing."""
+        """Sentences on what the model requests and what is applied under `settings`; none if it requests nothing."""
         applied = {
             name: value for name, value in self.asks.items() if getattr(settings, name) in (None, value)
         }

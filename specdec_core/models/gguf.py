@@ -1,4 +1,4 @@
-"""GGUF files: which can be read, and their conversion to bfloat16 safetensors in the transformers layout.
+"""GGUF files: checking, and converting to bfloat16 safetensors in the transformers layout.
 
 transformers reads the architecture, the tokenizer and the names of the weights; the blocks of quantised weights are
 unpacked with the `gguf` package, one tensor at a time, to float32 and then rounded to bfloat16. That gives the weights
@@ -26,13 +26,13 @@ MAGIC = b"GGUF"
 SUFFIX = ".gguf"
 LARGEST_BYTES = 16_000_000_000
 SMALL_FILES_BYTES = 20_000_000  # tokenizer and configuration
-NOT_FOR_TEXT = {"general", "tokenizer"}  # sections of transformers' table that name no architecture
+NOT_FOR_TEXT = {"general", "tokenizer"}  # sections of transformers' table that are not architectures
 QUICK = ("llama", "qwen2", "qwen3")
 MOST_TENSORS = 100_000
 
 
 def find(folder: Path) -> Path | None:
-    """The GGUF file of a folder that holds one and no transformers model; None if it has none.
+    """The GGUF file of a folder that holds one but no transformers model; None if it has none.
 
     Raises:
         ModelError: if there are several to choose from.
@@ -49,13 +49,13 @@ def find(folder: Path) -> Path | None:
 
 
 def converted(path: Path, report: Report = quiet, name: str | None = None, sha256: str | None = None) -> Path:
-    """The folder with the converted model, from the cache or made now.
+    """The folder with the converted model, from the cache or converted now.
 
     Args:
         path: the GGUF file.
-        report: is told how far it has come.
-        name: what the copy is called in the cache; the file's name and the beginning of its checksum by default.
-        sha256: the checksum that the file must have, if only one file will do.
+        report: receives the progress.
+        name: the copy's name in the cache; by default the file's name and the start of its checksum.
+        sha256: the checksum the file must have, if given.
 
     Raises:
         ModelError: one sentence, if the file cannot be read or converted.
@@ -76,10 +76,10 @@ def converted(path: Path, report: Report = quiet, name: str | None = None, sha25
 
 
 def check(path: Path) -> int:
-    """See that a file is a whole GGUF file of a kind that can be read; the number of its weights.
+    """Check that a file is a complete, readable GGUF file; returns the number of its weights.
 
     Raises:
-        ModelError: one sentence that says what is wrong with it.
+        ModelError: one sentence saying what is wrong with it.
     """
     name = path.name
     try:
@@ -102,7 +102,7 @@ def check(path: Path) -> int:
     try:
         facts, names = read_gguf_metadata(str(path))
         header = GgufHeader.from_file(str(path)) if len(names) <= MOST_TENSORS else None
-    except Exception as error:  # struct, index, unicode and value errors, whatever a damaged header leads to
+    except Exception as error:  # a damaged header may cause struct, index, unicode and value errors
         if "ggml type" in str(error):
             raise ModelError(
                 f"'{name}' holds weights in a number format that transformers does not read. Choose another "
@@ -116,7 +116,7 @@ def check(path: Path) -> int:
         raise ModelError(f"'{name}' holds no weights that could be read. Choose another file.")
     stored = sum(info.nbytes for info in header.tensors)
     end = header.data_start + max(info.offset + info.nbytes for info in header.tensors)
-    if end > size or stored > size:  # tensors that overlap would be a small file that grows without end
+    if end > size or stored > size:  # overlapping tensors would let a small file expand without bound
         raise ModelError(
             f"'{name}' is cut off: it should have {max(end, stored) / 1e6:,.1f} MB and has {size / 1e6:,.1f} MB. "
             "Fetch it again."
@@ -125,7 +125,7 @@ def check(path: Path) -> int:
 
 
 def _check_kind(name: str, facts: dict[str, Any]) -> None:
-    """Refuse what is no whole model of an architecture that transformers reads, with a tokenizer."""
+    """Refuse what is not a complete model, with a tokenizer, of an architecture transformers reads."""
     from transformers.integrations.gguf.utils import is_gguf_arch_supported
     from transformers.modeling_gguf_pytorch_utils import GGUF_SUPPORTED_ARCHITECTURES, TENSOR_PROCESSORS
 
@@ -157,7 +157,7 @@ def _convert(path: Path, folder: Path, report: Report) -> None:
         config = _config(path)
         hub.check_config(config, path.name)
         report(0.2, "Reading the tokenizer")
-        # Of the general class: AutoTokenizer would parse the whole header again to find one of an architecture.
+        # The general class: AutoTokenizer would parse the whole header again to pick a specific one.
         tokenizer = PreTrainedTokenizerFast.from_pretrained(str(path.parent), gguf_file=path.name)
         tokenizer.save_pretrained(str(folder))
         with torch.device("meta"):
@@ -167,9 +167,9 @@ def _convert(path: Path, folder: Path, report: Report) -> None:
 
 
 def _config(path: Path) -> PreTrainedConfig:
-    """The configuration as transformers makes it of the file's metadata.
+    """The configuration transformers derives from the file's metadata.
 
-    For the usual architectures from transformers' own table: its general way parses the header entry by entry, which
+    Usual architectures use transformers' own table: its general path parses the header entry by entry, which
     takes most of a conversion's time.
     """
     from transformers import AutoConfig
@@ -198,7 +198,7 @@ def _config(path: Path) -> PreTrainedConfig:
 def _write_config(config: PreTrainedConfig, model: PreTrainedModel, folder: Path) -> None:
     config.architectures = [type(model).__name__]
     config.dtype = torch.bfloat16
-    config.name_or_path = ""  # the path of this machine
+    config.name_or_path = ""  # a path on this machine
     config.save_pretrained(str(folder))
     if model.generation_config is not None:
         model.generation_config.save_pretrained(str(folder))
@@ -208,7 +208,7 @@ def _weights(path: Path, model: PreTrainedModel, report: Report) -> dict[str, Te
     """The weights of a GGUF file under the names of `model`, bfloat16, without the tied output matrix.
 
     Raises:
-        ModelError: if they are not those of `model`.
+        ModelError: if they do not match `model`.
     """
     from gguf import GGMLQuantizationType, dequantize
     from transformers.integrations.gguf.reader import GgufHeader
@@ -223,7 +223,7 @@ def _weights(path: Path, model: PreTrainedModel, report: Report) -> dict[str, Te
     kind: Any = TENSOR_PROCESSORS.get(header.architecture, TensorProcessor)
     processor = kind(config=model.config.to_dict())
     names = get_gguf_hf_weights_map(model, processor)
-    further: dict[str, Tensor] = {}  # what a processor assembles itself: experts, and GPT-2's output matrix
+    further: dict[str, Tensor] = {}  # assembled by a processor: experts, and GPT-2's output matrix
     weights: dict[str, Tensor] = {}
     for at, info in enumerate(header.tensors):
         report(0.35 + 0.5 * at / len(header.tensors), f"Converting weights, {at} of {len(header.tensors)}")
@@ -270,7 +270,7 @@ def _fitting(weights: dict[str, Tensor], model: PreTrainedModel, name: str) -> d
 
 
 def _plain(stem: str) -> str:
-    """A file's name as part of a folder's: letters, digits, dots, dashes."""
+    """A file's name made safe for a folder name: letters, digits, dots, dashes."""
     plain = "".join(
         letter if letter.isascii() and (letter.isalnum() or letter in "-_.") else "-" for letter in stem
     )

@@ -25,12 +25,12 @@ HUB_FILE = re.compile(
     re.ASCII,
 )
 LONGEST_NAME = 1_000
-MOST_LAYERS = 1_000  # more than any model has; keeps a hostile configuration from building forever
+MOST_LAYERS = 1_000  # more than any model has; stops a hostile configuration from building forever
 Report = Callable[[int, int], None]  # bytes so far, bytes in all
 
 
 def fetch(repository: str, report: Report = lambda done, total: None) -> None:
-    """Download what loading needs into the hub's cache, telling the progress in bytes.
+    """Download what loading needs into the hub's cache, reporting the progress in bytes.
 
     Raises:
         ModelError: if the hub cannot be reached, or has no such model, or it has no safetensors.
@@ -55,7 +55,7 @@ def fetch(repository: str, report: Report = lambda done, total: None) -> None:
 def fetch_gguf(name: str) -> Path | None:
     """The GGUF file of a hub id whose repository holds no safetensors, or of owner/name/file.gguf, fetched if need be.
 
-    None if the name is none of the hub, or its repository is not of this kind.
+    None if it is not a name on the hub, or the repository is not of this kind.
 
     Raises:
         ModelError: if the hub cannot be reached or has no such repository.
@@ -67,7 +67,7 @@ def fetch_gguf(name: str) -> Path | None:
         return None
     repository, wanted = match["repository"], match["file"]
     if wanted is None and isinstance(try_to_load_from_cache(repository, "config.json"), str):
-        return None  # a model of the usual kind, which is here already
+        return None  # an ordinary model, already here
     with sentences(name):
         if wanted is None:
             siblings = HfApi().model_info(repository, timeout=10).siblings or []
@@ -79,7 +79,7 @@ def fetch_gguf(name: str) -> Path | None:
 
 
 def best_gguf(files: Sequence[str]) -> str | None:
-    """The file to take of a repository with several quantisations: nearly exact ones first, then what there is."""
+    """The file to take of a repository with several quantisations: nearly exact ones first, then any."""
     whole = [
         file for file in files if file.lower().endswith(".gguf") and "/" not in file and "-of-" not in file
     ]
@@ -91,10 +91,10 @@ def best_gguf(files: Sequence[str]) -> str | None:
 
 
 def check_present(source: str) -> None:
-    """See that a model is there before loading it; asks the hub once, briefly, where loading would retry for minutes.
+    """Check that a model exists before loading it; one short request to the hub, where loading would retry for minutes.
 
     Raises:
-        ModelError: if it is neither a model's folder, nor in the cache, nor on the hub.
+        ModelError: if it is not a model folder, nor in the cache, nor on the hub.
     """
     from huggingface_hub import HfApi, try_to_load_from_cache
 
@@ -132,7 +132,7 @@ def find_file(source: str, names: Sequence[str]) -> Path | None:
         for name in names:
             try:
                 return Path(hf_hub_download(source, name))
-            except LocalEntryNotFoundError:  # not asked for: the hub is out of reach
+            except LocalEntryNotFoundError:  # not a missing file: the hub cannot be reached
                 raise
             except EntryNotFoundError:
                 continue
@@ -184,14 +184,14 @@ def load_model(source: str, device: torch.device, dtype: torch.dtype) -> PreTrai
             dtype=dtype,
             use_safetensors=True,
             trust_remote_code=False,
-            # T5 takes SDPA where its version of transformers can, and its own exact attention elsewhere.
+            # T5 uses SDPA where this version of transformers supports it, else its own exact attention.
             attn_implementation=None if config.is_encoder_decoder else "sdpa",
         )
     for what, keys in (("lack", told["missing_keys"]), ("do not know", told["unexpected_keys"])):
         keys = [
             key for key in keys if what == "lack" or ".layers." in key or ".h." in key or ".block." in key
         ]
-        if keys:  # transformers fills what is missing with random numbers and leaves out what is too much
+        if keys:  # transformers fills missing weights with random numbers and ignores surplus ones
             raise ModelError(
                 f"The weights of '{_short(source)}' do not fit its config.json: "
                 + (
@@ -223,7 +223,7 @@ def check_config(config: PreTrainedConfig, name: str) -> None:
     """Refuse a configuration before anything is built from it.
 
     Raises:
-        ModelError: if its sizes are no model's, or see `check_architecture`.
+        ModelError: if its sizes are implausible, or see `check_architecture`.
     """
     layers = getattr(config, "num_hidden_layers", 1)
     if isinstance(layers, int) and not 0 < layers <= MOST_LAYERS:
@@ -280,7 +280,7 @@ def _not_croppable(name: str, kind: str, what: str) -> str:
 
 
 def _check_memory(config: PreTrainedConfig, name: str, device: torch.device, dtype: torch.dtype) -> None:
-    """Count the parameters without allocating them and compare with what is free."""
+    """Count the parameters without allocating them and compare with the free memory."""
     with torch.device("meta"):
         count = auto(config).from_config(config, trust_remote_code=False).num_parameters()
     needed, free = int(count * dtype.itemsize * 1.1), available_bytes(device)
@@ -292,7 +292,7 @@ def _check_memory(config: PreTrainedConfig, name: str, device: torch.device, dty
 
 
 class sentences:
-    """Turn what the hub and transformers raise into one `ModelError` sentence."""
+    """Turn exceptions of the hub and transformers into one `ModelError` sentence."""
 
     def __init__(self, source: str) -> None:
         self.source = source

@@ -54,7 +54,7 @@ def load_models(
         device: auto (cuda, mps, cpu), or one of these.
         dtype: auto (bfloat16 on cuda, else float32), float32, bfloat16 or float16.
         graphs: whether passes on cuda are captured as graphs, where the model allows it; see `runtime.cuda_graphs`.
-        report: is told how far a conversion has come, 0 to 1, and what is being done.
+        report: receives the progress of a conversion, 0 to 1, and its current step.
 
     Raises:
         ModelError: with one sentence, if something is missing, unsafe (pickle weights, remote code), unsuited
@@ -89,7 +89,7 @@ def load_models(
         _shipped(entry.medusa if entry else None) if medusa is None else resolve(str(medusa)),
         _shipped(entry.eagle if entry else None) if eagle is None else resolve(str(eagle)),
     )
-    # after the heads, which copy rows of it; drafts read one token at a time and win nothing from it
+    # after the heads, which copy its rows; drafts read one token at a time and gain nothing from packing
     pack(model)
     names = (_name(target_source), _name(draft_source or ""), _name(larger_source or ""))
     return assemble(
@@ -111,8 +111,8 @@ def assemble(
     """Models from objects already loaded, e.g. in a notebook or a test; each is checked on a small tree first.
 
     `graphs`: whether passes on CUDA are captured as graphs, where the model allows it; see `graphs`.
-    `heads`: what `heads.load_heads` gave, or heads of the target's sizes, in its dtype and on its device.
-    `draft_vocabularies`: int64 (k,) for the draft and the larger draft, where they use a part of the vocabulary.
+    `heads`: from `heads.load_heads`, or heads of the target's sizes, dtype and device.
+    `draft_vocabularies`: int64 (k,) for the draft and the larger draft, where they use only part of the vocabulary.
 
     Raises:
         ModelError: if a model's tree pass does not equal its path-by-path passes.
@@ -166,7 +166,7 @@ def _drafting(
 
 
 def _checked(name: str, model: PreTrainedModel, graphs: bool) -> Model:
-    """A loaded model as a `Model`, after it has shown that it reads trees."""
+    """A loaded model as a `Model`, after checking that it reads trees."""
     model.eval()
     _check(name, model)
     small = None if model.dtype == torch.float32 else skeleton(model)
@@ -184,7 +184,7 @@ def _check(name: str, model: PreTrainedModel) -> None:
 
 
 def _draft(given: str | Path | None, usual: str | None, report: Report) -> str | None:
-    """Where a draft is: the one that was asked for, else the entry's `usual` one."""
+    """Where a draft is: the requested one, else the entry's `usual` one."""
     if given:
         return locate(str(given), report)
     if usual is None or catalogue.shipped(usual) is not None:
@@ -201,7 +201,7 @@ def _shipped(part: str | None) -> str | None:
 def same_tokenizer(
     target: PreTrainedTokenizerBase, draft: PreTrainedTokenizerBase, target_name: str, draft_name: str
 ) -> None:
-    """Refuse a draft that names tokens differently; widths that differ only by padding are fine.
+    """Refuse a draft with a different vocabulary; widths that differ only by padding are fine.
 
     Raises:
         ModelError: naming the first difference.
@@ -219,5 +219,5 @@ def same_tokenizer(
 
 
 def _name(source: str) -> str:
-    """What a model is called in a trace: a hub id as it is, a folder by its last part, never a path."""
+    """A model's name in a trace: a hub id as it is, a folder's last part, never a path."""
     return Path(source).name if Path(source).is_absolute() or Path(source).exists() else source

@@ -1,9 +1,9 @@
-"""Where a model's files are: a name of the catalogue, a folder, a GGUF file or a hub id becomes something to load.
+"""Locating a model's files: turns a catalogue name, a folder, a GGUF file or a hub id into something to load.
 
-For an entry of the catalogue that a package brings, the order is: the converted copy in the cache, then the package's
-file, which is converted now, and the hub only if neither is there. So everybody who names the entry computes with the
-same weights, those that its draft and heads were trained for, with and without a network. The hub's own weights load
-by their id.
+For a catalogue entry shipped by a package, the order is: the converted copy in the cache, then the package's
+file, which is converted now, and the hub only if neither is there. So anyone who names the entry computes with the
+same weights, the ones its draft and heads were trained for, with or without a network. The hub's weights load
+by hub id.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from .conversions import Report, quiet
 
 
 def locate(name: str, report: Report = quiet) -> str:
-    """A folder in the transformers layout, or a hub id, for whatever names a model; converts a GGUF file first.
+    """A folder in the transformers layout, or a hub id, for any name of a model; converts a GGUF file first.
 
     Raises:
-        ModelError: one sentence, if it cannot be had or converted.
+        ModelError: one sentence, if it cannot be found or converted.
     """
     entry = catalogue.named(name)
     if entry is not None and entry.package is not None:
@@ -37,7 +37,7 @@ def locate(name: str, report: Report = quiet) -> str:
 
 
 def resolve(name: str) -> str:
-    """The name of a part that ships with the repository as its folder; anything else as it is."""
+    """The name of a part that ships with the repository as its folder; any other name unchanged."""
     folder = catalogue.shipped(name)
     return name if folder is None else str(folder)
 
@@ -61,7 +61,7 @@ def is_there(name: str, kind: Callable[[Path], bool]) -> bool:
     """Whether a name is a path of this kind here; False for what cannot be a path."""
     try:
         return bool(name) and kind(Path(name))
-    except (OSError, ValueError):  # too long for a path, or not writable as one
+    except (OSError, ValueError):  # too long, or not valid as a path
         return False
 
 
@@ -99,7 +99,7 @@ def fetch(name: str, report: hub.Report = lambda done, total: None) -> None:
 
 
 def _kept(entry: Entry) -> bool:
-    """Whether the weights of an entry are on this machine, as a package or converted."""
+    """Whether the weights of an entry are on this machine, from a package or converted."""
     package = entry.package
     return package is not None and bool(
         packaged_file(package) or conversions.find(entry.name, package.sha256)
@@ -107,7 +107,7 @@ def _kept(entry: Entry) -> bool:
 
 
 def packaged_file(package: Package) -> Path | None:
-    """The file that a package brings, if it is installed; nothing of the package is imported."""
+    """The file shipped by a package, if it is installed; the package is not imported."""
     try:
         listed = files(package.name) or ()
     except PackageNotFoundError:

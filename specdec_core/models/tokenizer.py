@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-BROKEN = "\N{REPLACEMENT CHARACTER}"  # what a decoder writes for bytes that are not yet a whole character
+BROKEN = "\N{REPLACEMENT CHARACTER}"  # stands for bytes that are not yet a complete character
 CONTEXT = 6  # tokens before a piece that its decoding may depend on (leading spaces, split characters)
 
 
@@ -25,7 +25,7 @@ class Codec(Protocol):
         ...
 
     def names(self, ids: Iterable[int]) -> list[str]:
-        """Each token on its own, for display: its text, its bytes as ⟨0xE2⟩ where they are no whole character,
+        """Each token on its own, for display: its text, its bytes as ⟨0xE2⟩ where they are not a whole character,
         its name if it is special, ⟨id⟩ if it has no text at all."""
         ...
 
@@ -54,7 +54,7 @@ class HubCodec:
         ids = list(ids)
         new = [token for token in dict.fromkeys(ids) if token not in self._names]
         plain = [token for token in new if token < self._known and token not in self._special]
-        # A token's leading space shows only behind another token, so each is decoded behind an anchor.
+        # A token's leading space shows only after another token, so each is decoded after an anchor.
         texts = self._rust.decode_batch([[self._anchor, token] for token in plain], skip_special_tokens=False)
         for token, text in zip(plain, texts, strict=True):
             self._names[token] = self._bytes(token) if BROKEN in text else text[self._prefix :]
@@ -75,7 +75,7 @@ class HubCodec:
 
 
 class Pieces:
-    """The text each committed token adds, so that all pieces join to the text; bytes of a split character wait.
+    """The text each committed token adds, so that the pieces join to the full text; bytes of a split character wait.
 
     Args:
         codec: the tokenizer.
@@ -98,12 +98,12 @@ class Pieces:
         piece = text[len(self._before) :]
         start, self._read = self._read, len(self._ids)
         later = self._codec.decode(self._ids[start:])
-        # Behind nothing but tokens without text, the next one would lose its leading space: then look further back.
+        # After only tokens without text, the next one would lose its leading space: look further back.
         self._start, self._before = (start, later) if later else (self._start, text)
         return piece
 
     def rest(self) -> str:
-        """What is left at the end: the marks for bytes that never became a character."""
+        """The remainder at the end: marks for bytes that never became a character."""
         text = self._codec.decode(self._ids[self._start :])
         return text[len(self._before) :]
 

@@ -48,7 +48,7 @@ def proposer_class(name: str) -> type[Proposer]:
 
 
 def available(models: Models) -> dict[str, str | None]:
-    """For each proposer None if it can run with these models, else the reason why not."""
+    """For each proposer None if it can run with these models, else the reason."""
     return {name: kind.why_not(models) for name, kind in PROPOSERS.items()}
 
 

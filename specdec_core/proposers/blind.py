@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class Blind(Proposer):
-    """Three ways of not knowing: `uniform`, `unigram` and `repeat-last`.
+    """Three uninformed guesses: `uniform`, `unigram` and `repeat-last`.
 
     `uniform` and `unigram` are drawn, so above temperature 0 they come with their q and speculative sampling is exact.
-    q is what the tokens were drawn from as it stands: temperature, top-k and top-p are not applied to it. `unigram`
+    q is exactly what the tokens were drawn from: temperature, top-k and top-p are not applied to it. `unigram`
     counts the text so far and spreads the weight of one more token evenly over the vocabulary, so that no token is
     impossible: q(x) = (count(x) + 1/V) / (tokens + 1).
-    At temperature 0 nothing has a q: `uniform` is a point mass at each token drawn, `unigram` always proposes the most
+    At temperature 0 there is no q: `uniform` is a point mass at each token drawn, `unigram` always proposes the most
     frequent token (of equal ones the lowest id).
     """
 

@@ -1,9 +1,9 @@
-"""A draft model proposes a tree: several guesses at every place, most children where they are likeliest to be reached.
+"""A draft model proposes a tree: several guesses per position, most children where they are most likely to be reached.
 
-At temperature 0 the tree holds the draft's likeliest tokens. EAGLE-2 (Li et al. 2024, sec. 4) grows more than it sends,
-expanding the best nodes of each level, and keeps the nodes of the largest path probability; these never rise along a
-path, so the best nodes are a tree. Above temperature 0 siblings are drawn: without replacement as in Sequoia (Chen et
-al. 2024, sec. 3.2), with replacement as in SpecInfer (Miao et al. 2024), or not at all, as fixed guesses.
+At temperature 0 the tree holds the draft's most likely tokens. EAGLE-2 (Li et al. 2024, sec. 4) grows more than it
+sends, expanding the best nodes of each level, and keeps the nodes with the largest path probability; it never rises
+along a path, so the best nodes are a tree. Above temperature 0 siblings are drawn: without replacement as in Sequoia
+(Chen et al. 2024, sec. 3.2), with replacement as in SpecInfer (Miao et al. 2024), or not at all, as fixed guesses.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from .growth import Growth, Rows, TreeBet
 if TYPE_CHECKING:
     from specdec_core.runtime.reader import Reader
 
-MOST = 1_024  # tokens a round may draft; keeps traces readable
+MOST = 1_024  # tokens drafted per round; keeps traces readable
 
 
 class Branching(Proposer):
-    """One pass of the draft per level, to a depth of its own. Of the length policy only `nodes` is asked, and of that
-    only for fixed trees: what was drawn stays."""
+    """One pass of the draft per level, to a depth set by its options. Of the length policy only `nodes` is used, and
+    only for fixed trees: drawn tokens stay."""
 
     name = "branching"
     title = "Branching draft"
@@ -85,7 +85,7 @@ class Branching(Proposer):
         self.kept: list[int] = []  # which of its nodes were proposed
         self.dropped: list[Dropped] = []
         self.bet: TreeBet | None = None
-        self.begun: Growth | None = None  # what a bet that was won has drafted of the next round
+        self.begun: Growth | None = None  # the next round's tree, drafted ahead on a guess that came true
 
     @classmethod
     def check(cls, settings: Settings) -> None:
@@ -107,7 +107,7 @@ class Branching(Proposer):
 
     @classmethod
     def max_nodes(cls, settings: Settings) -> int:
-        """Also what the draft reads without proposing it, and with overlap a second tree behind the first."""
+        """Includes what the draft reads without proposing it, and with overlap a second tree after the first."""
         options = cls.read_options(settings)
         read = (options.depth - 1) * options.beam
         most: int = max(options.nodes, 2 * read + 2 if settings.overlap else read)
@@ -132,7 +132,7 @@ class Branching(Proposer):
         return self._proposal(growth, done)
 
     def _chosen(self, context: Context, growth: Growth) -> tuple[list[int], list[Dropped]]:
-        """The nodes to propose, ascending, and the others, which are dropped."""
+        """The nodes to propose, ascending, and those to drop."""
         every = list(range(len(growth.nodes)))
         if growth.drawn:
             return every, []
@@ -175,7 +175,7 @@ class Branching(Proposer):
             self.ahead.begin(self.bet.advance)
 
     def _likeliest(self, growth: Growth, tree: TokenTree) -> list[int]:
-        """The path that the draft thinks likeliest, taking the best child at every node."""
+        """The most likely path by the draft, taking the best child at each node."""
         path: list[int] = []
         while children := tree.children[path[-1] + 1 if path else 0]:
             path.append(max(children, key=lambda child: growth.nodes[self.kept[child]].value))

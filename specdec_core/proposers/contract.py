@@ -1,4 +1,4 @@
-"""What a proposer is: it answers `propose` with a token tree and hears from `observe` what became of it."""
+"""The interface of a proposer: `propose` returns a token tree, `observe` receives the verdict on it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from specdec_core.runtime.reader import Reader
 
 Note = dict[str, int | float | str | bool | list[int] | list[list[int]] | None]
-"""Small facts about a round, for the record; lists of lists hold token ids, whose texts the trace then has."""
+"""Small facts about a round, for the record; lists of lists hold token ids, whose texts the trace then includes."""
 
 Drafts = Literal["none", "chain", "fixed tree", "independent tree", "distinct tree"]
-"""How siblings come about: not at all; deterministically; drawn with replacement; drawn without replacement."""
+"""How siblings are chosen: not at all; deterministically; drawn with replacement; drawn without replacement."""
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What is known when a round begins. Each round has a fresh one; only `tokens` and `past` grow as tokens are
+    """What a proposer knows when a round begins. Each round has a new one; only `tokens` and `past` grow as tokens are
     committed.
 
     Attributes:
@@ -57,10 +57,10 @@ class Context:
         prompt_length: how many of them are the prompt.
         source: what an encoder has read; empty for causal models, whose prompt is in `tokens`.
         past: `tokens` up to the root as penalties see them; None where no penalty is set. A proposer that drafts as the
-            target would write passes its logits through it, with the path they come after.
+            target would write passes its logits through it, with the path leading to them.
         policy: the length policy.
-        limit: the deepest node that can still be of use before the length limit.
-        length: how many levels to draft this round: what the length policy wants, at most `limit`.
+        limit: the deepest useful level before the length limit.
+        length: how many levels to draft this round: as the length policy decides, at most `limit`.
         room: how many nodes the memory budget allows this round.
         round: index of the round, part of the key of every random number.
         vocabulary: number of the target's logits; every proposed id is below it.
@@ -80,7 +80,7 @@ class Context:
     round: int = 0
 
     def uniforms(self, count: int) -> list[float]:
-        """The round's drafting numbers for nodes 0 … count − 1."""
+        """The round's random numbers for drafting nodes 0 … count − 1."""
         numbers: list[float] = uniforms(self.settings.seed, Stream.DRAFTING, self.round, count).tolist()
         return numbers
 
@@ -100,10 +100,10 @@ class Proposal:
             where there is none; None means that row i belongs to position i.
         extra: further tokens that the target reads in the same pass and that are never committed; they hang below the
             root like the tree. Their logits come back in `Outcome.extra`.
-        passes: how many passes of a draft model the draft phase took; not those made ahead, in the round before.
-        waited: seconds of the draft phase that are not the machine's (a person typing, an oracle's knowledge); the
-            loop takes them off the lane's clock.
-        dropped: tokens that were drafted and left out of the tree, for the record.
+        passes: how many passes of a draft model the draft phase took; not those made ahead in the round before.
+        waited: seconds of the draft phase to leave off the clock (a person typing, an oracle's passes); the
+            loop subtracts them from the lane's clock.
+        dropped: drafted tokens left out of the tree, for the record.
         note: small facts for the record, such as where a match was found.
     """
 
@@ -131,7 +131,7 @@ class Outcome:
         path: the accepted nodes that were committed.
         tokens: all tokens the round committed.
         extra: float32 (m, V), the target's logits after each extra token.
-        seconds: what the draft and verify phases took.
+        seconds: duration of the draft and verify phases.
     """
 
     path: list[int]
@@ -142,12 +142,12 @@ class Outcome:
 
 @dataclass(slots=True)
 class DraftedAhead:
-    """What was drafted for the next round beside the target's pass; see `Proposer.draft_ahead`.
+    """What was drafted for the next round during the target's pass; see `Proposer.draft_ahead`.
 
     Attributes:
-        seconds: how much of the target's pass it overlapped.
+        seconds: overlap with the target's pass.
         passes: how many passes of the draft it took.
-        dropped: tokens of it that the verdict overturned. They are numbered after the proposal's own dropped tokens.
+        dropped: tokens of it invalidated by the verdict, numbered after the proposal's dropped tokens.
     """
 
     seconds: float = 0.0
@@ -160,11 +160,11 @@ class Resources:
     """What the loaded models offer a proposer for one lane.
 
     Attributes:
-        target: the lane's own reader of the target; proposers may watch its states but must not read with it.
-        models: everything that is loaded, for proposers that bring a reader of their own.
-        capacity: rows that a further reader needs to hold this lane's text and tree.
+        target: the lane's own reader of the target; proposers may listen to its states but must not read with it.
+        models: all loaded models, for proposers that need another reader.
+        capacity: rows another reader needs to hold this lane's text and tree.
         draft: a reader of the draft model, where `needs` names it.
-        ask: asks a person for the next words, given the text so far; None where nobody can be asked.
+        ask: asks a person for the next words, given the text so far; None where there is nobody to ask.
     """
 
     target: Reader
@@ -176,13 +176,13 @@ class Resources:
 
 @dataclass(slots=True)
 class Counterpart:
-    """How another program guesses in the same way.
+    """The equivalent proposer of another program.
 
     Attributes:
-        arguments: what says so there: arguments of `generate`, or vLLM's `speculative_config`.
-        missing: sentences on what cannot be said there.
-        drafts: whether a model drafts there, so that the draft length is the draft's own setting.
-        rule: the rule that judges there at a temperature; None where nothing is judged.
+        arguments: how it is requested there: arguments of `generate`, or vLLM's `speculative_config`.
+        missing: sentences on what cannot be expressed there.
+        drafts: whether a model drafts there, so that the draft length is set on the draft.
+        rule: the acceptance rule there above temperature 0; None where nothing is judged.
     """
 
     arguments: dict[str, Any] = field(default_factory=dict)
@@ -193,7 +193,7 @@ class Counterpart:
 
 @dataclass(frozen=True, slots=True)
 class OwnMemory:
-    """KV memory of a proposer's own: what it is, bytes, how they are counted, and whether CUDA graphs round them up."""
+    """A proposer's own KV cache: what it is, bytes, how they are counted, and whether CUDA graphs round them up."""
 
     name: str
     size: int
@@ -202,30 +202,30 @@ class OwnMemory:
 
 
 Priced = Literal["nothing", "draft", "heads", "first layers"]
-"""Whose passes a proposer drafts with: nobody's, the draft model's, those of trained heads, those of the target's first
+"""What a proposer drafts with: nothing, the draft model, trained heads, or the target's first
 layers."""
 
 
 class Proposer(ABC):
     """A way of guessing the next tokens. One file per family; `PROPOSERS` in this package lists them.
 
-    `needs` names what has to be there besides the target: "draft", "layers" (a target whose layers can be run in
-    part), "states" (a target whose hidden states can be watched), "person", or the name of trained heads.
+    `needs` names what is required besides the target: "draft", "layers" (a target whose layers can be run in
+    part), "states" (a target whose hidden states are accessible), "person", or the name of trained heads.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
-    summary: ClassVar[str]  # two sentences: what it does, and when it loses
+    summary: ClassVar[str]  # two sentences: what it does, and when it does not pay
     needs: ClassVar[tuple[str, ...]] = ()
     can_overlap: ClassVar[bool] = False  # whether `draft_ahead` does anything
-    # whether its drafting is off the clock, so that its speed is a bound, no speedup
+    # whether its drafting is off the clock, which makes its speed a bound and not a speedup
     off_the_clock: ClassVar[bool] = False
-    # what of a length policy it asks: "length", "more", "nodes"
+    # which methods of a length policy it uses: "length", "more", "nodes"
     uses: ClassVar[tuple[str, ...]] = ("length",)
 
     priced: ClassVar[Priced] = "nothing"
     priced_words: ClassVar[str] = (
-        "Drafting runs no model and costs nothing here."  # what a what-if clock says of it
+        "Drafting runs no model and costs nothing here."  # shown by the what-if clock
     )
     widens: ClassVar[bool] = (
         True  # whether a draft pass reads as many tokens as were expanded at that depth, or one
@@ -249,7 +249,8 @@ class Proposer(ABC):
 
     @classmethod
     def why_not(cls, models: Models, person: bool = True) -> str | None:
-        """Why these models cannot serve this proposer, as a sentence; None if they can. `person`: can one be asked."""
+        """Why these models cannot serve this proposer, as a sentence; None if they can. `person`: if one can be
+        asked."""
         target = models.target.info.name
         for need in cls.needs:
             if need == "draft":
@@ -295,27 +296,27 @@ class Proposer(ABC):
 
     @classmethod
     def own_memory(cls, models: Models, settings: Settings, capacity: int) -> list[OwnMemory]:
-        """KV memory beside the target's and the draft's, for a text and tree of `capacity` tokens."""
+        """KV caches besides the target's and the draft's, for a text and tree of `capacity` tokens."""
         return []
 
     @classmethod
     def in_transformers(cls, settings: Settings, layers: int | None = None) -> Counterpart | None:
-        """How transformers' `generate` guesses in this way; None where it cannot. `layers`: the target's, if known."""
+        """The same proposer in transformers' `generate`; None where there is none. `layers`: the target's, if known."""
         return None
 
     @classmethod
     def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:
-        """How vLLM guesses in this way; None where it cannot. `draft` is the draft model's name, if known."""
+        """The same proposer in vLLM; None where there is none. `draft` is the draft model's name, if known."""
         return None
 
     @classmethod
     def max_nodes(cls, settings: Settings) -> int:
-        """The most nodes and extra tokens a proposal with these settings can have; reserves KV memory."""
+        """The most nodes and extra tokens a proposal with these settings can have; used to reserve KV cache."""
         return longest(settings)
 
     @classmethod
     def capacity(cls, settings: Settings, tokens: int) -> int:
-        """Rows of KV memory that a lane starting from so many tokens reserves: text, root and largest proposal."""
+        """Rows of KV cache reserved by a lane that starts from this many tokens: text, root and largest proposal."""
         return tokens + settings.max_new_tokens + cls.max_nodes(settings) + 1
 
     def start(self, context: Context) -> None:  # noqa: B027 (most proposers have nothing to prepare)
@@ -326,9 +327,9 @@ class Proposer(ABC):
         """Guess what follows `context.tokens`; at most `context.limit` levels deep and `context.room` nodes large."""
 
     def draft_ahead(self, context: Context, proposal: Proposal) -> None:  # noqa: B027
-        """Begin to draft the next round beside the target's pass, if `settings.overlap` asks for it; returns at once.
+        """Start drafting the next round during the target's pass, if `settings.overlap` is set; returns at once.
 
-        Called just before the target reads `proposal`. `observe` has to end or join what was begun here and report it.
+        Called just before the target reads `proposal`. `observe` must end or join what was started here and report it.
         """
 
     def observe(self, context: Context, outcome: Outcome) -> DraftedAhead | None:
@@ -336,4 +337,4 @@ class Proposer(ABC):
         return None
 
     def close(self) -> None:  # noqa: B027
-        """The lane has ended or was closed; called once. Ends what still runs."""
+        """The lane has ended or was closed; called once. Stops what still runs."""

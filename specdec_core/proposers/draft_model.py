@@ -37,13 +37,13 @@ WHICH = (
 
 
 class Chain:
-    """A chain in the making: each `advance` is one pass and one more token. Waits for the device only for a penalty,
-    which has to know the tokens.
+    """A growing chain: each `advance` is one pass and one more token. Waits for the device only for a penalty,
+    which needs the token ids.
 
     Args:
-        reader: what drafts; it keeps every token it reads.
-        unread: int64 (m,) on its device, what it reads first; it guesses what follows the last of them.
-        context: of the round the chain is for.
+        reader: the drafting reader; it keeps the tokens it reads.
+        unread: int64 (m,) on its device, read first; drafting continues after the last of them.
+        context: of the round.
     """
 
     def __init__(self, reader: Reader, unread: Tensor, context: Context) -> None:
@@ -55,7 +55,7 @@ class Chain:
         self.scores: list[Tensor] = []  # the logits after penalties
         self.q: list[Tensor] = []
         self.tokens: list[Tensor] = []
-        self.path: list[int] = []  # the same, where a penalty asks for them
+        self.path: list[int] = []  # the same as a list, where a penalty needs them
         self.passes = 0  # made so far and not yet reported
         self.dropped: list[Dropped] = []
 
@@ -77,10 +77,10 @@ class Chain:
         self.unread = token.reshape(1)
 
     def complete(self, context: Context, length: int) -> int:
-        """Draft until `length` tokens are there or the policy says no; how many the proposal is to have.
+        """Draft until `length` tokens or until the policy stops; returns how many to propose.
 
-        More may be there by then, drafted ahead. What ends a chain is known before they are drawn, so that leaving
-        them out changes no law.
+        More may have been drafted ahead. What ends a chain is known before they are drawn, so leaving
+        them out changes no distribution.
         """
         for count in range(1, length + 1):
             if count > len(self.tokens):
@@ -92,7 +92,7 @@ class Chain:
         return length
 
     def cut(self, count: int) -> None:
-        """Give up what was drafted beyond `count` tokens, which are the proposal."""
+        """Drop what was drafted beyond `count` tokens, which are the proposal."""
         if len(self.tokens) > count:
             self.dropped = self.given_up(count, count - 1, count)
             self.reader.rewind(self.start + count - 1 if count else self.begin)
@@ -113,7 +113,7 @@ class Chain:
         return dropped
 
     def proposal(self, note: Note) -> Proposal:
-        """All of it, which must be something."""
+        """All of it; must not be empty."""
         tokens: list[int] = torch.stack(self.tokens).tolist()
         q = torch.stack(self.q) if self.q else None
         return Proposal(
@@ -127,7 +127,7 @@ class Chain:
 
 
 class Bet:
-    """That a whole proposal is accepted and followed by the draft's own most likely token; drafts on from there.
+    """Drafts ahead, guessing that the whole proposal is accepted and followed by the draft's most likely token.
 
     Args:
         reader: the draft, which has read all but the last token of the proposal.
@@ -136,8 +136,8 @@ class Bet:
         length: how far to draft the next one.
 
     Attributes:
-        guess: the token bet on and the logits it comes from, once the draft has read the last proposed token.
-        next: the chain of the next round, if the bet is won.
+        guess: the guessed token and its logits, once the draft has read the last proposed token.
+        next: the chain of the next round, if the guess comes true.
     """
 
     def __init__(self, reader: Reader, tokens: list[int], context: Context, length: int) -> None:
@@ -149,7 +149,7 @@ class Bet:
         self.next: Chain | None = None
 
     def advance(self) -> bool:
-        """One pass; whether there is more to draft."""
+        """One pass; returns whether there is more to draft."""
         if self.next is None:
             logits = fit(self.reader.step(self.last), self.context.vocabulary)
             past = self.context.past
@@ -157,7 +157,7 @@ class Bet:
             self.guess = token, logits
             if past is not None:
                 past.extend([int(token)])
-            # The next round would read both tokens in one pass: done alike, even its rounding is the same.
+            # The next round would read both tokens in one pass; doing the same here keeps even the rounding equal.
             self.reader.rewind(self.reader.length - 1)
             self.next = Chain(self.reader, torch.stack((self.last[0], self.guess[0])), self.context)
         else:
@@ -165,14 +165,14 @@ class Bet:
         return len(self.next.tokens) < self.length
 
     def take_passes(self) -> int:
-        """How many passes were made; they are reported now, so the next round's chain begins to count anew."""
+        """How many passes were made; reported now, so the next round's chain starts counting at 0."""
         if self.next is None:
             return 0
         made, self.next.passes = 1 + self.next.passes, 0
         return made
 
     def won(self, outcome: Outcome) -> bool:
-        """Whether all was accepted and the guess followed."""
+        """Whether everything was accepted and the guess followed."""
         return (
             self.guess is not None
             and len(outcome.path) == self.size == len(outcome.tokens) - 1
@@ -180,7 +180,7 @@ class Bet:
         )
 
     def given_up(self, number: int) -> list[Dropped]:
-        """What a lost bet had drafted; the guess is node `number`."""
+        """What was drafted ahead on a wrong guess; the guess is node `number`."""
         if self.guess is None or self.next is None:
             return []
         token, logits = self.guess
@@ -189,7 +189,7 @@ class Bet:
 
 
 class DraftModel(Proposer):
-    """Keeps the draft's KV memory in step with the committed text."""
+    """Keeps the draft's KV cache in step with the committed text."""
 
     name = "draft-model"
     title = "Draft model"
@@ -236,9 +236,9 @@ class DraftModel(Proposer):
         self.draft: Reader = resources.draft
         self.ahead = Ahead(self.draft.device, resources.models.threads)
         self.bet: Bet | None = None
-        self.begun: Chain | None = None  # what a bet that was won has drafted of the next round
-        self.read = 0  # rows of the draft when it had drafted
-        self.dropped = 0  # tokens of the last proposal's making
+        self.begun: Chain | None = None  # the next round's chain, drafted ahead on a guess that came true
+        self.read = 0  # rows of the draft after drafting
+        self.dropped = 0  # tokens dropped from the last proposal
 
     def start(self, context: Context) -> None:
         self.draft.prefill(readable(context.tokens[:-1], self.draft))
@@ -285,13 +285,13 @@ class DraftModel(Proposer):
 
 
 def readable(tokens: list[int], reader: Reader) -> list[int]:
-    """Ids beyond a narrower draft's padding as its last id; what it then guesses is judged like any guess."""
+    """Ids beyond a narrower draft's padding as its last id; its guesses are judged like any others."""
     last = reader.vocabulary - 1
     return [min(token, last) for token in tokens]
 
 
 def fit(logits: Tensor, vocabulary: int) -> Tensor:
-    """Logits (…, V_draft) as (…, vocabulary): ids the draft lacks get −∞ (q = 0), ids beyond the target's go."""
+    """Logits (…, V_draft) as (…, vocabulary): ids the draft lacks get −∞ (q = 0), ids beyond the target's are cut."""
     missing = vocabulary - logits.shape[-1]
     if missing == 0:
         return logits

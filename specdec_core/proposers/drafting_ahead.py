@@ -1,8 +1,8 @@
-"""Drafting beside the target's pass: one worker per lane, and nothing of it is left running between rounds.
+"""Drafting during the target's pass: one worker per lane, with nothing left running between rounds.
 
-The draft bets that everything it proposed is accepted and on the token after that, and goes on (PEARL, Liu et al. 2024,
-calls it post-verify). What it drafts then is what the next round would have drafted, with that round's numbers, so a
-bet that was won changes the clock and not the text.
+The draft guesses that its whole proposal is accepted, guesses the next token, and continues (PEARL, Liu et al. 2024,
+calls it post-verify). It drafts what the next round would have drafted, with that round's random numbers, so a
+guess that comes true changes the timing and not the text.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from specdec_core.lazy_torch import torch
 
 
 class Ahead:
-    """Runs small steps on another thread, on a CUDA device also on another stream, until they end or are ended.
+    """Runs small steps on another thread, on a CUDA device also on another stream, until they finish or are stopped.
 
     Args:
         device: where the draft computes.
-        count: CPU threads to compute on.
+        count: number of CPU threads.
 
     Attributes:
         asked, began, ended: when the last job was asked for, began and ended, by `time.perf_counter`.
@@ -37,32 +37,32 @@ class Ahead:
         self._stream: Any = None
 
     def begin(self, advance: Callable[[], bool]) -> None:
-        """Call `advance` beside the caller, again and again until it answers False; returns at once.
+        """Call `advance` in the background until it returns False; returns at once.
 
-        Until `end`, what `advance` works on belongs to the worker.
+        Until `end`, the worker owns what `advance` works on.
         """
         if self._workers is None:
             self._workers = ThreadPoolExecutor(1, "specdec-ahead")
             self._stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
-        if self._stream:  # what the draft left on the caller's stream comes first
+        if self._stream:  # wait for the draft's work on the caller's stream
             self._stream.wait_stream(torch.cuda.current_stream(self.device))
         self.asked = time.perf_counter()
         self._stop.clear()
         self._job = self._workers.submit(self._run, advance)
 
     def end(self) -> None:
-        """Let the step that runs finish, and no other begin. Raises what a step raised."""
+        """Let the running step finish and start no other. Raises what a step raised."""
         job, self._job = self._job, None
         if job is not None:
             self._stop.set()
             job.result()
 
     def beside(self, seconds: float) -> float:
-        """How many of the first `seconds` since the last job was asked for it ran."""
+        """For how many of the first `seconds` since the last request the job ran."""
         return max(0.0, min(self.ended, self.asked + seconds) - self.began)
 
     def close(self) -> None:
-        """End the job and the thread; whatever was raised is no longer of interest."""
+        """End the job and the thread; exceptions are ignored."""
         self._stop.set()
         if self._workers is not None:
             self._workers.shutdown(wait=True, cancel_futures=True)
@@ -79,6 +79,6 @@ class Ahead:
                 while going and not self._stop.is_set():
                     going = advance()
                     if stream:
-                        stream.synchronize()  # a step that is merely queued could not be stopped
+                        stream.synchronize()  # a step that is only queued could not be stopped
         finally:
             self.ended = time.perf_counter()

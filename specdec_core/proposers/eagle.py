@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Candidates:
-    """All tokens that were considered in a round, level by level.
+    """All candidates of a round, level by level.
 
     Attributes:
         tokens: their ids.
         parents: for each the index of its parent among them, −1 below the root.
         scores: log of the product of probabilities (after penalties) down its path, never above its parent's.
         own: log of the head's own probability of it after its parent, before penalties.
-        read: the candidates whose children were considered too, in the order of the rows of `logits` behind row 0.
+        read: the expanded candidates, in the order of the rows of `logits` after row 0.
         logits: float32 (1 + len(read), k) over what the head may guess: after the root, then after each of `read`.
     """
 
@@ -115,9 +115,9 @@ class Eagle(Proposer):
         self.embedding = model.get_input_embeddings()
         self.memory = KVMemory(1, resources.capacity + self.options.depth * self.options.top_k)
         self.blocked = torch.finfo(model.dtype).min
-        self.prefilled: list[Tensor] | None = []  # states of the prompt, until it has been read
+        self.prefilled: list[Tensor] | None = []  # states of the prompt, until the head has read them
         self.seen: Tensor | None = None  # states (m, d) of the last pass
-        self.unread: list[Tensor] = []  # true states whose rows the memory lacks yet, in the text's order
+        self.unread: list[Tensor] = []  # true states not yet in the memory, in text order
         resources.target.watch(self._listen)
 
     @classmethod
@@ -139,13 +139,13 @@ class Eagle(Proposer):
 
     def propose(self, context: Context) -> Proposal:
         depth, room = min(self.options.depth, context.limit), min(self.options.nodes, context.room)
-        if not self.unread or min(depth, room) < 1:  # a prompt of one token leaves no state behind
+        if not self.unread or min(depth, room) < 1:  # a prompt of one token leaves no state
             return Proposal(TokenTree())
         states = torch.cat(self.unread)
         self.unread = []
         guess = self._chain(context.tokens[self.memory.length + 1 :], states)[-1:]
         found = self._candidates(guess, depth, context.past)
-        values, order = found.scores.sort(descending=True, stable=True)  # equal ones: parents stand first
+        values, order = found.scores.sort(descending=True, stable=True)  # ties: parents come first
         chances = values[:room].exp().tolist()
         count = max(0, min(len(chances), context.policy.nodes(context, chances)))
         sent = sorted(order[:count].tolist())  # level by level, siblings by probability
@@ -230,7 +230,7 @@ class Eagle(Proposer):
         return logits if past is None else widen(logits, self.ids, self.vocabulary)
 
     def _dropped(self, found: Candidates, sent: list[int]) -> list[Dropped]:
-        """The candidates that were read and are not sent; those never read are mere entries of q."""
+        """The candidates that were expanded but not sent; the others are only entries of q."""
         dropped: list[Dropped] = []
         number = {ROOT: ROOT} | {candidate: node for node, candidate in enumerate(sent)}
         chances = found.own.exp().tolist()
@@ -243,7 +243,7 @@ class Eagle(Proposer):
         return dropped
 
     def _chain(self, tokens: list[int], states: Tensor) -> Tensor:
-        """Read and keep rows of the text: the state at each place with the token behind it; guessed states (n, d)."""
+        """Read and keep rows of the text: the state at each place with the token after it; guessed states (n, d)."""
         count, begin = len(states), self.memory.length
         places = torch.arange(begin, begin + count, device=states.device)
         visible = torch.ones(count, count, dtype=torch.bool, device=states.device).tril()
@@ -252,7 +252,7 @@ class Eagle(Proposer):
         return guessed
 
     def _read(self, tokens: Tensor, states: Tensor, places: Tensor, visible: Tensor) -> Tensor:
-        """One pass of the head over n rows behind its memory; `visible` (n, m): which of the last m rows each sees."""
+        """One pass of the head over n rows after its memory; `visible` (n, m): which of the last m rows each sees."""
         total = self.memory.length + len(tokens)
         mask = states.new_zeros(1, 1, len(tokens), total)
         mask[0, 0, :, total - visible.shape[1] :].masked_fill_(~visible, self.blocked)
@@ -265,7 +265,7 @@ class Eagle(Proposer):
 def _best(
     logits: Tensor, wide: int, past: Past | None, paths: list[list[int]], ids: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The likeliest `wide` tokens after each path: log-probabilities after penalties, ids, log-probabilities before
+    """The most likely `wide` tokens after each path: log-probabilities after penalties, ids, log-probabilities before
     them; each (n, wide). `ids` says what the columns of the logits are in the target's vocabulary, if not all of it."""
     own = logits.log_softmax(-1)
     if past is None:

@@ -1,8 +1,8 @@
 """The target drafts for itself: its first layers, then its own final norm and output matrix.
 
 LayerSkip (Elhoushi et al. 2024, sec. 4.3) trains a model for this; without such training an early layer's state says
-less about the next token. The exit shares every weight with the target, and also its KV rows: what the target has read,
-its first layers have read, and what the exit writes behind that, the target's own pass overwrites.
+less about the next token. The exit shares all weights with the target, and also its KV rows: what the target has read,
+its first layers have read, and what the exit writes after that is overwritten by the target's pass.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .draft_model import Chain
 
 
 class EarlyExit(Proposer):
-    """A chain from the first layers of the target; keeps no memory and no weight of its own."""
+    """A chain from the first layers of the target; has no cache or weights of its own."""
 
     name = "early-exit"
     title = "Early exit"

@@ -1,9 +1,9 @@
-"""A draft tree in the making, one pass of the draft per level, and the bet that drafts the next one ahead.
+"""A growing draft tree, one pass of the draft per level, and drafting the next one ahead.
 
-Above temperature 0 a drawn token stays in the tree, whatever it is. What may be chosen, and is, is where to go on: how
-many children a node gets is settled before any of them is drawn, from the draft's distributions and from what already
-stands in the tree. Its children are then fresh draws from its q, which is all that recursive rejection asks for. To
-drop, add or reorder siblings for what they turned out to be would change the text's law.
+Above temperature 0 a drawn token stays in the tree, whatever it is. Only where to continue is chosen: how
+many children a node gets is decided before any of them is drawn, from the draft's distributions and from what is
+already in the tree. Its children are then fresh draws from its q, which is all that recursive rejection requires. To
+drop, add or reorder siblings based on their values would change the text's distribution.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Node:
-    """A drafted token; `value` multiplies the probabilities on its path, `own` is the draft's own at temperature 1."""
+    """A drafted token; `value` is the product along its path, `own` is the draft's own at temperature 1."""
 
     token: int
     parent: int
@@ -38,7 +38,7 @@ class Node:
 
 
 class Rows:
-    """What the draft has read behind its kept tokens: rows of a tree, the first of which is its root."""
+    """What the draft has read after its kept tokens: rows of a tree, starting with its root."""
 
     def __init__(self, reader: Reader, tokens: list[int], parents: list[int]) -> None:
         self.reader, self.tokens, self.parents = reader, tokens, parents
@@ -47,7 +47,7 @@ class Rows:
         return len(self.tokens)
 
     def read(self, tokens: list[int], parents: list[int]) -> Tensor:
-        """Read further tokens below rows that were read before or stand earlier in the list; logits (m, V_draft)."""
+        """Read further tokens below rows read before or earlier in the list; logits (m, V_draft)."""
         known = len(self)
         self.tokens += tokens
         self.parents += parents
@@ -63,7 +63,7 @@ class Rows:
         return path[::-1]
 
     def split(self, last: int, start: int) -> Rows:
-        """Keep the path down to row `last`; the rows from `start` on, all below it, become a tree of their own."""
+        """Keep the path down to row `last`; the rows from `start` on, all below it, become a separate tree."""
         path, moved = self.path(last), range(start, len(self))
         self.reader.keep([*path, *moved])
         self.reader.rewind(self.reader.length - len(moved))
@@ -72,12 +72,12 @@ class Rows:
 
 
 class Growth:
-    """A tree that each `advance` gives one more level.
+    """A tree to which each `advance` adds one level.
 
     Args:
-        rows: where the draft reads it.
+        rows: the draft's rows.
         unread: tokens to read first, the last of which is the tree's root; they hang below row `below`.
-        context: of the round the tree is for.
+        context: of the round.
         options: of the proposer.
         depth: the most levels, at least 1.
         budget: the most nodes, at least 1.
@@ -98,7 +98,7 @@ class Growth:
         self.past = context.past
         self.depth, self.budget = depth, budget
         self.drawn = not self.warp.greedy and options.draw != "likeliest"
-        self.ranked = options.rerank and not self.drawn  # everything is grown first and the best of it kept
+        self.ranked = options.rerank and not self.drawn  # grow everything, then keep the best nodes
         self.numbers = context.uniforms(budget) if self.drawn else []
         self.nodes: list[Node] = []
         self.q: list[Tensor] = []  # per node, if drawn
@@ -111,12 +111,12 @@ class Growth:
 
     @property
     def over(self) -> bool:
-        """Whether there is nothing left to grow."""
+        """Whether the tree is complete."""
         spent = not self.ranked and len(self.nodes) >= self.budget
         return self.levels == self.depth or not self.frontier or spent
 
     def advance(self) -> bool:
-        """Read the frontier in one pass of the draft and grow its children; whether there is more to do."""
+        """Read the frontier in one pass of the draft and grow its children; returns whether there is more to do."""
         for place, node in enumerate(self.frontier, start=len(self.logit_row)):
             self.logit_row[node] = place
         logits = self._read()
@@ -178,10 +178,10 @@ class Growth:
         return fit(logits, self.vocabulary)
 
     def _counts(self, slots: list[list[float]]) -> list[int]:
-        """How many children each node of the frontier gets; `slots` are their values if they were the likeliest ones.
+        """How many children each node of the frontier gets; `slots` are their values if they were the most likely ones.
 
-        With ranking all that are possible. Else the level's even share of what the budget has left goes to the best
-        slots; a token of probability 0 is no child.
+        With ranking, all possible ones. Else the level's even share of the remaining budget goes to the best
+        slots; a token of probability 0 is never a child.
         """
         possible = [value for row in slots for value in row if value > 0.0]
         share = len(possible)
@@ -192,14 +192,14 @@ class Growth:
         least = sorted(possible, reverse=True)[share - 1]
         counts = [sum(value > least for value in row) for row in slots]
         spare = share - sum(counts)
-        for place, row in enumerate(slots):  # equal values: the earlier node first
+        for place, row in enumerate(slots):  # ties: the earlier node first
             more = min(spare, row.count(least))
             counts[place] += more
             spare -= more
         return counts
 
     def _drawn(self, laws: Tensor, counts: list[int]) -> Tensor:
-        """Children drawn from their parents' laws, with or without replacement: int64 (m,)."""
+        """Children drawn from their parents' distributions, with or without replacement: int64 (m,)."""
         tokens: list[Tensor] = []
         for law, count in zip(laws, counts, strict=True):
             q = law
@@ -212,12 +212,12 @@ class Growth:
         return torch.stack(tokens)
 
     def _next(self, start: int) -> list[int]:
-        """Which of the nodes from `start` on are to get children."""
+        """Which of the nodes from `start` on get children."""
         seen: set[tuple[int, int]] = set()
         able = []
         for node in range(start, len(self.nodes)):
             pair = self.nodes[node].parent, self.nodes[node].token
-            # A repeated sibling is never accepted: where its elder failed, nothing of p is left at that token.
+            # A repeated sibling is never accepted: after the first one fails, no p is left at that token.
             if pair not in seen and self.nodes[node].value >= self.options.threshold:
                 able.append(node)
             seen.add(pair)
@@ -225,7 +225,7 @@ class Growth:
         return sorted(able[: self.options.beam])
 
     def given_up(self, nodes: list[int], number: dict[int, int], verdict: Verdict) -> list[Dropped]:
-        """Nodes in ascending order as dropped tokens; `number` says under which number each node, or ROOT, goes."""
+        """Nodes in ascending order as dropped tokens; `number` maps each node, or ROOT, to its number."""
         return [
             Dropped(self.nodes[node].token, number[self.nodes[node].parent], verdict, self.nodes[node].own)
             for node in nodes
@@ -238,11 +238,11 @@ class Growth:
 
 
 class TreeBet:
-    """That the likeliest path of a proposal is accepted to its leaf and followed by the draft's most likely token.
+    """Drafts ahead, guessing that the most likely path is accepted and followed by the draft's most likely token.
 
     Args:
         growth: of the round.
-        path: the proposal's nodes that are bet on, and the same as nodes of `growth`.
+        path: the guessed path as nodes of the proposal, and as nodes of `growth`.
         context: of the round.
         depth, budget: of the next round's tree.
     """
@@ -255,20 +255,20 @@ class TreeBet:
         tokens = [growth.nodes[node].token for node in self.grown]
         past = context.past.extended(tokens) if context.past is not None else None
         self.context = replace(context, round=context.round + 1, past=past)
-        self.guess: tuple[int, float] | None = None  # the token bet on and the draft's own probability of it
+        self.guess: tuple[int, float] | None = None  # the guessed token and the draft's probability of it
         self.leaf = -1  # its parent's row
         self.next: Growth | None = None
         self.passes = 0  # to reach the guess
 
     def take_passes(self) -> int:
-        """How many passes were made; they are reported now, so the next round's tree begins to count anew."""
+        """How many passes were made; reported now, so the next round's tree starts counting at 0."""
         made = self.passes
         if self.next is not None:
             made, self.next.passes = made + self.next.passes, 0
         return made
 
     def advance(self) -> bool:
-        """One pass; whether there is more to draft."""
+        """One pass; returns whether there is more to draft."""
         if self.next is not None:
             return self.next.advance()
         growth, leaf = self.growth, self.grown[-1]
@@ -289,7 +289,7 @@ class TreeBet:
         return True
 
     def won(self, outcome: Outcome) -> bool:
-        """Whether the round ended as bet."""
+        """Whether the guess came true."""
         return (
             self.guess is not None
             and outcome.path == self.path
@@ -297,7 +297,7 @@ class TreeBet:
         )
 
     def collect(self) -> Growth:
-        """The next round's tree, its rows directly behind the text that was accepted."""
+        """The next round's tree, its rows directly after the accepted text."""
         growth = self.next
         assert growth is not None
         start = growth.row.get(ROOT, len(growth.rows))
@@ -307,7 +307,7 @@ class TreeBet:
         return growth
 
     def given_up(self, number: int) -> list[Dropped]:
-        """What a lost bet had drafted; the guess is node `number`."""
+        """What was drafted ahead on a wrong guess; the guess is node `number`."""
         if self.guess is None or self.next is None:
             return []
         token, own = self.guess

@@ -1,8 +1,8 @@
 """Lookahead decoding: the target guesses for itself, by Jacobi iteration on a window ahead (Fu et al. 2024).
 
-The window has W columns and N − 1 levels. The token of level j and column c is a guess for the position c + j behind
+The window has W columns and N − 1 levels. The token of level j and column c is a guess for the position c + j after
 the root; level 0 of column 0 is the root itself. In one pass the target reads the whole window, and what it finds
-likeliest after the last level is the next level: each column has then grown into an n-gram, which goes to a pool. The
+most likely after the last level is the next level: each column has then grown into an n-gram, which goes to a pool. The
 window moves on, and the pool's n-grams that begin with the new root are checked in the pass that reads it.
 
 The published mask lets a token of the window see the text, level 0 up to its own column, and the earlier levels of its
@@ -31,22 +31,22 @@ if TYPE_CHECKING:
 
 Gram = tuple[int, ...]
 UNKNOWN = -1
-RECENT = 8  # how many n-grams of the pool are noted beside those tried
+RECENT = 8  # how many untried n-grams of the pool the note lists
 
 
 class Lookahead(Proposer):
     """Jacobi window, pool of n-grams, and the trie of those that begin with the root.
 
     It is exact above temperature 0 as well. Window and pool follow from the seed's initial tokens and from earlier
-    rounds (their text, logits and verdicts), so that a proposal stands before the round's own coins fall: given all
-    that went before it is a point mass, and the rules are exact for those. What a round teaches, which n-gram was
-    accepted and what the window found, serves later rounds only. The window takes the likeliest token, never a drawn
-    one, so that it shares no random number with the text.
+    rounds (their text, logits and verdicts), so a proposal is fixed before the round's coins are drawn: given all
+    that came before it is a point mass, and the rules are exact for those. What a round teaches, which n-gram was
+    accepted and what the window found, serves later rounds only. The window takes the most likely token, never a drawn
+    one, so it shares no random numbers with the text.
 
     The note (counts are of the rounds before): `window` its levels, `generated` how many of a column's levels the
     target has written (the others are initial tokens), `pool` its size, `guesses` the n-grams tried, `recent` others
-    of the pool, the last used first, `hits` rounds in which one began rightly, `evictions`. Where the window rode
-    along, also what came of it: `newest`, one level, is what the target wrote below each column, `harvested` the
+    of the pool, the last used first, `hits` rounds in which one began correctly, `evictions`. Where the window was
+    read, also: `newest`, one level, what the target wrote below each column, `harvested` the
     n-grams that were new to the pool.
     """
 
@@ -150,14 +150,14 @@ class Lookahead(Proposer):
             newest = self._likeliest(context, outcome.extra)
             harvested = self._grow(newest)
             self.proposal.note |= {"newest": [newest], "harvested": [list(gram) for gram in harvested]}
-            moved -= 1  # the levels have moved up by one, which is one position
+            moved -= 1  # the levels have moved up by one position
         width = len(self.columns)
         fresh = [[UNKNOWN] * self.levels for _ in range(moved)]
         self.columns = (self.columns + fresh)[moved : moved + width]
         self.generated = (self.generated + [0] * moved)[moved : moved + width]
 
     def _likeliest(self, context: Context, extra: Tensor) -> list[int]:
-        """What the target finds likeliest after each column, penalised for the text and the column's own path."""
+        """The target's most likely token after each column, penalised for the text and the column's path."""
         rows = extra[-len(self.columns) :]
         if context.past is not None:
             rows = context.past.penalised(rows, paths_of(self.proposal.extra)[-len(self.columns) :])
@@ -165,7 +165,7 @@ class Lookahead(Proposer):
         return found
 
     def _grow(self, newest: list[int]) -> list[Gram]:
-        """Put the target's tokens after the last level below their columns and drop level 0; the n-grams harvested."""
+        """Put the target's tokens after the last level below their columns and drop level 0; returns new n-grams."""
         harvested: list[Gram] = []
         for number, (column, token) in enumerate(zip(self.columns, newest, strict=True)):
             gram = (*column, token)
@@ -177,7 +177,7 @@ class Lookahead(Proposer):
         return harvested
 
     def _fill(self, context: Context) -> None:
-        """Give every position that nobody has guessed yet its initial token."""
+        """Give positions without a guess their initial token."""
         if all(UNKNOWN not in column for column in self.columns):
             return
         numbers = iter(context.uniforms(len(self.columns) * self.levels))
@@ -194,7 +194,7 @@ class Lookahead(Proposer):
                     }[self.options.initial]
 
     def _fits(self, context: Context, nodes: int) -> bool:
-        """Whether the window is of use, fits the memory budget, and stays within what the target can read."""
+        """Whether the window is useful and fits the memory budget and the target's context."""
         size = len(self.columns) * self.levels - 1
         # position of the last level's last column, + 1
         end = len(context.tokens) + len(self.columns) + self.levels - 2
@@ -216,7 +216,7 @@ def branch(columns: Sequence[Sequence[int]]) -> TokenTree:
 
 
 def trie(grams: Sequence[Gram], depth: int, room: int) -> TokenTree:
-    """What follows the first token of each n-gram, to `depth`, common beginnings merged; at most `room` nodes."""
+    """What follows the first token of each n-gram, to `depth`, common prefixes merged; at most `room` nodes."""
     tokens: list[int] = []
     parents: list[int] = []
     known: dict[tuple[int, int], int] = {}
@@ -235,7 +235,7 @@ def trie(grams: Sequence[Gram], depth: int, room: int) -> TokenTree:
 
 
 class Pool:
-    """N-grams by their first token, at most `share` per first token and `size` in all; the least recently used goes.
+    """N-grams by their first token, at most `share` per first token and `size` in all; drops the least recently used.
 
     An n-gram is used when it is harvested (again) or begins with what was accepted.
     """
@@ -250,7 +250,7 @@ class Pool:
         return len(self._all)
 
     def add(self, gram: Gram) -> bool:
-        """Enter an n-gram as just used; whether it is new."""
+        """Enter an n-gram as just used; returns whether it is new."""
         if gram in self._all:
             self.touch(gram)
             return False
@@ -263,12 +263,12 @@ class Pool:
         return True
 
     def touch(self, gram: Gram) -> None:
-        """Count an n-gram of the pool as just used."""
+        """Mark an n-gram of the pool as just used."""
         self._all.move_to_end(gram)
         self._by_first[gram[0]].move_to_end(gram)
 
     def beginning_with(self, token: int) -> list[Gram]:
-        """The n-grams whose first token that is, the most recently used first."""
+        """The n-grams with that first token, the most recently used first."""
         return list(reversed(self._by_first.get(token, ())))
 
     def recent(self, count: int, beside: int) -> list[Gram]:

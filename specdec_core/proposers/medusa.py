@@ -1,7 +1,7 @@
-"""Medusa: further heads on the target's last hidden state guess several tokens ahead at once (Cai et al. 2024).
+"""Medusa: extra heads on the target's last hidden state guess several tokens ahead at once (Cai et al. 2024).
 
 The state from which the target wrote the root is known from the last pass. There head i guesses the token i + 1 places
-below the root, without knowing what the heads before it chose: so their best guesses are combined into a tree.
+below the root, without knowing what the earlier heads chose, so their best guesses are combined into a tree.
 """
 
 from __future__ import annotations
@@ -117,13 +117,13 @@ class Medusa(Proposer):
 
     def propose(self, context: Context) -> Proposal:
         choices = [choice for choice in self.choices if len(choice) <= context.limit]
-        # a prompt of one token leaves no state behind
+        # a prompt of one token leaves no state
         if self.state is None or not choices or context.room < 1:
             return Proposal(TokenTree())
         levels = max(map(len, choices))
         logits = self.heads(self.state, self.output, levels).float()
         ids = self.ids
-        if context.past is not None and ids is not None:  # penalties go by the target's ids
+        if context.past is not None and ids is not None:  # penalties use the target's ids
             logits, ids = widen(logits, ids, context.vocabulary), None
         scores = logits if context.past is None else _penalised(logits, context.past)
         best = scores.softmax(-1).clamp_max(1.0).topk(1 + max(map(max, choices)))
@@ -159,7 +159,7 @@ class Medusa(Proposer):
         self.seen = states
 
     def _choices(self, vocabulary: int) -> list[Choice]:
-        """The tree that the options ask for, cut to the heads there are."""
+        """The tree set by the options, cut to the available heads."""
         options, heads = self.options, len(self.heads)
         shape = options.tree
         if shape == "auto":
@@ -180,8 +180,8 @@ class Medusa(Proposer):
 def _penalised(logits: Tensor, past: Past) -> Tensor:
     """Each head's logits (n, V) after the penalties of the text and of the best guesses of the heads before it.
 
-    Off that chain of best guesses a head's place has another path, which the head cannot know; its guesses remain
-    guesses, and the target's p is penalised with the path that is there.
+    Off that chain of best guesses the path differs in ways the head cannot know; its guesses remain
+    guesses, and the target's p is penalised with the actual path.
     """
     path: list[int] = []
     rows = []

@@ -1,7 +1,7 @@
-"""Medusa's fixed trees: the published lists of choices, what follows from one, and how one is grown (Cai et al. 2024).
+"""Medusa's fixed trees: the published lists of choices, what follows from one, and how to grow one (Cai et al. 2024).
 
 A choice is the path of ranks that leads to a node: (0, 2) is the second head's third guess below the first head's
-best. A list of choices is a tree if it holds every choice's beginning.
+best. A list of choices is a tree if it holds all prefixes of its choices.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ PUBLISHED: dict[str, tuple[Choice, ...]] = {
 }
 
 # Shares of right guesses by head and rank, as published for Vicuna 7B (five heads, ranks one to five). Heads without
-# measurements of their own are taken for as good.
+# measurements are assumed to be as good.
 _PUBLISHED_ACCURACY = (
     (0.560, 0.111, 0.055, 0.033, 0.020),
     (0.316, 0.107, 0.062, 0.043, 0.034),
@@ -56,22 +56,22 @@ _PUBLISHED_ACCURACY = (
     (0.147, 0.078, 0.049, 0.037, 0.029),
     (0.118, 0.069, 0.048, 0.038, 0.028),
 )
-_FURTHER_RANK = 0.7  # assumed beyond the table: each further rank or head has this share of the one before
+_FURTHER_RANK = 0.7  # assumed beyond the table: each further rank or head has this share of the previous one
 
 
-LONGEST = 8_000  # characters of a list that is read
+LONGEST = 8_000  # characters of a list
 _ENTRY = re.compile(r"\s*[\[(](\s*\d{1,3}\s*(?:,\s*\d{1,3}\s*){0,63},?\s*)[\])]\s*(?:,|$)\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class Buffers:
-    """What a fixed tree of n nodes means for the target's pass; index 0 is the root, i + 1 the i-th choice.
+    """The inputs of the target's pass for a fixed tree of n nodes; index 0 is the root, i + 1 the i-th choice.
 
     Attributes:
-        choices: by depth, then by rank: the order of the pass.
+        choices: by depth, then by rank, in the order of the pass.
         mask: bool (n + 1, n + 1), true where the column is the row or its ancestor.
         positions: depth of each index, to be added to the root's position.
-        paths: int64 (leaves, depth + 1), for each leaf the indices from the root down, −1 behind its end; the last
+        paths: int64 (leaves, depth + 1), for each leaf the indices from the root down, −1 past its end; the last
             leaf first.
     """
 
@@ -85,7 +85,7 @@ def check(choices: Iterable[Sequence[int]]) -> list[Choice]:
     """The choices as tuples, in the given order.
 
     Raises:
-        SettingsError: if they are no tree: empty, a negative rank, a choice given twice or without its beginning.
+        SettingsError: if they are not a tree: empty, a negative rank, a choice given twice or without its prefix.
     """
     paths = [tuple(choice) for choice in choices]
     known = set(paths)
@@ -108,10 +108,10 @@ def read(text: str, nodes: int, levels: int, ranks: int) -> list[Choice]:
 
     Args:
         text: the list, with or without a name and `=` before it.
-        nodes, levels, ranks: how many choices, how long and how wide they may be.
+        nodes, levels, ranks: limits on the number, length and ranks of choices.
 
     Raises:
-        SettingsError: one sentence, if it is no such list, too large, or no tree.
+        SettingsError: one sentence, if it is not such a list, too large, or not a tree.
     """
     if len(text) > LONGEST:
         raise SettingsError(
@@ -178,7 +178,7 @@ def tokens_per_pass(choices: Iterable[Choice], accuracy: Sequence[Sequence[float
     """Expected committed tokens of a tree, 1 + Σ `worth` over its nodes, with accuracies by head and rank. Modelled.
 
     Raises:
-        SettingsError: if a choice needs a head or a rank of which no accuracy is known.
+        SettingsError: if a choice needs a head or a rank of unknown accuracy.
     """
     total = 1.0
     for choice in choices:
@@ -201,7 +201,7 @@ def grow(accuracy: Sequence[Sequence[float]], nodes: int) -> list[Choice]:
 
     Args:
         accuracy: for each head the share of right guesses by rank.
-        nodes: at most how many choices; fewer if the accuracies name fewer.
+        nodes: the most choices; fewer if the accuracies cover fewer.
     """
     grown: list[Choice] = []
     border: list[tuple[float, int, Choice]] = []
@@ -221,7 +221,7 @@ def grow(accuracy: Sequence[Sequence[float]], nodes: int) -> list[Choice]:
 
 
 def assumed_accuracy(heads: int, ranks: int) -> list[list[float]]:
-    """Accuracies for heads that bring none: published ones, continued where the table ends."""
+    """Accuracies for heads without measurements: published ones, extrapolated beyond the table."""
     table = [list(row) for row in _PUBLISHED_ACCURACY]
     while len(table) < heads:
         table.append([share * _FURTHER_RANK for share in table[-1]])

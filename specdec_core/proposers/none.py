@@ -1,4 +1,4 @@
-"""Plain decoding: propose nothing, so that each target pass gives exactly one token. The measured baseline."""
+"""Plain decoding: propose nothing, so each target pass yields exactly one token. The measured baseline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The oracle: the target itself guesses, off the clock. The ceiling that no proposer of chains can pass."""
+"""The oracle: the target itself guesses, off the clock. An upper bound for proposers of chains."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 
 class Oracle(Proposer):
-    """Runs the target γ steps ahead on a KV memory of its own, and lets nobody pay for it.
+    """Runs the target γ steps ahead on a separate KV cache, off the clock.
 
-    The passes are real, their time is taken off the lane's clock, and they are not counted as draft passes; the note's
-    `unpaid_passes` says how many there were. At temperature 0 all it proposes is what the target will say.
+    The passes are real, but their time is subtracted from the lane's clock and they do not count as draft passes;
+    the note's `unpaid_passes` says how many there were. At temperature 0 it proposes exactly what the target will
+    write.
     """
 
     name = "oracle"
@@ -70,7 +71,7 @@ class Oracle(Proposer):
     def _roll(self, context: Context, length: int) -> Proposal:
         """The target's next `length` tokens; reads what was committed since the last round first."""
         reader, warp, past = self.reader, context.warp, context.past
-        if not reader.length:  # here, not in `start`: prefill is timed too
+        if not reader.length:  # here, not in `start`, as prefill is timed too
             reader.prefill(context.tokens[:-1])
         drawn = self.options.guess == "drawn" and not warp.greedy
         numbers = context.uniforms(length) if drawn else []
@@ -78,7 +79,7 @@ class Oracle(Proposer):
         logits: list[Tensor] = []
         laws: list[Tensor] = []
         tokens: list[Tensor] = []
-        path: list[int] = []  # the same, where a penalty asks for them
+        path: list[int] = []  # the same, where a penalty needs them
         for step in range(length):
             logits.append(reader.step(unread))
             scores = logits[-1] if past is None else past.next(logits[-1], path)

@@ -14,20 +14,20 @@ from .contract import Context, Counterpart, Note, Outcome, Proposal, Proposer, R
 
 
 class PromptLookup(Proposer):
-    """Copies what followed an earlier place of the text that ends like the text ends now.
+    """Copies what followed an earlier occurrence of the text's current ending.
 
     A place counts only if a token follows it. The suffix that is looked up has `max_ngram` tokens, or, where that
-    stands nowhere, the longest one that does; among the places where it stands, `match` chooses:
+    does not occur, the longest one that does; among its occurrences, `match` chooses:
 
     - `longest`: the most recent one.
     - `first`: the earliest one (what transformers' prompt lookup does).
-    - `most-frequent`: its followers are counted; of the token that followed most often (of equal ones, the one seen
-      last) the most recent place.
-    - `last`: not the longest suffix but the most recent place where the last token alone stands; the match is as long
-      as the text agrees there. The newest context may know better than the longest.
+    - `most-frequent`: its followers are counted; the most recent place of the token that followed most often (of
+      equal ones, the one seen last).
+    - `last`: not the longest suffix but the most recent occurrence of the last token; the match is as long
+      as the text agrees there. Recent context may predict better than a long match.
 
     With `max_ngram` 1 this is a table of word pairs. An encoder–decoder model's source counts as earlier text: the
-    note's `match_start` counts in source and text joined. `matches` says among how many places was chosen, `votes` how
+    note's `match_start` counts in source and text joined. `matches` is the number of candidate places, `votes` how
     many of them had the most frequent follower.
     """
 
@@ -90,7 +90,7 @@ class PromptLookup(Proposer):
     def __init__(self, resources: Resources, options: Any) -> None:
         super().__init__(resources, options)
         self.text: list[int] = []  # what is indexed: source, prompt and committed tokens
-        self.followers: dict[tuple[int, ...], list[int]] = {}  # n-gram → where its followers stand, ascending
+        self.followers: dict[tuple[int, ...], list[int]] = {}  # n-gram → positions of its followers
 
     def start(self, context: Context) -> None:
         self._index(context.source + context.tokens)
@@ -121,7 +121,7 @@ class PromptLookup(Proposer):
         if self.options.match != "most-frequent":
             return places[-1], None
         newest_first = [self.text[place] for place in reversed(places)]
-        token, votes = Counter(newest_first).most_common(1)[0]  # equal counts stand in order of first sight
+        token, votes = Counter(newest_first).most_common(1)[0]  # ties keep the order of first occurrence
         return places[-1 - newest_first.index(token)], votes
 
     def _agreeing(self, follower: int) -> int:
@@ -135,7 +135,7 @@ class PromptLookup(Proposer):
         return size
 
     def _index(self, new: list[int]) -> None:
-        """Enter every n-gram that gets a follower by the `new` tokens behind the text."""
+        """Index the n-grams that get a follower from the `new` tokens appended to the text."""
         begin = len(self.text)
         self.text += new
         for follower in range(max(1, begin), len(self.text)):

@@ -1,4 +1,4 @@
-"""You are the draft: a person types the next words, and the target says how far it would have written the same."""
+"""You are the draft: a person types the next words, and the target shows how far it agrees."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from specdec_core.models.tokenizer import Codec
 
 MOST_TOKENS = 64
-MOST_CHARACTERS = 2_000  # read of one answer; 64 tokens are rarely longer
+MOST_CHARACTERS = 2_000  # read per answer; 64 tokens are rarely longer
 
 
 class You(Proposer):
-    """Asks once per round and proposes what was typed, up to 64 tokens whatever γ is; nothing for an empty answer.
+    """Asks once per round and proposes what was typed, up to 64 tokens regardless of γ; nothing for an empty answer.
 
-    The person's time is taken off the lane's clock. The note keeps what was `typed` (its first 500 characters) and how
+    The person's time is off the lane's clock. The note keeps what was `typed` (its first 500 characters) and how
     many of its tokens were left out because there was no room (`left_out`).
     """
 
@@ -50,18 +50,18 @@ class You(Proposer):
         began = time.perf_counter()
         answer = ask(text)
         waited = time.perf_counter() - began
-        typed = answer[:MOST_CHARACTERS].encode(errors="ignore").decode()  # no halves of characters
+        typed = answer[:MOST_CHARACTERS].encode(errors="ignore").decode()  # no partial characters
         tokens = list(takewhile(context.vocabulary.__gt__, continuation(codec, context.tokens, typed)))
         note: Note = {"typed": typed[:500], "left_out": max(0, len(tokens) - most)}
         return Proposal(TokenTree.chain(tokens[:most]), waited=waited, note=note)
 
 
 def continuation(codec: Codec, tokens: list[int], typed: str) -> list[int]:
-    """Token ids that put `typed` behind the text of `tokens`, to the letter where the tokenizer can.
+    """Token ids that append `typed` to the text of `tokens`, exactly where the tokenizer can.
 
-    Best are the ids that the whole text would have had, since the model writes such; they exist unless the typed text
-    grows into the last token ("ca", then "t"). Else those it has behind a line break, because many tokenizers put a
-    space before a first word; else its own.
+    Preferably the ids the whole text would have, since the model writes such; they exist unless the typed text
+    merges with the last token ("ca", then "t"). Else its ids after a line break, because many tokenizers put a
+    space before a first word; else its ids alone.
     """
     if not typed:
         return []
@@ -73,7 +73,7 @@ def continuation(codec: Codec, tokens: list[int], typed: str) -> list[int]:
 
 
 def _plain(codec: Codec, text: str) -> list[int]:
-    """The ids of `text` without the special tokens that the codec puts before or behind every text."""
+    """The ids of `text` without the special tokens that the codec adds around a text."""
     frame, ids = codec.encode(""), codec.encode(text)
     lead = 0
     while lead < min(len(frame), len(ids)) and ids[lead] == frame[lead]:

@@ -16,7 +16,7 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
 def audit(trace: Trace) -> list[str]:
-    """One sentence for every law that `trace` breaks; empty when it is clean."""
+    """One sentence for each law that `trace` breaks; empty when it is clean."""
     judging = trace.header.judging
     rounds = (problem for row in trace.rounds for problem in _round(row, judging))
     return [*_totals(trace), *rounds, *_sequence(trace)]
@@ -66,7 +66,7 @@ def _round(row: Round, judging: Judging) -> Iterator[str]:
 
 
 def _carried(nodes: Nodes, node: int) -> bool:
-    """Whether a later node of the chain, committed or cut off, passed by its own coin and took `node` along."""
+    """Whether a later node of the chain, committed or cut off, passed its coin and thereby accepted `node`."""
     assert nodes.coin is not None and nodes.threshold is not None
     return any(
         verdict in ("accepted", "cut") and coin is not None and threshold is not None and coin < threshold
@@ -137,7 +137,7 @@ def _sums(trace: Trace) -> Iterator[str]:
 
 
 def _ratios(trace: Trace) -> Iterator[str]:
-    """The statistics that are ratios of others; these hold without rounds, too."""
+    """The statistics that are ratios of others; checked without rounds too."""
     stats = trace.stats
     judged = stats.accepted + stats.rejected
     expected: dict[str, float | None] = {
@@ -145,7 +145,7 @@ def _ratios(trace: Trace) -> Iterator[str]:
         "tokens_per_second": stats.tokens / stats.decode_s if stats.decode_s > 0 else None,
         "acceptance_rate": stats.accepted / judged if judged else None,
     }
-    # A tree has no rate. Without rounds nobody can tell whether a rate is missing for that reason.
+    # A tree has no rate. Without rounds it is unknown whether a rate is missing for that reason.
     if any(_branched(row.nodes) for row in trace.rounds) or (
         not trace.rounds and stats.acceptance_rate is None
     ):

@@ -1,18 +1,18 @@
-"""Repeated text: which output tokens say again, word for word, what the output has said before.
+"""Repeated text: which output tokens repeat earlier output word for word.
 
 Small models loop, and a loop is easy to guess: acceptance, tokens per pass and speedups measured on it flatter every
-proposer, prompt lookup above all. So a run's figures say how much of its text repeats.
+proposer, prompt lookup above all. So a run's figures report how much of its text repeats.
 
-Definition. A run of `RUN` consecutive output tokens is a repeat where the output holds the same run before it, and by
-now more often than the prompt does. Every token of such a run is repeated; the first occurrence is not. It follows
+Definition. A run of `RUN` consecutive output tokens is a repeat where the same run occurs earlier in the output, and by
+now more often than in the prompt. All tokens of such a run are repeated; the first occurrence is not. It follows
 that
 
 - a loop is repeated from its second turn on, once that is `RUN` tokens long, whatever its period;
-- a copy of the prompt, edited or not, is no repeat, as often as the prompt has the same words;
-- a refrain or a list's phrase of fewer than `RUN` tokens is none, and a longer one is: it is guessed as easily.
+- a copy of the prompt, edited or not, is not a repeat, up to the number of occurrences in the prompt;
+- a refrain or a list's phrase of fewer than `RUN` tokens is not one, and a longer one is: it is as easy to guess.
 
-What is repeated depends on the text so far alone, so it can be marked while a run goes on. Repeats are derived from the
-record and not stored, so every old trace has them. The player finds the same ones (`app/player/static/repeats.js`).
+What is repeated depends on the text so far alone, so it can be marked during a run. Repeats are derived from the
+record and not stored, so old traces have them too. The player finds the same ones (`app/player/static/repeats.js`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 RUN = 16  # tokens: about a sentence; phrases that lists and code share are shorter
 LOOP = 0.2  # a text with this share of repeated tokens is a loop
-LEAST_BEFORE = 16  # tokens before the first repeat that say something by themselves
+LEAST_BEFORE = 16  # tokens before the first repeat needed for separate figures
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,12 @@ class Span:
 
     @property
     def size(self) -> int:
-        """How many tokens it has."""
+        """Its length in tokens."""
         return self.end - self.start
 
     @property
     def times(self) -> float | None:
-        """How many times the same `period` tokens stand there, the first time included; None for no loop."""
+        """How many times the `period` tokens occur, the first time included; None if not a loop."""
         if self.period is None or self.size < self.period:
             return None
         return 1 + self.size / self.period
@@ -71,7 +71,7 @@ class Loops:
     """What repeats in an output of `tokens` tokens.
 
     Attributes:
-        spans: maximal, in their order, no two of them touching.
+        spans: maximal, in order, not touching.
         before: what was measured before the first repeat; None where nothing repeats, rounds were not recorded, or
             fewer than `LEAST_BEFORE` tokens came before.
     """
@@ -87,7 +87,7 @@ class Loops:
 
     @property
     def share(self) -> float:
-        """Repeated tokens by all tokens; 0 for an empty output."""
+        """Share of repeated tokens; 0 for an empty output."""
         return self.repeated / self.tokens if self.tokens else 0.0
 
     @property
@@ -106,7 +106,7 @@ class Loops:
 
     @property
     def sentence(self) -> str:
-        """What repeats, what that means for figures, and τ without it; empty if nothing repeats."""
+        """What repeats, how it affects the figures, and τ without it; empty if nothing repeats."""
         if not self.spans:
             return ""
         said = f"{self.what[0].upper()}{self.what[1:]}: the figures of this run flatter every proposer."
@@ -116,7 +116,7 @@ class Loops:
 
     @property
     def remark(self) -> str:
-        """The same, short, for a place beside a figure: "70% of the text repeats, before that τ = 1.80"."""
+        """A short form, to go next to a figure: "70% of the text repeats, before that τ = 1.80"."""
         if not self.spans:
             return ""
         before = f", before that τ = {self.before.tokens_per_pass:.2f}" if self.before is not None else ""
@@ -129,7 +129,7 @@ def percent(share: float) -> str:
 
 
 def sentences(lanes: Mapping[str, Loops]) -> list[str]:
-    """What repeats in the lanes of a run: one sentence where all of them agree, else one for each that repeats."""
+    """What repeats in the lanes of a run: one sentence if all agree, else one for each that repeats."""
     found = {name: loops for name, loops in lanes.items() if loops.spans}
     if len(found) == len(lanes) and len({loops.what for loops in found.values()}) == 1:
         before = "; ".join(
@@ -146,12 +146,12 @@ def find(ids: Sequence[int], texts: Sequence[str] = (), prompt: str = "") -> lis
     Args:
         ids: the output's token ids, prompt excluded.
         texts: their pieces of the text, one each; without them nothing counts as a copy of the prompt.
-        prompt: the text that was read.
+        prompt: the text of the prompt.
     """
     counts: dict[tuple[int, ...], int] = {}
     allowed: dict[tuple[int, ...], int] = {}
     latest: dict[tuple[int, ...], int] = {}
-    starts: list[tuple[int, int]] = []  # where a repeated run begins, and how far before it stood last
+    starts: list[tuple[int, int]] = []  # where a repeated run begins, and the distance to its last occurrence
     for start in range(len(ids) - RUN + 1):
         run = tuple(ids[start : start + RUN])
         counts[run] = counts.get(run, 0) + 1
@@ -165,7 +165,7 @@ def find(ids: Sequence[int], texts: Sequence[str] = (), prompt: str = "") -> lis
 
 
 def _occurrences(text: str, prompt: str) -> int:
-    """How often a text stands in the prompt, spaces around it aside; occurrences may overlap."""
+    """How often a text occurs in the prompt, ignoring surrounding spaces; occurrences may overlap."""
     text = text.strip() or text
     if not text:
         return 0
@@ -176,7 +176,7 @@ def _occurrences(text: str, prompt: str) -> int:
 
 
 def _merged(starts: Sequence[tuple[int, int]]) -> list[Span]:
-    """Runs that touch or overlap as one span."""
+    """Merge runs that touch or overlap."""
     spans: list[Span] = []
     for start, period in starts:
         if spans and start <= spans[-1].end:

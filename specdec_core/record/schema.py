@@ -14,7 +14,7 @@ from pydantic import Field
 
 FORMAT: Literal["specdec-trace"] = "specdec-trace"
 VERSION: Literal[1] = 1
-MAX_JSON_BYTES = 128_000_000  # the largest trees over the bundled models' whole window take half of it
+MAX_JSON_BYTES = 128_000_000  # twice what the largest trees over the bundled models' whole window take
 MAX_NODES = 4_096
 TOP = 10  # how many candidates of a distribution are kept by name; the rest is the tail's mass
 
@@ -23,8 +23,8 @@ UNSEEN: tuple[Verdict, ...] = ("pruned", "discarded")  # the target never read t
 Source = Literal["accepted", "corrected", "bonus", "plain"]
 EndReason = Literal["length", "eos", "stop", "cancelled"]
 Judging = Literal["each", "longest"]
-"""How coins decide: each node passes by its own coin, walking down from the root; or the deepest node whose coin passes
-takes all above it along, as in block verification."""
+"""How coins decide: each node is decided by its own coin, walking down from the root; or the deepest node whose coin
+passes is accepted with all its ancestors, as in block verification."""
 
 Probability = Annotated[float, Field(ge=0.0, le=1.0 + 1e-5)]
 Seconds = Annotated[float, Field(ge=0.0, le=1e7)]
@@ -47,7 +47,7 @@ class ModelInfo:
 
 @dataclass(slots=True)
 class Header:
-    """Everything that was known before the first round."""
+    """Everything known before the first round."""
 
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
     created: Short  # ISO 8601, UTC
@@ -69,28 +69,29 @@ class Header:
     decoder_start: Annotated[list[Token], Field(max_length=64)] = field(default_factory=list)
     """What an encoder–decoder's decoder starts from; its `prompt_ids` are what the encoder read. Else empty."""
     chat: bool = False
-    """Whether `prompt` is a user's message and `prompt_ids` are what the model's chat template made of it."""
+    """Whether `prompt` is a user's message, of which `prompt_ids` are the templated form."""
     system: Annotated[str, Field(max_length=10_000)] = ""
-    """The system line that was given in place of the chat template's own; empty for the template's own."""
+    """The system line that replaces the chat template's; empty for the template's."""
 
 
 @dataclass(slots=True)
 class Nodes:
     """The proposal tree of a round as columns, in topological order; parent −1 is the root (the last committed token).
 
-    `p` and `q` are after penalties, temperature and cuts (one-hot at temperature 0): p is what the judge saw, q the law
-    the token was drawn from (1 where the proposal was deterministic), which a rule such as token matching may ignore.
-    `model_p` and `model_q` are the models' own probabilities at temperature 1, before penalties, and `entropy` is that
-    of the target's own distribution at the node's parent. `rank` (1 = the argmax, which is one token even in a tie) is
-    the token's there after penalties, which is what greedy decoding goes by. `threshold` is the probability with which
-    the coin let this node pass, given that it was judged. Columns are None at nodes that the target never saw (pruned,
-    discarded). Where the header says `own_probabilities` (temperature 0 and a rule with a bar of its own), p and q are
-    the models' own after penalties, and q is the draft's even where the proposal was deterministic.
+    `p` and `q` are after penalties, temperature and cuts (one-hot at temperature 0): p is what the judge saw, q the
+    distribution the token was drawn from (1 where the proposal was deterministic), which a rule such as token
+    matching may ignore. `model_p` and `model_q` are the models' own probabilities at temperature 1, before
+    penalties, and `entropy` is that of the target's own distribution at the node's parent. `rank` (1 = the argmax,
+    which is one token even in a tie) is the token's there after penalties, which is what greedy decoding uses.
+    `threshold` is the probability with which the coin let this node pass, given that it was judged. Columns are None
+    at nodes the target never saw (pruned, discarded). Where the header says `own_probabilities` (temperature 0 and a
+    rule with its own threshold), p and q are the models' own after penalties, and q is the draft's even where the
+    proposal was deterministic.
 
-    Three columns serve other rules (see `counterfactual`): `p_max` is the largest probability at the node's parent, of
-    the distribution that a rule with a bar of its own looks at: p, or the target's own where p is one-hot.
-    `p_entropy` is that distribution's entropy, kept only where it differs from `entropy`. `recursive` is the threshold
-    of recursive rejection, given that all earlier siblings failed; kept only for trees whose siblings were drawn.
+    Three columns are for judging by other rules (see `counterfactual`): `p_max` is the largest probability at the
+    node's parent, of the distribution that a rule with its own threshold looks at: p, or the target's own where p is
+    one-hot. `p_entropy` is that distribution's entropy, kept only where it differs from `entropy`. `recursive` is
+    the threshold of recursive rejection, given that all earlier siblings failed; kept only for drawn trees.
     """
 
     parent: Annotated[list[Annotated[int, Field(ge=-1)]], Column]
@@ -112,7 +113,7 @@ class Nodes:
 
 @dataclass(slots=True)
 class Candidates:
-    """The head of a distribution: token ids and probabilities in falling order, and the mass of everything else."""
+    """The head of a distribution: token ids and probabilities in descending order, and the mass of the rest."""
 
     id: Annotated[list[Token], Field(max_length=64, fail_fast=True)]
     prob: Annotated[list[Probability], Field(max_length=64)]
@@ -123,7 +124,7 @@ class Candidates:
 class Position:
     """The distributions at one judged position, i.e. where exactly one token was committed.
 
-    `at` is the node after which the token stands (−1: the root). `q` is what the first child was drawn from; None where
+    `at` is the node the token follows (−1: the root). `q` is what the first child was drawn from; None where
     nothing was drafted there, or several fixed children. `residual` is what a corrected token was taken from (p itself,
     for rules that subtract nothing); None where nothing was rejected. `draw` is the number that drew a corrected or
     bonus token; None at temperature 0, where the most likely one is taken. `overlap` is Σ min(p, q), the probability
@@ -147,7 +148,7 @@ class Position:
 
 @dataclass(slots=True)
 class Committed:
-    """The tokens a round added to the text, and how each came to be."""
+    """The tokens a round added to the text, and the source of each."""
 
     token: Annotated[list[Token], Column]
     source: Annotated[list[Source], Column]
@@ -158,8 +159,8 @@ class Round:
     """One round: propose → verify → judge → commit. `start_s` is the lane's clock when it began.
 
     `draft_passes` are those of the draft phase. `ahead_s` and `ahead_passes` are drafting for the next round that ran
-    beside the verify phase, so they are part of no other phase, whether their tokens were of use or not; `riders`
-    counts tokens in the target's pass that were no proposals.
+    during the verify phase and belong to no other phase, whether their tokens were used or not; `riders`
+    counts extra tokens in the target's pass.
     """
 
     index: Count
@@ -182,7 +183,7 @@ class Round:
 
     @property
     def width(self) -> int:
-        """Tokens in the target's pass: the root, the nodes it read, and what it read beside them."""
+        """Tokens in the target's pass: the root, the nodes it read, and extra tokens."""
         return 1 + self.nodes_read + self.riders
 
     @property
@@ -192,7 +193,7 @@ class Round:
 
     @property
     def nodes_read(self) -> int:
-        """How many nodes the target read; the others (pruned, discarded) come after these, and no rule judges them."""
+        """How many nodes the target read; the others (pruned, discarded) come after these and are not judged."""
         return sum(verdict not in UNSEEN for verdict in self.nodes.verdict)
 
 
@@ -224,13 +225,13 @@ class Stats:
 
     @property
     def decode_s(self) -> float:
-        """Seconds from the end of prefill to the last committed token; recording is not part of it."""
+        """Seconds from the end of prefill to the last committed token; without recording."""
         return self.draft_s + self.verify_s + self.other_s
 
 
 @dataclass(slots=True)
 class Output:
-    """The committed tokens; `texts` are their pieces, which join to `text`; `offsets` are where each piece begins."""
+    """The committed tokens; `texts` are their pieces, which join to `text`; `offsets` are the starts of the pieces."""
 
     ids: Annotated[list[Token], Field(max_length=100_000, fail_fast=True)]
     texts: Annotated[list[str], Field(max_length=100_000, fail_fast=True)]

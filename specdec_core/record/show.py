@@ -1,6 +1,6 @@
-"""A trace in a notebook, or as a file: the same player as the app's, in a page that is complete in itself.
+"""A trace in a notebook, or as a file: the same player as the app's, in a self-contained page.
 
-The page is made by the folder `app/export` beside this package; the core decodes and records without it.
+The page is made by `app/export` in the folder next to this package; the core decodes and records without it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ HEIGHT = 900  # pixels
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page that plays traces: a notebook shows it, `save` writes it. `html` is the whole document."""
+    """A page that plays traces: a notebook displays it, `save` writes it. `html` is the whole document."""
 
     html: str
     height: int = HEIGHT
 
     def save(self, path: str | Path) -> Path:
-        """Write the page to a file, in UTF-8; whatever was there is replaced.
+        """Write the page to a file, in UTF-8; an existing file is replaced.
 
         Raises:
             SpecdecError: one sentence, if the file cannot be written.
@@ -44,7 +44,7 @@ class Page:
         return Path(path)
 
     def _repr_html_(self) -> str:
-        """A frame for the notebook. It has an origin of its own, so that its script sees nothing of the notebook."""
+        """A frame for the notebook. It has a separate origin, so its script cannot see the notebook."""
         page = self.html.replace("&", "&amp;").replace("'", "&#39;")
         look = f"title='{FRAME}' style='width: 100%; height: {self.height}px; border: 0'"
         return f"<iframe sandbox='allow-scripts allow-downloads' {look} srcdoc='{page}'></iframe>"
@@ -64,12 +64,13 @@ def show(
     """A page that plays `traces` as lanes of one prompt, plain decoding first; with `path` it is written there as well.
 
     Args:
-        labels: what the lanes are called; by default after their settings.
+        labels: the names of the lanes; by default from their settings.
         title: the page's heading.
         height: of the notebook's frame, in pixels.
 
     Raises:
-        SpecdecError: one sentence: lanes of different prompts, a file that cannot be written, no page maker.
+        SpecdecError: one sentence: lanes of different prompts, a file that cannot be written, or `app/export` is
+            missing.
     """
     if not (isinstance(height, int) and 200 <= height <= 4000):
         raise SpecdecError(f"The frame's height is 200 to 4000 pixels, got {height!r}.")
@@ -80,7 +81,7 @@ def show(
 
 
 def _maker() -> Any:
-    """The module that makes pages, from the folder beside this package and nowhere else."""
+    """The module that makes pages, from the folder beside this package only."""
     beside = Path(__file__).resolve().parents[2] / "app" / "export"
     try:
         maker = import_module(MAKER)

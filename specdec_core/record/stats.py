@@ -1,12 +1,12 @@
 """The numbers of a run and their definitions (design: Words).
 
 - acceptance rate α = accepted / (accepted + rejected). Unreached nodes were not judged, and cut nodes
-  lie beyond the end of the text; neither counts. A tree's failed siblings would make one rate of many questions, so
+  lie beyond the end of the text; neither counts. On a tree, failed siblings would make a single rate meaningless, so
   where any proposal branched there is only the rate by depth: of the places at that depth where something was judged,
-  the share at which something was accepted. On chains it is the conditional acceptance rate of each position.
+  the share where something was accepted. On chains it is the conditional acceptance rate of each position.
 - tokens per target pass τ = committed tokens / target passes after prefill; bonus and corrected tokens count, so
   plain decoding has τ = 1 exactly.
-- tokens per second = committed tokens / (draft + verify + judge + commit time); prefill and recording are apart.
+- tokens per second = committed tokens / (draft + verify + judge + commit time); prefill and recording are excluded.
 - `other_s` is judge and commit time.
 """
 
@@ -50,7 +50,7 @@ class Tally:
         draft_passes: int,
         seconds: Sequence[float],
     ) -> None:
-        """Count one round: verdicts of the tree's nodes, then of what the target never saw; `seconds` are its draft,
+        """Count one round: verdicts of the tree's nodes, then of nodes the target never saw; `seconds` are its draft,
         verify, judge and commit times."""
         draft, verify, judge, commit = seconds
         if verdicts:
@@ -73,7 +73,7 @@ class Tally:
         self.verdicts.update(verdicts)
 
     def stats(self, prefill_s: float, record_s: float) -> Stats:
-        """The numbers by their definitions."""
+        """The statistics as defined above."""
         counts = self.verdicts
         judged = counts["accepted"] + counts["rejected"]
         return Stats(

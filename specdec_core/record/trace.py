@@ -66,7 +66,7 @@ class Trace:
         return audit(self)
 
     def loops(self) -> Loops:
-        """Which of the text repeats what it has said before, and so flatters the run's figures; see `loops`."""
+        """Which parts of the text repeat earlier output and so flatter the run's figures; see `loops`."""
         from .repeats import of
 
         return of(self)
@@ -78,7 +78,7 @@ class Trace:
         return frames(self)
 
     def show(self, *above: Trace, path: str | Path | None = None, height: int | None = None) -> Page:
-        """The player with this trace, for a notebook; `above` are lanes over it, plain decoding first.
+        """The player with this trace, for a notebook; `above` are lanes shown above it, plain decoding first.
 
         With `path` the same page is written to a file that plays in any browser. See `specdec_core.record.show`.
         """
@@ -87,7 +87,7 @@ class Trace:
         return show([*above, self], path=path, height=height or HEIGHT)
 
     def to_json(self) -> str:
-        """The trace as compact JSON; `Trace.from_json` gives back an equal trace."""
+        """The trace as compact JSON; `Trace.from_json` returns an equal trace."""
         return _adapter().dump_json(self).decode()
 
     @classmethod
@@ -127,7 +127,7 @@ def _adapter() -> TypeAdapter[Trace]:
 
 
 def _check_kind(data: bytes) -> None:
-    """Name the common mistakes (not JSON, another version) before the schema's many messages."""
+    """Name the common mistakes (not JSON, another version) before the schema's detailed messages."""
     try:
         content = from_json(data, allow_inf_nan=False)
     except ValueError as error:
@@ -147,7 +147,7 @@ def _check_kind(data: bytes) -> None:
 
 
 def _check_shape(trace: Trace) -> None:
-    """What a schema cannot say: columns of one round have one length, parents stand before their children."""
+    """What the schema cannot express: columns of a round have equal lengths, parents come before their children."""
     for row in trace.rounds:
         nodes, size = row.nodes, len(row.nodes.token)
         for name in nodes.__slots__:

@@ -42,7 +42,7 @@ def rule_class(name: str) -> type[Rule]:
 
 
 def lossy(trace: Trace) -> bool:
-    """Whether the trace's rule lets the text leave the target's law; plain decoding is judged by no rule."""
+    """Whether the trace's rule can change the target's distribution; plain decoding uses no rule."""
     settings = trace.header.settings
     rule = RULES.get(str(settings.get("rule")))
     return settings.get("proposer") != "none" and rule is not None and not rule.lossless

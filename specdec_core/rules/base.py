@@ -1,4 +1,4 @@
-"""What an acceptance rule is: a pure function that walks a proposal tree and says how far it may go."""
+"""The interface of an acceptance rule: a pure function that decides how much of a proposal tree is accepted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Decision:
         path: the accepted nodes from the first level down; empty if none.
         verdicts: per node `accepted`, `rejected` or `unreached`.
         thresholds: per node the probability with which its coin let it pass; None where it was not judged. What a
-            rule decides may depend on the tokens of these nodes and of the nodes above them, and on no others.
+            rule decides may depend only on the tokens of these nodes and of their ancestors.
     """
 
     path: list[int]
@@ -38,11 +38,11 @@ class Decision:
 
     @property
     def end(self) -> int:
-        """The position after which the next token is drawn: 0 is the root, i + 1 node i."""
+        """The position the next token follows: 0 is the root, i + 1 node i."""
         return self.path[-1] + 1 if self.path else 0
 
     def then(self, tree: TokenTree, final: Tensor) -> Judgement:
-        """The judgement in which the next token comes from `final`: a corrected one if there were nodes to accept."""
+        """The judgement in which the next token comes from `final`: a corrected one if nodes were left to accept."""
         source: Source = "corrected" if tree.children[self.end] else "bonus"
         return Judgement(self.path, self.verdicts, self.thresholds, final, source)
 
@@ -53,7 +53,7 @@ class Judgement(Decision):
 
     Attributes:
         final: float32 (V,), the distribution from which the token after the path is drawn.
-        source: `bonus` if nothing was rejected at that place, else `corrected`.
+        source: `bonus` if nothing was rejected there, else `corrected`.
     """
 
     final: Tensor
@@ -64,9 +64,9 @@ class Rule(ABC):
     """An acceptance rule. One file per rule; `RULES` in this package lists them.
 
     A file holds the rule's description, how it judges a tree by whole distributions, and how it judges a recorded
-    round by the numbers that a trace keeps; both share their arithmetic. The description needs no torch.
+    round from the numbers in a trace; both share the arithmetic. The description needs no torch.
 
-    `lossless` is a claim: the law of the output equals the target's. The enumerator holds every rule to it.
+    `lossless` is a claim: the distribution of the output equals the target's. The enumerator checks each rule.
     """
 
     name: ClassVar[str]
@@ -76,8 +76,8 @@ class Rule(ABC):
     judging: ClassVar[Judging] = "each"
     looks_ahead: ClassVar[bool] = False  # whether a node's threshold depends on tokens below it
     own_probabilities: ClassVar[bool] = False
-    """At temperature 0, whether p and q are the models' own probabilities instead of one-hot vectors; a threshold on
-    a one-hot vector would say nothing. The token after the path is still the most likely one of `final`."""
+    """At temperature 0, whether p and q are the models' own probabilities instead of one-hot vectors: a threshold on
+    a one-hot vector would be meaningless. The token after the path is still the most likely one of `final`."""
 
     class Options(OptionSet):
         """Has none."""
@@ -124,6 +124,6 @@ class Rule(ABC):
         """Judge a recorded round as `judge` would have judged it.
 
         Raises:
-            TraceError: with one sentence, if a trace does not keep what the rule needs.
+            TraceError: with one sentence, if the trace lacks what the rule needs.
         """
         raise TraceError(f"The rule '{self.name}' looks at whole distributions, which a trace does not keep.")

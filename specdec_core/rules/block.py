@@ -1,8 +1,8 @@
-"""Block verification: the drafted chain is judged as one block, so a bad token can be made up for by a good one.
+"""Block verification: the drafted chain is judged as one block, so a good token can make up for a bad one.
 
 Sun et al. 2024 (arXiv 2403.10444), Algorithm 2. The ratios p/q are multiplied along the chain and capped at 1, and the
-longest prefix whose coin passes is kept. Every node's coin counts: to stop at the first that fails would be another
-law, and so would a residual that leaves out the running product.
+longest prefix whose coin passes is kept. All coins count: stopping at the first that fails would give another
+distribution, and so would a residual without the running product.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Block(Rule):
                 "'speculative-sampling', or a trace of a proposer that drafts a chain."
             )
         claims = _claims(seen.p, seen.q)
-        # One-hot vectors are not what the masses were taken from, if a rule with its own view of T = 0 judged.
+        # The masses were not taken from one-hot vectors if a rule with own probabilities at T = 0 judged.
         masses = _fixed_masses(claims, seen.p) if seen.one_hot else seen.row.block_mass
         if masses is None:
             raise seen.lacks("the masses of block verification")
@@ -88,7 +88,7 @@ class Block(Rule):
 def recorded_masses(
     tree: TokenTree, p: Tensor | None, q: Tensor | None, p_at: list[float], q_at: list[float]
 ) -> list[float]:
-    """What the record keeps of a chain for `Block.judge_recorded`: S_i of the paper at positions 0 … n − 1.
+    """What the record stores of a chain for `Block.judge_recorded`: S_i of the paper at positions 0 … n − 1.
 
     Args:
         tree: a chain of n nodes.
@@ -118,7 +118,7 @@ def _spare(tree: TokenTree, p: Tensor, q: Tensor | None, claims: list[float]) ->
     if q is not None:
         return (claimed - q).clamp_min(0.0)
     drafted = torch.tensor(tree.tokens, device=p.device).unsqueeze(1)
-    return claimed.scatter(1, drafted, 0.0)  # a point mass takes all there is at its token
+    return claimed.scatter(1, drafted, 0.0)  # a point mass removes all mass at its token
 
 
 def _fixed_masses(claims: list[float], p_at: list[float]) -> list[float]:
@@ -129,7 +129,7 @@ def _fixed_masses(claims: list[float], p_at: list[float]) -> list[float]:
 def _thresholds(claims: list[float], masses: list[float]) -> list[float]:
     """h_i of the paper at each of n nodes, for p_i = `claims` and S_i = `masses`; the last node's is its claim.
 
-    0/0 means that p equals q, where nothing can fail.
+    0/0 means that p equals q, and nothing can fail.
     """
     bars = []
     for claim, mass in zip(claims[1:-1], masses[1:], strict=False):

@@ -1,4 +1,4 @@
-"""Confidence: proposed tokens stay while somebody is sure enough of them. Three readings of one idea, all lossy."""
+"""Confidence: proposed tokens stay while a model is confident enough. Three variants, all lossy."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 
 class Confidence(Rule):
-    """A threshold on a probability. Which one is the `reading`:
+    """A threshold on a probability, chosen by `reading`:
 
     - `target`: the target's probability of the proposed token itself, node by node; the first child at or above the
       threshold is followed.
     - `mean-of-largest`: the mean over the drafted positions of the target's largest probability, whatever was drafted
-      there. At or above the threshold all drafted tokens stay, else none. A rule of tutorials: it asks how sure the
-      target is, not whether it agrees, so it can keep a token that the target rules out.
-    - `draft`: the mean of the draft's own probabilities of its tokens, all or none in the same way. The target has no
-      say. A deterministic proposal counts as sure (1): above temperature 0 any, at 0 those without a model behind them.
+      there. At or above the threshold all drafted tokens stay, else none. A rule found in tutorials: it checks how
+      confident the target is, not whether it agrees, so it can keep a token that the target rules out.
+    - `draft`: the mean of the draft's own probabilities of its tokens, all or none in the same way. The target is not
+      consulted. A deterministic proposal counts as 1: above temperature 0 any, at 0 those made without a model.
 
     At temperature 0 these are the models' own probabilities (temperature 1), as near 0 all would be 0 or 1; so a run at
-    0 is no limit of runs near it. All or none means, in a tree, the path of first children. The next token is drawn
-    from p as it stands.
+    0 is not the limit of runs near it. In a tree, all or none refers to the path of first children. The next token is
+    drawn from p unchanged.
     """
 
     name = "confidence"
@@ -79,7 +79,7 @@ class Confidence(Rule):
         return self._decide(seen.tree, values, seen.walk)
 
     def _decide(self, tree: TokenTree, values: list[float], walk: Callable[[Ratio], Decision]) -> Decision:
-        """Follow what is likely enough; `values` are the probabilities of the reading, one per node."""
+        """Follow nodes at or above the threshold; `values` are the probabilities of the reading, one per node."""
         if self.options.reading == "target":
             return walk(lambda child, failed: float(values[child] >= self.options.threshold))
         path = _first_path(tree)

@@ -24,7 +24,7 @@ class Ensemble(Rule):
     A proposed token passes with probability min(1, v/q) = min(1, 1 − w + w p/q). The residual max(0, v − q) is that of
     speculative sampling, since v − q = w (p − q). So a drafted position follows v, whose total variation distance
     from p is (1 − w) times that of q, while a token after the whole draft is still drawn from p. Among siblings, p is
-    what the earlier ones left of it, and every sibling is judged against the mixture of that with its own q; there the
+    what the earlier ones left, and each sibling is judged against the mixture of that with its q; there the
     distance is larger. At temperature 0 a wrong guess passes with probability 1 − w, so the text depends on the seed.
     """
 

@@ -1,12 +1,12 @@
-"""k-SEQ: every sibling is judged against the same p, scaled down so that together they cannot take too much of it.
+"""k-SEQ: all siblings are judged against the same p, scaled down so that together they do not take too much of it.
 
 SpecTr (Sun et al. 2023, arXiv 2310.15141), Algorithm 3. Sibling i, drawn from q_i, passes with probability
 min(1, p / (ρ q_i)). With β_i = Σ min(q_i, p/ρ) it is reached with probability r_i = Π (1 − β_j) over its earlier
-siblings, so token x leaves as sibling i with probability r_i min(q_i(x), p(x)/ρ), and what is left of p,
+siblings, so token x is accepted as sibling i with probability r_i min(q_i(x), p(x)/ρ), and what is left of p,
 p − Σ r_i min(q_i, p/ρ), goes to the corrected token. That is exact at every ρ that leaves nothing negative, for which
-Σ r_i ≤ ρ over the siblings that can be x suffices, at each x. The smaller ρ, the more passes; for k equal q's the
-smallest is the paper's, 1 − (1 − β)^k = ρ β. Since ρ depends on every sibling's q, no q may depend on the token of
-another sibling.
+it suffices that Σ r_i ≤ ρ over the siblings that can be x, at each x. The smaller ρ, the more passes; for k equal
+q's the smallest is the paper's, 1 − (1 − β)^k = ρ β. Since ρ depends on every sibling's q, no q may depend on the
+token of another sibling.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class KSeq(Rule):
         return decision.then(tree, final)
 
     def judge_recorded(self, seen: Recorded) -> Decision:
-        """At nodes without siblings, or whose siblings are different point masses, ρ is 1; else no trace keeps it."""
+        """At nodes without siblings, or whose siblings are different point masses, ρ is 1; else not in the trace."""
 
         def ratio(child: int, failed: list[int]) -> float:
             siblings = seen.tree.children[seen.tree.parents[child] + 1]
@@ -94,7 +94,7 @@ def _points(tokens: Tensor, like: Tensor) -> Tensor:
 
 
 def _reach(betas: list[float]) -> list[float]:
-    """r_i: with which probability sibling i is judged, given β_i, the probability that it passes when it is."""
+    """r_i: the probability that sibling i is judged, given β_i, the probability that it passes when it is."""
     reached = [1.0]
     for beta in betas:
         reached.append(reached[-1] * max(0.0, 1.0 - beta))
@@ -102,17 +102,17 @@ def _reach(betas: list[float]) -> list[float]:
 
 
 def _scale(p: Tensor, q: Tensor) -> float:
-    """A fitting ρ of p (V,) and the siblings' q (k, V), from 1 to k; for equal q's the smallest, erring upwards.
+    """A valid ρ for p (V,) and the siblings' q (k, V), from 1 to k; for equal q's the smallest, erring upwards.
 
-    What ρ needs to be, Σ r_i, never falls as ρ grows. So if ρ falls short, nothing up to what it needs fits either; and
-    if ρ fits, what it needs fits as well. Both ends of the bracket move by that, besides being halved.
+    The requirement on ρ, Σ r_i, never falls as ρ grows. So if ρ is too small, so is anything below its requirement; and
+    if ρ is valid, so is its requirement. Both ends of the bracket move to it, besides bisection.
     """
     count = len(q)
     if count == 1:
         return 1.0
     rows = q[:1] if bool((q == q[0]).all()) else q  # equal siblings overlap with p alike
     possible = (q > 0.0) & (p > 0.0)
-    # Which siblings can be the same token. A token that all can be needs the most, and as a rule there is one.
+    # Which siblings can be the same token. A token shared by all needs the most, and usually there is one.
     together: set[tuple[bool, ...]] = {(True,) * count}
     if not bool(possible.all(0).any()):
         together = set(map(tuple, possible[:, possible.any(0)].T.tolist()))

@@ -1,4 +1,4 @@
-"""A recorded round as a rule would have seen it: plain numbers, no tensor. What the record lacks is refused."""
+"""A recorded round as a rule would have seen it: plain numbers, no tensors. Refuses what the record lacks."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Recorded:
 
     `p` and `q` are what the rule judges by; `p_max` and `entropy` belong to the distribution that p is taken from.
     They are the warped ones above temperature 0, and at temperature 0 one-hot vectors, or the models' own
-    probabilities for a rule that asks for those. A deterministic proposal has q = 1.
+    probabilities for a rule that uses those. A deterministic proposal has q = 1.
 
     Args:
-        row: the round; the nodes that the target never read stand behind the others and are left out.
+        row: the round; nodes the target never read come after the others and are left out.
         kind: the rule.
         settings: of the decode, with this rule.
-        met: the recorded thresholds, if this rule with these options judged the round; else None. The rule meets them
-            again, digit by digit.
+        met: the recorded thresholds, if this rule with these options judged the round; else None. The rule
+            reproduces them exactly.
         own_probabilities: what the record's header says.
 
     Raises:
@@ -95,14 +95,14 @@ class Recorded:
         return walk(self.tree, self.coins, self._again)
 
     def _again(self, node: int, failed: list[int]) -> float:
-        """The threshold that the node met."""
+        """The recorded threshold of the node."""
         met = self.met[node] if self.met is not None else None
         if met is None:
             raise self.lacks("the threshold of every judged node")
         return met
 
     def _numbers(self, column: Sequence[float | None] | None) -> list[float]:
-        """The entries of a column, without those that are missing."""
+        """The entries of a column, without missing ones."""
         return [value for value in (column or [])[: self.row.nodes_read] if value is not None]
 
     def _known(self, column: Sequence[float | None] | None, what: str) -> list[float]:
@@ -113,7 +113,7 @@ class Recorded:
         return values
 
     def _guessed(self, model_q: list[float | None] | None) -> list[float]:
-        """The draft's own probabilities; 1 for a proposal that has none."""
+        """The draft's own probabilities; 1 for a proposal without."""
         if not self._numbers(model_q):
             return [1.0] * len(self.tree)
         return self._known(model_q, "the draft's own probability of every proposed token")

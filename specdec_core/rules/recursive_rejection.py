@@ -1,7 +1,7 @@
 """What most exact rules share: after a rejection, the next sibling is judged against what q left of p.
 
 Leviathan et al. 2023 (Algorithm 1) for one child; SpecInfer (Miao et al. 2024, Algorithm 2) for several: after child
-x drawn from q is rejected, p becomes norm(max(0, p − q)) for its next sibling. q is each child's own: without
+x drawn from q is rejected, p becomes norm(max(0, p − q)) for its next sibling. q differs per child: without
 replacement (Sequoia, Chen et al. 2024) the earlier siblings are missing from it. A deterministic child is a point
 mass: it passes with probability p(x), and a rejection removes x from p.
 """
@@ -30,7 +30,7 @@ def judge(
 ) -> Judgement:
     """Judge `tree` by recursive rejection; arguments as in `Rule.judge`.
 
-    Below 1, `weight` w puts the mixture w p + (1 − w) q in p's place at every child, which is no longer exact. The
+    Below 1, `weight` w replaces p by the mixture w p + (1 − w) q at each child, which is no longer exact. The
     residual is the same, since the mixture less q is w (p − q).
     """
     p_at, q_at = at_nodes(tree, p, q)
@@ -60,7 +60,7 @@ def judge_recorded(seen: Recorded, weight: float = 1.0, points: bool = False) ->
     """Judge a recorded round by recursive rejection, as `judge` would.
 
     Args:
-        points: whether the rule ignores q and takes each node for a point mass.
+        points: whether the rule ignores q and treats each node as a point mass.
     """
 
     def ratio(child: int, failed: list[int]) -> float:
@@ -78,7 +78,7 @@ def judge_recorded(seen: Recorded, weight: float = 1.0, points: bool = False) ->
 def thresholds(tree: TokenTree, p: Tensor, q: Tensor) -> list[float]:
     """The threshold at every node of a drawn tree, had all its earlier siblings failed; arguments as in `Rule.judge`.
 
-    This is what the record keeps for `judge_recorded`. All families of siblings are judged at once: the second
+    Recorded for `judge_recorded`. All families of siblings are judged at once: the second
     children, the third, …
     """
     bars = [min(1.0, over(*pair)) for pair in zip(*at_nodes(tree, p, q), strict=True)]
@@ -99,7 +99,7 @@ def thresholds(tree: TokenTree, p: Tensor, q: Tensor) -> list[float]:
 
 
 def over(mass: float, drawn: float) -> float:
-    """p/q of a token; a token that q rules out does not pass."""
+    """p/q of a token; a token with q = 0 does not pass."""
     return mass / drawn if drawn > 0.0 else 0.0
 
 

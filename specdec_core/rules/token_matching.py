@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 class TokenMatching(Rule):
     """Sample-and-match: y ~ p is the output; drafting was right if y was proposed.
 
-    Drawing y and comparing is the same, in law, as letting each proposed x pass with probability p(x) and removing x
-    from p when it fails: recursive rejection with a point mass for q. Written so, it has a coin and a threshold for
-    every node like the other rules, and the token that did not match is still the token that is emitted.
+    Drawing y and comparing is equal in distribution to letting each proposed x pass with probability p(x) and
+    removing x from p when it fails: recursive rejection with a point mass for q. In this form it has a coin and a
+    threshold for each node like the other rules, and the token that did not match is still the one emitted.
     """
 
     name = "token-matching"

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 class Typical(Rule):
     """Medusa's rule (Cai et al. 2024, section 2.3.1): x passes if p(x) > min(ε, δ exp(−H(p))).
 
-    The entropy H lowers the bar where the target is unsure. Of all paths whose nodes pass, the longest is taken; of
-    equally long ones the likeliest under p, then the one that ends first in the tree. The token after it is drawn from
-    p as it stands. Passing nodes off the path keep their threshold of 1 but count as unreached. At temperature 0 the
-    bar is held against the target's own probabilities (temperature 1), so a run at 0 is no limit of runs near it.
+    The entropy H lowers the threshold where the target is unsure. Of all paths whose nodes pass, the longest is
+    taken; of equally long ones the most likely under p, then the one that ends first in the tree. The token after it
+    is drawn from p unchanged. Passing nodes off the path keep their threshold of 1 but count as unreached. At
+    temperature 0 the threshold applies to the target's own probabilities (temperature 1), so a run at 0 is not the
+    limit of runs near it.
     """
 
     name = "typical"
@@ -68,7 +69,7 @@ class Typical(Rule):
         return self._decide(seen.tree, seen.p, seen.entropy)
 
     def _decide(self, tree: TokenTree, p_at: list[float], entropy: list[float]) -> Decision:
-        """The longest path above the bar; per node its token's probability and the entropy at its parent."""
+        """The longest path above the threshold; per node its token's probability and the entropy at its parent."""
         thresholds: list[float | None] = [None] * len(tree)
         scores: dict[int, float] = {ROOT: 0.0}  # log-likelihood of the path to every node that passes
         for node, parent in enumerate(tree.parents):

@@ -10,13 +10,13 @@ from specdec_core.tree import TokenTree
 from .base import Decision
 
 Ratio = Callable[[int, list[int]], float]
-"""p/q of a node whose earlier siblings (in the list) have failed; p is what these have left of it."""
+"""p/q of a node whose earlier siblings (in the list) have failed; p is what these left of it."""
 
 
 def walk(tree: TokenTree, coins: Sequence[float], ratio_of: Ratio, weight: float = 1.0) -> Decision:
-    """Go on below the first child that passes, and stop where none does.
+    """Descend to the first child that passes, and stop where none does.
 
-    Below 1, `weight` w puts the mixture w p + (1 − w) q in p's place at every child.
+    Below 1, `weight` w replaces p by the mixture w p + (1 − w) q at each child.
     """
     verdicts: list[Verdict] = ["unreached"] * len(tree)
     thresholds: list[float | None] = [None] * len(tree)

@@ -1,12 +1,12 @@
 """Linear layers on a CPU: weights packed once, so that a pass over a few tokens costs little more than over one.
 
-A matrix product with 2 to 64 rows spends most of its time rearranging the weights for the processor, anew in every
-call. oneDNN can keep the rearranged copy. Speculative decoding lives from cheap passes over several tokens, so targets
+A matrix product with 2 to 64 rows spends most of its time rearranging the weights for the processor, in each
+call. oneDNN can keep the rearranged copy. Speculative decoding depends on cheap passes over several tokens, so targets
 on a CPU are loaded with such copies where memory allows. Results differ from the plain product by rounding only.
 
-The copy takes the weight's place: of the weight itself only its shape and number format stay (a tensor on the device
-"meta", which nothing can compute with by mistake), unless another module reads it too, as embeddings read a tied
-output matrix. So a packed model takes hardly more memory than a plain one.
+The copy replaces the weight: only its shape and dtype stay (a tensor on the device
+"meta", which nothing can compute with by mistake), unless another module also reads it, as embeddings do a tied
+output matrix. So a packed model takes hardly more memory than an unpacked one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from .machine import available_bytes
 
-LARGEST_SHARE = 0.25  # of the free memory that the copies may take
+LARGEST_SHARE = 0.25  # of the free memory the copies may take
 TYPICAL_ROWS = 8  # the number of tokens the packing is chosen for
 
 
@@ -52,7 +52,7 @@ def pack(model: nn.Module) -> int:
 
 
 def packed_bytes(model: nn.Module | None) -> int:
-    """Bytes of the packed weights, taken to be as large as what they were made from; 0 without a model."""
+    """Bytes of the packed weights, assumed to be as large as the originals; 0 without a model."""
     if model is None:
         return 0
     return sum(
@@ -74,7 +74,7 @@ def _shared(model: nn.Module) -> set[nn.Parameter]:
 
 
 def _give_back() -> None:
-    """Return freed memory to the system: the C library would keep what lies between blocks still in use."""
+    """Return freed memory to the system: otherwise the C library keeps what lies between blocks still in use."""
     with suppress(OSError, AttributeError):  # glibc only
         ctypes.CDLL(None).malloc_trim(0)
 
@@ -84,7 +84,7 @@ class _Packed:
 
     def __init__(self, module: nn.Linear) -> None:
         self.bias = module.bias
-        self.product = _ops()._linear_pointwise.default  # looked up once: a pass makes eighty such calls
+        self.product = _ops()._linear_pointwise.default  # looked up once: a pass makes eighty of these calls
         with torch.no_grad():
             self.weight = _ops()._reorder_linear_weight(module.weight.detach(), TYPICAL_ROWS)
 
@@ -99,7 +99,7 @@ def _ops() -> Any:
 
 @cache
 def _works() -> bool:
-    """Whether this build of torch has the packed product, and it is right."""
+    """Whether this build of torch has a packed product that computes correctly."""
     if not torch.backends.mkldnn.is_available():
         return False
     layer = nn.Linear(16, 8)

@@ -2,13 +2,13 @@
 few tokens, and a graph starts them all at once.
 
 A graph repeats the same kernels on the same addresses with the same shapes. So a pass has one of a few widths, its
-last rows padded; its inputs stand in buffers that stay where they are; the KV blocks have all their rows from the
+last rows padded; its inputs are in fixed buffers; the KV blocks have all their rows from the
 start; and where a pass writes is itself a tensor, so that no position is baked in. Attention then always covers the
-whole block, behind a mask that hides what does not count. That is the price: it is paid for rows reserved instead of
-tokens written, and is small as long as the reserved keys and values are small against the weights. A short text in a
-block of many thousand rows is better off without (`graphs=False`).
+whole block, behind a mask that hides what does not count. The cost grows with the rows reserved instead of the
+tokens written, and is small as long as the reserved keys and values are small compared to the weights. A short text
+in a block of many thousand rows is faster without (`graphs=False`).
 
-Prompts, and trees wider than the widest graph, are read as by any `CausalReader`, in the same blocks.
+Prompts, and trees wider than the widest graph, are read as in `CausalReader`, in the same blocks.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64)  # tokens per pass
-ROWS = 512  # KV rows are reserved in multiples of this, so that the next lane can often take over what is captured
-IDLE = 3  # how many sets of blocks and graphs without a lane are kept per model
+ROWS = 512  # KV rows are reserved in multiples of this, so the next lane can often reuse captured graphs
+IDLE = 3  # how many unused sets of blocks and graphs are kept per model
 
 _capturing = threading.Lock()
 
 
 class StaticLayer(KVLayer):
-    """A layer that, in a pass of fixed shape, writes where a tensor says and returns its whole block."""
+    """A layer that, in a pass of fixed shape, writes at rows given by a tensor and returns its whole block."""
 
     memory: StaticMemory
 
@@ -59,10 +59,10 @@ class StaticLayer(KVLayer):
 
 
 class StaticMemory(KVMemory):
-    """KV memory whose last row takes what padding writes.
+    """KV cache whose last row receives the padding's writes.
 
     Attributes:
-        rows: int64 (n,), where the pass in progress writes; None for passes of any shape, behind the prefix.
+        rows: int64 (n,), where the pass in progress writes; None for passes of any shape, after the prefix.
     """
 
     def __init__(self, layers: int, capacity: int) -> None:
@@ -72,7 +72,7 @@ class StaticMemory(KVMemory):
 
 
 class FixedPass:
-    """The static inputs of a pass over `width` tokens, and what it leaves: logits, states and perhaps its graph."""
+    """The static inputs and outputs of a pass over `width` tokens: logits, states and perhaps its graph."""
 
     def __init__(self, model: PreTrainedModel, width: int, rows: int) -> None:
         device, dtype = model.device, model.dtype
@@ -87,7 +87,7 @@ class FixedPass:
         self.fill(self.ids[:, :0], self.mask[:, :, :0], self.positions[:, :0], self.rows[:0])
 
     def fill(self, ids: Tensor, mask: Tensor, positions: Tensor, rows: Tensor) -> None:
-        """Take the inputs of a pass over n ≤ width tokens: (1, n), (1, 1, n, k), (1, n), (n,); no wait for the device.
+        """Take the inputs of a pass over n ≤ width tokens: (1, n), (1, 1, n, k), (1, n), (n,); no device sync.
 
         Padding is token 0 at position 0, sees the first row only, and writes to the last one.
         """
@@ -110,18 +110,18 @@ class StaticSet:
     Args:
         model: a causal LM in eval mode.
         rows: KV rows to reserve; the last one is for padding.
-        capture: whether passes become CUDA graphs; without, the same passes run kernel by kernel, on any device.
+        capture: whether passes become CUDA graphs; if not, the same passes run kernel by kernel, on any device.
     """
 
     def __init__(self, model: PreTrainedModel, rows: int, capture: bool) -> None:
         self.model, self.rows, self.capture = model, rows, capture
         self.memory = StaticMemory(int(model.config.num_hidden_layers), rows)
         self.passes: dict[int, FixedPass] = {}
-        self._pool: Any = None  # what graphs compute in between may share memory: no two of a set run at once
+        self._pool: Any = None  # intermediate memory is shared by the graphs of a set: no two run at once
 
     @torch.inference_mode()
     def prepare(self, widest: int) -> None:
-        """Capture all passes that one over `widest` tokens, or over fewer, can need."""
+        """Capture all passes needed for up to `widest` tokens."""
         for width in WIDTHS:
             if widest > 0:
                 self.fixed(width)
@@ -129,7 +129,7 @@ class StaticSet:
                 break
 
     def fixed(self, width: int) -> FixedPass:
-        """The pass of that width, captured now if it was not before."""
+        """The pass of that width, captured now if it has not been."""
         if width not in self.passes:
             self.passes[width] = FixedPass(self.model, width, self.rows)
             if self.capture:
@@ -137,27 +137,27 @@ class StaticSet:
         return self.passes[width]
 
     def run(self, fixed: FixedPass) -> None:
-        """Compute logits and states of what `fixed` was filled with."""
+        """Compute logits and states of the inputs in `fixed`."""
         if fixed.graph is not None:
             fixed.graph.replay()
         else:
             self._forward(fixed)
 
     def _capture(self, fixed: FixedPass) -> None:
-        """Record the pass; where that fails it stays a pass that runs kernel by kernel, which is slower but right."""
+        """Capture the pass; if that fails it runs kernel by kernel, which is slower but correct."""
         device = self.model.device
         with _capturing, torch.cuda.device(device):
             current = torch.cuda.current_stream()
             stream = torch.cuda.Stream()
             stream.wait_stream(current)
-            # reserves blocks and chooses kernels, neither of which can be recorded
+            # reserves blocks and selects kernels, neither of which can be captured
             with torch.cuda.stream(stream):
                 self._forward(fixed)
             current.wait_stream(stream)
             graph = torch.cuda.CUDAGraph()
             try:
                 with torch.cuda.stream(stream):
-                    # Calls of other threads, such as another lane's allocations, do not spoil the recording.
+                    # Calls of other threads, such as another lane's allocations, do not break the capture.
                     graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
                     try:
                         self._forward(fixed)
@@ -218,18 +218,18 @@ class GraphedReader(CausalReader):
         self.static.run(fixed)
         for listener in self._listeners:
             listener(fixed.states[0, :count].clone())
-        return fixed.logits[:, :count].to(torch.float32, copy=True)  # the next pass writes over it
+        return fixed.logits[:, :count].to(torch.float32, copy=True)  # the next pass overwrites it
 
 
 class Graphs:
-    """Readers of one model, which take over the blocks and graphs of lanes that have ended."""
+    """Readers of one model, reusing the blocks and graphs of ended lanes."""
 
     def __init__(self, model: PreTrainedModel, capture: bool = True) -> None:
         self.model, self.capture = model, capture
         self._idle: defaultdict[int, list[StaticSet]] = defaultdict(list)  # by rows
 
     def reader(self, capacity: int, widest: int = 0) -> GraphedReader:
-        """A reader with room for `capacity` tokens, ready for passes of up to `widest`; others are captured in use."""
+        """A reader with room for `capacity` tokens, ready for passes of up to `widest`; others on first use."""
         rows = -(-(capacity + 1) // ROWS) * ROWS
         static = self._take(rows) or StaticSet(self.model, rows, self.capture)
         static.memory.rewind(0)
@@ -239,7 +239,7 @@ class Graphs:
         return reader
 
     def _take(self, rows: int) -> StaticSet | None:
-        """An idle set of that size; readers of ended lanes may need the collector to let go of theirs."""
+        """An idle set of that size; readers of ended lanes may need garbage collection to release theirs."""
         if not self._idle[rows]:
             gc.collect()
         try:
@@ -254,8 +254,8 @@ class Graphs:
 
 
 def works(model: PreTrainedModel, capture: bool = True) -> bool:
-    """Whether fixed passes of this model can be captured and equal its ordinary ones, tried on a few small trees."""
-    # transformers' mark for passes that wait for the device
+    """Whether fixed passes of this model can be captured and equal ordinary ones, checked on a few small trees."""
+    # transformers' flag for passes without device syncs
     if not getattr(model, "_can_compile_fullgraph", True):
         return False
     plain, fixed = CausalReader(model, 32), Graphs(model, capture).reader(32)

@@ -1,4 +1,4 @@
-"""A model cut off after some of its layers, for early exits: every weight is shared with the whole one."""
+"""A model cut off after some of its layers, for early exits; all weights are shared with the whole one."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from specdec_core.errors import SettingsError
 
 
 def first_layers(model: PreTrainedModel, layers: int) -> PreTrainedModel:
-    """`model` with only its first `layers` layers, sharing every weight and everything else with it.
+    """`model` with only its first `layers` layers, sharing all weights and everything else with it.
 
-    Only the modules on the way to the list of layers are copied, and those without what they hold.
+    Only the modules on the path to the list of layers are copied, shallowly.
 
     Raises:
         SettingsError: if the layers cannot be found.
@@ -41,7 +41,7 @@ def first_layers(model: PreTrainedModel, layers: int) -> PreTrainedModel:
 
 
 def _copied(module: Any, layers: int) -> Any:
-    """A copy that holds the same parts, with a configuration of its own that says how many layers there are."""
+    """A shallow copy with its own configuration, which has the number of layers."""
     own = copy.copy(module)
     own._modules = dict(module._modules)
     if hasattr(own, "config"):

@@ -1,8 +1,8 @@
-"""KV memory: one preallocated block per layer, which keeps an accepted path and forgets the rest without reallocating.
+"""KV cache: one preallocated block per layer, keeping the accepted path and dropping the rest without reallocating.
 
-Rows [0, length) are the committed prefix. A pass writes its tokens behind them; `keep` then gathers the rows of the
-accepted path to the front and moves `length`. Everything behind `length` is garbage to be overwritten, but for the
-first `waiting` rows there while a pass goes on with a tree that was read in part.
+Rows [0, length) are the committed prefix. A pass writes its tokens after them; `keep` then gathers the rows of the
+accepted path to the front and moves `length`. Everything after `length` is garbage to be overwritten, except the
+first `waiting` rows while a partly read tree is continued.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Block:
 
 
 class KVLayer(CacheLayerMixin):
-    """One attention layer of a memory; two memories may write to one block."""
+    """One attention layer of a cache; two caches may share a block."""
 
     is_sliding = False
 
@@ -49,7 +49,7 @@ class KVLayer(CacheLayerMixin):
         """Reserve the whole block once the model has shown its shapes."""
         batch, heads, _, width = key_states.shape
         capacity = self.memory.capacity
-        # Zeros, because a pass over the whole block hides unwritten rows by a weight of 0, and 0 × NaN is NaN.
+        # Zeros, because a pass over the whole block hides unwritten rows with a weight of 0, and 0 × NaN is NaN.
         self.block.keys = key_states.new_zeros(batch, heads, capacity, width)
         self.block.values = value_states.new_zeros(batch, heads, capacity, value_states.shape[-1])
         self.is_initialized = True
@@ -57,7 +57,7 @@ class KVLayer(CacheLayerMixin):
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
-        """Write the pass's rows behind the prefix; views of both, (1, heads, length + n, head_dim)."""
+        """Write the pass's rows after the prefix; views of both, (1, heads, length + n, head_dim)."""
         block = self.block
         if block.keys is None or block.values is None:
             self.lazy_initialization(key_states, value_states)
@@ -83,11 +83,11 @@ class KVLayer(CacheLayerMixin):
 
 
 class KVMemory(Cache):
-    """The cache of one sequence on one model, handed to the model's forward as `past_key_values`.
+    """The cache of one sequence on one model, passed to the model's forward as `past_key_values`.
 
     Args:
         layers: number of attention layers.
-        capacity: rows reserved per layer; writing beyond it raises (the decoder plans so that it never does).
+        capacity: rows reserved per layer; writing beyond it raises (the decoder plans to avoid this).
     """
 
     def __init__(self, layers: int, capacity: int) -> None:
@@ -102,9 +102,9 @@ class KVMemory(Cache):
         return self.length + self.waiting
 
     def first(self, layers: int) -> KVMemory:
-        """A memory with a length of its own over the very rows of the first `layers` layers.
+        """A cache with a separate length over the same rows of the first `layers` layers.
 
-        What it writes behind this memory's length is garbage to this one, as anything there is.
+        What it writes after this cache's length is garbage to this one.
         """
         shared = KVMemory(0, self.capacity)
         for layer in self.layers[:layers]:
@@ -114,20 +114,20 @@ class KVMemory(Cache):
         return shared
 
     def extend(self, rows: int) -> None:
-        """Count the first `rows` rows of the last pass as committed; they already stand in place."""
+        """Count the first `rows` rows of the last pass as committed; they are already in place."""
         self._check(self.length + rows)
         self.length += rows
 
     def rewind(self, length: int) -> None:
-        """Forget everything behind the first `length` rows."""
+        """Drop everything after the first `length` rows."""
         if not 0 <= length <= self.length:
             raise ValueError(f"cannot rewind a cache of {self.length} rows to {length}")
         self.length = length
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Keep these rows of the last pass (ascending, 0 = its first token), gathered behind the prefix."""
+        """Keep these rows of the last pass (ascending, 0 = its first token), gathered after the prefix."""
         self._check(self.length + len(rows))
-        if list(rows) != list(range(len(rows))):  # a chain's accepted rows already stand in place
+        if list(rows) != list(range(len(rows))):  # a chain's accepted rows are already in place
             for layer in self.layers:
                 assert isinstance(layer, KVLayer) and layer.block_keys is not None
                 index = torch.as_tensor(rows, device=layer.block_keys.device) + self.length

@@ -18,7 +18,7 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 
 def choose_device(device: str) -> torch.device:
-    """`auto` is cuda, mps, or cpu, whichever is there first; anything else is taken at its word.
+    """`auto` is cuda, mps, or cpu, whichever is available first; anything else is used as given.
 
     Raises:
         ModelError: if the device is unknown or absent.
@@ -72,19 +72,19 @@ def available_bytes(device: torch.device) -> int:
     return int(psutil.virtual_memory().available)
 
 
-# Read before any run computes on another number, which a new thread would find in its place.
+# Read before any run changes the number, as a new thread would see the changed one.
 THREADS = torch.get_num_threads()
-SMALL_MODEL = 50_000_000  # parameters below which a pass is too short to be worth sharing between CPU threads
+SMALL_MODEL = 50_000_000  # parameters below which a pass is too short to be split between CPU threads
 
 
 def fitting_threads(device: torch.device, parameters: int) -> int:
-    """How many CPU threads a model of that size decodes best on; a small one on one, whatever else the machine does."""
+    """The best number of CPU threads for a model of that size; one for a small model."""
     return 1 if device.type == "cpu" and parameters < SMALL_MODEL else THREADS
 
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Compute on `count` CPU threads, and leave torch's setting as it was found."""
+    """Compute on `count` CPU threads, and restore torch's setting."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
@@ -95,7 +95,7 @@ def threads(count: int) -> Iterator[None]:
 
 @cache
 def packages() -> dict[str, str]:
-    """Versions of what computed a trace."""
+    """Versions of the packages that computed a trace."""
     found = {"python": platform.python_version()}
     for name in ("torch", "transformers"):
         try:

@@ -1,4 +1,4 @@
-"""One model with its KV memory: reads a prompt, and a whole token tree in one pass."""
+"""One model with its KV cache: reads a prompt, and a whole token tree in one pass."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Listener = Callable[[Tensor], None]
 
 
 class Reader(Protocol):
-    """What the decoder needs of a model; `CausalReader` is the real one, `testing.ScriptedReader` the scripted one."""
+    """The decoder's interface to a model; `CausalReader` is the real one, `testing.ScriptedReader` the scripted one."""
 
     vocabulary: int
     device: torch.device
 
     @property
     def length(self) -> int:
-        """Rows in the KV memory: tokens read and kept."""
+        """Rows in the KV cache: tokens read and kept."""
         ...
 
     def prefill(self, tokens: Sequence[int]) -> None:
@@ -41,7 +41,7 @@ class Reader(Protocol):
         ...
 
     def read(self, root: int, tree: TokenTree, known: int = 0) -> Tensor:
-        """Read the root and a tree behind the kept tokens in one pass; float32 logits (n + 1, V) by position.
+        """Read the root and a tree after the kept tokens in one pass; float32 logits (n + 1, V) by position.
 
         The first `known` positions were read by the passes just before, with nothing kept since; they are not read
         again, and the logits are those of the other positions, (n + 1 − known, V). So a tree can grow level by level.
@@ -53,19 +53,19 @@ class Reader(Protocol):
         ...
 
     def keep(self, positions: Sequence[int]) -> None:
-        """Keep these positions of the last `read` (0 = its root) and forget its others."""
+        """Keep these positions of the last `read` (0 = its root) and drop the others."""
         ...
 
     def rewind(self, length: int) -> None:
-        """Forget all but the first `length` kept tokens."""
+        """Drop all but the first `length` kept tokens."""
         ...
 
     def synchronise(self) -> None:
-        """Wait until the device has done what was asked of it."""
+        """Wait until the device has finished."""
         ...
 
     def watch(self, listener: Listener) -> None:
-        """From now on tell `listener` the states of every prefilled chunk and every `read`, in the pass's order."""
+        """From now on pass `listener` the states of each prefilled chunk and each `read`, in the pass's order."""
         ...
 
 
@@ -74,8 +74,8 @@ class CausalReader:
 
     Args:
         model: loaded in eval mode; its attention must accept an additive float mask (1, 1, n, length + n).
-        capacity: the most tokens that will ever stand in the cache at once, trees included.
-        memory: the KV memory, if it is not a new one.
+        capacity: the most tokens ever in the cache at once, trees included.
+        memory: the KV cache, if it is not a new one.
     """
 
     def __init__(self, model: PreTrainedModel, capacity: int, memory: KVMemory | None = None) -> None:
@@ -85,7 +85,7 @@ class CausalReader:
         self.memory = KVMemory(int(model.config.num_hidden_layers), capacity) if memory is None else memory
         self._listeners: list[Listener] = []
         self._blocked = torch.finfo(model.dtype).min
-        # A growing slice of zeros serves as the mask's prefix part, so that a plain step builds nothing.
+        # A growing slice of zeros is the mask's prefix part, so a plain step allocates nothing.
         self._open = torch.zeros(1, 1, 1, capacity, dtype=model.dtype, device=self.device)
         self._steps = torch.arange(capacity, device=self.device).unsqueeze(0)
 
@@ -94,7 +94,7 @@ class CausalReader:
         return self.memory.length
 
     def first_layers(self, layers: int) -> CausalReader:
-        """A reader of the first `layers` layers, with the final norm and output matrix, in the same KV memory."""
+        """A reader of the first `layers` layers, with the final norm and output matrix, in the same KV cache."""
         memory = self.memory.first(layers)
         return CausalReader(first_layers(self.model, layers), memory.capacity, memory)
 
@@ -165,7 +165,7 @@ class CausalReader:
             own, keep, logits_to_keep = threading.get_ident(), logits_to_keep, 0
 
             def catch(module: torch.nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
-                """The states of all rows are heard; the output matrix gets those that are asked for (0: all)."""
+                """Listeners get the states of all rows; the output matrix gets the requested ones (0: all)."""
                 if threading.get_ident() != own:  # another thread's pass calls the hook too
                     return None
                 seen.append(inputs[0])
@@ -196,7 +196,7 @@ class CausalReader:
 
 
 def self_check(reader: Reader, name: str) -> None:
-    """Hold a model to the premise of this program: a tree read in one pass equals its paths read one by one.
+    """Check the premise of this program: a tree read in one pass equals its paths read one by one.
 
     Raises:
         ModelError: if the logits differ by more than rounding, as with attention that ignores a given mask, or if the
@@ -212,7 +212,7 @@ def self_check(reader: Reader, name: str) -> None:
         alone = [reader.read(root, TokenTree.chain([tree.tokens[node] for node in path])) for path in paths]
     except torch.OutOfMemoryError:
         raise
-    except Exception as error:  # the architecture's own code: some take masks of two dimensions only
+    except Exception as error:  # architecture-specific code: some accept only two-dimensional masks
         raise ModelError(
             f"'{name}' cannot read a token tree: its attention fails with the mask it is given "
             f"({type(error).__name__}). Choose another architecture."
@@ -231,8 +231,8 @@ def self_check(reader: Reader, name: str) -> None:
 def skeleton(model: PreTrainedModel) -> PreTrainedModel | None:
     """Two layers of the same architecture with random float32 weights and few tokens, small on any device.
 
-    `self_check` can hold it to float32's rounding, where 16 bits hide an attention that is slightly wrong. None where
-    the configuration cannot be cut down, which is the architecture's business and no reason to refuse it.
+    `self_check` can test it to float32 rounding, where 16 bits would hide a slightly wrong attention. None where
+    the configuration cannot be cut down, which is no reason to refuse it.
     """
     config: Any = copy.deepcopy(model.config)
     layers = config.num_hidden_layers
@@ -245,7 +245,7 @@ def skeleton(model: PreTrainedModel) -> PreTrainedModel | None:
             if getattr(config, name, None):
                 setattr(config, name, min(size, getattr(config, name)))
         config.pad_token_id = None
-        # Random weights, but the same for each check, and none of the caller's random numbers are used up.
+        # Random weights, the same for each check, without touching the caller's random state.
         with torch.random.fork_rng([model.device] if model.device.type == "cuda" else []), model.device:
             torch.manual_seed(0)
             small: PreTrainedModel = type(model)._from_config(config, dtype=torch.float32).eval()

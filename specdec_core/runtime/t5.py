@@ -2,7 +2,7 @@
 
 T5 (Raffel et al. 2020, sec. 2.1) has no position ids. Its decoder adds a learned bias for the distance between two
 tokens to every attention score, and counts that distance along the rows of the pass, which is right for a chain and
-wrong for a tree. But whatever mask is given is added to the same scores, so a tree's mask carries the correction:
+wrong for a tree. But the mask is added to the same scores, so a tree's mask carries the correction:
 the bias of the distance by depth minus that of the distance by row.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # model types whose decoder shares one distance bias among all layers; FLAN-T5 is a "t5"
 FAMILY = ("t5", "mt5")
-LONGEST = 1_024  # tokens on either side where the configuration does not say: what mT5 was trained on
+LONGEST = 1_024  # tokens on either side if the configuration does not say: what mT5 was trained on
 
 
 class EncoderDecoder:
@@ -53,19 +53,19 @@ class EncoderDecoder:
         return EncoderDecoder(self.info.name, self.model, source)
 
     def reader(self, capacity: int, widest: int = 0) -> Reader:
-        """A fresh KV memory of `capacity` rows for the decoder, which reads the source before its first pass."""
+        """A fresh KV cache of `capacity` rows for the decoder, which reads the source before its first pass."""
         if not self.source:
             raise ValueError(f"'{self.info.name}' has nothing to encode yet; take a reader from `on(source)`")
         return EncoderDecoderReader(self.model, capacity, self.source, self.start)
 
 
 class EncoderDecoderReader(CausalReader):
-    """The decoder as a reader; the tokens it is given start with the model's start token.
+    """The decoder as a reader; its tokens begin with the model's start token.
 
     Args:
         model: a T5-like model in eval mode.
-        capacity: the most decoder tokens that will ever stand in the cache at once, trees included.
-        source: what the encoder reads, before the first pass or with the first `prefill`, be it an empty one.
+        capacity: the most decoder tokens ever in the cache at once, trees included.
+        source: read by the encoder before the first pass or in the first `prefill`, even an empty one.
         start: the token the decoder starts from.
     """
 
@@ -83,7 +83,7 @@ class EncoderDecoderReader(CausalReader):
         super().prefill(tokens)
 
     def _encode(self) -> None:
-        """Run the encoder, and one decoder pass that is forgotten: it leaves the cross-attention's keys and values."""
+        """Run the encoder, and one discarded decoder pass, which fills the cross-attention's keys and values."""
         if self._encoded is None:
             encoder: Any = self.model.get_encoder()
             self._encoded = encoder(input_ids=torch.tensor([self.source], device=self.device))

@@ -1,6 +1,6 @@
 """The width curve of this machine: T(n), what a target pass over n tokens takes, and what a draft pass takes.
 
-Speculation pays because T(n) rises slowly. How slowly is a fact about a machine, a model and a dtype: it is measured.
+Speculation pays because T(n) rises slowly. How slowly depends on machine, model and dtype, so it is measured.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ Short = Annotated[str, Field(max_length=500)]
 
 @dataclass(frozen=True)
 class WidthCurve:
-    """A measured curve, and all that has to be said beside it.
+    """A measured curve and how it was measured.
 
     Attributes:
         widths: numbers of tokens in a pass, rising, the first of them 1.
         seconds: T(n) for each.
         draft_s: seconds of a draft pass over one token; None without a draft.
-        prefix: tokens in the KV memory while the passes were timed.
+        prefix: tokens in the KV cache while the passes were timed.
         device, dtype, machine: where, as in a trace.
         model, draft: names of the two models; the draft's is empty without one.
         date: when, ISO 8601, UTC.
@@ -84,7 +84,7 @@ class WidthCurve:
         return None if self.draft_s is None else self.draft_s / self.seconds[0]
 
     def at(self, tokens: int) -> float:
-        """T(n) in seconds, between the measured widths on a line, beyond them on the last one.
+        """T(n) in seconds, linear between the measured widths, extrapolated beyond them.
 
         Raises:
             SettingsError: if `tokens` is not a whole number of at least 1.
@@ -92,7 +92,7 @@ class WidthCurve:
         return pass_time(self.table, tokens)
 
     def to_json(self) -> str:
-        """A text that `from_json` reads back as an equal curve."""
+        """JSON that `from_json` reads back as an equal curve."""
         return _format().dump_json(self, indent=1).decode()
 
     @classmethod
@@ -121,7 +121,7 @@ _measured: WeakKeyDictionary[object, WeakKeyDictionary[object, WidthCurve]] = We
 
 
 def known_curve(models: Models) -> WidthCurve:
-    """The width curve of these models on this machine; measured at the first call, then as it was measured."""
+    """The width curve of these models on this machine; measured at the first call, then cached."""
     target, draft = _weights(models.target), _weights(models.draft or models.target)
     of_target = _measured.setdefault(target, WeakKeyDictionary())
     if draft not in of_target:
@@ -137,12 +137,12 @@ def width_curve(
     repeats: int = 30,
     budget_s: float = 0.35,
 ) -> WidthCurve:
-    """Measure T(n): medians, the widths taken in turn, so that a slow moment strikes them all alike.
+    """Measure T(n): medians, the widths interleaved, so that a slow moment affects all alike.
 
     Args:
-        widths: numbers of tokens in a pass; 1 is always among them, and those that the models cannot read are left out.
-        prefix: tokens in the KV memory before the pass; fewer where the models cannot read that many.
-        repeats: the most turns.
+        widths: numbers of tokens in a pass; 1 is always among them, those the models cannot read are left out.
+        prefix: tokens in the KV cache before the pass; fewer where the models cannot read that many.
+        repeats: the most turns over all widths.
         budget_s: seconds after which no further turn begins; a warm-up and one turn are always completed.
             `math.inf` for no limit.
 
@@ -157,7 +157,7 @@ def width_curve(
     prefix = min(prefix, window // 2)
     widths = sorted({1, *(width for width in widths if width <= window - prefix)})
     text = [place % models.target.vocabulary for place in range(prefix)]
-    if models.decoder_start is not None:  # the decoder's prefix is as long as the text that was encoded
+    if models.decoder_start is not None:  # the decoder's prefix is as long as the encoded text
         models = models.reading(text or [0])
     times: list[list[float]] = [[] for _ in widths]
     steps: list[float] = []
@@ -191,7 +191,7 @@ def width_curve(
 def _passes(
     models: Models, text: list[int], widths: list[int]
 ) -> tuple[list[Callable[[], float]], Callable[[], float] | None]:
-    """For each width a function that times one target pass behind `text`; and one that times a draft pass."""
+    """For each width a function that times one target pass after `text`; and one that times a draft pass."""
     capacity = len(text) + widths[-1] + 1
     target = models.target.reader(capacity, widths[-1])
     target.prefill(text)
@@ -204,7 +204,7 @@ def _passes(
 
 
 def _timed(reader: Reader, tree: TokenTree | None) -> Callable[[], float]:
-    """Seconds of reading a root and `tree`; without a tree, of one drafting step, which is then taken back."""
+    """Seconds to read a root and `tree`; without a tree, for one drafting step, which is then undone."""
     length = reader.length
     token = torch.zeros(1, dtype=torch.int64, device=reader.device)
 
@@ -224,5 +224,5 @@ def _timed(reader: Reader, tree: TokenTree | None) -> Callable[[], float]:
 
 
 def _weights(model: object) -> object:
-    """What identifies a model: lanes hold different wrappers of the same weights."""
+    """The identity of a model: lanes hold different wrappers of the same weights."""
     return getattr(model, "model", model)

@@ -1,4 +1,4 @@
-"""Many prompts through several lanes: the cases, the runs, the file, and what it adds up to."""
+"""Many prompts through several lanes: the cases, the runs, the file, and the summary."""
 
 from .lanes import about, complete, label
 from .measured import Measured

@@ -23,7 +23,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "assets" / "prompts"
 ORDER = ("story", "code", "copy", "summary", "question", "arithmetic", "poem")
 CHAT_ORDER = ("chat-question", "chat-code", "chat-rewrite", "chat-summary", "chat-list", "chat-story")
 Audience = Literal["text", "chat"]
-"""Whom a family of prompts is for: models that continue a text, or models that answer a message."""
+"""The models a family of prompts is for: models that continue a text, or models that answer a message."""
 OWN = "own"  # the family of own prompts that name none
 MAX_CASES = 500
 MAX_BYTES = 2_000_000
@@ -34,7 +34,7 @@ EXAMPLE = '{"prompt": "Once upon a time", "family": "story"}'
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One prompt of a sweep; `family` and `name` together are its own. `chat` wraps it in the model's chat template."""
+    """One prompt of a sweep; `family` and `name` together are unique. `chat` wraps it in the model's chat template."""
 
     family: str
     name: str
@@ -67,7 +67,7 @@ class _File(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """One shipped prompt: `id` is what a link names, `look_for` what a student should watch."""
+    """One shipped prompt: `id` is used in links, `look_for` says what a student should watch."""
 
     id: str
     name: str
@@ -89,9 +89,9 @@ class Family:
 
 @cache
 def families(folder: Path = FOLDER, audience: Audience | None = None) -> tuple[Family, ...]:
-    """All shipped families, in teaching order; with `audience` those for such models.
+    """All shipped families, in teaching order; with `audience` only those for such models.
 
-    A file that breaks the format is left out and named in the log.
+    Malformed files are skipped and logged.
     """
     if audience is not None:
         return tuple(family for family in families(folder) if family.audience == audience)
@@ -123,10 +123,10 @@ def shipped(
 ) -> list[Case]:
     """The shipped prompts of the families named (without names: all for that audience), at most `most` of each.
 
-    Prompts for chat models are messages, those for other models are texts to continue, whatever the model.
+    Prompts for chat models are messages, those for other models are texts to continue, regardless of the model.
 
     Raises:
-        PromptError: naming the families there are, if one is asked for that does not ship.
+        PromptError: naming the known families, if an unknown one is requested.
     """
     known = {family.name: family for family in families()}
     usual = [name for name, family in known.items() if family.audience == audience]
@@ -144,7 +144,7 @@ def shipped(
 
 
 def fitted(cases: Iterable[Case], template: bool, system: str = "") -> list[Case]:
-    """The cases as a model can be asked them: messages become plain texts where it has no chat `template`."""
+    """The cases adapted to a model: messages become plain texts where it has no chat `template`."""
     return [
         replace(case, chat=case.chat and template, system=system if case.chat and template else "")
         for case in cases
@@ -154,7 +154,7 @@ def fitted(cases: Iterable[Case], template: bool, system: str = "") -> list[Case
 def from_jsonl(content: bytes | str) -> list[Case]:
     """A person's own prompts: one JSON object a line, with "prompt" and perhaps "family" and "name".
 
-    Empty lines and further keys are passed over; a prompt without a name is called after its line.
+    Empty lines and other keys are ignored; a prompt without a name is named after its line.
 
     Raises:
         PromptError: one sentence that names the line and says what to do.

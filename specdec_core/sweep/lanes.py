@@ -1,4 +1,4 @@
-"""The lanes of a sweep: plain decoding in front, a name for each, and what has to be said beside their figures."""
+"""The lanes of a sweep: plain decoding first, a label for each, and the context of their figures."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from specdec_core.settings import SAMPLING, Settings
 if TYPE_CHECKING:
     from specdec_core.models.bundle import Models
 
-TEXT = ("max_new_tokens", *SAMPLING, "seed", "stop")  # what every lane must have alike
+TEXT = ("max_new_tokens", *SAMPLING, "seed", "stop")  # must be the same in all lanes
 
 
 def complete(
     lanes: Sequence[Settings], labels: Sequence[str] | None = None
 ) -> tuple[list[Settings], list[str]]:
-    """The lanes with plain decoding in front and nothing recorded, and their labels, no two of them alike."""
+    """The lanes with plain decoding first and nothing recorded, and their labels, all distinct."""
     if not lanes:
         raise SettingsError("A sweep needs at least one lane.")
     if labels is not None and len(labels) != len(lanes):
@@ -38,7 +38,7 @@ def complete(
 
 
 def label(lane: Settings) -> str:
-    """What a lane is called: its proposer, and whatever is not as usual."""
+    """A lane's label: its proposer, and the settings that differ from the defaults."""
     from specdec_core.lengths import policy_class
     from specdec_core.proposers import proposer_class
     from specdec_core.rules import rule_class
@@ -64,7 +64,7 @@ def label(lane: Settings) -> str:
 
 
 def about(models: Models, lanes: Sequence[Settings], labels: Sequence[str]) -> dict[str, Any]:
-    """What has to be said beside the rows: models, machine, versions, settings, date."""
+    """The context of the rows: models, machine, versions, settings, date."""
     from specdec_core.runtime.machine import packages
 
     return {

@@ -9,17 +9,17 @@ from hashlib import sha256
 
 @dataclass(slots=True)
 class Measured:
-    """One cell: a prompt in a lane, once. Times are seconds on the lane's clock, prefill and recording apart.
+    """One cell: a prompt in a lane, once. Times are seconds on the lane's clock, without prefill and recording.
 
     Attributes:
         lane: its number; 0 is plain decoding.
-        repeat: which turn it was measured in, from 0.
+        repeat: its turn, from 0.
         seconds: draft_s + verify_s + other_s.
         acceptance_rate: accepted / (accepted + rejected); None on trees, and where nothing was judged.
         same_text: whether its tokens are lane 0's; None where lane 0 has none.
         repeated: the share of its tokens that repeat earlier output (see `loops`); None in files of older versions.
         end: why the text ended; empty after an error.
-        error: the sentence that stands in place of numbers, if the cell failed.
+        error: the sentence in place of numbers, if the cell failed.
         prompt_sha, text_sha: fingerprints of the prompt and of the committed token ids.
     """
 
@@ -50,7 +50,7 @@ class Measured:
 
     @property
     def turn(self) -> tuple[str, str, int]:
-        """The cells that are compared with each other share this."""
+        """Key shared by the cells that are compared with each other."""
         return self.family, self.name, self.repeat
 
 

@@ -1,7 +1,7 @@
-"""A lane's choices as settings of other programs: transformers' `generate`, and vLLM's `speculative_config`.
+"""A lane's settings translated to other programs: transformers' `generate`, and vLLM's `speculative_config`.
 
-What has no counterpart there is said in a comment line, never replaced by something near it. The names of transformers
-are those of version 5.23, where an assistant's draft length is read from the assistant's own generation config; vLLM's
+What has no counterpart there is listed in a comment line, never approximated. The names of transformers
+are those of version 5.23, where an assistant's draft length is read from the assistant's generation config; vLLM's
 are those of its documentation of 2026 and were not run here.
 """
 
@@ -26,13 +26,13 @@ TRANSFORMERS = "5.23"
 
 @dataclass(slots=True)
 class Elsewhere:
-    """The choices as one program takes them.
+    """The settings in one program's terms.
 
     Attributes:
         generate: keyword arguments of the call that generates.
-        draft: what the drafting model's own generation config is given (transformers).
+        draft: entries for the drafting model's generation config (transformers).
         config: the speculative configuration (vLLM); None where it has no such method.
-        missing: a sentence for each choice that has no counterpart.
+        missing: a sentence for each setting without a counterpart.
     """
 
     generate: dict[str, Any] = field(default_factory=dict)
@@ -102,10 +102,10 @@ def for_vllm(settings: Settings, draft: str | None = None) -> Elsewhere:
 
 def transformers_code(settings: Settings, target: str, draft: str | None = None, dtype: str = "float32",
                       layers: int | None = None, chat: Chat | None = None) -> str:  # fmt: skip
-    """Python that generates with these choices; it needs a `prompt`.
+    """Python that generates with these settings; it needs a `prompt`.
 
     Args:
-        target, draft: hub ids or folders; names of the models that ship stand for their folders.
+        target, draft: hub ids or folders; names of shipped models mean their folders.
         dtype: the weights' format, such as float32.
         layers: how many the target has.
         chat: a prompt that was a message in the chat template, whose system line is kept; None for plain text.
@@ -145,7 +145,7 @@ def transformers_code(settings: Settings, target: str, draft: str | None = None,
 
 
 def _inputs(chat: Chat | None) -> list[str]:
-    """How a `prompt` becomes what the model reads."""
+    """Code that turns `prompt` into the model's input."""
     if chat is None:
         return ['inputs = tokenizer(prompt, return_tensors="pt")']
     return [
@@ -157,13 +157,13 @@ def _inputs(chat: Chat | None) -> list[str]:
 
 
 def _messages(chat: Chat) -> str:
-    """The conversation as Python has it, its last message the variable `prompt`."""
+    """The conversation as Python source, its last message the variable `prompt`."""
     system = f'{{"role": "system", "content": {chat.system!r}}}, ' if chat.system.strip() else ""
     return f'[{system}{{"role": "user", "content": prompt}}]'
 
 
 def vllm_code(settings: Settings, target: str, draft: str | None = None, chat: Chat | None = None) -> str:
-    """A command that serves the target with these choices, and what a request asks for; `chat` as above."""
+    """A command that serves the target with these settings, and the request; `chat` as above."""
     found = for_vllm(settings, _path(draft) if draft else None)
     lines = [f"# {_about(settings)}", *(f"# Not here: {sentence}" for sentence in found.missing)]
     command = f"vllm serve {shlex.quote(_path(target))}"
@@ -180,16 +180,16 @@ def vllm_code(settings: Settings, target: str, draft: str | None = None, chat: C
 
 
 def _given(settings: Settings, names: Iterable[str]) -> dict[str, Any]:
-    """Those of these settings that are given and have a say; what is left open follows the model's own config there
+    """The given settings that have an effect; unset ones follow the model's config there
     too."""
     given = {name: getattr(settings, name) for name in names}
     if settings.temperature == 0:
-        given.pop("min_p", None)  # it cuts what is drawn from, and nothing is drawn
+        given.pop("min_p", None)  # it only affects drawing, and nothing is drawn
     return {name: value for name, value in given.items() if value is not None}
 
 
 def _draft_length(settings: Settings, missing: list[str]) -> dict[str, Any]:
-    """The length policy as the drafting model's generation config has it."""
+    """The length policy in terms of the drafting model's generation config."""
     wanted: dict[str, Any] = {
         "num_assistant_tokens": settings.draft_length,
         "num_assistant_tokens_schedule": "constant",
@@ -216,8 +216,8 @@ def _other_length(settings: Settings, missing: list[str]) -> None:
 
 
 def _rule_in_transformers(settings: Settings, found: Elsewhere, theirs: str | None) -> str | None:
-    """The rule that judges there, if any does; `theirs` is what judges such guesses at a temperature. Names our rule
-    where transformers has it, else says that it has not."""
+    """The rule that judges there, if any does; `theirs` judges such guesses above temperature 0. Names our rule
+    where transformers has it, else says that it does not."""
     rule, sampled = settings.rule, settings.temperature > 0
     if theirs is None:
         return None
@@ -235,7 +235,7 @@ def _rule_in_transformers(settings: Settings, found: Elsewhere, theirs: str | No
 
 
 def _rule_in_vllm(settings: Settings, found: Elsewhere) -> str:
-    """Name the rule where vLLM has it, else say so; the rule that judges there."""
+    """Name the rule where vLLM has it, else say so; returns the rule that judges there."""
     assert found.config is not None
     if settings.rule == "block" and settings.temperature > 0:
         found.config["rejection_sample_method"] = "block"
@@ -258,7 +258,7 @@ def _no_proposer(settings: Settings, program: str) -> str:
 
 
 def _seed(settings: Settings, theirs: str | None) -> list[str]:
-    """That other random numbers fall there, and whether the text's law is the same under `theirs`, the rule there."""
+    """A note that random numbers differ there, and whether `theirs`, the rule there, keeps the text's distribution."""
     if settings.temperature == 0:
         return []
     if theirs is not None and not rule_class(theirs).lossless:

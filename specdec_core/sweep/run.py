@@ -1,8 +1,8 @@
-"""A sweep: many prompts through several lanes, each cell timed a few times, plain decoding always among the lanes.
+"""A sweep: many prompts through several lanes, each cell timed a few times, always including plain decoding.
 
-For every prompt the lanes take turns (A B C, then B C A, …), so that a slow minute of the machine falls on all of
-them and none always comes first. A speedup is a cell's speed over that of plain decoding in the same turn. Rows can be
-kept in a store (JSONL) and the sweep goes on from there.
+For every prompt the lanes take turns (A B C, then B C A, …), so that a slow minute of the machine affects all of
+them and no lane is always first. A speedup is a cell's speed over that of plain decoding in the same turn. Rows can be
+kept in a store (JSONL) and the sweep resumes from there.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_REPEATS = 20
-WARM_UP = 8  # rounds of each lane that nobody times
+WARM_UP = 8  # untimed rounds of each lane
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What is about to be measured, and how many cells of how many are done."""
+    """What is measured next, and how many cells are done of how many."""
 
     done: int
     total: int
@@ -56,23 +56,23 @@ def sweep(
     known: Sequence[Measured] = (),
     told: Callable[[Progress], None] = lambda progress: None,
 ) -> Iterator[Measured]:
-    """Measure every prompt in every lane; rows come as they are measured, those already known first.
+    """Measure every prompt in every lane; yields rows as they are measured, known ones first.
 
     Args:
         cases: prompts; no two may share family and name.
-        lanes: lane 0 is plain decoding, put in front where it is missing. All must ask for the same text.
+        lanes: lane 0 is plain decoding, added if missing. All must produce the same text.
         repeats: how many times each cell is timed.
-        labels: what the lanes are called, `label` of their settings by default; one for each of the lanes as given.
-        cancelled: asked between and within rounds; the cell at hand is then dropped and the sweep ends.
-        store: a JSONL file; rows are appended to it, and what it holds is not measured again.
-        known: rows of an earlier part of the same sweep that are in no store.
-        told: hears what comes next.
+        labels: names of the given lanes; by default `label` of their settings.
+        cancelled: polled between and within rounds; the current cell is dropped and the sweep ends.
+        store: a JSONL file; rows are appended to it, and rows in it are not measured again.
+        known: rows of an earlier part of the same sweep that are not in a store.
+        told: receives the progress.
 
-    A turn that was cut short is measured anew: no speedup without a baseline of the same run. A cell that fails is a
-    row with an error, and the sweep goes on.
+    An interrupted turn is measured again: no speedup without a baseline of the same run. A failed cell is a
+    row with an error, and the sweep continues.
 
     Raises:
-        SpecdecError: one sentence, before the first row: lanes that do not go together or cannot run with these
+        SpecdecError: one sentence, before the first row: lanes that are incompatible or cannot run with these
             models, a store of another sweep.
     """
     if not 1 <= repeats <= MAX_REPEATS:
@@ -140,7 +140,7 @@ def _measure(
 def _warm_up(
     models: Models, cases: Sequence[Case], lanes: Sequence[Settings], cancelled: Callable[[], bool]
 ) -> None:
-    """A few rounds of each lane on the first prompt that can be read: first passes are slow."""
+    """A few rounds of each lane on the first readable prompt, as first passes are slow."""
     from specdec_core.engine.decode import stream
 
     for lane in lanes:
@@ -155,7 +155,7 @@ def _warm_up(
                 continue
             except SettingsError:
                 raise
-            except Exception:  # its cells will say so
+            except Exception:  # reported by its cells
                 log.exception("a lane of a sweep could not be warmed up")
             break
 
@@ -163,7 +163,7 @@ def _warm_up(
 def _time(
     models: Models, prompt: Prompt, lane: Settings, cancelled: Callable[[], bool], row: Measured
 ) -> bool:
-    """Decode once and fill the row's numbers in; False if that was cancelled."""
+    """Decode once and fill in the row's numbers; False if cancelled."""
     from specdec_core.engine.decode import stream
     from specdec_core.engine.events import Finished
 

@@ -1,4 +1,4 @@
-"""The file of a sweep: JSONL, its first line says of what, each further line is one measured cell."""
+"""The file of a sweep: JSONL; the first line describes the sweep, each further line is one measured cell."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ SAME = ("lanes", "target", "draft", "heads", "device", "dtype", "machine", "pack
 
 @dataclass(slots=True)
 class Store:
-    """A sweep's file, ready for more rows; `rows` are those it holds already."""
+    """A sweep's file, ready for more rows; `rows` are those already in it."""
 
     path: Path
     rows: list[Measured]
 
     @classmethod
     def open(cls, path: Path, header: dict[str, Any], cases: Sequence[Case]) -> Store:
-        """Begin a store, or go on with one of the same sweep.
+        """Start a store, or continue one of the same sweep.
 
-        Turns that were cut short are taken out of the file, and so is a torn last line.
+        Incomplete turns and a torn last line are removed from the file.
 
         Raises:
-            SpecdecError: one sentence, if the file cannot be used, is no store, or is that of another sweep.
+            SpecdecError: one sentence, if the file is unusable, not a store, or of another sweep.
         """
         try:
             content = path.read_bytes() if path.exists() else b""

@@ -1,4 +1,4 @@
-"""What the rows of a sweep add up to: one line per family of prompts and lane."""
+"""Summaries of a sweep's rows: one line per family of prompts and lane."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from .measured import Measured
 
-FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes a formula to begin with
-NORMAL_95 = 1.959964  # standard deviations on either side that hold 95 % of a normal law
-LEAST_TOKENS = 16  # of both lanes, before their speeds are compared: fewer say nothing
+FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # characters that start a formula in a spreadsheet
+NORMAL_95 = 1.959964  # standard deviations on either side that hold 95 % of a normal distribution
+LEAST_TOKENS = 16  # in both lanes for their speeds to be compared
 COLUMNS = (
     "family", "lane", "label", "prompts", "compared", "failed", "tokens_per_pass", "accepted", "judged", "alpha",
     "alpha_low", "alpha_high", "speedup", "speedup_q1", "speedup_q3", "speedup_min", "speedup_max", "slower",
@@ -26,7 +26,7 @@ COLUMNS = (
 
 
 def wilson(successes: int, trials: int, z: float = NORMAL_95) -> tuple[float, float]:
-    """The Wilson score interval of a share, 95 % by default; (0, 1) without trials. It takes them for independent."""
+    """The Wilson score interval of a share, 95 % by default; (0, 1) without trials. Assumes independent trials."""
     if trials == 0:
         return 0.0, 1.0
     share, z2 = successes / trials, z * z / trials
@@ -41,8 +41,8 @@ def mark(speedup: float) -> str:
 
 
 def beyond(speedup: float | None, tokens_per_pass: float | None) -> bool:
-    """Whether a speedup is clearly more than τ, which guessing cannot bring: a round takes at least a plain pass. Then
-    the clock was disturbed."""
+    """Whether a speedup is clearly above τ, which is impossible as a round takes at least a plain pass:
+    the timing was disturbed."""
     return bool(speedup and tokens_per_pass) and (speedup or 0.0) > 1.1 * (tokens_per_pass or 0.0)
 
 
@@ -56,7 +56,7 @@ def frame(rows: Iterable[Measured]) -> pd.DataFrame:
 
 
 def failures(rows: Iterable[Measured]) -> list[str]:
-    """What went wrong, once for each prompt and reason, as sentences."""
+    """Sentences on what failed, one per prompt and reason."""
     lanes: dict[tuple[str, str, str], dict[str, None]] = {}
     for row in rows:
         if row.error is not None:
@@ -73,7 +73,7 @@ def to_csv(rows: Iterable[Measured]) -> str:
 
 
 def csv_of(table: pd.DataFrame) -> str:
-    """A table as CSV. A text that a spreadsheet would run as a formula gets an apostrophe in front."""
+    """A table as CSV. Text a spreadsheet would run as a formula is prefixed with an apostrophe."""
     table = table.copy()
     for name in table.columns:
         table[name] = [
@@ -84,7 +84,7 @@ def csv_of(table: pd.DataFrame) -> str:
 
 
 def to_json(about: dict[str, Any], rows: Sequence[Measured]) -> str:
-    """Cells and summary as JSON, with what has to be said beside them (see `sweep.about`)."""
+    """Cells and summary as JSON, with their context (see `sweep.about`)."""
     lines = [
         {key: None if value != value else value for key, value in line.items()}
         for line in summary(rows).to_dict("records")
@@ -93,22 +93,22 @@ def to_json(about: dict[str, Any], rows: Sequence[Measured]) -> str:
 
 
 def summary(rows: Iterable[Measured]) -> pd.DataFrame:
-    """One row per family and lane, families in the order in which they come.
+    """One row per family and lane, families in order of appearance.
 
-    Columns beside `family`, `lane` and `label`:
+    Columns besides `family`, `lane` and `label`:
         prompts, failed: prompts with numbers, cells without any.
         tokens_per_pass, tokens_per_second: the median over prompts of the prompt's median over repeats.
         accepted, judged, alpha, alpha_low, alpha_high: counts over one repeat of each prompt (the others judge the
             same tokens again), their share and its 95 % Wilson interval; None on trees, and where nothing was judged.
         speedup: the median over prompts of the prompt's median speedup, each against plain decoding in the same turn;
             speedup_q1, speedup_q3, speedup_min, speedup_max: quartiles and extremes over prompts.
-        compared: prompts that have a speedup, which takes `LEAST_TOKENS` tokens in both lanes.
+        compared: prompts with a speedup, which needs `LEAST_TOKENS` tokens in both lanes.
         slower: the share of them whose median speedup lies below 1.
-        repeats_apart: how far repeats of one prompt lie apart, (largest − smallest) / median; the median over prompts;
+        repeats_apart: spread of a prompt's repeats, (largest − smallest) / median; the median over prompts;
             None where each has one only.
         same_text: the share of prompts whose tokens are plain decoding's; None where there is nothing to compare.
         repeated: the share of all tokens, one repeat of each prompt, that repeat earlier output (see `loops`).
-        looping: how many prompts' texts are loops, which flatters the line's other figures. Both are None where that
+        looping: how many prompts' texts are loops, which flatters the line's other figures. Both are None where this
             was not measured.
     """
     import pandas as pd
@@ -150,7 +150,7 @@ def _line(cells: pd.DataFrame) -> dict[str, Any]:
     spread = by_prompt["speedup"].agg(lambda values: (values.max() - values.min()) / values.median())[several]
     first = cells[cells["repeat"] == by_prompt["repeat"].transform("min")]
     accepted, judged = int(first["accepted"].sum()), int((first["accepted"] + first["rejected"]).sum())
-    # A rate is missing on trees, whose failed siblings would make one number of many questions.
+    # Trees have no rate: failed siblings would make a single number meaningless.
     tree = bool((first["acceptance_rate"].isna() & (first["accepted"] + first["rejected"] > 0)).any())
     low, high = wilson(accepted, judged) if judged and not tree else (None, None)
     texts = by_prompt["same_text"].first().dropna()
@@ -181,7 +181,7 @@ def _line(cells: pd.DataFrame) -> dict[str, Any]:
 
 
 def looping(lines: Iterable[Mapping[Any, Any]]) -> str:
-    """What loops in a sweep, as a sentence; empty where nothing does.
+    """A sentence on looping texts in a sweep; empty where there are none.
 
     Args:
         lines: the summary's, as dictionaries.

@@ -34,10 +34,10 @@ def load_heads(
         heads["eagle"] = eagle.read(eagle_source, width, vocabulary, int(embedding.shape[1]))
     for head in heads.values():
         head.to(target.device, target.dtype)
-        # a draft vocabulary's rows are copied while they can be read
+        # copies a draft vocabulary's rows before the matrix is packed
         head.output(target.get_output_embeddings())
     if "eagle" in heads:
-        pack(heads["eagle"])  # it reads several tokens a pass; a Medusa head reads one
+        pack(heads["eagle"])  # it reads several tokens per pass; a Medusa head reads one
     return dict(heads)
 
 

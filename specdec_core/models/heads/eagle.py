@@ -1,12 +1,12 @@
 """An EAGLE head (Li et al. 2024): one decoder layer that guesses the target's next hidden state instead of its token.
 
 A row pairs token t + 1 with the target's hidden state ("feature") at t: both are joined by one matrix and go through
-a Llama layer without the norm before its attention. What comes out stands for the feature at t + 1, which the target's
-own output matrix turns into logits for token t + 2. A guessed feature can be fed back, one token further.
+a Llama layer without the norm before its attention. The output approximates the feature at t + 1, which the target's
+own output matrix turns into logits for token t + 2. A guessed feature can be fed back to go one token further.
 
 Published files name the weights `fc.weight` (perhaps `fc.bias`), `layers.0.…` and `embed_tokens.weight`, beside the
 config.json of a Llama model. A file without `embed_tokens` shares the target's input embedding. Heads trained here may
-bring three things more: a draft vocabulary (`d2t`, see `draft_vocabulary`), the norm before the attention
+have three more parts: a draft vocabulary (`d2t`, see `draft_vocabulary`), the norm before the attention
 (`layers.0.input_layernorm.weight`) and one after the layer (`norm.weight`).
 """
 
@@ -35,7 +35,7 @@ _THIRD_GENERATION = ("t2d", "midlayer.", "lm_head.")
 INPUT_NORM, NORM = "layers.0.input_layernorm.weight", "norm.weight"
 
 
-SIZES = (  # what of a Llama's configuration says how the layer computes
+SIZES = (  # the entries of a Llama configuration that define the layer
     "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
     "num_key_value_heads", "head_dim", "rms_norm_eps", "hidden_act", "attention_bias", "mlp_bias",
     "max_position_embeddings",
@@ -48,7 +48,7 @@ class EagleHead(Guessing):
     Args:
         config: sizes of the layer, as of a Llama model.
         bias: whether the joining matrix has one.
-        embedding: whether it has input embeddings of its own, (V, d); else the target's are used.
+        embedding: whether it has its own input embeddings, (V, d); else the target's are used.
         accuracy: measured shares of right guesses by rank, for the next token after true features.
         vocabulary: the target's tokens it may guess, int64 (k,); None is all of them.
         norms: whether there are norms before the attention and after the layer, as in the target's own last layer.
@@ -79,12 +79,12 @@ class EagleHead(Guessing):
         self.layers = nn.ModuleList([layer])
         self.accuracy = accuracy
         self.restrict(vocabulary)
-        # in a tuple: its float32 angles must not follow `to(dtype)`
+        # in a tuple: its float32 angles must not be converted by `to(dtype)`
         self._rotary = (LlamaRotaryEmbedding(config),)
 
     @property
     def own_embedding(self) -> bool:
-        """Whether the head brings input embeddings."""
+        """Whether the head has input embeddings."""
         return hasattr(self, "embed_tokens")
 
     def forward(
@@ -99,12 +99,12 @@ class EagleHead(Guessing):
         """The features that follow: rows (b, m) → (b, m, d).
 
         Args:
-            tokens: int64 (b, m), each the token one place behind its feature.
+            tokens: int64 (b, m), each the token one place after its feature.
             features: (b, m, d), the target's hidden states or this head's guesses of them.
-            positions: int64 (b, m), the places of the features in the text.
-            mask: additive (b, 1, m, rows in memory + m); None is plainly causal, without a memory.
-            embedding: the target's input embedding, used where the head has none of its own.
-            memory: keys and values of earlier rows; the new rows are written behind them.
+            positions: int64 (b, m), positions of the features in the text.
+            mask: additive (b, 1, m, rows in memory + m); None means causal, without a memory.
+            embedding: the target's input embedding, used where the head has none.
+            memory: keys and values of earlier rows; the new rows are written after them.
         """
         own: nn.Module = self.embed_tokens if self.own_embedding else embedding
         rows = self.fc(torch.cat((own(tokens).to(features.dtype), features), -1))
@@ -156,9 +156,9 @@ def read(source: str, width: int, vocabulary: int, embedding_width: int) -> Eagl
         )
     made: dict[str, Any] = {"bias": "fc.bias" in tensors, "embedding": own, "norms": NORM in tensors}
     try:
-        with torch.device("meta"):  # shapes only, so that a hostile size reserves nothing
+        with torch.device("meta"):  # shapes only, so that a hostile size allocates nothing
             wanted = EagleHead(LlamaConfig(**taken), **made).state_dict()
-    except Exception as error:  # transformers raises many kinds over a damaged configuration
+    except Exception as error:  # transformers raises many kinds of errors on a damaged configuration
         told = (str(error).splitlines() or [type(error).__name__])[0][:200]
         raise ModelError(f"'{name}' has a damaged configuration: {told}.") from None
     for key, tensor in wanted.items():
@@ -191,7 +191,7 @@ def write(
 
 
 def rope_theta(config: Any) -> float:
-    """The rotary base of a Llama-like configuration, 10,000 where it names none."""
+    """The rotary base of a Llama-like configuration, 10,000 where it has none."""
     known = getattr(config, "rope_parameters", None) or {}
     return float(known.get("rope_theta") or getattr(config, "rope_theta", None) or 10_000.0)
 

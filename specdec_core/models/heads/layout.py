@@ -21,8 +21,8 @@ def read(source: str, kind: str, weights: Sequence[str]) -> tuple[dict[str, Any]
 
     Args:
         source: folder or hub id.
-        kind: what the heads are called in sentences, e.g. "Medusa heads".
-        weights: file names to look for, the first that is there wins.
+        kind: what error messages call the heads, e.g. "Medusa heads".
+        weights: file names to look for; the first one found is used.
 
     Raises:
         ModelError: with one sentence, if something is missing, a pickle, or damaged.
@@ -78,12 +78,12 @@ def write(
         )
     folder.mkdir(parents=True, exist_ok=True)
     save_file(stored, folder / file, metadata={"format": "pt"})
-    (folder / file).chmod(0o644)  # safetensors writes files that only their owner may read
+    (folder / file).chmod(0o644)  # safetensors writes files only their owner can read
     (folder / "config.json").write_text(json.dumps(dict(config), indent=2) + "\n", encoding="utf-8")
 
 
 def fitting(name: str, what: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
-    """Refuse a tensor of another shape than the target asks for.
+    """Refuse a tensor whose shape does not fit the target.
 
     Raises:
         ModelError: naming both shapes.
@@ -113,7 +113,7 @@ def number(
 
 
 def short(source: str) -> str:
-    """What a source is called in sentences: a hub id as it is, a folder by its last part."""
+    """A source's name in messages: a hub id as it is, a folder's last part."""
     return Path(source).name if Path(source).is_absolute() or Path(source).is_dir() else source
 
 

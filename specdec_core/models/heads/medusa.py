@@ -1,7 +1,7 @@
-"""Medusa heads (Cai et al. 2024): from one hidden state, head i guesses the token i + 1 places behind the next one.
+"""Medusa heads (Cai et al. 2024): from one hidden state, head i guesses the token i + 1 places after the next one.
 
 A head is one or more residual blocks, x + SiLU(Wx + b), and a matrix into the vocabulary. Published files name the
-weights `{head}.{block}.linear.weight`, `{head}.{block}.linear.bias` and, behind the last block,
+weights `{head}.{block}.linear.weight`, `{head}.{block}.linear.bias` and, after the last block,
 `{head}.{blocks}.weight`. Heads trained here may share the target's own output matrix instead
 (`specdec_shared_output` in config.json); their file then ends with the blocks, and may bring a draft vocabulary
 (`d2t`, see `draft_vocabulary`).
@@ -51,7 +51,7 @@ class MedusaHeads(nn.ModuleList, Guessing):
         blocks: residual blocks per head.
         width: d, the target's hidden size.
         vocabulary: number of the target's logits; None shares the target's output matrix.
-        accuracy: for each head the measured share of right guesses by rank, if it was measured.
+        accuracy: for each head the measured share of right guesses by rank, if known.
         guesses: the target's tokens they may guess, int64 (k,), where they share its matrix; None is all of them.
     """
 
@@ -80,7 +80,7 @@ class MedusaHeads(nn.ModuleList, Guessing):
     def forward(self, states: Tensor, output: nn.Module, heads: int | None = None) -> Tensor:
         """Logits of the first `heads` heads (all by default): states (…, d) → (heads, …, k) in the states' dtype.
 
-        `output` is what `self.output` gives; heads with matrices of their own do not use it.
+        `output` is the result of `self.output`; heads with their own matrices ignore it.
         """
         guesses = torch.stack([head(states) for head in list(self)[:heads]])
         if not self.shared:
@@ -158,7 +158,7 @@ def expected(heads: int, blocks: int, width: int, vocabulary: int | None) -> dic
 
 
 def _accuracy(config: Mapping[str, Any], heads: int) -> list[list[float]] | None:
-    """The measured accuracies, if the configuration brings usable ones."""
+    """The measured accuracies, if the configuration has valid ones."""
     table = config.get(ACCURACY)
     if not isinstance(table, list) or len(table) != heads:
         return None
