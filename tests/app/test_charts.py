@@ -19,12 +19,12 @@ from app.charts.draw import inked
 from app.charts.palette import LANES, MORE, SLOWER_FASTER, SOURCES, look
 from app.charts.panels import broken
 from app.metrics import numbers
-from specdec_core import theory
+from specdec_core import sweep, theory
 from specdec_core.engine.events import Finished
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
-from specdec_core import sweep
 from specdec_core.sweep.cases import Case
+from specdec_core.sweep.totals import beyond
 
 from .conftest import scripted_models
 
@@ -300,7 +300,9 @@ def test_the_matrix_holds_the_summary(table: pd.DataFrame) -> None:
     for row, family in enumerate(("tales", "<code>")):
         for column, lane in enumerate((1, 2, 3)):
             speedup = lines[family, lane]["speedup"]
-            assert heat.text[row][column] == f"{sweep_mark(speedup)} {speedup:.2f}× ↺"  # its letters go round
+            # Times of a busy machine may say more than the passes allow, which is marked; its letters go round.
+            doubt = " ?" if beyond(speedup, lines[family, lane]["tokens_per_pass"]) else ""
+            assert heat.text[row][column] == f"{sweep_mark(speedup)} {speedup:.2f}×{doubt} ↺"
             assert (heat.z[row][column] > 0, heat.z[row][column] < 0) == (speedup > 1.005, speedup < 0.995)
             assert f"{lines[family, lane]['speedup_q1']:.2f}" in heat.customdata[row][column]
             assert heat.text[row][column] in chart.alt

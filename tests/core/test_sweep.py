@@ -15,8 +15,8 @@ from scipy.stats import norm
 from typer.testing import CliRunner
 
 import specdec_core as sd
-from specdec_core.cli import commands as cli
 from specdec_core import sweep
+from specdec_core.cli import commands as cli
 from specdec_core.sweep.cases import Case
 from specdec_core.sweep.measured import Measured
 from specdec_core.sweep.run import Progress
