@@ -325,7 +325,7 @@ def test_the_builder_gives_a_link_that_hides_what_was_ticked(open_page: Open) ->
     link = code.inner_text()
     assert "tokens=9" in link and "proposer=prompt-lookup" in link
     shown.goto(link.replace("&present=1", ""))
-    expect(shown.get_by_role("combobox", name="Who guesses")).to_have_value("Prompt lookup")
+    expect(shown.get_by_role("combobox", name="Proposer")).to_have_value("Prompt lookup")
     expect(shown.get_by_text("More settings")).to_be_hidden()
 
 

@@ -130,7 +130,7 @@ def test_settings_go_to_the_address_and_come_back_from_it(open_page: Open) -> No
     page.reload()
     expect(page.get_by_role("textbox", name="Prompt")).to_have_value("A pig, a dog")
     expect(page.get_by_role("slider", name="Guesses per round")).to_have_value("5")
-    expect(page.get_by_role("combobox", name="Who guesses")).to_have_value("Prompt lookup")
+    expect(page.get_by_role("combobox", name="Proposer")).to_have_value("Prompt lookup")
     page.get_by_text("More settings").click()
     expect(page.get_by_role("spinbutton", name="Seed")).to_have_value("11")
 

@@ -297,7 +297,7 @@ def test_a_lossy_rule_is_called_lossy_wherever_it_is_shown(run: Any) -> None:
     assert result.exit_code == 0, result.output
     said = flat(result.stderr)
     assert said.count("(lossy)") == 1  # the plain lane is judged by no rule
-    assert f"lossy: the text judged by '{lossy[0]}' may not follow the target's law." in said
+    assert f"lossy: the text judged by '{lossy[0]}' may not follow the target's distribution." in said
     assert "All texts are equal" not in said
     assert "lossy" not in flat(run("race", PROMPT, "-n", "4", "-p", "draft-model").stderr)
 

@@ -81,7 +81,7 @@ def test_a_conversion_that_fails_leaves_nothing(cache: Path) -> None:
 def test_a_killed_conversion_is_not_taken_for_whole_and_its_remains_go(cache: Path) -> None:
     """A process that ends without a word in the middle. Catches: a lock that stays, remains that fill the disk."""
     code = (
-        "import os, sys; from pathlib import Path; from specdec_core import conversions as c\n"
+        "import os, sys; from pathlib import Path; from specdec_core.models import conversions as c\n"
         "def build(folder, report):\n"
         "    (folder / 'model.safetensors').write_bytes(b'half'); os._exit(9)\n"
         "c.make('tiny', c.Origin('weights.gguf', 10, 'ab' * 32), 10, build)\n"
