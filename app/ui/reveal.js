@@ -3,8 +3,10 @@
 // A newly mounted element has missed nothing: earlier requests are over.
 const PATIENCE_MS = 10_000; // a part, and its player, may still be loading
 const OTHERWISE = ["pointerdown", "keydown", "wheel", "touchmove"]; // the viewer has moved on
+/** @type {WeakMap<Element, number>} */
 const turns = new WeakMap();
 
+/** @param {{data: {turn: number, part: string}, parentElement: Element}} given */
 export default function ({ data, parentElement }) {
   const known = turns.has(parentElement);
   if (known && turns.get(parentElement) === data.turn) return;
@@ -36,10 +38,11 @@ export default function ({ data, parentElement }) {
   requestAnimationFrame(look);
 }
 
+/** @param {Element} part */
 function playerIn(part) {
   for (const each of part.querySelectorAll("*")) {
     const found = each.shadowRoot?.querySelector(".player");
-    if (found) return found;
+    if (found instanceof HTMLElement) return found;
   }
   return null;
 }
