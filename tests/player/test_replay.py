@@ -236,8 +236,10 @@ def test_arrows_that_nobody_needs_step_and_no_other_key_leaves_its_place(page: P
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("ArrowRight")
     expect(where).to_have_text(at)
+    page.evaluate(
+        "document.documentElement.style.overflowAnchor = 'none'"
+    )  # else the browser scrolls along, now or later
     page.evaluate("document.body.insertAdjacentHTML('afterbegin', '<div style=\"height: 3000px\"></div>')")
-    # Only now: a browser that has scrolled keeps what is in sight where it is while the page grows above it.
     page.evaluate("scrollTo({top: 0, behavior: 'instant'})")
     page.wait_for_function("scrollY === 0")
     page.keyboard.press("ArrowLeft")
@@ -607,7 +609,7 @@ def test_where_siblings_were_rejected_the_residual_is_not_that_of_one(page: Page
     record["rounds"][0]["positions"] = [{**position, "at": -1, "q": position["p"], "overlap": 0.6}]
     said = odds_text(page, server, record, -1)
     assert "After 3 rejections" in said and "took its share of p in turn" in said
-    assert "norm(max" not in said and "how likely the first proposal here passes" in said
+    assert "norm(max" not in said and "how likely the first proposal here is to be accepted" in said
     chain = odds_text(page, server, json.loads(spec_trace().to_json()), 2)
     assert "norm(max(0, p − q))" in chain
 
