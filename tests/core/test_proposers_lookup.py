@@ -125,14 +125,14 @@ def test_a_source_is_earlier_text(match: str) -> None:
     source = [3, 1, 2, 0, 3, 1]
     proposer, context = _lookup(match, 3, 2, source)
     joined, whole = _lookup(match, 3, 2)
-    context.tokens, whole.tokens = [0, 1], [*source, 0, 1]
+    context.tokens[:], whole.tokens[:] = [0, 1], [*source, 0, 1]
     proposer.start(context)
     joined.start(whole)
     for new in ([2], [0, 3], [1]):
         one, other = proposer.propose(context), joined.propose(whole)
         assert one.tree.tokens and one.tree.tokens == other.tree.tokens and one.note == other.note
         for lookup, where in ((proposer, context), (joined, whole)):
-            where.tokens += new
+            where.tokens.extend(new)
             lookup.observe(where, Outcome([], new))
 
 
