@@ -32,7 +32,7 @@ class Block(Rule):
     name = "block"
     title = "Block verification"
     summary = (
-        "Judges the drafted tokens together and keeps the longest prefix that passes. The text follows the target's "
+        "Judges the drafted tokens together and keeps the longest prefix that passes: the text follows the target's "
         "distribution exactly, and on average at least as many tokens are accepted as one by one. It gains nothing "
         "with a single drafted token or a deterministic proposal, and it cannot judge trees."
     )

@@ -10,7 +10,7 @@ import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 import specdec_core as sd
-from specdec_core.models.bundle import resolve
+from specdec_core.models.sources import resolve
 
 from .offers import offered
 from .tiny import generate
