@@ -73,6 +73,12 @@ def draw(probs: Tensor, uniform: float | Tensor) -> Tensor:
     """
     # MPS has no float64
     cumulative = (probs.cpu() if probs.device.type == "mps" else probs).double().cumsum(-1)
+    if probs.device.type == "cpu":  # the same search without the dispatch of six small tensor operations
+        sums = cumulative.numpy()
+        chosen = min(
+            sums.searchsorted(sums[-1] * float(uniform), "right"), sums.searchsorted(sums[-1], "left")
+        )
+        return torch.tensor(int(chosen))
     target = cumulative[-1] * uniform
     index = torch.searchsorted(cumulative, target.reshape(1), right=True)
     last = torch.searchsorted(cumulative, cumulative[-1:], right=False)  # where the sum reaches its total

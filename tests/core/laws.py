@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -76,6 +77,17 @@ def chance_of(frequencies: Counter[Text], law: dict[Text, float]) -> float:
         expected[-1] += law[text] * total
     statistic = sum((one - other) ** 2 / other for one, other in zip(seen, expected, strict=True) if other)
     return float(chi2.sf(statistic, len(expected) - 1))
+
+
+Frequencies = TypeVar("Frequencies", Counter[Text], dict[Text, float])
+
+
+def shortened(texts: Frequencies, length: int) -> Frequencies:
+    """The same of the first `length` tokens: frequencies or probabilities of texts that begin alike, added up."""
+    found = type(texts)()
+    for text, number in texts.items():
+        found[text[:length]] = found.get(text[:length], 0) + number
+    return found
 
 
 def wavering(width: int, seed: int, sharpness: float = 1.5) -> Law:

@@ -1,12 +1,16 @@
 """Above temperature 0: every lossless rule × every proposer writes the target's law.
 
 Texts of six tokens (several rounds with their rollbacks), compared with the product of the target's conditionals by
-Pearson's chi-square. False alarms: 1e-5 per case over the choice of seeds, below 2e-3 for all cases together; the seeds
-are fixed, so a case that passed keeps passing until the decoder draws differently.
+Pearson's chi-square: each case by itself, and the texts of all cases of a rule and of a proposer together, which all
+follow one law. A fault of a rule or of a proposer shows in all its cases, so it meets thousands of texts; a fault of
+one pair alone meets COUNT. False alarms: 1e-5 per test over the choice of seeds, below 5e-3 for all tests together; the
+seeds are fixed, so a case that passed keeps passing until the decoder draws differently.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from functools import cache
 from typing import Any
 
 import pytest
@@ -16,11 +20,13 @@ from specdec_core.models.bundle import HubModel
 from specdec_core.sampling import Warp
 from specdec_core.testing import scripted
 
-from .laws import chance_of, exact_law, mixture, model_law, sample, wavering
+from .laws import BROKEN, Text, chance_of, exact_law, mixture, model_law, sample, shortened, wavering
 from .matrix import lossless, policies, proposals, valid, whole
 
 FALSE_ALARM = 1e-5
 LENGTH = 6
+COUNT = 250  # texts of one case on scripted models
+REAL_COUNT = 120  # and on a real one, whose passes cost more
 PROMPT = [0, 1, 2, 0, 1, 0]  # repeats itself, so that prompt lookup finds something
 
 target = wavering(3, seed=11)
@@ -28,6 +34,8 @@ SCRIPTED = scripted(target, mixture(target, wavering(3, seed=12), 0.6))
 SCRIPTED.larger_draft = scripted(target, mixture(target, wavering(3, seed=12), 0.8)).draft
 SCRIPTED_LAW = exact_law(target, PROMPT, LENGTH, Warp(1.0))
 REAL = whole("llama", vocabulary=3)
+assert isinstance(REAL.target, HubModel)
+REAL_LAW = exact_law(model_law(REAL.target), PROMPT, LENGTH, Warp(1.0))
 
 
 def _cases(models: sd.Models, skipped: set[str]) -> list[Any]:
@@ -68,10 +76,73 @@ AHEAD = [case for case in _all if case.values[0].overlap]
 assert not any(case.values[0].overlap for case in ON_REAL)
 
 
+@cache
+def _written(scripted_models: bool, settings: str) -> Counter[Text]:
+    """The texts of one case. Each has seeds of its own, so that the cases together are one sample."""
+    asked = sd.Settings.model_validate_json(settings)
+    cases = [case.values[0].model_dump_json() for case in (ON_SCRIPTED if scripted_models else ON_REAL)]
+    count = COUNT if scripted_models else REAL_COUNT
+    first = cases.index(settings) * count
+    return sample(SCRIPTED if scripted_models else REAL, PROMPT, asked, count, seed=first)
+
+
+def _check(texts: Counter[Text], law: dict[Text, float]) -> None:
+    """Whole texts, and the first three tokens alone: fewer kinds of text, so more of each."""
+    assert chance_of(texts, law) > FALSE_ALARM
+    assert chance_of(shortened(texts, 3), shortened(law, 3)) > FALSE_ALARM
+
+
+def _groups(cases: list[Any]) -> list[tuple[str, str]]:
+    """The rules and proposers of these cases: what their texts are counted together by."""
+    return [
+        (field, name)
+        for field in ("rule", "proposer")
+        for name in dict.fromkeys(getattr(case.values[0], field) for case in cases)
+    ]
+
+
+def _together(scripted_models: bool, field: str, name: str) -> Counter[Text]:
+    texts: Counter[Text] = Counter()
+    for case in ON_SCRIPTED if scripted_models else ON_REAL:
+        if getattr(case.values[0], field) == name:
+            texts += _written(scripted_models, case.values[0].model_dump_json())
+    return texts
+
+
 @pytest.mark.parametrize("settings", ON_SCRIPTED)
 def test_scripted_models_write_the_targets_law(settings: sd.Settings) -> None:
     """Catches: a residual, coin, cache, bonus or draft that is off, a draft dropped because of what it is."""
-    assert chance_of(sample(SCRIPTED, PROMPT, settings, 1_200), SCRIPTED_LAW) > FALSE_ALARM
+    _check(_written(True, settings.model_dump_json()), SCRIPTED_LAW)
+
+
+@pytest.mark.parametrize(("field", "name"), _groups(ON_SCRIPTED))
+def test_the_cases_of_a_rule_or_proposer_together(field: str, name: str) -> None:
+    """Catches: a deviation too small for the texts of one case."""
+    _check(_together(True, field, name), SCRIPTED_LAW)
+
+
+@pytest.mark.parametrize("settings", ON_REAL)
+def test_a_real_model_writes_its_own_law(settings: sd.Settings) -> None:
+    """The same for proposers that need layers, states or heads. Catches also: states or rows of the wrong position."""
+    _check(_written(False, settings.model_dump_json()), REAL_LAW)
+
+
+@pytest.mark.parametrize(("field", "name"), _groups(ON_REAL))
+def test_a_real_models_cases_together(field: str, name: str) -> None:
+    """Catches: a deviation too small for the texts of one case."""
+    _check(_together(False, field, name), REAL_LAW)
+
+
+@pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.name)
+def test_a_wrong_rule_is_found(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The power of the tests above: no more texts than each group has, of a rule that is known to be broken."""
+    monkeypatch.setitem(sd.RULES, kind.name, kind)
+    cases = Counter(case.values[0].rule for case in ON_SCRIPTED)
+    smallest = min(min(cases.values()) * COUNT, 1_500)
+    settings = sd.Settings(
+        rule=kind.name, draft_length=3, temperature=1.0, max_new_tokens=LENGTH, record="off"
+    )
+    assert chance_of(sample(SCRIPTED, PROMPT, settings, smallest), SCRIPTED_LAW) < FALSE_ALARM
 
 
 @pytest.mark.parametrize("settings", AHEAD)
@@ -79,14 +150,6 @@ def test_drafting_ahead_writes_the_same_texts(settings: sd.Settings) -> None:
     """Whose law the tests above hold: text by text says more than their frequencies do, with fewer of them. Catches: a
     draft made ahead that is kept or dropped because of what it is."""
     alone = settings.but(overlap=False)
-    for seed in range(200):
+    for seed in range(100):
         texts = [sd.decode(SCRIPTED, PROMPT, each.but(seed=seed)).token_ids for each in (settings, alone)]
         assert texts[0] == texts[1], seed
-
-
-@pytest.mark.parametrize("settings", ON_REAL)
-def test_a_real_model_writes_its_own_law(settings: sd.Settings) -> None:
-    """The same for proposers that need layers, states or heads. Catches also: states or rows of the wrong position."""
-    assert isinstance(REAL.target, HubModel)
-    law = exact_law(model_law(REAL.target), PROMPT, LENGTH, Warp(1.0))
-    assert chance_of(sample(REAL, PROMPT, settings, 500), law) > FALSE_ALARM
