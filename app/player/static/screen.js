@@ -9,7 +9,7 @@
 
 import { createAsk } from "./ask.js";
 import { createControls } from "./controls.js";
-import { bringIntoView, el, isDark, setText } from "./dom.js";
+import { bringIntoView, el, isDark, setNote } from "./dom.js";
 import { createHelp } from "./help.js";
 import { createLighting } from "./lighting.js";
 import { createMask } from "./mask.js";
@@ -68,8 +68,7 @@ export function createScreen(on) {
     follow: () => ribbons.forEach((each) => each.follow()),
     /** @param {string|null} text a sentence above everything; null removes it */
     say(text) {
-      setText(notice, text ?? "");
-      notice.hidden = !text;
+      setNote(notice, text ?? "");
     },
     /**
      * Make room for the lanes, keeping the views that are there.
