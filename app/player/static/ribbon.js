@@ -65,6 +65,7 @@ export function createLane(at, lead) {
   let following = true;
   let due = false; // whether the end of the text has moved
   let laid = ""; // the sizes for which the pane was last scrolled
+  let padding = 0; // px of `below`
   /** @type {Element|null} */
   let lit = null;
   /** @type {Element|null} */
@@ -76,7 +77,7 @@ export function createLane(at, lead) {
   const observer = new ResizeObserver(() => {
     if (sizes() === laid) return;
     due = true;
-    settle();
+    settle()();
   });
   for (const part of [pane, text]) observer.observe(part);
 
@@ -101,17 +102,24 @@ export function createLane(at, lead) {
     return first === Infinity ? low : first;
   }
 
-  /** Scroll as requested while drawing; last of all, since it makes the browser lay out what was drawn. */
+  /**
+   * Where to scroll as requested while drawing. Reading makes the browser lay out what was drawn, so that every lane is
+   * read before one is changed.
+   * @returns {() => void} scrolls there
+   */
   function settle() {
-    if (due && following && pane.clientHeight) {
-      below.style.blockSize = "0px";
-      const low = pane.scrollHeight - pane.clientHeight;
-      const top = low > 0 ? wholeRow(low) : 0;
-      if (top > low) below.style.blockSize = `${Math.ceil(top - low) + 1}px`;
-      pane.scrollTop = top;
-    }
-    if (due) laid = sizes();
+    if (!due) return () => {};
     due = false;
+    laid = sizes();
+    if (!following || !pane.clientHeight) return () => {};
+    const low = pane.scrollHeight - padding - pane.clientHeight;
+    const top = low > 0 ? wholeRow(low) : 0;
+    return () => {
+      const wanted = low > 0 && top > low ? Math.ceil(top - low) + 1 : 0;
+      if (wanted !== padding) below.style.blockSize = `${wanted}px`;
+      padding = wanted;
+      pane.scrollTop = top;
+    };
   }
 
   /**
