@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -31,7 +31,9 @@ class Server:
 
     url: str = ""
     files: dict[str, str] = field(default_factory=_traces)
-    streams: dict[str, Callable[[int], list[tuple[int | None, dict[str, Any]]]]] = field(default_factory=dict)
+    streams: dict[str, Callable[[int], Iterable[tuple[int | None, dict[str, Any]]]]] = field(
+        default_factory=dict
+    )
     answers: list[tuple[str, dict[str, Any]]] = field(default_factory=list)  # posted bodies and their paths
     refusal: str = ""  # if set, no answer is taken
     resumed: list[int] = field(default_factory=list)  # the last event ids sent by reconnecting browsers
