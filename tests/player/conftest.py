@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -31,7 +31,9 @@ class Server:
 
     url: str = ""
     files: dict[str, str] = field(default_factory=_traces)
-    streams: dict[str, Callable[[int], list[tuple[int | None, dict[str, Any]]]]] = field(default_factory=dict)
+    streams: dict[str, Callable[[int], Iterable[tuple[int | None, dict[str, Any]]]]] = field(
+        default_factory=dict
+    )
     answers: list[tuple[str, dict[str, Any]]] = field(default_factory=list)  # posted bodies and their paths
     refusal: str = ""  # if set, no answer is taken
     resumed: list[int] = field(default_factory=list)  # the last event ids sent by reconnecting browsers
@@ -39,6 +41,7 @@ class Server:
 
 class _Handler(BaseHTTPRequestHandler):
     state: Server
+    protocol_version = "HTTP/1.1"  # one connection for many files
 
     def log_message(self, *_: object) -> None:
         return
@@ -72,9 +75,11 @@ class _Handler(BaseHTTPRequestHandler):
         if self.state.refusal:
             # The player reads it like the app's refusals; a status of 4xx would also be a console error.
             self.send_response(200)
+            refused = json.dumps({"error": self.state.refusal}).encode()
             self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(refused)))
             self.end_headers()
-            self.wfile.write(json.dumps({"error": self.state.refusal}).encode())
+            self.wfile.write(refused)
             return
         self.state.answers.append((self.path, body))
         self.send_response(204)
@@ -86,6 +91,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.state.resumed.append(last)
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")  # its end is the stream's
         self.end_headers()
         self.wfile.write(b"retry: 30\n\n")
         for id, message in self.state.streams[path](last):
@@ -120,35 +126,52 @@ def server(_serving: type[_Handler]) -> Server:
     return _serving.state
 
 
-@pytest.fixture(scope="session")
-def _tab(browser: Browser) -> Iterator[tuple[Page, list[str]]]:
+@dataclass(slots=True)
+class _Tab:
     """The page of all tests, and its errors."""
-    page = browser.new_page()
-    complaints: list[str] = []
+
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+    at: str = ""  # the server it is fresh from
+
+
+@pytest.fixture(scope="session")
+def _tab(browser: Browser) -> Iterator[_Tab]:
+    tab = _Tab(browser.new_page())
+    page, complaints = tab.page, tab.complaints
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on(
         "console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None
     )
     page.on("dialog", lambda dialog: (complaints.append("a dialog opened"), dialog.dismiss()))
-    yield page, complaints
+    yield tab
     page.close()
 
 
 @pytest.fixture
-def page(_tab: tuple[Page, list[str]], server: Server) -> Iterator[Page]:
-    """The test page, reloaded and ready to open a player; any browser error fails the test."""
-    opened, complaints = _tab
-    complaints.clear()
-    opened.set_default_timeout(5_000)
+def page(_tab: _Tab, server: Server) -> Iterator[Page]:
+    """The test page as if just loaded, ready to open a player; any browser error fails the test."""
+    opened = _tab.page
+    opened.set_default_timeout(60_000)  # the time that a test allows is for what it tests
+    if _tab.at != server.url:
+        opened.goto(server.url)
+        opened.wait_for_function("window.ready")
+    _tab.at = ""  # a test that fails leaves nothing to the next one
     opened.set_viewport_size({"width": 1024, "height": 768})
     opened.emulate_media(color_scheme="light", reduced_motion="no-preference")
     opened.mouse.move(0, 0)
-    opened.goto(server.url)
-    opened.wait_for_function("window.ready")
+    _tab.complaints.clear()
+    opened.set_default_timeout(5_000)
     yield opened
+    opened.set_default_timeout(60_000)
     opened.unroute_all()
-    opened.goto("about:blank")  # ends its pending work and requests
-    assert complaints == []
+    opened.evaluate("begin_anew()")
+    assert _tab.complaints == []
+    _tab.at = server.url
+
+
+# The player scrolls what it has drawn in the next frame.
+FRAME = "() => new Promise(requestAnimationFrame)"
 
 
 def data(**changes: Any) -> dict[str, Any]:
@@ -171,9 +194,10 @@ def data(**changes: Any) -> dict[str, Any]:
 
 
 def open_player(page: Page, **changes: Any) -> None:
-    """Mount a player and wait until it shows something."""
+    """Mount a player and wait until it shows something and has scrolled to it."""
     wanted = data(**changes)
     # As one text: Playwright would take a whole trace apart, value by value, which takes seconds.
     page.evaluate("data => open_player(JSON.parse(data))", json.dumps(wanted))
     ready = ".stage:not([hidden]) .lane" if wanted["traces"] else ".notice:not([hidden]), .lane"
     page.wait_for_function("ready => shadow.querySelector(ready)", arg=ready)
+    page.evaluate(FRAME)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from playwright.sync_api import Page, expect
 from streamlit.testing.v1 import AppTest
@@ -31,10 +29,7 @@ def test_every_module_is_small_and_keeps_text_out_of_markup() -> None:
             for sink in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(")
             if sink in code
         ]
-        untyped = re.sub(
-            r"^\s*/\*\*.*?\*/\n", "", code, flags=re.DOTALL | re.MULTILINE
-        )  # JSDoc holds the types
-        assert len(untyped.splitlines()) < 300, file.name
+        assert len(code.splitlines()) < 320, file.name
 
 
 @pytest.mark.browser

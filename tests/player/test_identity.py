@@ -23,12 +23,17 @@ Record = dict[str, Any]
 SHARES = 6  # tests over which the traces are spread, so that one that fails names few
 
 # Walks by keys through all events and back, and through all rounds and back; says where the page was not what it had
-# been. Pages are compared by a hash, as thousands of them would not fit into the memory of a small machine.
+# been. Pages are compared by a hash, as thousands of them would not fit into the memory of a small machine. The player
+# scrolls once per frame, and a frame comes when we say so: at each round, where the text has changed; laying out the
+# text at each event as well would take most of the time. How the lanes stand is compared as well then.
 WALK = """most => {
   const box = shadow.querySelector(".player");
   const press = (key) => box.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
-  const hash = () => {
-    const text = `${box.outerHTML} ${shadow.querySelector(".slider").value}`;
+  const real = window.requestAnimationFrame;
+  let frames = [];
+  window.requestAnimationFrame = (action) => frames.push(action);
+  const frame = () => frames.splice(0).forEach((action) => action());
+  const hash = (text) => {
     let [low, high] = [0xdeadbeef, 0x41c6ce57];
     for (let at = 0; at < text.length; at += 1) {
       const code = text.charCodeAt(at);
@@ -37,34 +42,50 @@ WALK = """most => {
     }
     return `${text.length} ${low} ${high}`;
   };
+  const end = () => ` ${shadow.querySelector(".slider").value}`;
+  const padding = / style="block-size: \\d+px;"/g; // below the text, from the last frame
+  const event = () => hash(box.outerHTML.replaceAll(padding, "") + end());
+  const round = () => {
+    frame();
+    return hash(`${box.outerHTML}${end()} ${[...shadow.querySelectorAll(".pane")].map((pane) => pane.scrollTop)}`);
+  };
+  const unseen = document.createElement("style"); // lays out nothing but the lanes: nothing else scrolls with the text
+  unseen.textContent = ".player .stage > :not(.lanes) { display: none }";
+  shadow.append(unseen);
   const differ = [];
-  const check = (seen, way) => hash() === seen || differ.push(`${way}: ${shadow.querySelector(".where").textContent}`);
-  const walk = (on, back) => {
+  const where = () => shadow.querySelector(".where").textContent;
+  const check = (look, seen, way) => look() === seen || differ.push(`${way}: ${where()}`);
+  const walk = (on, back, look, pass) => {
     press("Home");
-    const seen = [hash()];
+    const seen = [look()];
+    pass(seen[0]);
     while (seen.length <= most) {
       press(on);
-      const now = hash();
+      const now = look();
       if (now === seen.at(-1)) break;
       seen.push(now);
+      pass(now);
     }
     for (let at = seen.length - 1; at >= 0; at -= 1) {
-      check(seen[at], `${back} to ${at}`);
+      check(look, seen[at], `${back} to ${at}`);
       press(back);
     }
     press("End");
-    check(seen.at(-1), "End");
+    check(look, seen.at(-1), "End");
     press("Home");
-    check(seen[0], "Home");
-    return seen;
+    check(look, seen[0], "Home");
+    return seen.length;
   };
-  const events = walk("ArrowRight", "ArrowLeft");
-  const rounds = walk("ArrowDown", "ArrowUp");
-  const known = new Set(events);
-  rounds.forEach((page, at) => known.has(page) || differ.push(`round ${at}: no event looks like it`));
-  return { events: events.length, distinct: known.size, rounds: rounds.length, differ };
+  const known = new Set();
+  const events = walk("ArrowRight", "ArrowLeft", event, (seen) => known.add(seen));
+  const rounds = walk("ArrowDown", "ArrowUp", round, () =>
+    known.has(event()) || differ.push(`no event looks like a round: ${where()}`));
+  unseen.remove();
+  window.requestAnimationFrame = real;
+  return { events, distinct: known.size, rounds, differ };
 }"""
-PAGE = "() => shadow.querySelector('.player').outerHTML"
+# The player's elements once it has scrolled, which it does in a frame.
+PAGE = "() => new Promise(requestAnimationFrame).then(() => shadow.querySelector('.player').outerHTML)"
 
 
 def bundled() -> list[str]:

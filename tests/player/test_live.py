@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -111,9 +113,16 @@ def test_a_broken_connection_loses_and_doubles_nothing(page: Page, server: Serve
 
 
 def test_the_queue_is_told(page: Page, server: Server) -> None:
-    server.streams["/runs/a/events"] = lambda last: [(0, {"type": "queued", "place": 2})] if last < 0 else []
+    seen = threading.Event()
+
+    def queued(last: int) -> Iterator[tuple[int | None, dict[str, Any]]]:
+        yield 0, {"type": "queued", "place": 2}
+        seen.wait(30)  # a stream that ends would be told as lost and opened again
+
+    server.streams["/runs/a/events"] = queued
     live(page)
     page.wait_for_function("shadow.querySelector('.notice').textContent.includes('2 runs ahead of yours')")
+    seen.set()
 
 
 def test_an_error_is_one_sentence(page: Page, server: Server) -> None:

@@ -6,6 +6,7 @@ import copy
 import json
 import math
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from specdec_core.rules import RULES
 from specdec_core.settings import Settings
 
 from .samples import Plan, spec_trace
-from .views import ALL, phases, recorded, stage, stand
+from .views import ALL, look, phases, recorded, stage, stand
 
 pytestmark = pytest.mark.browser
 
@@ -36,7 +37,8 @@ CHART = """() => {
   for (const area of all(".plane .area")) areas[area.dataset.area] = getComputedStyle(area).clipPath;
   const parts = Object.fromEntries(all(".part-list li").map(part => [part.dataset.part, Number(part.dataset.value)]));
   const text = shadow.querySelector(".odds").innerText;
-  return { rows, areas, parts, text };
+  const tab = shadow.querySelector(".tab[aria-pressed=true]")?.innerText;
+  return { rows, areas, parts, text, tab };
 }"""
 
 
@@ -71,6 +73,22 @@ def _places(trace: sd.Trace) -> list[tuple[int, Round, Position, int]]:
     ]
 
 
+BUTTON = "() => [...shadow.querySelectorAll('.odds button')].find(button => {}.test(button.innerText))"
+ALL_ROWS = BUTTON.format("/all/")
+JUDGED = BUTTON.format("/What the judge saw/")
+HINT = "() => shadow.querySelector('.odds .hint').innerText"
+
+
+def _looked(
+    page: Page, trace: sd.Trace, what: str = CHART, press: str | None = None
+) -> Iterator[tuple[tuple[int, Round, Position, int], Any]]:
+    """Each of `_places` and what is seen there."""
+    places = _places(trace)
+    return zip(
+        places, look(page, [(stop, ALL, node) for stop, _, _, node in places], what, press), strict=True
+    )
+
+
 @pytest.mark.parametrize("expanded", [False, True])
 @pytest.mark.parametrize("options", [{}, {"temperature": 0.7, "top_k": 6, "seed": 5}])
 def test_the_areas_are_the_numbers_of_the_record(page: Page, options: dict[str, Any], expanded: bool) -> None:
@@ -79,11 +97,7 @@ def test_the_areas_are_the_numbers_of_the_record(page: Page, options: dict[str, 
     trace = recorded("draft-model", draft_length=3, **options)
     stage(page, trace)
     bounded = 0
-    for stop, row, position, node in _places(trace):
-        stand(page, stop, ALL, node)
-        button = page.locator(".more-rows")
-        if expanded and button.count() and "all" in button.inner_text():
-            button.click()
+    for (_, row, position, node), drawn in _looked(page, trace, press=ALL_ROWS if expanded else None):
         assert position.q is not None and position.overlap is not None
         nodes = row.nodes
         assert nodes.p is not None and nodes.q is not None
@@ -92,7 +106,6 @@ def test_the_areas_are_the_numbers_of_the_record(page: Page, options: dict[str, 
         assert own_p is not None and own_q is not None
         p.setdefault(nodes.token[node], own_p)
         q.setdefault(nodes.token[node], own_q)
-        drawn = page.evaluate(CHART)
         rows = drawn["rows"]
         named = [int(each["token"]) for each in rows if each["token"] != "rest"]
         if expanded:
@@ -147,9 +160,7 @@ def test_fixed_guesses_take_their_own_share_of_p(page: Page) -> None:
     counted as lost, and a threshold said to be p/q."""
     trace = recorded("medusa")
     stage(page, trace)
-    for stop, row, position, node in _places(trace):
-        stand(page, stop, ALL, node)
-        drawn = page.evaluate(CHART)
+    for (_, row, position, _), drawn in _looked(page, trace):
         assert position.overlap is not None and row.nodes.p is not None
         siblings = {
             row.nodes.token[other]: row.nodes.p[other] or 0.0
@@ -208,7 +219,7 @@ def test_how_likely_fixed_guesses_pass_is_exact_or_not_said(page: Page, proposer
             max_new_tokens=40,
         )
         stage(page, trace)
-        for stop, row, position, node in _places(trace):
+        for (_, row, position, node), drawn in _looked(page, trace, press=JUDGED):
             nodes = row.nodes
             assert nodes.p is not None and nodes.threshold is not None
             rivals = [
@@ -216,10 +227,7 @@ def test_how_likely_fixed_guesses_pass_is_exact_or_not_said(page: Page, proposer
                 for other, parent in enumerate(nodes.parent)
                 if parent == position.at and nodes.verdict[other] not in ("pruned", "discarded")
             ]
-            html = stand(page, stop, ALL, node)
-            if 'class="tab"' in html:
-                page.get_by_role("button", name="What the judge saw").click()
-            said = page.evaluate(CHART)["text"]
+            said = drawn["text"]
             chances = ["".join(found.groups(default="")) for found in CHANCE.finditer(said)]
             assert len(chances) == len(
                 re.findall(
@@ -254,13 +262,23 @@ def test_at_temperature_zero_a_lossy_rule_is_not_told_as_a_comparison(page: Page
     stage(page, trace)
     page.evaluate("lane.lossy = true")
     met = set()
-    for stop, row, _, node in _places(trace):
-        stand(page, stop, ALL, node)
-        said = page.evaluate(CHART)["text"]
+    for (_, row, _, node), drawn in _looked(page, trace):
+        said = drawn["text"]
         assert "compares two tokens" not in said and "a mixture of p and q" in said
         assert row.nodes.threshold is not None
         met.add(row.nodes.threshold[node])
     assert met == {0.5, 1.0}
+
+
+def _hints(page: Page, trace: sd.Trace) -> dict[tuple[int, int], str]:
+    """What is said of each guess that was never judged, by its round and node."""
+    nodes = [
+        (row.index, node)
+        for row in trace.rounds
+        for node, verdict in enumerate(row.nodes.verdict)
+        if verdict == "unreached"
+    ]
+    return dict(zip(nodes, look(page, [(at + 1, ALL, node) for at, node in nodes], HINT), strict=True))
 
 
 @pytest.mark.parametrize(
@@ -281,6 +299,8 @@ def test_an_unreached_guess_says_what_kept_it_from_being_judged(
     trace = recorded(proposer, options, **changes)
     stage(page, trace)
     found = set()
+    hints = _hints(page, trace)
+    proposed = page.evaluate("lane.rounds.map(round => round.proposals.map(item => item.text))")
     for row in trace.rounds:
         parents, verdicts = row.nodes.parent, row.nodes.verdict
         for node, verdict in enumerate(verdicts):
@@ -304,11 +324,8 @@ def test_an_unreached_guess_says_what_kept_it_from_being_judged(
             else:
                 assert "cut" in verdicts
                 why, of = "the text ended before it.", []
-            stand(page, row.index + 1, ALL, node)
-            names = page.evaluate(
-                "([round, of]) => of.map(node => lane.rounds[round].proposals[node].text)", [row.index, of]
-            )
-            said = page.locator(".odds .hint").first.inner_text()
+            names = [proposed[row.index][each] for each in of]
+            said = hints[row.index, node]
             pieces = [re.escape(piece) for piece in why.split("{}")]
             parts = re.fullmatch("It was never judged(?:: |, and )" + "‘(.*)’".join(pieces), said)
             assert parts, (said, why)
@@ -324,6 +341,7 @@ def test_an_unreached_guess_of_the_other_rules_says_why(page: Page) -> None:
     trace = recorded("branching", FIXED, rule="typical")
     stage(page, trace)
     seen = set()
+    hints = _hints(page, trace)
     for row in trace.rounds:
         nodes = row.nodes
         assert nodes.p is not None and nodes.entropy is not None
@@ -336,8 +354,7 @@ def test_an_unreached_guess_of_the_other_rules_says_why(page: Page) -> None:
             )
         for node, verdict in enumerate(nodes.verdict):
             if verdict == "unreached":
-                stand(page, row.index + 1, ALL, node)
-                said = page.locator(".odds .hint").first.inner_text()
+                said = hints[row.index, node]
                 words = (
                     "It is above the threshold, but another path"
                     if clears[node]
@@ -348,11 +365,11 @@ def test_an_unreached_guess_of_the_other_rules_says_why(page: Page) -> None:
     assert seen == {True, False}
     trace = recorded("draft-model", rule="block", draft_length=5)
     stage(page, trace)
+    hints = _hints(page, trace)
     for row in trace.rounds:
         for node, verdict in enumerate(row.nodes.verdict):
             if verdict == "unreached":
-                stand(page, row.index + 1, ALL, node)
-                assert "so did every later one" in page.locator(".odds .hint").first.inner_text()
+                assert "so did every later one" in hints[row.index, node]
                 assert row.nodes.coin is not None and row.nodes.threshold is not None
                 met = zip(row.nodes.coin[node:], row.nodes.threshold[node:], strict=True)
                 assert all(coin is not None and bar is not None and coin >= bar for coin, bar in met)
@@ -393,9 +410,7 @@ def test_the_needle_lands_where_the_verdict_is(page: Page, proposer: str, option
     trace = recorded(proposer, options, rule=rule)
     stage(page, trace)
     seen = set()
-    for stop, row, _, node in _places(trace):
-        stand(page, stop, ALL, node)
-        (found,) = page.evaluate(NEEDLE, ".coin .axis")
+    for (_, row, _, node), (found,) in _looked(page, trace, f"() => ({NEEDLE})('.coin .axis')"):
         assert row.nodes.coin is not None and row.nodes.threshold is not None
         u, threshold = row.nodes.coin[node], row.nodes.threshold[node]
         assert u is not None and threshold is not None
@@ -416,9 +431,9 @@ def test_a_block_shows_every_coin_and_keeps_up_to_the_last_that_passes(page: Pag
     for row in trace.rounds:
         if len(row.nodes.token) < 2:
             continue
-        for node in range(len(row.nodes.token)):
-            stand(page, row.index + 1, ALL, node)
-            found = page.evaluate(NEEDLE, ".coins .axis")
+        nodes = range(len(row.nodes.token))
+        coins = f"() => ({NEEDLE})('.coins .axis')"
+        for found in look(page, [(row.index + 1, ALL, node) for node in nodes], coins):
             assert len(found) == len(row.nodes.token)
             passes = [
                 (each["needle"]["left"] + each["needle"]["right"]) / 2 < each["pass"]["right"]
@@ -478,15 +493,14 @@ def test_a_later_sibling_names_its_own_law(page: Page) -> None:
         options = json.dumps({**json.loads(TREE), "draw": draw})
         trace, told = recorded("branching", options), 0
         stage(page, trace)
-        for stop, row, position, node in _places(trace):
+        for (_, row, position, node), drawn in _looked(page, trace):
             nodes = row.nodes
             elder = [other for other in range(node) if nodes.parent[other] == nodes.parent[node]]
             assert nodes.q is not None and position.q is not None
             q = _known(position.q)
             if not elder or not {nodes.token[each] for each in [*elder, node]} <= set(q):
                 continue
-            stand(page, stop, ALL, node)
-            text = page.evaluate(CHART)["text"]
+            text = drawn["text"]
             assert words in text and "The areas are those of the first guess" in text
             own = nodes.q[node]
             assert own is not None
@@ -502,14 +516,12 @@ def test_at_temperature_zero_one_sentence_says_what_is_compared(page: Page) -> N
     """Catches: areas of one-hot vectors as the first thing a student sees, and the models' own p and q mixed up."""
     trace = recorded("draft-model", temperature=0.0)
     stage(page, trace)
-    for stop, _, position, node in _places(trace):
-        stand(page, stop, ALL, node)
-        drawn = page.evaluate(CHART)
+    for (_, _, position, _), drawn in _looked(page, trace):
         name = trace.texts[str(position.model_p.id[0])].strip()
         assert re.search(
             rf"compares two tokens: .* and the target's most likely token, .*{re.escape(name)}", drawn["text"]
         )
-        assert page.locator(".tab[aria-pressed=true]").inner_text() == "How sure the models were"
+        assert drawn["tab"] == "How sure the models were"
         assert position.model_q is not None
         own = {each["token"]: (each["p"], each["q"]) for each in drawn["rows"]}
         for token, value in zip(position.model_p.id[:4], position.model_p.prob, strict=False):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -14,6 +15,7 @@ PROMPT = (
     "Once upon a time, there was a little girl named Nora. Nora had a yellow kite that she loved very much. "
     "One windy day, she went to the park to fly it."
 )
+Moment = tuple[int, int | None, int | None]
 ALL = None  # the moment at which a round was committed
 
 _STAGE = """async text => {
@@ -45,6 +47,25 @@ def stand(page: Page, stop: int, event: int | None = ALL, node: int | None = Non
     """Show round `stop` (from 1) at one of its moments; the page's elements as text."""
     html: str = page.evaluate("at => stand(...at)", [stop, event, node])
     return html
+
+
+_LOOK = """([moments, press, what]) => {
+  const [look, button] = [eval(what), press && eval(press)];
+  return moments.map(([stop, event, node]) => {
+    window.stand(stop, event, node);
+    button?.()?.click();
+    return look();
+  });
+}"""
+
+
+def look(page: Page, moments: Iterable[Moment], what: str, press: str | None = None) -> list[Any]:
+    """What a function of the page sees at each moment (stop, event, node), in one call: thousands would take minutes.
+
+    A button that another function, `press`, finds is pressed there first.
+    """
+    seen: list[Any] = page.evaluate(_LOOK, [list(moments), press, what])
+    return seen
 
 
 def phases(page: Page, stop: int) -> list[tuple[str, int | None]]:

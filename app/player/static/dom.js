@@ -45,6 +45,16 @@ export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
+/**
+ * Say something in a part that is there only while it says something.
+ * @param {HTMLElement} part
+ * @param {string} text
+ */
+export function setNote(part, text) {
+  setText(part, text);
+  part.hidden = !text;
+}
+
 const SPECIAL = /[\n\t\u0000-\u0008\u000b-\u001f\u007f]/;
 const PIECES = /\n|\t|[\u0000-\u0008\u000b-\u001f\u007f]|[^\n\t\u0000-\u0008\u000b-\u001f\u007f]+/g;
 

@@ -1,27 +1,29 @@
 /** The player's keys. They work while the focus is inside it, and never where the viewer types or chooses. */
 
+/** @import { Moves } from "./controls.js" */
+
 import { elementOf } from "./dom.js";
 
 /**
- * @param {{ready: () => boolean, event: (by: number) => void, round: (by: number) => void, node: (by: 1|-1) => void,
- *   lead: (lane: number) => void, view: () => void, toggle: () => void, home: () => void, end: () => void, drop: () => void,
- *   choose: (chip: HTMLElement) => void, help: () => void}} on
+ * @param {{ready: () => boolean, moves: Omit<Moves, "scrub"|"speed"|"help">, node: (by: 1|-1) => void, lead: (lane: number) => void,
+ *   view: () => void, drop: () => void, choose: (chip: HTMLElement) => void, help: () => void}} on
  * @returns {(event: KeyboardEvent) => void}
  */
 export function createKeys(on) {
+  const { moves } = on;
   /** @type {Record<string, () => void>} */
   const actions = {
-    ArrowRight: () => on.event(1),
-    ArrowLeft: () => on.event(-1),
-    ArrowDown: () => on.round(1),
-    ArrowUp: () => on.round(-1),
+    ArrowRight: moves.step,
+    ArrowLeft: moves.back,
+    ArrowDown: moves.next,
+    ArrowUp: moves.previous,
     ".": () => on.node(1),
     ",": () => on.node(-1),
     v: on.view,
-    Home: on.home,
-    End: on.end,
+    Home: moves.first,
+    End: moves.last,
     Escape: on.drop,
-    " ": on.toggle,
+    " ": moves.play,
     "?": on.help,
   };
   for (let lane = 0; lane < 9; lane += 1) actions[String(lane + 1)] = () => on.lead(lane);

@@ -5,13 +5,15 @@
  */
 
 /**
+ * @import { Drawn } from "./mask_row.js"
  * @import { Round } from "./model.js"
  * @import { Phase } from "./moments.js"
  * @import { Pass } from "./slots.js"
  * @import { View } from "./state.js"
  */
 
-import { el, elementOf, setText } from "./dom.js";
+import { el, elementOf, setNote, setText } from "./dom.js";
+import { createLegend, drawCells, makeRow, PREFIX } from "./mask_row.js";
 import { attribute, setClass, stand, write } from "./patch.js";
 import { createSlots, MOST_ROWS, passOf, sees } from "./slots.js";
 import { sure } from "./sure.js";
@@ -24,7 +26,6 @@ const CELLS = { few: 24, many: 18, least: 3, largest: 40 }; // px; `few` up to a
 const FEW = 20;
 const FIT = 470; // px of height for all rows together, as the box in mask.css leaves them
 const LABELLED = 15; // px, from which a row's words fit
-const PREFIX = { few: 3, many: 4 }; // cells, the width of the folded column, so that its number fits
 
 /** @returns {{root: HTMLElement, show: (view: View) => void}} */
 export function createMask() {
@@ -143,8 +144,7 @@ export function createMask() {
     legend.show(pass.rows.some((row) => row.kind === "rider"));
     const left = pass.rows.length - shown;
     const said = [left ? W.maskMore(left) : "", pass.loose ? W.maskLoose(pass.loose) : "", pass.byDistance ? W.maskDistance : ""];
-    setText(notes, said.filter(Boolean).join(" "));
-    notes.hidden = !notes.textContent;
+    setNote(notes, said.filter(Boolean).join(" "));
     measure();
   }
 
@@ -169,11 +169,7 @@ export function createMask() {
       attribute(element, "data-row", at);
       for (const [key, value] of Object.entries({ node, ...owner })) attribute(element, `data-${key}`, kind === "node" ? value : null);
     }
-    const [ground, columns, path, own] = row.line.children;
-    attribute(ground, "d", `M${-PREFIX.many} ${at}H${pass.rows.length}v1H${-PREFIX.many}z`);
-    attribute(columns, "d", seen.map((each) => `M${each} 0h1v${at}h-1z`).join(""));
-    attribute(path, "d", `M${-PREFIX.many} ${at}H0v1H${-PREFIX.many}z${runs(seen.slice(0, -1)).map(([from, long]) => `M${from} ${at}h${long}v1h-${long}z`).join("")}`);
-    attribute(own, "d", `M${at} ${at}h1v1h-1z`);
+    drawCells(row, at, seen, pass.rows.length);
   }
 
   /**
@@ -285,44 +281,4 @@ export function createMask() {
  */
 function stepOf(key, at) {
   return key === "ArrowUp" ? at - 1 : key === "ArrowDown" ? at + 1 : null;
-}
-
-/**
- * Adjacent cells merged: [first, how many].
- * @param {number[]} columns
- */
-function runs(columns) {
-  /** @type {[number, number][]} */
-  const made = [];
-  for (const column of columns) {
-    const last = made.at(-1);
-    if (last && last[0] + last[1] === column) last[1] += 1;
-    else made.push([column, 1]);
-  }
-  return made;
-}
-
-/** @typedef {ReturnType<typeof makeRow>} Drawn one row as it is drawn */
-
-function makeRow() {
-  const [mark, word, position, slot] = ["mark", "mask-word", "mask-number", "mask-number slot-number"].map((name) => el("span", { class: name }));
-  const head = el("button", { type: "button", class: "mask-row", "aria-label": "", "aria-disabled": "false", tabindex: -1 }, mark, word, position, slot);
-  const line = document.createElementNS(SVG, "g");
-  line.setAttribute("class", "mask-line");
-  for (const name of ["ground", "columns", "path", "own"]) {
-    const part = document.createElementNS(SVG, "path");
-    part.setAttribute("class", name);
-    line.append(part);
-  }
-  return { head, mark, word, position, slot, line, column: el("span", { class: "mask-column" }), known: {} };
-}
-
-function createLegend() {
-  /** @param {keyof typeof W.maskLegend} name */
-  const key = (name) => el("span", { class: "mask-key" }, el("i", { class: `mask-sample ${name}` }), W.maskLegend[name]);
-  const rider = key("rider");
-  return {
-    root: el("p", { class: "mask-legend hint" }, key("prefix"), key("sees"), key("self"), rider),
-    show: (/** @type {boolean} */ riders) => (rider.hidden = !riders),
-  };
 }

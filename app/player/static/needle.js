@@ -1,6 +1,6 @@
 /** Numbers that fall on a ruler: a coin against its threshold, and the number that draws a token. */
 
-/** @import { Drawable } from "./odds.js" */
+/** @import { Drawable } from "./odds_rows.js" */
 
 import { el } from "./dom.js";
 import { flat, MARK } from "./text.js";

@@ -2,7 +2,8 @@
 
 /**
  * @import { Areas, Row } from "./areas.js"
- * @import { Bars, Odds, Shown } from "./odds.js"
+ * @import { Odds } from "./odds.js"
+ * @import { Bars, Shown } from "./odds_rows.js"
  */
 
 import { polygons, ticks } from "./areas.js";

@@ -3,15 +3,17 @@
 /**
  * @import { Seen } from "../types.js"
  * @import { Areas } from "./areas.js"
- * @import { Bar, Coin, Drawable, Odds } from "./odds.js"
+ * @import { Bar, Coin, Odds } from "./odds.js"
  * @import { View } from "./state.js"
  */
 
 import { areasOf } from "./areas.js";
 import { el } from "./dom.js";
-import { coinRuler, drawRuler, rulerEnds } from "./needle.js";
-import { FACTS, oddsOf, shownOf } from "./odds.js";
-import { chart, label, sums, value } from "./odds_chart.js";
+import { coinRuler, rulerEnds } from "./needle.js";
+import { FACTS, oddsOf } from "./odds.js";
+import { chart, sums } from "./odds_chart.js";
+import { drawOf, residual } from "./odds_residual.js";
+import { shownOf } from "./odds_rows.js";
 import { sure } from "./sure.js";
 import { flat, MARK, prob, quote, VERDICT } from "./text.js";
 import { O } from "./text_odds.js";
@@ -257,54 +259,6 @@ function decided(bar, verdict) {
     el("h3", {}, O.decided),
     el("p", { class: "note" }, `${law}: ${VERDICT[verdict]}. `, O.noCoin),
   );
-}
-
-/**
- * What the rule left of p, in words: [heading, distribution].
- * @param {Odds} odds
- */
-function lawOf(odds) {
-  if (odds.matching) return [O.matchResidual(odds.failed), O.matchResidualIs];
-  if (odds.bar?.asIs) return [O.asIs, O.asIsIs];
-  if (odds.rule !== "speculative-sampling" && odds.rule !== "") return [O.left, O.leftIs];
-  return odds.failed > 1 ? [O.siblingsLeft(odds.failed), O.siblingsLeftIs] : [O.residual, odds.atZero ? O.residualLaw : O.residualIs];
-}
-
-/** @param {Odds} odds @param {NonNullable<Odds["residual"]>} left */
-function residual(odds, left) {
-  const { rows, rest } = left;
-  const top = Math.max(1e-9, ...rows.map((row) => row.prob));
-  const table = el("div", { class: "bars", role: "table", "aria-label": O.residual });
-  /** @param {Drawable|{id: null, text: null, prob: number, committed: boolean}} row */
-  const add = (row) => {
-    const line = el("span", { class: `line area under${row.prob > top * 1.0001 ? " over-long" : ""}` });
-    line.style.inlineSize = `${Math.min(100, (100 * row.prob) / top)}%`;
-    table.append(el(
-      "div", { class: `bar-row single${row.committed ? " chosen" : ""}`, role: "row", "data-token": row.id ?? "rest" },
-      label(row.text, row.committed ? MARK.corrected : ""), el("span", { class: "plot", role: "cell" }, line), value("residual", row.prob, null),
-    ));
-  };
-  rows.forEach(add);
-  if (rest > 1e-6) add({ id: null, text: null, prob: rest, committed: false });
-  const [heading, law] = lawOf(odds);
-  const drawing = law === O.leftIs || law === O.matchResidualIs; // says that a token is drawn
-  const note = odds.atZero ? (drawing ? O.greedily : `${law} ${O.greedily}`) : law;
-  return el("div", { class: "residual" }, el("h3", {}, heading), table, el("p", { class: "note" }, note), ...drawnFrom(odds));
-}
-
-/**
- * The draw of a token without a preceding rejection.
- * @param {Odds} odds
- */
-function drawOf(odds) {
-  return el("div", { class: "draw" }, el("h3", {}, O.draw), ...drawnFrom(odds));
-}
-
-/** @param {Odds} odds */
-function drawnFrom(odds) {
-  if (odds.draw === null || odds.atZero) return [];
-  const ruler = odds.law && drawRuler(odds.law, odds.draw, odds.vocabulary);
-  return [...(ruler ? [ruler, rulerEnds()] : []), el("p", { class: "note" }, O.drawn(odds.draw), ruler ? ` ${O.ruler}` : "")];
 }
 
 /** @param {NonNullable<Odds["facts"]>} values */

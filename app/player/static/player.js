@@ -6,29 +6,26 @@
  */
 
 /**
- * @import { Trace } from "../types.js"
+ * @import { Traces } from "./feed.js"
  * @import { Lane } from "./model.js"
- * @import { Data, TraceRef } from "./source.js"
+ * @import { Data } from "./source.js"
  * @import { Cursor, Selection, View } from "./state.js"
  * @import { Told, Wanted } from "./tell.js"
  */
 
 import { keepInAddress } from "./address.js";
 import { elementOf } from "./dom.js";
+import { createFeed } from "./feed.js";
 import { createKeys, lendArrows } from "./keys.js";
 import { nodeOf } from "./lighting.js";
 import { laneOf, lossy } from "./model.js";
-import { createPlayback, SPEEDS } from "./playback.js";
-import { followRun } from "./run.js";
+import { createPlayback } from "./playback.js";
 import { createScreen } from "./screen.js";
-import { address, answer, fetchTraces, nameOf, runId } from "./source.js";
-import { lastStop, leader, neighbour, ongoing, placed, visible } from "./state.js";
+import { answer, nameOf } from "./source.js";
+import { lastStop, leader, ongoing, placed, visible } from "./state.js";
 import { createTell, cursorOf, published } from "./tell.js";
 import { T } from "./text.js";
-import { atClock, byEvent, byRound, ledBy, paced, ROUND_MS } from "./walk.js";
-
-const TRIGGER_MS = 500; // triggers sent while a component is being mounted can be lost
-const PERFORMANCE_MS = 12_000; // how long a whole run may take when the page starts it by itself
+import { atClock, byEvent, byNode, byRound, ledBy, paced, speedFor } from "./walk.js";
 
 /**
  * Draw the player into `root`.
@@ -39,22 +36,17 @@ const PERFORMANCE_MS = 12_000; // how long a whole run may take when the page st
  * @returns {{update: (data: Data) => void, destroy: () => void}}
  */
 export function mount(root, first, api = {}) {
-  const born = performance.now();
   let data = first;
   let source = ""; // what is drawn: the address of a run or of traces
   let ended = ""; // the run that was followed to its end: the page may still call it live for a moment
   let asked = ""; // the cursor that the page last named
-  let job = 0; // counts sources, so that a late response to an old request is dropped
   /** @type {Lane[]} */
   let lanes = [];
   /** @type {Cursor} */
   let cursor = { stop: 0, event: null, selection: null, lead: null };
   /** @type {View|null} */
   let view = null;
-  /** @type {{close: () => void}|null} */
-  let live = null;
   let replaying = false;
-  let doneTimer = 0;
 
   const playback = createPlayback({
     next: (speed) => {
@@ -93,6 +85,28 @@ export function mount(root, first, api = {}) {
   });
   const { box } = screen;
   root.replaceChildren(box);
+  const feed = createFeed({
+    say: screen.say,
+    ask: screen.ask,
+    lanes(told) {
+      const fresh = !lanes.length;
+      setLanes(told);
+      if (fresh) screen.toStart();
+    },
+    progress: () => screen.progress(ongoing(lanes, cursor.lead, data.least), lanes, data),
+    recordOf: (at) => data.traces?.[at]?.url,
+    /** The run is over: turn into its replay. */
+    recorded(refs, traces, failed) {
+      ended = source;
+      source = nameOf({ mode: "replay", traces: refs });
+      replay(traces, { stop: null, event: null, node: null, lead: cursor.lead, view: screen.panels.current() }, false);
+      screen.toControls();
+      if (failed) screen.say(failed);
+    },
+    unrecorded: () => screen.say(lanes.length ? T.noRecord : T.lost),
+    done: (run) => api.setTriggerValue?.("done", run),
+  });
+
   const tell = createTell(box, {
     value: () => (replaying && view && !playback.isPlaying() ? published(view, screen.panels.current()) : null),
     say: (value) => {
@@ -109,8 +123,7 @@ export function mount(root, first, api = {}) {
   });
   const keys = createKeys({
     ready: () => replaying,
-    event: (by) => (by > 0 ? moves.step() : moves.back()),
-    round: (by) => (by > 0 ? moves.next() : moves.previous()),
+    moves,
     node: stepNode,
     lead: (lane) => {
       if (lane < lanes.length) letLead(lane);
@@ -119,9 +132,6 @@ export function mount(root, first, api = {}) {
       screen.panels.next();
       tell.soon();
     },
-    toggle: playback.toggle,
-    home: moves.first,
-    end: moves.last,
     drop: () => {
       if (view?.chosen) select(null);
     },
@@ -178,21 +188,18 @@ export function mount(root, first, api = {}) {
   }
 
   /**
-   * To the next or previous token; forward also into the next round. The focus stays in the tree if it was there.
+   * To the next or previous token. The focus stays in the tree if it was there.
    * @param {1|-1} by
    */
   function stepNode(by) {
     if (!view?.focus) return;
     const inTree = screen.tree.has(/** @type {Document|ShadowRoot} */ (box.getRootNode()).activeElement);
-    let next = view.chosen ? neighbour(view, view.focus, by) : view.focus;
-    if (!next && by > 0 && view.focus.lane === view.lead && view.event === null && view.stop < view.last) {
-      const further = whole(view.stop + 1);
-      next = neighbour(visible(lanes, further), view.focus, by);
-      if (next) cursor = further;
-    }
+    const next = byNode(lanes, cursor, view, by);
     playback.pause();
-    if (next) select(next);
-    if (next && inTree) screen.tree.focus(next.node);
+    if (!next) return;
+    cursor = next;
+    select(next.selection);
+    if (inTree) screen.tree.focus(next.selection.node);
   }
 
   function draw() {
@@ -214,7 +221,7 @@ export function mount(root, first, api = {}) {
 
   // --- replay ---------------------------------------------------------------------------------------------------
 
-  /** @param {{label: string, trace: Trace}[]} traces @param {Wanted} wanted @param {boolean} autoplay */
+  /** @param {Traces} traces @param {Wanted} wanted @param {boolean} autoplay */
   function replay(traces, wanted, autoplay) {
     setLanes(traces.map(({ trace, label }) => laneOf(trace, label)));
     replaying = true;
@@ -226,8 +233,7 @@ export function mount(root, first, api = {}) {
     place({ ...wanted, stop: wanted.stop ?? (moving ? 0 : Infinity) });
     tell.forget();
     if (!moving) return;
-    const rounds = lastStop(lanes, cursor.lead); // a speed that shows the whole run in good time
-    playback.setSpeed(SPEEDS.find((value) => value >= 1 && (ROUND_MS * rounds) / value <= PERFORMANCE_MS) ?? SPEEDS[SPEEDS.length - 1]);
+    playback.setSpeed(speedFor(lastStop(lanes, cursor.lead)));
     playback.play();
   }
 
@@ -241,86 +247,29 @@ export function mount(root, first, api = {}) {
     move({ ...at, selection: wanted.node === null || round < 0 ? null : { lane: at.lead, round, node: wanted.node } });
   }
 
-  // --- live -----------------------------------------------------------------------------------------------------
-
-  /** @param {string} url */
-  function follow(url) {
-    const mine = (job += 1);
-    /**
-     * @template {unknown[]} Said
-     * @param {(...told: Said) => unknown} action
-     * @returns {(...told: Said) => unknown}
-     */
-    const current = (action) => (...told) => mine === job && action(...told);
+  /** @param {string} events */
+  function follow(events) {
     playback.pause();
     replaying = false;
     setLanes([]);
     screen.ask(null);
     screen.setLive(true);
     screen.progress(null, [], data);
-    live = followRun(address(url), { prompt: String(data.prompt ?? ""), labels: (data.traces ?? []).map((ref) => ref.label) }, {
-      say: current(screen.say),
-      ask: current(screen.ask),
-      lanes: current((/** @type {Lane[]} */ told) => {
-        const fresh = !lanes.length;
-        setLanes(told);
-        if (fresh) screen.toStart();
-      }),
-      progress: current(() => screen.progress(ongoing(lanes, cursor.lead, data.least), lanes, data)),
-      done: current((/** @type {TraceRef[]} */ refs, /** @type {string|null} */ failed) => finish(refs, failed, mine, runId(url))),
-    });
-  }
-
-  /**
-   * The run is over: turn into its replay, and notify the page once.
-   * @param {TraceRef[]} told
-   * @param {string|null} failed
-   * @param {number} mine
-   * @param {string} run
-   */
-  async function finish(told, failed, mine, run) {
-    const refs = told.map(({ label, url }, at) => ({ label, url: url ?? data.traces?.[at]?.url }));
-    if (refs.length && refs.every((ref) => ref.url)) {
-      await load(refs, mine, (traces) => {
-        ended = source;
-        source = nameOf({ mode: "replay", traces: refs });
-        replay(traces, { stop: null, event: null, node: null, lead: cursor.lead, view: screen.panels.current() }, false);
-        screen.toControls();
-        if (failed) screen.say(failed);
-      });
-    } else if (!failed) {
-      screen.say(lanes.length ? T.noRecord : T.lost);
-    }
-    if (mine !== job) return;
-    doneTimer = setTimeout(() => api.setTriggerValue?.("done", run), Math.max(0, born + TRIGGER_MS - performance.now()));
+    feed.follow(events, { prompt: String(data.prompt ?? ""), labels: (data.traces ?? []).map((ref) => ref.label) });
   }
 
   // --- requests by the page ---------------------------------------------------------------------------------------
 
-  /** @param {TraceRef[]} refs @param {number} mine @param {(traces: {label: string, trace: Trace}[]) => void} then */
-  async function load(refs, mine, then) {
-    let traces = null;
-    try {
-      traces = await fetchTraces(refs);
-    } catch {
-      if (mine === job) screen.say(T.noRecord);
-    }
-    if (traces && mine === job) then(traces);
-  }
-
   function open() {
-    live?.close();
-    live = null;
+    feed.close();
     const wanted = cursorOf(data.cursor);
     cursor = { stop: 0, event: null, selection: null, lead: wanted.lead };
     if (data.mode === "live" && data.events) {
       follow(data.events);
     } else if (data.traces?.length) {
-      const mine = (job += 1);
       if (!lanes.length) screen.say(T.loading);
-      load(data.traces, mine, (traces) => replay(traces, wanted, Boolean(data.autoplay)));
+      feed.read(data.traces, (traces) => replay(traces, wanted, Boolean(data.autoplay)));
     } else {
-      job += 1;
       replaying = false;
       setLanes([]);
       screen.say(T.empty);
@@ -356,12 +305,10 @@ export function mount(root, first, api = {}) {
   return {
     update,
     destroy() {
-      job += 1;
-      live?.close();
+      feed.destroy();
       playback.destroy();
       tell.destroy();
       arrows.destroy();
-      clearTimeout(doneTimer);
       root.replaceChildren();
     },
   };

@@ -7,18 +7,17 @@
 
 /**
  * @import { Fork } from "./fork.js"
- * @import { Hang, Round } from "./model.js"
+ * @import { Round } from "./model.js"
  * @import { Repeats } from "./repeats.js"
  * @import { LaneView, Selection } from "./state.js"
  */
 
-import { appendToken, el, setText } from "./dom.js";
+import { el, setText } from "./dom.js";
+import { alike, drawRound, unitOf } from "./ribbon_round.js";
 import { sure } from "./sure.js";
-import { count, flat, MARK, T, VERDICT } from "./text.js";
+import { T } from "./text.js";
 
 const PROMPT_SHOWN = 160; // characters of a long prompt's end
-const HANGING_SHOWN = 3; // rejected proposals named under one position; trees may have dozens
-const DOTS_SHOWN = 3; // other proposals drawn one by one; the current round names them all
 const NEAR_END = 32; // pixels; if closer to the end than this, the pane follows the text
 const ABOVE = 1; // pixels between the pane's edge and the first visible row
 
@@ -66,6 +65,7 @@ export function createLane(at, lead) {
   let following = true;
   let due = false; // whether the end of the text has moved
   let laid = ""; // the sizes for which the pane was last scrolled
+  let padding = 0; // px of `below`
   /** @type {Element|null} */
   let lit = null;
   /** @type {Element|null} */
@@ -77,7 +77,7 @@ export function createLane(at, lead) {
   const observer = new ResizeObserver(() => {
     if (sizes() === laid) return;
     due = true;
-    settle();
+    settle()();
   });
   for (const part of [pane, text]) observer.observe(part);
 
@@ -102,17 +102,24 @@ export function createLane(at, lead) {
     return first === Infinity ? low : first;
   }
 
-  /** Scroll as requested while drawing; last of all, since it makes the browser lay out what was drawn. */
+  /**
+   * Where to scroll as requested while drawing. Reading makes the browser lay out what was drawn, so that every lane is
+   * read before one is changed.
+   * @returns {() => void} scrolls there
+   */
   function settle() {
-    if (due && following && pane.clientHeight) {
-      below.style.blockSize = "0px";
-      const low = pane.scrollHeight - pane.clientHeight;
-      const top = low > 0 ? wholeRow(low) : 0;
-      if (top > low) below.style.blockSize = `${Math.ceil(top - low) + 1}px`;
-      pane.scrollTop = top;
-    }
-    if (due) laid = sizes();
+    if (!due) return () => {};
     due = false;
+    laid = sizes();
+    if (!following || !pane.clientHeight) return () => {};
+    const low = pane.scrollHeight - padding - pane.clientHeight;
+    const top = low > 0 ? wholeRow(low) : 0;
+    return () => {
+      const wanted = low > 0 && top > low ? Math.ceil(top - low) + 1 : 0;
+      if (wanted !== padding) below.style.blockSize = `${wanted}px`;
+      padding = wanted;
+      pane.scrollTop = top;
+    };
   }
 
   /**
@@ -239,89 +246,4 @@ export function createLane(at, lead) {
       else if (token.bottom > frame.bottom) pane.scrollTop = wholeRow(pane.scrollTop + token.bottom - frame.bottom + ABOVE);
     },
   };
-}
-
-/** @param {Round} one @param {Round} other */
-function alike(one, other) {
-  return one === other || signature(one) === signature(other);
-}
-
-/** @param {Round} round */
-function signature(round) {
-  return JSON.stringify([round.tokens, round.proposals]);
-}
-
-/**
- * @param {number} lane
- * @param {Round} round
- * @param {string} before the text before it, at least its end
- */
-function drawRound(lane, round, before) {
-  const box = el("span", { class: "round", "data-round": round.index, "data-lane": lane });
-  const hangs = new Map(round.hangs.map((hang) => [hang.at, hang]));
-  round.tokens.forEach((token, at) => {
-    // One mark represents a run of equal verdicts. It follows the text, so that no line begins or ends between them.
-    const last = round.tokens[at + 1]?.source !== token.source;
-    const chip = el("span", {
-      class: `tok ${token.source}${last ? (token.text.endsWith("\n") ? " mark-before" : " mark-after") : ""}`,
-      "data-node": token.node,
-      role: "button",
-      tabindex: -1,
-      "aria-label": T.chip(token.name, VERDICT[token.source], round.index + 1),
-    });
-    // A piece is empty for a part of a character, whose last part contains the text, and for the end of the text.
-    if (token.text === "") chip.dataset.sign = token.name === "" || token.name.includes("0x") ? "◌" : "∎";
-    // The space before a word stays colourless where the line ends in it; after a line break it is kept unchanged.
-    const above = at > 0 ? round.tokens[at - 1].text : before;
-    if (!above.endsWith("\n") && /^ \S+$/.test(token.text)) chip.classList.add("word");
-    appendToken(chip, token.text);
-    const hang = hangs.get(at);
-    if (!hang) box.append(chip);
-    else if (token.text.includes("\n")) box.append(spot(hang, round, null), chip);
-    else box.append(spot(hang, round, chip));
-  });
-  for (const hang of round.hangs) {
-    if (hang.at >= round.tokens.length) box.append(spot(hang, round, null));
-  }
-  return box;
-}
-
-/**
- * The element that contains a token: its own, or if something is shown below it, that of both.
- * @param {Element} chip
- */
-function unitOf(chip) {
-  const around = chip.parentElement;
-  return around?.classList.contains("spot") ? around : chip;
-}
-
-/**
- * A token with what was rejected in its place below it. A line break cannot be in the upper row; it follows instead.
- * @param {Hang} hang
- * @param {Round} round
- * @param {HTMLElement|null} upper
- */
-function spot(hang, round, upper) {
-  const below = el("span", { class: "hang", role: "group", "aria-label": T.proposals });
-  const rejected = hang.nodes.filter((item) => item.verdict === "rejected");
-  const named = rejected.slice(0, HANGING_SHOWN);
-  const others = hang.nodes.filter((item) => item.verdict !== "rejected");
-  const behind = el("span", { class: others.length > DOTS_SHOWN ? "behind counted" : "behind" });
-  for (const item of [...named, ...others.slice(0, DOTS_SHOWN)]) {
-    const chip = el("span", {
-      class: `prop ${item.verdict}`,
-      "data-node": item.node,
-      role: "button",
-      tabindex: -1,
-      "aria-label": T.chip(item.text, VERDICT[item.verdict] ?? item.verdict, round.index + 1),
-      title: T.chip(item.text, VERDICT[item.verdict] ?? item.verdict, round.index + 1),
-    });
-    if (named.includes(item)) chip.append(el("span", { class: "gone" }, flat(item.text).trim() || "◌"));
-    else chip.append(MARK[item.verdict] ?? "");
-    (named.includes(item) ? below : behind).append(chip);
-  }
-  if (rejected.length > named.length) below.append(el("span", { class: "more", title: count(rejected.length - named.length, "proposal") }, T.more(rejected.length - named.length)));
-  if (others.length > DOTS_SHOWN) behind.append(el("span", { class: "more", title: count(others.length - DOTS_SHOWN, "proposal") }, T.more(others.length - DOTS_SHOWN)));
-  if (others.length) below.append(behind);
-  return el("span", { class: upper ? "spot" : "spot bare" }, upper ?? el("span", { class: "post" }), below);
 }

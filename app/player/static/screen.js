@@ -9,7 +9,7 @@
 
 import { createAsk } from "./ask.js";
 import { createControls } from "./controls.js";
-import { bringIntoView, el, isDark, setText } from "./dom.js";
+import { bringIntoView, el, isDark, setNote } from "./dom.js";
 import { createHelp } from "./help.js";
 import { createLighting } from "./lighting.js";
 import { createMask } from "./mask.js";
@@ -50,10 +50,19 @@ export function createScreen(on) {
   /** @type {ReturnType<typeof createLane>[]} */
   const ribbons = [];
   let moment = ""; // the file name of its picture
+  let frame = 0;
 
   /** @param {number} at */
   function lead(at) {
     ribbons.forEach((each, lane) => each.lead(lane === at, ribbons.length > 1));
+  }
+
+  /** Scroll as requested while drawing: once per frame, since it makes the browser lay out what was drawn. */
+  function settle() {
+    cancelAnimationFrame(frame);
+    frame = 0;
+    ribbons.map((each) => each.settle()).forEach((scroll) => scroll());
+    views.tree.settle();
   }
 
   return {
@@ -63,13 +72,15 @@ export function createScreen(on) {
     ask: question.show,
     help: help.open,
     lead,
-    reveal: (/** @type {number} */ lane) => ribbons[lane]?.reveal(),
+    reveal(/** @type {number} */ lane) {
+      settle();
+      ribbons[lane]?.reveal();
+    },
     /** The panes follow the ends of their texts again. */
     follow: () => ribbons.forEach((each) => each.follow()),
     /** @param {string|null} text a sentence above everything; null removes it */
     say(text) {
-      setText(notice, text ?? "");
-      notice.hidden = !text;
+      setNote(notice, text ?? "");
     },
     /**
      * Make room for the lanes, keeping the views that are there.
@@ -131,8 +142,7 @@ export function createScreen(on) {
       for (const each of Object.values(views)) each.show(view, data.rules ?? {});
       panels.show();
       lighting.refresh();
-      ribbons.forEach((each) => each.settle());
-      views.tree.settle();
+      frame ||= requestAnimationFrame(settle); // before the page is painted
     },
     /**
      * Draw a live run.
@@ -144,7 +154,7 @@ export function createScreen(on) {
       seen?.lanes.forEach((each, at) => ribbons[at].show(each, { baseline: lanes[seen.baseline]?.label }));
       score.show(seen, lanes, data);
       if (seen) timeline.show({ ...seen, clock: null });
-      ribbons.forEach((each) => each.settle());
+      settle(); // its messages come once per frame
     },
     /**
      * @param {boolean} is whether it plays

@@ -117,3 +117,12 @@ export function beside(layout, items, node, key) {
   const at = column.findIndex((item) => item.node === node) + (key === "ArrowDown" ? 1 : -1);
   return column[at]?.node ?? null;
 }
+
+/**
+ * A node as the tree names it; a selection says −1 of the target's own token.
+ * @param {number} node
+ * @returns {Key}
+ */
+export function keyOf(node) {
+  return node < 0 ? OWN : node;
+}

@@ -7,9 +7,10 @@
  * @import { Lane, Round } from "./model.js"
  * @import { View } from "./state.js"
  * @import { Key } from "./tree.js"
+ * @import { Room, Wish } from "./tree_size.js"
  */
 
-import { el, elementOf, setText } from "./dom.js";
+import { el, elementOf, setNote, setText } from "./dom.js";
 import { list } from "./model.js";
 import { knows } from "./moments.js";
 import { stand, write } from "./patch.js";
@@ -17,18 +18,15 @@ import { rootText, wasRead } from "./slots.js";
 import { sure } from "./sure.js";
 import { flat, quote } from "./text.js";
 import { W } from "./text_tree.js";
-import { beside, layoutOf, OWN, ROOT } from "./tree.js";
+import { beside, keyOf, layoutOf, OWN, ROOT } from "./tree.js";
 import { factsOf, FOLDED_FROM, itemsOf } from "./tree_facts.js";
 import { createLegend, curve, line, makeNode, paintNode } from "./tree_node.js";
+import { detailOf, FULL, into, sizeOf } from "./tree_size.js";
 import { createZoom } from "./zoom.js";
 
 /** @typedef {{whole: Round, lane: Lane, at: number, done: boolean, open: boolean, guessed: boolean, rivals: boolean}} Shape what determines the layout */
 
 const SVG = "http://www.w3.org/2000/svg";
-const FULL = { column: 128, row: 64 }; // px at 100 % and a type of 16 px; all sizes grow with the page's type
-const LEAST = { column: 34, row: 15 };
-const TALL = 400; // px of height within which a tree is shown with all its numbers
-const FLAT = 26; // px, a row of a tree that is taller
 const EDGES = 6; // px of the box's own height
 
 /** @returns the view: `root`, `show(view)`, `settle()`, `focus(node)`, `has(element)` */
@@ -63,9 +61,10 @@ export function createTree() {
   let layout = layoutOf([]);
   /** @type {Round|null} */
   let unfolded = null; // the round whose pruned guesses were requested
-  /** @type {"auto"|"fit"|number} */
-  let wish = "auto"; // or "fit", or a factor
-  let room = { width: 0, height: 0, scale: 1 }; // px: the box's width and height limit; how much larger than usual the type is
+  /** @type {Wish} */
+  let wish = "auto";
+  /** @type {Room} */
+  let room = { width: 0, height: 0, scale: 1 };
   let scroll = { left: 0, top: 0 };
   /** @type {View|null} */
   let shown = null; // the last view
@@ -165,8 +164,8 @@ export function createTree() {
     setText(about, W.treeIs(seen.length, levels));
     box.setAttribute("aria-label", W.treeName(seen.length, levels));
     const folding = done && found.pruned >= FOLDED_FROM;
-    tell(fold, folding ? (open ? W.foldPruned(found.pruned) : W.showPruned(found.pruned)) : "");
-    tell(lost, found.lost ? W.notDrawn(found.lost) : "");
+    setNote(fold, folding ? (open ? W.foldPruned(found.pruned) : W.showPruned(found.pruned)) : "");
+    setNote(lost, found.lost ? W.notDrawn(found.lost) : "");
     measure();
   }
 
@@ -210,26 +209,13 @@ export function createTree() {
     const size = current();
     write(drawn, "column", size.column, (value) => field.style.setProperty("--cell", `${value}px`));
     write(drawn, "rowSize", size.row, (value) => field.style.setProperty("--line", `${value}px`));
-    const [column, row] = [size.column / room.scale, size.row / room.scale];
-    const detail = column >= 96 && row >= 60 ? "full" : column >= 62 && row >= 24 ? "text" : "mark";
-    write(drawn, "detail", detail, (value) => (box.dataset.detail = value));
+    write(drawn, "detail", detailOf(size, room.scale), (value) => (box.dataset.detail = value));
     const over = layout.columns * size.column > room.width + 12 || layout.rows * size.row > room.height;
-    tell(cue, shape && over && room.width ? W.treeCue(shape.whole.proposals.filter(wasRead).length) : "");
+    setNote(cue, shape && over && room.width ? W.treeCue(shape.whole.proposals.filter(wasRead).length) : "");
   }
 
   function current() {
-    const { scale } = room;
-    const across = room.width ? (room.width - 10) / layout.columns : FULL.column * scale;
-    /** @param {number} value @param {number} low @param {number} high */
-    const within = (value, low, high) => Math.min(Math.max(value, low * scale), high * scale);
-    if (wish === "fit") {
-      return { column: within(across, LEAST.column, 150), row: within((room.height - 12) / layout.rows, LEAST.row, FULL.row) };
-    }
-    if (wish === "auto") {
-      const full = layout.rows * FULL.row * scale <= Math.min(TALL * scale, room.height);
-      return { column: within(across, 104, 176), row: (full ? FULL.row : FLAT) * scale };
-    }
-    return { column: Math.max(FULL.column * wish, LEAST.column) * scale, row: Math.max(FULL.row * wish, LEAST.row) * scale };
+    return sizeOf(wish, room, layout);
   }
 
   /**
@@ -263,8 +249,6 @@ export function createTree() {
     looked = name;
     const size = current();
     const tall = Math.min(room.height, layout.rows * size.row);
-    /** @param {number} start @param {number} length @param {number} from @param {number} space */
-    const into = (start, length, from, space) => (start >= from && start + length <= from + space ? from : start - (space - length) / 2);
     const left = into(place.column * size.column, size.column, scroll.left, room.width);
     const top = into(place.row * size.row, size.row, scroll.top, tall);
     if (left === scroll.left && top === scroll.top) return;
@@ -322,22 +306,4 @@ export function createTree() {
     /** Whether the keyboard is on one of the nodes. */
     has: (/** @type {Element|null} */ element) => box.contains(element),
   };
-}
-
-/**
- * A node as the tree names it; a selection says −1 of the target's own token.
- * @param {number} node
- */
-function keyOf(node) {
-  return node < 0 ? OWN : node;
-}
-
-/**
- * Say something, or nothing at all.
- * @param {HTMLElement} part
- * @param {string} text
- */
-function tell(part, text) {
-  setText(part, text);
-  part.hidden = !text;
 }

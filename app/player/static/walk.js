@@ -2,16 +2,18 @@
 
 /**
  * @import { Lane } from "./model.js"
- * @import { Cursor, View } from "./state.js"
+ * @import { Cursor, Selection, View } from "./state.js"
  */
 
 import { momentsOf } from "./moments.js";
-import { endedBy, lastStop, leader, placed } from "./state.js";
+import { SPEEDS } from "./playback.js";
+import { endedBy, lastStop, leader, neighbour, placed, visible } from "./state.js";
 
 export const ROUND_MS = 1_000; // at 1×, drafting and checking of an average round together
 const EVENT_MS = 150; // at 1×, how long an event is visible at least
 const LONGEST = 2.5; // a round longer than this many average ones is cut short
 const SHORTEST = 0.4;
+const PERFORMANCE_MS = 12_000; // how long a whole run may take when the page starts it by itself
 
 /**
  * One event forward or back.
@@ -43,6 +45,25 @@ export function byRound(lanes, cursor, by) {
   const { stop, event, lead } = placed(lanes, cursor);
   const next = by > 0 && event !== null ? stop : stop + by;
   return placed(lanes, { stop: next, event: null, selection: null, lead });
+}
+
+/**
+ * To the next or previous token; forward also into the next round.
+ * @param {Lane[]} lanes
+ * @param {Cursor} cursor
+ * @param {View} view what is seen at the cursor
+ * @param {1|-1} by
+ * @returns {(Cursor & {selection: Selection})|null} null where there is none
+ */
+export function byNode(lanes, cursor, view, by) {
+  const { focus } = view;
+  if (!focus) return null;
+  const beside = view.chosen ? neighbour(view, focus, by) : focus;
+  if (beside) return { ...cursor, selection: beside };
+  if (by < 0 || focus.lane !== view.lead || view.event !== null || view.stop >= view.last) return null;
+  const further = { ...cursor, stop: view.stop + 1, event: null, selection: null };
+  const first = neighbour(visible(lanes, further), focus, by);
+  return first && { ...further, selection: first };
 }
 
 /**
@@ -92,6 +113,14 @@ export function paced(lanes, cursor, speed) {
   const share = mean > 0 && next.stop <= lane.rounds.length ? (clockAt(lane, next) - clockAt(lane, from)) / mean : 1;
   const ms = Math.max(speed > 1 ? SHORTEST * ROUND_MS : EVENT_MS, Math.min(share, LONGEST) * ROUND_MS);
   return { cursor: next, ms: ms / speed };
+}
+
+/**
+ * The speed that shows a whole run in good time.
+ * @param {number} rounds
+ */
+export function speedFor(rounds) {
+  return SPEEDS.find((value) => value >= 1 && (ROUND_MS * rounds) / value <= PERFORMANCE_MS) ?? SPEEDS[SPEEDS.length - 1];
 }
 
 /**

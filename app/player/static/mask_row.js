@@ -1,0 +1,63 @@
+/** The parts of the mask's drawing: a row with its cells, and the legend. */
+
+import { el } from "./dom.js";
+import { attribute } from "./patch.js";
+import { W } from "./text_tree.js";
+
+const SVG = "http://www.w3.org/2000/svg";
+export const PREFIX = { few: 3, many: 4 }; // cells, the width of the folded column, so that its number fits
+
+/** @typedef {ReturnType<typeof makeRow>} Drawn one row as it is drawn */
+
+export function makeRow() {
+  const [mark, word, position, slot] = ["mark", "mask-word", "mask-number", "mask-number slot-number"].map((name) => el("span", { class: name }));
+  const head = el("button", { type: "button", class: "mask-row", "aria-label": "", "aria-disabled": "false", tabindex: -1 }, mark, word, position, slot);
+  const line = document.createElementNS(SVG, "g");
+  line.setAttribute("class", "mask-line");
+  for (const name of ["ground", "columns", "path", "own"]) {
+    const part = document.createElementNS(SVG, "path");
+    part.setAttribute("class", name);
+    line.append(part);
+  }
+  return { head, mark, word, position, slot, line, column: el("span", { class: "mask-column" }), known: {} };
+}
+
+/**
+ * The row's cells: what it attends to, and the columns up to there, which are seen while the pointer is on it.
+ * @param {Drawn} row
+ * @param {number} at
+ * @param {number[]} seen the slots it attends to, in order
+ * @param {number} rows how many the pass has
+ */
+export function drawCells(row, at, seen, rows) {
+  const [ground, columns, path, own] = row.line.children;
+  attribute(ground, "d", `M${-PREFIX.many} ${at}H${rows}v1H${-PREFIX.many}z`);
+  attribute(columns, "d", seen.map((each) => `M${each} 0h1v${at}h-1z`).join(""));
+  attribute(path, "d", `M${-PREFIX.many} ${at}H0v1H${-PREFIX.many}z${runs(seen.slice(0, -1)).map(([from, long]) => `M${from} ${at}h${long}v1h-${long}z`).join("")}`);
+  attribute(own, "d", `M${at} ${at}h1v1h-1z`);
+}
+
+/**
+ * Adjacent cells merged: [first, how many].
+ * @param {number[]} columns
+ */
+function runs(columns) {
+  /** @type {[number, number][]} */
+  const made = [];
+  for (const column of columns) {
+    const last = made.at(-1);
+    if (last && last[0] + last[1] === column) last[1] += 1;
+    else made.push([column, 1]);
+  }
+  return made;
+}
+
+export function createLegend() {
+  /** @param {keyof typeof W.maskLegend} name */
+  const key = (name) => el("span", { class: "mask-key" }, el("i", { class: `mask-sample ${name}` }), W.maskLegend[name]);
+  const rider = key("rider");
+  return {
+    root: el("p", { class: "mask-legend hint" }, key("prefix"), key("sees"), key("self"), rider),
+    show: (/** @type {boolean} */ riders) => (rider.hidden = !riders),
+  };
+}

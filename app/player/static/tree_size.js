@@ -1,0 +1,58 @@
+/** How large a tree is drawn in the room it has: numbers alone. */
+
+/** @import { Layout } from "./tree.js" */
+
+/**
+ * @typedef {"auto"|"fit"|number} Wish the viewer's; a number is a factor
+ * @typedef {{width: number, height: number, scale: number}} Room px: the box's width and height limit; how much larger than
+ *   usual the page's type is
+ * @typedef {{column: number, row: number}} Size px
+ */
+
+export const FULL = { column: 128, row: 64 }; // px at 100 % and a type of 16 px; all sizes grow with the page's type
+const LEAST = { column: 34, row: 15 };
+const TALL = 400; // px of height within which a tree is shown with all its numbers
+const FLAT = 26; // px, a row of a tree that is taller
+
+/**
+ * The size of a column and a row.
+ * @param {Wish} wish
+ * @param {Room} room
+ * @param {Pick<Layout, "columns"|"rows">} layout
+ * @returns {Size}
+ */
+export function sizeOf(wish, room, layout) {
+  const { scale } = room;
+  const across = room.width ? (room.width - 10) / layout.columns : FULL.column * scale;
+  /** @param {number} value @param {number} low @param {number} high */
+  const within = (value, low, high) => Math.min(Math.max(value, low * scale), high * scale);
+  if (wish === "fit") {
+    return { column: within(across, LEAST.column, 150), row: within((room.height - 12) / layout.rows, LEAST.row, FULL.row) };
+  }
+  if (wish === "auto") {
+    const full = layout.rows * FULL.row * scale <= Math.min(TALL * scale, room.height);
+    return { column: within(across, 104, 176), row: (full ? FULL.row : FLAT) * scale };
+  }
+  return { column: Math.max(FULL.column * wish, LEAST.column) * scale, row: Math.max(FULL.row * wish, LEAST.row) * scale };
+}
+
+/**
+ * How much each node shows.
+ * @param {Size} size
+ * @param {number} scale how much larger than usual the page's type is
+ */
+export function detailOf(size, scale) {
+  const [column, row] = [size.column / scale, size.row / scale];
+  return column >= 96 && row >= 60 ? "full" : column >= 62 && row >= 24 ? "text" : "mark";
+}
+
+/**
+ * Where to scroll so that a part is seen: nowhere if it is, otherwise into the middle.
+ * @param {number} start
+ * @param {number} length
+ * @param {number} from what is seen begins here
+ * @param {number} space how much is seen
+ */
+export function into(start, length, from, space) {
+  return start >= from && start + length <= from + space ? from : start - (space - length) / 2;
+}
