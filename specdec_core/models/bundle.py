@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from specdec_core.errors import ModelError, SettingsError
 from specdec_core.record.schema import ModelInfo
 from specdec_core.runtime.cuda_graphs import Graphs
-from specdec_core.runtime.reader import CausalReader, Reader
+from specdec_core.runtime.reader import CausalReader, Reader, lean_forward
 from specdec_core.runtime.t5 import EncoderDecoder
 
 from .draft_vocabulary import NarrowReader
@@ -60,18 +60,22 @@ class NarrowModel:
 
 
 class HubModel:
-    """A Hugging Face causal LM as a `Model`. On CUDA its passes are captured as graphs, unless `graphs` is false."""
+    """A Hugging Face causal LM as a `Model`. On CUDA its passes are captured as graphs, unless `graphs` is false; on a
+    CPU, Llama-shaped models run on our own forward, unless `lean` is false."""
 
-    def __init__(self, name: str, model: PreTrainedModel, graphs: bool = True) -> None:
+    def __init__(self, name: str, model: PreTrainedModel, graphs: bool = True, lean: bool = True) -> None:
         self.model = model
         self.graphs = Graphs(model) if graphs and model.device.type == "cuda" else None
+        self.lean = lean_forward(model, name) if lean else None
         self.info = ModelInfo(name, int(model.num_parameters()), str(model.config.model_type))
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
         self.positions = int(getattr(model.config, "max_position_embeddings", None) or 1_000_000)
         self.kv_bytes = kv_bytes(model)
 
     def reader(self, capacity: int, widest: int = 0) -> Reader:
-        return self.graphs.reader(capacity, widest) if self.graphs else CausalReader(self.model, capacity)
+        if self.graphs:
+            return self.graphs.reader(capacity, widest)
+        return CausalReader(self.model, capacity, lean=self.lean)
 
 
 @dataclass(slots=True)

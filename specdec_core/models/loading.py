@@ -89,13 +89,15 @@ def load_models(
         _shipped(entry.medusa if entry else None) if medusa is None else resolve(str(medusa)),
         _shipped(entry.eagle if entry else None) if eagle is None else resolve(str(eagle)),
     )
-    # after the heads, which copy its rows; drafts read one token at a time and gain nothing from packing
-    pack(model)
     names = (_name(target_source), _name(draft_source or ""), _name(larger_source or ""))
-    return assemble(
+    models = assemble(
         tokenizer, model, small, names=names, graphs=graphs, heads=heads, larger_draft=larger,
         draft_vocabularies=(parts.get(draft_source or ""), parts.get(larger_source or "")),
     )  # fmt: skip
+    # after the heads, which copy its rows, and the checks; drafts read one token at a time and gain nothing from it
+    lean = models.target.lean if isinstance(models.target, HubModel) else None
+    pack(model, lean.joined() if lean else ())
+    return models
 
 
 def assemble(

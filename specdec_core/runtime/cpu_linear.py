@@ -12,6 +12,7 @@ output matrix. So a packed model takes hardly more memory than an unpacked one.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -19,19 +20,23 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .llama import Joined
 from .machine import available_bytes
 
 LARGEST_SHARE = 0.25  # of the free memory the copies may take
 TYPICAL_ROWS = 8  # the number of tokens the packing is chosen for
 
 
-def pack(model: nn.Module) -> int:
+def pack(model: nn.Module, joined: Sequence[Joined] = ()) -> int:
     """Pack the weight of every float32 `nn.Linear` of `model`; returns how many were packed.
 
+    Of a `joined` product the whole is packed, and its parts compute as slices of it.
     Leaves the model as it is, and returns 0, where torch has no oneDNN or memory is short. A packed model computes as
     before; it can no longer be saved or moved to another device.
     """
-    linears = [module for module in model.modules() if type(module) is nn.Linear]
+    parts = {part for whole in joined for part in whole.parts}
+    linears = [module for module in model.modules() if type(module) is nn.Linear and module not in parts]
+    linears += joined
     fit = [
         module
         for module in linears
@@ -45,8 +50,13 @@ def pack(model: nn.Module) -> int:
     for module in fit:
         module.forward = _Packed(module)  # type: ignore[method-assign, assignment]
         if module.weight not in shared:
-            empty = torch.empty_like(module.weight, device="meta")
-            module.weight = nn.Parameter(empty, requires_grad=False)
+            _drop(module)
+    for whole in joined:
+        start = 0
+        for part in whole.parts:
+            part.forward = _Part(whole, start, part.out_features)  # type: ignore[method-assign, assignment]
+            start += part.out_features
+            _drop(part)
     _give_back()
     return len(fit)
 
@@ -58,7 +68,7 @@ def packed_bytes(model: nn.Module | None) -> int:
     return sum(
         int(module.weight.nbytes)
         for module in model.modules()
-        if type(module) is nn.Linear and isinstance(vars(module).get("forward"), _Packed)
+        if type(module) is nn.Linear and isinstance(vars(module).get("forward"), _Packed | _Part)
     )
 
 
@@ -71,6 +81,12 @@ def _shared(model: nn.Module) -> set[nn.Parameter]:
         shared |= own & seen
         seen |= own
     return shared
+
+
+def _drop(module: nn.Linear) -> None:
+    """Free the weight; its shape and dtype stay."""
+    empty = torch.empty_like(module.weight, device="meta")
+    module.weight = nn.Parameter(empty, requires_grad=False)
 
 
 def _give_back() -> None:
@@ -91,6 +107,16 @@ class _Packed:
     def __call__(self, rows: Tensor) -> Tensor:
         result: Tensor = self.product(rows, self.weight, self.bias, "none", [], "")
         return result
+
+
+class _Part:
+    """The forward of a linear layer whose weights are rows of a joined product."""
+
+    def __init__(self, whole: Joined, start: int, count: int) -> None:
+        self.whole, self.start, self.count = whole, start, count
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        return self.whole.forward(rows)[..., self.start : self.start + self.count]
 
 
 def _ops() -> Any:

@@ -50,7 +50,7 @@ class StaticLayer(KVLayer):
         rows = self.memory.rows
         if rows is None:
             return super().update(key_states, value_states, *args, **kwargs)
-        if self.block_keys is None or self.block_values is None:
+        if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         assert self.block_keys is not None and self.block_values is not None
         self.block_keys.index_copy_(2, rows, key_states)
@@ -65,9 +65,10 @@ class StaticMemory(KVMemory):
         rows: int64 (n,), where the pass in progress writes; None for passes of any shape, after the prefix.
     """
 
+    layer_kind = StaticLayer
+
     def __init__(self, layers: int, capacity: int) -> None:
         super().__init__(layers, capacity)
-        self.layers = [StaticLayer(self) for _ in range(layers)]
         self.rows: Tensor | None = None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,6 +17,7 @@ from specdec_core.tree import TokenTree
 from . import PREFILL_CHUNK
 from .first_layers import first_layers
 from .kv import KVMemory
+from .llama import LlamaForward, suits
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 # states (m, d) in the model's dtype: what the output matrix turns into logits
 Listener = Callable[[Tensor], None]
+
+_log = logging.getLogger(__name__)
 
 
 class Reader(Protocol):
@@ -76,10 +80,19 @@ class CausalReader:
         model: loaded in eval mode; its attention must accept an additive float mask (1, 1, n, length + n).
         capacity: the most tokens ever in the cache at once, trees included.
         memory: the KV cache, if it is not a new one.
+        lean: our own forward of this model, from `lean_forward`; without one, transformers' is used.
     """
 
-    def __init__(self, model: PreTrainedModel, capacity: int, memory: KVMemory | None = None) -> None:
-        self.model = model
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        capacity: int,
+        memory: KVMemory | None = None,
+        lean: LlamaForward | None = None,
+    ) -> None:
+        self.model, self.lean = model, lean
+        if lean is not None:
+            lean.prepare(capacity)
         self.device = model.device
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
         self.memory = KVMemory(int(model.config.num_hidden_layers), capacity) if memory is None else memory
@@ -96,7 +109,7 @@ class CausalReader:
     def first_layers(self, layers: int) -> CausalReader:
         """A reader of the first `layers` layers, with the final norm and output matrix, in the same KV cache."""
         memory = self.memory.first(layers)
-        return CausalReader(first_layers(self.model, layers), memory.capacity, memory)
+        return CausalReader(first_layers(self.model, layers), memory.capacity, memory, self.lean)
 
     @torch.inference_mode()
     def prefill(self, tokens: Sequence[int]) -> None:
@@ -159,6 +172,16 @@ class CausalReader:
         return mask
 
     def _call(self, ids: Tensor, mask: Tensor, positions: Tensor, logits_to_keep: int) -> Tensor:
+        """Logits (1, m, V) of the last `logits_to_keep` tokens, of all where it is 0; the listeners get all states."""
+        if self.lean is not None:
+            shown = None if ids.shape[1] == 1 else mask[0, 0]  # a single token sees all rows
+            logits, states = self.lean(ids[0], shown, positions[0], self.memory, logits_to_keep)
+            for listener in self._listeners:
+                listener(states)
+            return logits.unsqueeze(0)
+        return self._watched_run(ids, mask, positions, logits_to_keep)
+
+    def _watched_run(self, ids: Tensor, mask: Tensor, positions: Tensor, logits_to_keep: int) -> Tensor:
         seen: list[Tensor] = []
         hook = None
         if self._listeners:  # only during this pass: the weights are shared with other lanes
@@ -226,6 +249,44 @@ def self_check(reader: Reader, name: str) -> None:
                 f"'{name}' reads a token tree differently from its branches (logits differ by {difference:.2g}), so "
                 "its attention does not follow the mask it is given. Choose another architecture."
             )
+
+
+def lean_forward(model: PreTrainedModel, name: str) -> LlamaForward | None:
+    """Our own forward of a Llama-shaped model, if it computes what transformers' does; None for other models.
+
+    Compared on the loaded weights: logits and states of a prompt, a tree and a part of a tree.
+    """
+    if not suits(model):
+        return None
+    lean = LlamaForward(model)
+    try:
+        (expected, states), (logits, own_states) = _tried(model, None), _tried(model, lean)
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:  # a configuration that this forward does not know
+        _log.warning("%s runs on transformers' forward: ours fails on it (%s).", name, type(error).__name__)
+        return None
+    tolerance = 1e-4 if model.dtype == torch.float32 else 0.1
+    for one, other in ((expected, logits), (states, own_states)):
+        if not float((one - other).abs().max()) <= tolerance * max(1.0, float(one.abs().max())):
+            _log.warning("%s runs on transformers' forward: ours differs from it.", name)
+            return None
+    return lean
+
+
+@torch.inference_mode()
+def _tried(model: PreTrainedModel, lean: LlamaForward | None) -> tuple[Tensor, Tensor]:
+    """Logits and states of a few passes, all rows of a kind together."""
+    reader = CausalReader(model, 24, lean=lean)
+    seen: list[Tensor] = []
+    reader.watch(lambda states: seen.append(states.float().clone()))
+    tokens = [token % reader.vocabulary for token in range(1, 9)]
+    reader.prefill(tokens[:3])
+    tree = TokenTree(tokens[4:], [-1, -1, 0, 1])
+    logits = [reader.read(tokens[3], tree), reader.read(tokens[3], tree, known=3)]
+    reader.keep([0, 2, 4])
+    logits.append(reader.step(torch.tensor(tokens[:1], device=reader.device)).unsqueeze(0))
+    return torch.cat(logits), torch.cat(seen)
 
 
 def skeleton(model: PreTrainedModel) -> PreTrainedModel | None:

@@ -41,7 +41,7 @@ _OPT = {"ffn_dim": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "max_po
 _CONFIGS = {
     "gpt2": lambda c: GPT2Config(n_embd=32, n_layer=2, n_head=4, n_positions=256, **c),
     "opt": lambda c: OPTConfig(hidden_size=32, word_embed_proj_dim=32, **_OPT | c),
-    "llama": lambda c: LlamaConfig(num_key_value_heads=2, **_SHAPE | c),
+    "llama": lambda c: LlamaConfig(**{"num_key_value_heads": 2} | _SHAPE | c),
     "qwen2": lambda c: Qwen2Config(num_key_value_heads=2, **_SHAPE | c),
     "qwen3": lambda c: Qwen3Config(num_key_value_heads=2, head_dim=8, **_SHAPE | c),
     "mistral": lambda c: MistralConfig(num_key_value_heads=2, sliding_window=None, **_SHAPE | c),
