@@ -145,7 +145,8 @@ def test_greedy_text_is_that_of_generate_with_the_same_penalties(
     architecture: str, asked: dict[str, Any], device: str
 ) -> None:
     """Token for token, float32: every proposer with every option set, overlap on and off, and the length policies that
-    ask for confidence. Catches: a penalty that looks at the root's text alone, at a sibling's path, or at what a lost
+    ask for confidence; what is not a proposer's default meets one set of penalties with either architecture, another
+    with each. Catches: a penalty that looks at the root's text alone, at a sibling's path, or at what a lost
     guess ahead has left in it; a draft that guesses without it still has to end in the same text."""
     models = whole(architecture, device)
     expected = [generate(module(models), prompt, LENGTH, **asked) for prompt in PROMPTS]
@@ -163,6 +164,8 @@ def test_greedy_text_is_that_of_generate_with_the_same_penalties(
             if settings is None:
                 continue
             which, number = number % len(PROMPTS), number + 1
+            if (options or more) and (number + SETS.index(asked) + (architecture == "gpt2")) % len(SETS):
+                continue
             trace = sd.decode(models, PROMPTS[which], settings)
             told = settings.model_dump(exclude_defaults=True)
             assert trace.token_ids == expected[which], f"prompt {PROMPTS[which]}: {told}"
