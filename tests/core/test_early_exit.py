@@ -24,7 +24,7 @@ from specdec_core.runtime.reader import CausalReader
 from specdec_core.sampling import Warp
 from specdec_core.testing import Letters, scripted
 
-from .laws import chance_of, exact_law, model_law, sample, wavering
+from .laws import chances, exact_law, model_law, samples, wavering
 from .tiny import ARCHITECTURES, PROMPTS, VOCABULARY, build, generate, module, pair
 
 NORMS = {
@@ -75,14 +75,15 @@ def test_greedy_output_equals_generate(architecture: str) -> None:
     """Every prompt, from the first layer. Catches: rows of the exit left in the target's memory. No tolerance, see
     test_architectures. With all layers nothing is ever rejected: the draft is the target."""
     models = pair(architecture)
-    for prompt in PROMPTS:
+    for prompt, all_layers in zip(PROMPTS, (True, False, False, True), strict=True):
         expected = generate(module(models), prompt, 30)
         trace = sd.decode(models, prompt, exiting(1))
         assert trace.token_ids == expected
         assert trace.audit() == []
-        everything = sd.decode(models, prompt, exiting(2))
-        assert everything.token_ids == expected
-        assert everything.stats.acceptance_rate == 1.0
+        if all_layers:
+            everything = sd.decode(models, prompt, exiting(2))
+            assert everything.token_ids == expected
+            assert everything.stats.acceptance_rate == 1.0
 
 
 @pytest.mark.parametrize("architecture", ["llama", "qwen3", "gpt-neox"])
@@ -130,13 +131,13 @@ def test_nothing_is_stored_twice(prompt: list[int]) -> None:
 
 
 def test_sampled_texts_follow_the_targets_law() -> None:
-    """A Llama of two layers and six tokens, its law from plain transformers passes. 700 texts of four tokens. Catches:
-    an exit that writes into rows the target still needs. False alarm 1e-4."""
+    """A Llama of two layers and six tokens, its law from plain transformers passes. 300 texts of four tokens, and
+    more in test_law_matrix. Catches: an exit that writes into rows the target still needs. False alarm 1e-4."""
     models = sd.Models(Letters(6), HubModel("tiny target", build("llama", vocab_size=6)))
     assert isinstance(models.target, HubModel)
     settings = exiting(1, draft_length=2, temperature=1.5, max_new_tokens=4, record="off")
     law = exact_law(model_law(models.target), [1, 2, 3], 4, Warp(1.5))
-    assert chance_of(sample(models, [1, 2, 3], settings, 700), law) > 1e-4
+    assert chances(samples(models, [1, 2, 3], {(): settings}, 300), law)["all"] > 1e-4
 
 
 class StopsBehindTwo(FixedLength):

@@ -166,12 +166,12 @@ def test_a_cache_that_is_right_passes_the_same_meters() -> None:
 def test_above_temperature_0_the_law_shows_a_broken_target_and_hides_a_broken_draft(
     exhibit: BrokenCache,
 ) -> None:
-    """Frequencies of 600 texts of five tokens against the target's law; false alarm 1e-4. A hole in the draft's
+    """Frequencies of 400 texts of five tokens against the target's law; false alarm 1e-4. A hole in the draft's
     memory changes no law, only the acceptance: which is why the last exhibit needs another meter."""
     models = with_reader(scripted(_target, _draft), exhibit.side, exhibit.reader)
     settings = sd.Settings(draft_length=3, temperature=1.0, max_new_tokens=5, record="off")
     prompt = [0, 1, 2, 0, 1, 0]
-    chance = chance_of(sample(models, prompt, settings, 600), exact_law(_target, prompt, 5, Warp(1.0)))
+    chance = chance_of(sample(models, prompt, settings, 400), exact_law(_target, prompt, 5, Warp(1.0)))
     assert (chance > 1e-4) == (exhibit.side == "draft")
 
 

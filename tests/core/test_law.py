@@ -2,8 +2,9 @@
 it does not.
 
 Each test compares the frequencies of whole texts of five tokens (three to five rounds with their rollbacks) with the
-product of the target's conditionals by Pearson's chi-square. False alarms: 1e-4 per test over the choice of seeds;
-the seeds are fixed, so a test that passed keeps passing until the decoder draws differently.
+product of the target's conditionals by Pearson's chi-square: those of each case, and those of all cases with the same
+proposer or rule together (`laws.chances`). False alarms: 1e-4 per comparison over the choice of seeds; the seeds are
+fixed, so a test that passed keeps passing until the decoder draws differently.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from specdec_core.models.bundle import HubModel
 from specdec_core.sampling import Warp
 from specdec_core.testing import Letters, scripted
 
-from .laws import BROKEN, chance_of, exact_law, mixture, model_law, sample, wavering
+from .laws import BROKEN, Case, chances, exact_law, mixture, model_law, samples, wavering
 from .tiny import build, like
 
 FALSE_ALARM = 1e-4
-COUNT = 2_000
+COUNT = 300  # texts of a case
 LENGTH = 5
 PROMPT = [0, 1, 2, 0, 1, 0]  # repeats itself, so that prompt lookup finds something
 PROPOSERS = ["none", "draft-model", "prompt-lookup", "test-drawn", "test-ranked"]
@@ -29,64 +30,59 @@ target = wavering(3, seed=1)
 draft = mixture(target, wavering(3, seed=2), 0.7)
 
 
+def _cases(rules: list[str]) -> dict[Case, sd.Settings]:
+    """Every proposer with these rules."""
+    return {
+        (proposer, rule): sd.Settings(
+            proposer=proposer, rule=rule, draft_length=3, temperature=1.0, max_new_tokens=LENGTH, record="off"
+        )
+        for proposer in PROPOSERS
+        for rule in rules
+    }
+
+
 @pytest.mark.usefixtures("proposers")
-@pytest.mark.parametrize("rule", LOSSLESS)
-@pytest.mark.parametrize("proposer", PROPOSERS)
-def test_sampled_texts_follow_the_targets_law(proposer: str, rule: str) -> None:
-    """Scripted models whose laws depend on the whole text. Catches: a residual, coin, cache or bonus that is off for
-    any proposer, chain or tree. False alarm 1e-4."""
-    models = scripted(target, draft)
-    settings = sd.Settings(
-        proposer=proposer, rule=rule, draft_length=3, temperature=1.0, max_new_tokens=LENGTH, record="off"
-    )
-    law = exact_law(target, PROMPT, LENGTH, Warp(1.0))
-    assert chance_of(sample(models, PROMPT, settings, COUNT), law) > FALSE_ALARM
+def test_sampled_texts_follow_the_targets_law() -> None:
+    """Scripted models whose laws depend on the whole text; every proposer with every rule. Catches: a residual, coin,
+    cache or bonus that is off for any proposer, chain or tree. False alarm 1e-4."""
+    written = samples(scripted(target, draft), PROMPT, _cases(LOSSLESS), COUNT)
+    found = chances(written, exact_law(target, PROMPT, LENGTH, Warp(1.0)))
+    assert min(found.values()) > FALSE_ALARM, found
 
 
 @pytest.mark.usefixtures("proposers")
 @pytest.mark.parametrize("warp", [Warp(0.6), Warp(1.7, top_k=2), Warp(1.3, top_p=0.7), Warp(2.0, 3, 0.8)])
-@pytest.mark.parametrize("proposer", ["draft-model", "prompt-lookup", "test-drawn"])
-def test_sampled_texts_follow_the_warped_law(proposer: str, warp: Warp) -> None:
+def test_sampled_texts_follow_the_warped_law(warp: Warp) -> None:
     """Temperature, top-k and top-p change the target's law, not who wins. Catches: p and q warped differently in a
     way that the rule does not see. Vocabulary of four; false alarm 1e-4."""
     law = wavering(4, seed=3)
     models = scripted(law, mixture(law, wavering(4, seed=4), 0.6))
-    settings = sd.Settings(
-        proposer=proposer,
-        draft_length=3,
-        temperature=warp.temperature,
-        top_k=warp.top_k,
-        top_p=warp.top_p,
-        max_new_tokens=4,
-        record="off",
-    )
-    assert chance_of(sample(models, PROMPT, settings, COUNT), exact_law(law, PROMPT, 4, warp)) > FALSE_ALARM
-
-
-@pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.name)
-def test_the_meter_rejects_a_rule_that_is_wrong(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The power of the tests above: the same laws, proposer and count, and a rule that is known to be broken. If this
-    fails, passing the others means little."""
-    monkeypatch.setitem(sd.RULES, kind.name, kind)
-    settings = sd.Settings(
-        rule=kind.name, draft_length=3, temperature=1.0, max_new_tokens=LENGTH, record="off"
-    )
-    law = exact_law(target, PROMPT, LENGTH, Warp(1.0))
-    assert chance_of(sample(scripted(target, draft), PROMPT, settings, COUNT), law) < FALSE_ALARM
+    cases = {
+        (proposer,): sd.Settings(
+            proposer=proposer, draft_length=3, temperature=warp.temperature, top_k=warp.top_k, top_p=warp.top_p,
+            max_new_tokens=4, record="off",
+        )
+        for proposer in ("draft-model", "prompt-lookup", "test-drawn")
+    }  # fmt: skip
+    found = chances(samples(models, PROMPT, cases, COUNT), exact_law(law, PROMPT, 4, warp))
+    assert min(found.values()) > FALSE_ALARM, found
 
 
 @pytest.mark.usefixtures("proposers")
-@pytest.mark.parametrize(
-    ("proposer", "rule"),
-    [
-        ("draft-model", "speculative-sampling"),
-        ("draft-model", "token-matching"),
-        ("test-drawn", "speculative-sampling"),
-    ],
-)
-def test_a_real_models_texts_follow_its_law(proposer: str, rule: str, device: str) -> None:
+@pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.name)
+def test_the_meter_rejects_a_rule_that_is_wrong(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The power of the tests above: the same law, proposers and counts, and a rule that is known to be broken. If this
+    fails, passing the others means little."""
+    monkeypatch.setitem(sd.RULES, kind.name, kind)
+    law = exact_law(target, PROMPT, LENGTH, Warp(1.0))
+    found = chances(samples(scripted(target, draft), PROMPT, _cases([kind.name]), COUNT), law)
+    assert min(found.values()) < FALSE_ALARM
+
+
+@pytest.mark.usefixtures("proposers")
+def test_a_real_models_texts_follow_its_law(device: str) -> None:
     """A Llama of two layers and six tokens, its law taken from plain transformers passes over whole texts. Catches:
-    KV rows of a rejected draft that stay in sight. 700 texts of four tokens; false alarm 1e-4."""
+    KV rows of a rejected draft that stay in sight. 700 texts of four tokens, shared by the cases; false alarm 1e-4."""
     big = build("llama", vocab_size=6)
     models = sd.Models(
         Letters(6),
@@ -94,12 +90,20 @@ def test_a_real_models_texts_follow_its_law(proposer: str, rule: str, device: st
         HubModel("tiny draft", like(big, "llama", 0.3, vocab_size=6).to(device)),
     )
     assert isinstance(models.target, HubModel)
-    settings = sd.Settings(
-        proposer=proposer, rule=rule, draft_length=2, temperature=1.5, max_new_tokens=4, record="off"
-    )
+    cases = {
+        (proposer, rule): sd.Settings(
+            proposer=proposer, rule=rule, draft_length=2, temperature=1.5, max_new_tokens=4, record="off"
+        )
+        for proposer, rule in (
+            ("draft-model", "speculative-sampling"),
+            ("draft-model", "token-matching"),
+            ("test-drawn", "speculative-sampling"),
+        )
+    }
     law = exact_law(model_law(models.target), [1, 2, 3], 4, Warp(1.5))
     assert max(law.values()) < 0.2, "the law is too sharp to test a sampler"
-    assert chance_of(sample(models, [1, 2, 3], settings, 700), law) > FALSE_ALARM
+    found = chances(samples(models, [1, 2, 3], cases, 234), law)
+    assert min(found.values()) > FALSE_ALARM, found
 
 
 def test_two_samplers_of_one_seed_write_the_same_text_and_of_two_seeds_different_ones() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -144,8 +145,6 @@ def test_searching_costs_nothing_and_an_oracle_is_called_a_bound() -> None:
         assert told.off_the_clock and told.draft_s == 0.0
     assert not replay(with_rounds([row], "prompt-lookup"), HERE).off_the_clock
     assert {name for name, kind in sd.PROPOSERS.items() if kind.off_the_clock} == {"oracle", "you"}
-    words = {name: kind.priced_words for name, kind in sd.PROPOSERS.items()}
-    assert all(words.values()) and len(set(words.values())) == len(words)
 
 
 @given(
@@ -256,6 +255,18 @@ def test_what_cannot_be_put_on_a_clock_is_refused_in_one_sentence() -> None:
         with pytest.raises(sd.SettingsError, match=said):
             refused()
     assert replay(decoded("prompt-lookup"), alone).draft_s == 0.0
+
+
+def test_every_proposer_is_priced_in_one_sentence_of_its_own() -> None:
+    """What is shown of each proposer's rounds begins with it. Catches: a proposer without a sentence, with that of
+    another, with two, or one the clock does not show."""
+    words = {name: kind.priced_words for name, kind in sd.PROPOSERS.items()}
+    for name, sentence in words.items():
+        assert re.fullmatch(r"[A-Z][^.]*\.", sentence), (name, sentence)
+        told = replay(with_rounds([a_round([], 1, 0)], name), HERE)
+        assert [said for said in told.assumptions if said in words.values()] == [sentence], name
+        assert told.assumptions[0] == sentence, name
+    assert len({*words.values()}) == len(words)
 
 
 def test_any_costs_can_be_the_clock() -> None:
