@@ -20,6 +20,7 @@ from .tiny import ARCHITECTURES, PROMPTS, generate, module
 LENGTH = 24
 
 
+@cache
 def _all() -> dict[tuple[str, str], list[tuple[Values, sd.Settings]]]:
     """For each architecture and proposal, every valid combination of the rest, with every prompt."""
     groups: dict[tuple[str, str], list[tuple[Values, sd.Settings]]] = {}
