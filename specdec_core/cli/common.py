@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
 from specdec_core.engine.check import remark
 from specdec_core.errors import PromptError, SpecdecError
-from specdec_core.models.bundle import Models
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
 
 from . import render as cli_render
 from .render import err
+
+if TYPE_CHECKING:
+    from specdec_core.models.bundle import Models
 
 
 def load(model: str | None, draft: str | None, **more: Any) -> Models:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -16,7 +16,6 @@ from rich.table import Table
 from rich.text import Text
 
 from specdec_core.errors import PromptError, SettingsError
-from specdec_core.models.bundle import Models
 from specdec_core.options import fields
 from specdec_core.proposers import proposer_class
 from specdec_core.settings import Settings
@@ -31,6 +30,9 @@ from specdec_core.sweep.totals import LEAST_TOKENS, failures, looping, mark, sum
 from .common import check_writable, load, print_generation, write
 from .options import Shared, pairs_of
 from .render import err, out, shown
+
+if TYPE_CHECKING:
+    from specdec_core.models.bundle import Models
 
 SETTINGS = ("draft_length", "rule", "length_policy", "overlap", "memory_budget_mb")
 FAILURES = 5  # are listed one by one

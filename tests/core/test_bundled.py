@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(resolve("specdec-target"))
 PROMPTS = {path.stem: path for path in sorted((ROOT / "assets" / "prompts").glob("*.toml"))}
 LENGTH = 24
+EACH = 3  # proposers that continue one prompt
 
 
 @pytest.fixture(scope="module")
@@ -33,19 +34,32 @@ def oracle() -> PreTrainedModel:
     return AutoModelForCausalLM.from_pretrained(FOLDER, dtype=torch.float32).eval()
 
 
+def _turn(family: str, names: list[str]) -> list[str]:
+    start = EACH * list(PROMPTS).index(family)
+    return [names[place % len(names)] for place in range(start, start + EACH)]
+
+
 @pytest.mark.parametrize("family", PROMPTS)
 def test_the_bundled_pair_writes_what_generate_writes(
     family: str, models: sd.Models, oracle: PreTrainedModel
 ) -> None:
-    """The first shipped prompt of each family, greedy, all proposers. Catches: packing, the end token or the
-    tokenizer's special tokens treated differently."""
+    """The first shipped prompt of each family, greedy, the proposers in turn, so that each continues three prompts or
+    more: what a family can change is the prompt's tokens, which all proposers get from the same place. Catches:
+    packing, the end token or the tokenizer's special tokens treated differently."""
     text = tomllib.loads(PROMPTS[family].read_text(encoding="utf-8"))["prompt"][0]["text"]
     expected = generate(oracle, models.codec.encode(text), LENGTH)
-    for proposer in offered(models):
+    for proposer in _turn(family, offered(models)):
         trace = sd.decode(models, text, sd.Settings(proposer=proposer, max_new_tokens=LENGTH))
-        assert trace.token_ids == expected
+        assert trace.token_ids == expected, proposer
         assert trace.audit() == []
         assert sd.Trace.from_json(trace.to_json()) == trace
+
+
+def test_each_proposer_has_its_turn_three_times(models: sd.Models) -> None:
+    """Catches: a table of proposers that has grown beyond what the prompts can serve."""
+    names = offered(models)
+    turns = [name for family in PROMPTS for name in _turn(family, names)]
+    assert all(turns.count(name) >= 3 for name in names)
 
 
 def test_every_shipped_prompt_leaves_room_to_write(models: sd.Models) -> None:

@@ -342,13 +342,15 @@ def test_help_names_what_the_tables_hold(run: Any) -> None:
 
 
 def test_the_module_runs_as_a_program() -> None:
-    """Catches: an entry point that only works in process."""
+    """Catches: an entry point that only works in process, a refusal or a help page that waits for torch."""
     done = subprocess.run(
-        [sys.executable, "-m", "specdec_core", "decode", "x", "--rule", "nope"],
+        [sys.executable, "-X", "importtime", "-m", "specdec_core", "decode", "x", "--rule", "nope"],
         cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 2
     assert "There is no rule 'nope'" in done.stderr and "Traceback" not in done.stderr
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "specdec_core.cli.commands" in imported and "torch" not in imported
 
 
 def counting(context: tuple[int, ...]) -> list[float]:
@@ -359,7 +361,7 @@ def counting(context: tuple[int, ...]) -> list[float]:
 def test_a_text_that_repeats_is_said_beside_the_figures(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches: a loop's figures without a word about the loop, the same sentence once for each lane, the word where
     nothing repeats."""
-    quiet = run("race", PROMPT, "-n", "24")
+    quiet = run("race", PROMPT, "-n", "24", "-p", "draft-model")
     assert "repeat" not in quiet.stderr
     models = scripted(counting, counting)
     monkeypatch.setattr(cli, "load", lambda *_, **__: models)

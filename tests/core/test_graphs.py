@@ -24,6 +24,7 @@ from .walks import walk
 TOLERANCE = 1e-5  # float32 logits; their own spread is 1 to 10
 CAPACITY = 200
 SOME = ["none", "draft-model", "test-oracle", "test-ranked"]
+WHOLE = ["gpt2", "opt", "qwen3", "gpt-neox", "llama"]  # run through the whole loop
 
 
 def fixed_pair(architecture: str) -> sd.Models:
@@ -67,22 +68,24 @@ def test_a_tree_grown_level_by_level_equals_one_pass(architecture: str) -> None:
 
 
 @pytest.mark.usefixtures("proposers")
-@pytest.mark.parametrize("architecture", ["gpt2", "opt", "llama", "qwen3", "gpt-neox"])
+@pytest.mark.parametrize("architecture", WHOLE)
 def test_greedy_text_through_fixed_passes_equals_generate(
     architecture: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Chains and trees through the whole loop (on Llama every proposer), target and draft both in fixed shapes, and
-    blocks that a lane takes over from the one before. Catches: what an earlier lane left in sight of a later one, and
-    states that grow stale between passes."""
+    blocks that a lane takes over from the one before, of a longer or a shorter text: the prompts are taken in turn, so
+    that each proposer reads all of them over the architectures. Catches: what an earlier lane left in sight of a later
+    one, and states that grow stale between passes."""
     models = fixed_pair(architecture)
-    for prompt in PROMPTS:
-        expected = generate(module(models), prompt, 24)
-        monkeypatch.setattr(Oracle, "truth", [*prompt, *expected])
-        for proposer in offered(models) if architecture == "llama" else SOME:
-            settings = sd.Settings(proposer=proposer, rule=fitting_rule(proposer), max_new_tokens=24)
-            trace = sd.decode(models, prompt, settings)
-            assert trace.token_ids == expected, f"{proposer}, prompt {prompt}"
-            assert trace.audit() == []
+    expected = [generate(module(models), prompt, 24) for prompt in PROMPTS]
+    turn = WHOLE.index(architecture)
+    for number, proposer in enumerate(offered(models) if architecture == "llama" else SOME):
+        which = (turn + number) % len(PROMPTS)
+        monkeypatch.setattr(Oracle, "truth", [*PROMPTS[which], *expected[which]])
+        settings = sd.Settings(proposer=proposer, rule=fitting_rule(proposer), max_new_tokens=24)
+        trace = sd.decode(models, PROMPTS[which], settings)
+        assert trace.token_ids == expected[which], f"{proposer}, prompt {PROMPTS[which]}"
+        assert trace.audit() == []
 
 
 def test_a_lanes_blocks_and_passes_are_taken_over_when_it_has_ended() -> None:

@@ -300,8 +300,10 @@ def test_the_card_of_the_chat_family_is_what_its_measurements_say() -> None:
 def test_the_card_measures_every_lane(
     monkeypatch: pytest.MonkeyPatch, folder: Path, model: Any, words: Any, tmp_path: Path
 ) -> None:
-    """A whole card of a tiny target with fresh drafters, from prompts to tables. Catches: a lane or a kind left out."""
-    from training import chat_card
+    """A whole card of a tiny target with fresh drafters, from prompts to tables, of short texts. Catches: a lane or a
+    kind left out."""
+    from specdec_core.runtime.width_curve import width_curve
+    from training import chat_card, figures
     from training.chat_card import cases, measure, render
 
     target = tmp_path / "target"
@@ -321,6 +323,13 @@ def test_the_card_measures_every_lane(
     loaded = sd.load_models(target, **parts)
     monkeypatch.setattr(chat_card.sd, "load_models", lambda name: loaded)
     monkeypatch.setattr(chat_card, "SETS", {"held out": prompts})
+    for module in (chat_card, figures):
+        monkeypatch.setattr(module, "TOKENS", 24)
+    monkeypatch.setattr(
+        chat_card,
+        "curve_of",
+        lambda models, which: width_curve(models.drafting(which), prefix=50, budget_s=0.3),
+    )
     assert [case.prompt for case in cases(prompts, 1)] == ["the cat", "the mat"]
     found = measure("tiny", tmp_path / "runs", told=lambda said: None)
     text = render(found)
