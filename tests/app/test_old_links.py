@@ -50,8 +50,8 @@ def server(
     runs = Runs(lambda choice, gone: shelf.get(choice, gone), race)
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "runs", lambda: runs)
-    chosen = {**OPERATOR, "SPECDEC_DEFAULT_MODELS": usual.REAL}
-    monkeypatch.setattr(services, "operator", lambda: policy.read(chosen))
+    operator = policy.read({**OPERATOR, "SPECDEC_DEFAULT_MODELS": usual.REAL})
+    monkeypatch.setattr(services, "operator", lambda: operator)
     there = partial(usual.guessers, there=lambda part: kind == "heads")
     monkeypatch.setattr(usual, "guessers", there)
     yield
