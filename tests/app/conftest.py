@@ -111,7 +111,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
     library = Library()
     monkeypatch.setattr(services, "library", lambda: library)
     st.cache_resource.clear()
-    model_picker.catalogue.clear()
+    model_picker.catalogue.cache_clear()
     yield runs
     runs.close()
     library.close()
