@@ -677,14 +677,8 @@ def test_a_run_of_which_too_little_is_known_is_found_in_the_library(
     settings that this one refuses; a way there that loses the run or the place; a way to what is not the visitor's."""
     library = services.library()
     early = add(library, kept)
-    refused = {
-        "lanes": [{"proposer": "quill"}],
-        "labels": ["x"],
-        "choice": None,
-        "chat": None,
-        "system": None,
-    }
-    strange = add(library, kept, request=json.dumps(refused))
+    later = json.dumps({"lanes": [{"proposer": "none", "a_later_setting": 9}]})
+    strange = add(library, kept, request=later)
     link = library.share(ANNA, early) or ""
 
     def opened(run: str, whose: str) -> AppTest:
