@@ -11,6 +11,7 @@ from specdec_core.errors import SettingsError, sentence
 MAX_NEW_TOKENS = 4096
 MAX_DRAFT_LENGTH = 64
 MAX_STOP_STRINGS = 8
+MAX_LANES = 8  # of a race, and of a page that shows one
 MAX_OPTION_ITEMS = 10_000
 LEAST_PENALTY, MAX_PENALTY = 0.1, 10.0
 MAX_NGRAM = 100

@@ -6,7 +6,10 @@ one until then or if the former is unavailable. `default()` names the one curren
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import streamlit as st
@@ -33,12 +36,12 @@ class Catalogued:
     note: str
 
 
-@st.cache_data(show_spinner=False)
-def catalogue() -> dict[str, Catalogued]:
+@cache  # Streamlit's cache would copy it a hundred times per page
+def catalogue() -> Mapping[str, Catalogued]:
     """The catalogue's entries that are not bundled, by name."""
     from specdec_core.models import catalogue as core
 
-    return {
+    found = {
         entry.name: Catalogued(
             title=f"{entry.title} · {entry.download_bytes / 1e9:.1f} GB",
             target=entry.target,
@@ -48,9 +51,10 @@ def catalogue() -> dict[str, Catalogued]:
         for entry in core.entries()
         if not entry.bundled
     }
+    return MappingProxyType(found)
 
 
-@st.cache_data(show_spinner=False)
+@cache
 def bundled_words() -> str:
     """What to expect of the bundled pair."""
     from specdec_core.models import catalogue as core

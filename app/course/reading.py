@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
+import ast
 import inspect
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+import specdec_core
 from specdec_core.errors import sentence
 
 from . import pictures
@@ -19,6 +20,7 @@ from .lesson import MOST_WORDS, SECTIONS, Code, Front, Lesson, Picture, Problem,
 from .source import Draft, Mistake, apart, compute, known, section, told
 from .words import FOLDER as FOLDER
 
+_NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _FILE = re.compile(r"(\d\d[a-z]?)-([a-z0-9]+(?:-[a-z0-9]+)*)\.md")
 
 
@@ -143,7 +145,7 @@ def _check_code(code: Code, text: Section, draft: Draft) -> None:
     """Whether the source exists and every light matches one line of it."""
     try:
         source = source_of(code.of)
-    except (ImportError, AttributeError, TypeError, OSError):
+    except (LookupError, OSError):
         raise Mistake(
             draft.line("code", "of"),
             f"There is no `{code.of}` in the core; name it as `module:Class.method`.",
@@ -207,10 +209,25 @@ def _answer(front: Front, facts: Mapping[str, Any], draft: Draft) -> float | Non
     return float(value)
 
 
+@cache
 def source_of(name_: str) -> str:
-    """The source of a function or class of the core as installed: `specdec_core.engine.decode:Lane.round`."""
+    """The source of a function or class of the core as installed: `specdec_core.engine.decode:Lane.round`.
+
+    The file is read and not imported: the engine brings torch, for which a lesson's first reader would wait.
+    """
     module, _, path = name_.partition(":")
-    found: Any = importlib.import_module(module)
+    root, *parts = module.split(".")
+    if root != specdec_core.__name__ or not all(part.isidentifier() for part in parts):
+        raise LookupError(name_)
+    source = (
+        Path(specdec_core.__file__).parent.joinpath(*parts).with_suffix(".py").read_text(encoding="utf-8")
+    )
+    node: ast.AST = ast.parse(source)
     for part in path.split("."):
-        found = getattr(found, part)
-    return inspect.cleandoc("\n" + inspect.getsource(found))
+        inside = {each.name: each for each in ast.iter_child_nodes(node) if isinstance(each, _NAMED)}
+        if part not in inside:
+            raise LookupError(name_)
+        node = inside[part]
+    assert isinstance(node, _NAMED)
+    first = min(each.lineno for each in (node, *node.decorator_list))
+    return inspect.cleandoc("\n" + "\n".join(source.split("\n")[first - 1 : node.end_lineno]))

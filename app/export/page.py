@@ -22,7 +22,7 @@ from specdec_core.errors import SettingsError
 from specdec_core.models.generation import OFF
 from specdec_core.record.schema import Header
 from specdec_core.record.trace import Trace
-from specdec_core.settings import SAMPLING, Settings
+from specdec_core.settings import MAX_LANES, SAMPLING, Settings
 
 from .linker import link
 
@@ -56,7 +56,6 @@ def make(
 
     Args:
         labels: the lanes' names; by default from their settings.
-        labels: what the lanes are called; by default after their settings.
         title: the page's heading; by default from the leading lane.
         cursor: where the player opens; by default at the end.
         raced: whether the lanes ran in one race, if known; by default inferred from their records.
@@ -64,8 +63,6 @@ def make(
     Raises:
         SpecdecError: one sentence, if there are no lanes, too many, or lanes of different prompts.
     """
-    from specdec_core.engine.race import MAX_LANES  # here, like the tables below: it imports torch
-
     if not 1 <= len(traces) <= MAX_LANES:
         raise SettingsError(f"A page shows 1 to {MAX_LANES} traces as lanes, got {len(traces)}.")
     if any(trace.header.prompt != traces[0].header.prompt for trace in traces):

@@ -7,13 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from specdec_core.chat import Prompt
 from specdec_core.errors import SettingsError
 from specdec_core.models.bundle import Models
-from specdec_core.settings import Settings
+from specdec_core.settings import MAX_LANES, Settings
 
 from .decode import stream
 from .events import Ended, Event, Step
 from .plan import Ask
-
-MAX_LANES = 8
 
 
 def race(

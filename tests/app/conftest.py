@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,22 @@ def scripted_models() -> object:
     return testing.scripted(law, guess)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def as_served() -> Iterator[None]:
+    """Two things that a page under test does and a page of our server does not: AppTest searches all installed packages
+    for components, for every page anew, which takes four times as long as the page itself; and a full garbage
+    collection follows every script run."""
+    from streamlit import config
+    from streamlit.components.v2 import manifest_scanner
+
+    config.set_option("runner.postScriptGC", False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            manifest_scanner, "scan_component_manifests", cache(manifest_scanner.scan_component_manifests)
+        )
+        yield
+
+
 @pytest.fixture
 def prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Two families of prompts in a folder of their own."""
@@ -89,11 +106,12 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
     runs = Runs(lambda choice, gone: shelf.get(choice, gone), race, owner=lambda: visitor.of_session())
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "runs", lambda: runs)
-    monkeypatch.setattr(services, "operator", lambda: policy.read(OPERATOR))
+    operator = policy.read(OPERATOR)
+    monkeypatch.setattr(services, "operator", lambda: operator)
     library = Library()
     monkeypatch.setattr(services, "library", lambda: library)
     st.cache_resource.clear()
-    model_picker.catalogue.clear()
+    model_picker.catalogue.cache_clear()
     yield runs
     runs.close()
     library.close()

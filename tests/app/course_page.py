@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
+from app.course import progress
+
 PAGE = Path(__file__).resolve().parents[2] / "app" / "app_pages" / "course.py"
 
 
-def page(**params: str) -> AppTest:
-    """The page after its first run."""
+def page(kept: progress.Kept | None = None, **params: str) -> AppTest:
+    """The page after its first run; `kept` is what this session's learner did before."""
     at = AppTest.from_file(PAGE, default_timeout=60)
+    if kept is not None:
+        at.session_state[progress.STORE] = deepcopy(kept)
     for key, value in params.items():
         at.query_params[key] = value
     at.run()

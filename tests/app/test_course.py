@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.course import inventory, reading, working
+from app.course import inventory, progress, reading, working
 from app.course.lesson import SECTIONS, STEPS, Lesson
 
 from .course_page import page, predict, press, sent
@@ -292,10 +292,9 @@ def test_a_number_is_named_on_the_button_that_locks_it() -> None:
 
 def test_every_answer_is_judged_and_explained(lesson: Lesson) -> None:
     """Catches: a right answer called wrong, a wrong one without its misconception."""
+    predicted = predict(page(lesson=lesson.id), lesson).session_state[progress.STORE]
     for option in lesson.sections["check"].items:
-        at = predict(page(lesson=lesson.id), lesson)
-        at.query_params["at"] = "check"
-        at.run()
+        at = page(predicted, lesson=lesson.id, at="check")
         at.radio(key=f"course-{lesson.id}-check").set_value(option).run()
         press(at, "course-answer")
         text = sent(at)

@@ -139,12 +139,19 @@ def left(at: AppTest, *files: Path) -> list[str]:
     return found
 
 
+@pytest.fixture(scope="module")
+def translated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The course's folder with a language of brackets, `xx`; nothing writes to it."""
+    folder = tmp_path_factory.mktemp("lessons")
+    pseudo.translate(reading.FOLDER / "en", folder / "xx")
+    (folder / "en").symlink_to(reading.FOLDER / "en")
+    return folder
+
+
 @pytest.fixture
-def brackets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def brackets(translated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The course in brackets, as the language `xx`."""
-    pseudo.translate(reading.FOLDER / "en", tmp_path / "xx")
-    (tmp_path / "en").symlink_to(reading.FOLDER / "en")
-    monkeypatch.setattr(reading, "FOLDER", tmp_path)
+    monkeypatch.setattr(reading, "FOLDER", translated)
 
 
 @pytest.mark.usefixtures("brackets")

@@ -55,8 +55,8 @@ def shelf(fresh: Runs, prompts: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     runs = Runs(lambda choice, gone: shelf.get(choice, gone), race, owner=lambda: visitor.of_session())
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "runs", lambda: runs)
-    chosen = {**OPERATOR, "SPECDEC_DEFAULT_MODELS": usual.REAL}
-    monkeypatch.setattr(services, "operator", lambda: policy.read(chosen))
+    operator = policy.read({**OPERATOR, "SPECDEC_DEFAULT_MODELS": usual.REAL})
+    monkeypatch.setattr(services, "operator", lambda: operator)
     # the model here has no heads, whatever ships
     untrained = partial(usual.guessers, there=lambda part: False)
     monkeypatch.setattr(usual, "guessers", untrained)

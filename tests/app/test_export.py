@@ -411,12 +411,13 @@ def test_without_the_app_s_folder_show_says_so(traces: list[Trace], monkeypatch:
 
 
 def test_a_page_is_made_without_streamlit_and_the_core_stays_light() -> None:
+    """Catches: a record whose page takes seconds because something imports torch, or needs the app's own packages."""
     code = (
         "import sys, specdec_core as sd\n"
         "assert not {'torch', 'app', 'pydantic'} & sys.modules.keys()\n"
         "from tests.player.samples import spec_trace\n"
         "spec_trace().show()\n"
-        "assert not {'streamlit', 'plotly', 'app.player'} & sys.modules.keys()\n"
+        "assert not {'streamlit', 'plotly', 'app.player', 'torch', 'transformers'} & sys.modules.keys()\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2], timeout=120)
 

@@ -669,20 +669,40 @@ def test_a_run_that_is_no_longer_in_memory_comes_back_from_the_library_as_it_was
     assert after.traces == before.traces
 
 
+@pytest.mark.parametrize("script", ["lab", "compare"])
 def test_a_run_of_which_too_little_is_known_is_found_in_the_library(
-    saving: Runs, kept: list[tuple[Summary, bytes]]
+    saving: Runs, kept: list[tuple[Summary, bytes]], monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
-    """Catches: “no longer kept” over a run that the library has, such as one kept by an earlier version."""
-    run = add(services.library(), kept)
-    for script in ("lab", "compare"):
+    """Catches: “no longer kept” over a run that the library has, such as one kept by an earlier version or under
+    settings that this one refuses; a way there that loses the run or the place; a way to what is not the visitor's."""
+    library = services.library()
+    early = add(library, kept)
+    later = json.dumps({"lanes": [{"proposer": "none", "a_later_setting": 9}]})
+    strange = add(library, kept, request=later)
+    link = library.share(ANNA, early) or ""
+
+    def opened(run: str, whose: str) -> AppTest:
+        monkeypatch.setattr(visitor, "of_session", lambda: whose)
         at = AppTest.from_file(MAIN, default_timeout=30)
-        at.run()
+        at.switch_page(f"app_pages/{script}.py")
         at.query_params["run"], at.query_params["round"] = run, "2"
-        at.switch_page(f"app_pages/{script}.py").run()
+        at.run()
         assert not at.exception
+        return at
+
+    for run, whose in ((early, ANNA), (strange, ANNA), (link, BEN)):
+        at = opened(run, whose)
         (way,) = at.get("page_link")
-        assert "the library does" in words(at) and "no longer kept" not in words(at)
-        assert parse_qs(way.proto.query_string) == {"run": [run], "round": ["2"]}
+        assert "but the library does" in words(at) and "no longer kept" not in words(at)
+        assert way.proto.page == "library" and parse_qs(way.proto.query_string) == {
+            "run": [run],
+            "round": ["2"],
+        }
+        there = page(run=run, round="2")
+        assert tables(there) and param(there, "round") == "2"
+    for run in (early, "gone"):
+        at = opened(run, BEN)
+        assert "no longer kept" in words(at) and not at.get("page_link")
 
 
 def test_every_control_of_the_page_comes_back_from_its_address(saving: Runs) -> None:

@@ -32,9 +32,15 @@ FILE = Path(__file__).parent / "links.json"
 USUAL = Settings().model_dump(mode="json")
 
 
+@pytest.fixture(scope="module")
+def real() -> Any:
+    """The chat model; a run of it changes nothing in it."""
+    return chat_models()
+
+
 @pytest.fixture
 def server(
-    request: pytest.FixtureRequest, fresh: Runs, prompts: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest, fresh: Runs, prompts: Path, monkeypatch: pytest.MonkeyPatch, real: Any
 ) -> Iterator[None]:
     """A server of the named kind: `tiny` has the bundled family alone, `chat` a chat model without trained parts as
     its default, `heads` one with them."""
@@ -43,15 +49,15 @@ def server(
         yield
         return
     (prompts / "chat-question.toml").write_text(CHAT_PROMPTS, encoding="utf-8")
-    built = {Choice(): scripted_models(), REAL: chat_models()}
+    built = {Choice(): scripted_models(), REAL: real}
     shelf = Shelf(lambda choice: built[choice], lambda name, told: None)
     for choice in built:
         shelf.get(choice)
     runs = Runs(lambda choice, gone: shelf.get(choice, gone), race)
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "runs", lambda: runs)
-    chosen = {**OPERATOR, "SPECDEC_DEFAULT_MODELS": usual.REAL}
-    monkeypatch.setattr(services, "operator", lambda: policy.read(chosen))
+    operator = policy.read({**OPERATOR, "SPECDEC_DEFAULT_MODELS": usual.REAL})
+    monkeypatch.setattr(services, "operator", lambda: operator)
     there = partial(usual.guessers, there=lambda part: kind == "heads")
     monkeypatch.setattr(usual, "guessers", there)
     yield

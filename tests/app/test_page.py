@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,8 @@ from app.records import visitor
 from app.running import stage
 from specdec_core import race
 from specdec_core.proposers import PROPOSERS
+
+from .conftest import OPERATOR
 
 MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
 
@@ -367,29 +370,82 @@ def test_while_the_models_warm_up_the_page_says_so_and_run_waits(
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "runs", lambda: runs)
     shelf.warm()
-    at = page(tokens="4")
+    link = {"tokens": "4", "seed": "11", "proposer": "prompt-lookup", "o.max_ngram": "5"}
+    at = page(**link)
     assert "warming up" in words(at)
     press(at, "go")
     assert not at.button(key="stop_run").disabled
     gate.set()
     finish(at, runs)
     assert at.metric[0].label == "Measured speedup"
-
-
-def test_no_page_imports_torch() -> None:
-    """Catches: an import in the server's or the pages' own modules that would keep visitors waiting: torch and
-    transformers take seconds, and come with the first models."""
-    program = (
-        "import sys, pkgutil, importlib, app, app.__main__\n"
-        "for module in pkgutil.walk_packages(app.__path__, 'app.'):\n"
-        "    if module.name not in ('app.main', 'app.__main__') and '.app_pages' not in module.name:\n"
-        "        importlib.import_module(module.name)\n"
-        "assert not {'torch', 'transformers'} & set(sys.modules), 'a heavy package was imported'"
+    assert {key: param(at, key) for key in link} == link, "a link that is lost while models load"
+    assert at.number_input(key="seed").value == 11 and at.slider(key="o.prompt-lookup.max_ngram").value == 5
+    run = runs.get(param(at, "run"))
+    assert run is not None and (run.request.lanes[1].seed, run.request.lanes[1].options) == (
+        11,
+        {"max_ngram": 5},
     )
+
+
+FIRST_LINKS = {
+    "lab": {"seed": "11", "proposer": "prompt-lookup", "o.max_ngram": "5", "prompt": "my own"},
+    "compare": {"tokens": "24", "lane": ["branching;o.width=5", "draft-model;gamma=2"]},
+    "course": {"lesson": "race"},
+    "library": {"q": "abc", "sort": "speedup"},
+}
+FIRST_PAGES = """
+import importlib, json, pkgutil, sys
+import app, app.__main__
+from streamlit.testing.v1 import AppTest
+
+heavy = lambda: sorted({"torch", "transformers"} & set(sys.modules))
+for module in pkgutil.walk_packages(app.__path__, "app."):
+    if module.name not in ("app.main", "app.__main__") and ".app_pages" not in module.name:
+        importlib.import_module(module.name)
+found = {"modules": heavy()}
+for page, query in json.loads(sys.argv[2]).items():
+    at = AppTest.from_file(sys.argv[1], default_timeout=60)
+    if page != "lab":
+        at.switch_page(f"app_pages/{page}.py")
+    for key, value in query.items():
+        at.query_params[key] = value
+    at.run()
+    drawn = [*at.slider, *at.selectbox, *at.text_area, *at.text_input, *at.number_input]
+    found[page] = {
+        "heavy": heavy(),
+        "complaints": [each.value for each in [*at.exception, *at.error, *at.warning]],
+        "address": {key: value for key, value in at.query_params.items() if value},
+        "values": {each.key: each.value for each in drawn},
+        "buttons": [each.key for each in at.button],
+    }
+print(json.dumps(found))
+"""
+
+
+def test_before_torch_is_imported_every_page_is_drawn_and_keeps_its_link() -> None:
+    """Catches, in the first seconds of a server: an import in its own or the pages' modules that keeps visitors waiting
+    (torch and transformers take seconds, and come with the first models), a page that needs them to draw a link's
+    values, and a link that loses a part as long as nothing is loaded."""
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, cwd=MAIN.parents[1], check=False
+        [sys.executable, "-c", FIRST_PAGES, str(MAIN), json.dumps(FIRST_LINKS)],
+        capture_output=True,
+        text=True,
+        cwd=MAIN.parents[1],
+        env={**os.environ, **OPERATOR},
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found.pop("modules") == [], "a module of the app imports a heavy package"
+    for name, query in FIRST_LINKS.items():
+        shown = found[name]
+        assert shown["heavy"] == [] and shown["complaints"] == [], name
+        assert shown["address"] == query, name
+    lab = found["lab"]["values"]
+    assert (lab["seed"], lab["prompt"], lab["o.prompt-lookup.max_ngram"]) == (11, "my own", 5)
+    assert found["compare"]["values"]["tokens"] == 24 and "go" in found["compare"]["buttons"]
+    assert "course-lock" in found["course"]["buttons"]
+    assert (found["library"]["values"]["q"], found["library"]["values"]["sort"]) == ("abc", "speedup")
 
 
 def test_a_run_that_began_as_its_script_was_cut_short_is_shown_by_the_next(
