@@ -66,17 +66,19 @@ def scripted_models() -> object:
 
 @pytest.fixture(scope="session", autouse=True)
 def as_served() -> Iterator[None]:
-    """Two things that a page under test does and a page of our server does not: AppTest searches all installed packages
-    for components, for every page anew, which takes four times as long as the page itself; and a full garbage
-    collection follows every script run."""
+    """What a page under test does and a page of our server does not: AppTest searches all installed packages for
+    components, for every page anew, which takes four times as long as the page itself; it compiles the scripts again
+    for every run; and a full garbage collection follows each."""
     from streamlit import config
     from streamlit.components.v2 import manifest_scanner
+    from streamlit.testing.v1 import app_test
 
     config.set_option("runner.postScriptGC", False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             manifest_scanner, "scan_component_manifests", cache(manifest_scanner.scan_component_manifests)
         )
+        patch.setattr(app_test, "ScriptCache", cache(app_test.ScriptCache))
         yield
 
 

@@ -24,7 +24,6 @@ FUNCTIONS = {
     "app/course/pictures/plane.py:chart": FIGURE,
     "app/course/pictures/workshop.py:plane": FIGURE,
     "app/compare/sweep_view.py:_form": "a form: one widget after the other, in the order in which they are drawn",
-    "app/export/page.py:make": "what is refused before a page is made, one sentence each, then the page",
     "app/player/__init__.py:player": "mostly its parameters and what each of them means",
     "app/running/headline.py:show": "one tile per figure: label, value, help, source",
     "specdec_core/analysis/memory.py:ledger": "one line per thing that takes memory",
