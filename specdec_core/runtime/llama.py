@@ -118,7 +118,7 @@ class LlamaForward:
             logits_to_keep: for how many tokens, from the last, logits are computed; 0 means all.
 
         Returns:
-            Logits (m, V) in the model's dtype, and the states of all tokens (n, d) they are computed from.
+            Logits (1, m, V) in the model's dtype, and the states of all tokens (n, d) they are computed from.
         """
         cos, sin = (table[positions].unsqueeze(1) for table in self._angles)
         states = self.embedding.weight[tokens]
@@ -130,7 +130,7 @@ class LlamaForward:
             half = both.shape[-1] // 2
             states = layer.down.forward(layer.activation(both[:, :half]) * both[:, half:]).add_(states)
         states = self.norm(states)
-        logits: Tensor = self.output(states[-logits_to_keep:])
+        logits: Tensor = self.output(states[-logits_to_keep:].unsqueeze(0))
         return logits, states
 
     def _attend(

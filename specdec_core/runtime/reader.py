@@ -174,11 +174,12 @@ class CausalReader:
     def _call(self, ids: Tensor, mask: Tensor, positions: Tensor, logits_to_keep: int) -> Tensor:
         """Logits (1, m, V) of the last `logits_to_keep` tokens, of all where it is 0; the listeners get all states."""
         if self.lean is not None:
-            shown = None if ids.shape[1] == 1 else mask[0, 0]  # a single token sees all rows
+            # a single token sees all rows, unless it continues a tree
+            shown = None if ids.shape[1] == 1 and not self.memory.waiting else mask[0, 0]
             logits, states = self.lean(ids[0], shown, positions[0], self.memory, logits_to_keep)
             for listener in self._listeners:
                 listener(states)
-            return logits.unsqueeze(0)
+            return logits
         return self._watched_run(ids, mask, positions, logits_to_keep)
 
     def _watched_run(self, ids: Tensor, mask: Tensor, positions: Tensor, logits_to_keep: int) -> Tensor:
@@ -283,7 +284,7 @@ def _tried(model: PreTrainedModel, lean: LlamaForward | None) -> tuple[Tensor, T
     tokens = [token % reader.vocabulary for token in range(1, 9)]
     reader.prefill(tokens[:3])
     tree = TokenTree(tokens[4:], [-1, -1, 0, 1])
-    logits = [reader.read(tokens[3], tree), reader.read(tokens[3], tree, known=3)]
+    logits = [reader.read(tokens[3], tree, known) for known in (0, 3, 4)]
     reader.keep([0, 2, 4])
     logits.append(reader.step(torch.tensor(tokens[:1], device=reader.device)).unsqueeze(0))
     return torch.cat(logits), torch.cat(seen)

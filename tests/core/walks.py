@@ -13,8 +13,9 @@ from .trees import largest_difference, random_tree
 
 
 def walk(one: Reader, other: Reader, tolerance: float, seed: int = 21) -> None:
-    """Twenty random reads of trees and chains of 1 to 90 tokens, each followed by keeping a path, perhaps a step and a
-    rewind. All logits and watched states must agree, when they are given and still at the end."""
+    """Twenty random reads of trees and chains of 1 to 90 tokens, then of their last half and their last node alone,
+    each followed by keeping a path, perhaps a step and a rewind. All logits and watched states must agree, when they
+    are given and still at the end."""
     rng = random.Random(seed)
     readers = (one, other)
     heard: tuple[list[torch.Tensor], ...] = ([], [])
@@ -32,6 +33,7 @@ def walk(one: Reader, other: Reader, tolerance: float, seed: int = 21) -> None:
         tokens = [rng.randrange(one.vocabulary) for _ in range(rng.randrange(1, 4))]
         for reader, logits in zip(readers, given, strict=True):
             logits.append(reader.read(root, tree))
+            logits += [reader.read(root, tree, known) for known in {size // 2, size} if known]
             reader.keep(positions)
             if number % 4 == 1:
                 logits.append(reader.step(torch.tensor(tokens, device=reader.device))[None])
