@@ -21,7 +21,7 @@ page = st.navigation(
     ],
     position="top",
 )
-st.html(quirks.style(quirks.ON_PRIMARY + quirks.NO_EMPTY_BOXES))
+st.html(quirks.style(quirks.ON_PRIMARY + quirks.LEGIBLE_CODE + quirks.NO_EMPTY_BOXES))
 address.catch_up(page.url_path)
 try:
     page.run()

@@ -46,6 +46,7 @@ SELECTORS = {
     "element": '[data-testid="stElementContainer"]',  # around each element
     "markdown": '[data-testid="stMarkdownContainer"]',
     "caption": '[data-testid="stCaptionContainer"]',
+    "code": '[data-testid="stCode"]',
     "popover": '[data-testid="stPopoverBody"]',
     "primary": 'button[kind^="primary"]:not(:disabled)',
     "chosen-pill": '[data-variant="pills"][data-selected="true"]',
@@ -72,6 +73,12 @@ def style(text: str) -> str:
 ON_PRIMARY = ":--app :--primary :is(p, kbd, span) { color: light-dark(#fff, #14181f); opacity: 1; }\n"
 # The same in popovers, which are outside the element that has the theme's colour scheme.
 ON_PRIMARY_IN_POPOVERS = ":--popover :--primary :is(p, kbd, span) { color: #14181f; opacity: 1; }\n"
+# The colours of highlighted code are the same on every ground, and too pale for ours.
+LEGIBLE_CODE = """
+:--app :--code .token.token { color: inherit; }
+:--app :--code .token.keyword { font-weight: 700; }
+:--app :--code .token.comment { font-style: italic; }
+"""
 # A container in which a fragment draws nothing leaves an empty box and a gap.
 NO_EMPTY_BOXES = ":--layout:has(> :--vertical:empty) { display: none; }\n"
 # A selected pill differs from the others by its colour alone.

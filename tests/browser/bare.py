@@ -26,6 +26,7 @@ with st.popover("Open"):
     st.button("Inside", type="primary")
 st.pills("Pills", ["a", "b"], default="a")
 st.segmented_control("Segments", ["c", "d"], default="c")
+st.code("from here import there  # why", language="python")
 with st.container(key="with-nothing"):
     st.text("before")
     nothing()

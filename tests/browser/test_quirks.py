@@ -51,6 +51,17 @@ def test_text_on_the_dark_theme_s_light_accent_is_white_and_ours_is_dark(bare: P
     assert lightness(bare, "Inside") < 0.2
 
 
+def test_highlighted_code_has_colours_of_its_own_and_ours_the_text_s(bare: Page) -> None:
+    """Else `LEGIBLE_CODE` can go."""
+    colour = "text => getComputedStyle(text).color"
+    code = bare.locator(quirks.SELECTORS["code"])
+    words = [code.locator(f".token.{kind}") for kind in ("keyword", "comment")]
+    text = code.locator("code").evaluate(colour)
+    assert all(word.evaluate(colour) != text for word in words)
+    bare.add_style_tag(content=quirks.css(quirks.LEGIBLE_CODE))
+    assert all(word.evaluate(colour) == text for word in words)
+
+
 def test_a_container_whose_fragment_draws_nothing_leaves_a_gap_and_ours_none(bare: Page) -> None:
     """Else `NO_EMPTY_BOXES` can go."""
     box = bare.locator(".st-key-with-nothing")
