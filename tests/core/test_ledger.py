@@ -46,9 +46,9 @@ class Seen:
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
-    """Watches every KV layer's blocks and every tree pass of the target."""
+    """Watches the rows of every KV layer that a pass wrote to, by transformers' forward or by ours."""
     found = Seen()
-    update = KVLayer.update
+    update, reserved = KVLayer.update, KVMemory.reserved
 
     def watch(layer: KVLayer, keys: Tensor, values: Tensor, *rest: Any, **more: Any) -> tuple[Tensor, Tensor]:
         result = update(layer, keys, values, *rest, **more)
@@ -57,7 +57,13 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
             found.blocks[block.data_ptr()] = block
         return result
 
+    def watch_ours(memory: KVMemory, *given: Any) -> Tensor:
+        layers = reserved(memory, *given)
+        found.blocks |= {block.data_ptr(): block for pair in layers for block in pair}
+        return layers
+
     monkeypatch.setattr(KVLayer, "update", watch)
+    monkeypatch.setattr(KVMemory, "reserved", watch_ours)
     return found
 
 

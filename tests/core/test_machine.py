@@ -68,6 +68,7 @@ def two_threads() -> Iterator[None]:
 def test_all_of_a_decode_runs_on_the_models_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Passes, judging, and describing what was recorded, the last rounds included; afterwards torch's setting is as it
     was found. Catches: a phase left outside, which on a busy machine takes a hundred times as long."""
+    models = replace(pair("llama"), threads=1)
     seen: dict[str, set[int]] = {"call": set(), "judge": set(), "describe": set()}
 
     def watch(kind: type, name: str, key: str) -> None:
@@ -82,7 +83,7 @@ def test_all_of_a_decode_runs_on_the_models_threads(monkeypatch: pytest.MonkeyPa
     watch(CausalReader, "_call", "call")
     watch(SpeculativeSampling, "judge", "judge")
     watch(Recorder, "_describe", "describe")
-    for event in sd.stream(replace(pair("llama"), threads=1), PROMPTS[0], sd.Settings(max_new_tokens=60)):
+    for event in sd.stream(models, PROMPTS[0], sd.Settings(max_new_tokens=60)):
         assert torch.get_num_threads() == 2, f"left changed after {type(event).__name__}"
     assert seen == {"call": {1}, "judge": {1}, "describe": {1}}
 
