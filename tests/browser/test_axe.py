@@ -70,8 +70,8 @@ LOOKS = """() => {
   });
 }"""
 # axe looks into open shadow roots by itself; an element in one is named by a path of several selectors. It gives up on
-# contrast, or passes over it, where a text lies in a frame that scrolls, as a long lane and Streamlit's whole page do: for
-# that rule all frames are unfolded, and made as high as what they hold, so that it stays on their own ground.
+# contrast, or passes over it, where a text lies in a frame that scrolls, as a long lane and Streamlit's whole page do:
+# for that rule all frames are unfolded, and made as high as what they hold, so that it stays on their own ground.
 # `mouse`: whatever shows the hand of something to be clicked has, holds or lies within something that takes keys.
 CHECK = """async ([looks, enough, colours]) => {
   const within = (root) => [...root.querySelectorAll("*")].flatMap((one) =>
