@@ -51,9 +51,15 @@ def at_step(page: Page, name: str) -> None:
     rested(page)
 
 
+# A button listens for its key only once React has run its effects, a moment after it is there to be seen.
+LISTENING = "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
+
+
 def further(page: Page, told: str) -> None:
     """The next step, by its key."""
+    page.locator(".st-key-course-next button:visible").wait_for()
     page.evaluate("document.activeElement?.blur()")
+    page.evaluate(LISTENING)
     page.keyboard.press("n")
     at_step(page, told)
 
@@ -145,6 +151,7 @@ def test_a_lesson_by_keyboard_with_axe_on_every_screen(page: Page, server: Serve
         check(page, f"{key} {name}, {theme}")
         if name == "change":
             holds_its_width(page, f"{key} change")
+    page.evaluate(LISTENING)
     page.keyboard.press("b")
     at_step(page, "Check")
 
@@ -192,16 +199,20 @@ def test_a_presentation_is_led_with_four_keys(page: Page, server: Server) -> Non
     page.goto(f"{server.url}/course?lesson=coin&present=1&hide=code")
     at_step(page, "Predict")
     expect(page.locator("[data-testid=stSidebar]")).to_be_hidden()
+    page.locator(".st-key-course-reveal button:visible").wait_for()
+    page.evaluate(LISTENING)
     page.keyboard.press("p")
     at_step(page, "Watch")
     check(page, "presentation")
     for told in ("Change", "Explain", "Check"):
-        page.evaluate("document.activeElement?.blur()")
-        page.keyboard.press("n")
-        at_step(page, told)
+        further(page, told)
+    page.evaluate(LISTENING)
+    page.keyboard.press("b")
+    at_step(page, "Explain")
+    page.evaluate(LISTENING)
     page.keyboard.press("Escape")
+    page.wait_for_url(lambda url: "present" not in url, wait_until="commit")
     page.locator("[data-testid=stHeader]").wait_for()
-    assert "present" not in page.url
 
 
 def test_the_sheets_print_a_page_for_each_lesson(page: Page, server: Server) -> None:
@@ -219,8 +230,10 @@ def shown(page: Page, url: str, key: str, *size: int) -> None:
     page.goto(f"{url}/course?lesson={key}&present=1")
     page.locator(".st-key-course-reveal button:visible").wait_for()
     at_step(page, "Predict")
+    page.evaluate(LISTENING)
     page.keyboard.press("p")
     at_step(page, "Watch")
+    page.evaluate(LISTENING)
     page.keyboard.press("Escape")
     page.locator("[data-testid=stHeader]").wait_for()
     rested(page)
