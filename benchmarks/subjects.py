@@ -23,7 +23,6 @@ import specdec_core as sd
 from specdec_core.models import catalogue
 from specdec_core.models.bundle import HubModel
 from specdec_core.models.sources import resolve
-from specdec_core.runtime.cpu_linear import pack
 from specdec_core.runtime.machine import describe, fitting_threads, threads
 from specdec_core.testing import Letters
 
@@ -97,10 +96,11 @@ def load() -> Subjects:
     target, draft = _random(224, 12, 608), _random(128, 2, 352)
     packed = _random(224, 12, 608)
     packed.load_state_dict(target.state_dict())
-    pack(packed)
+    random_target = HubModel("random target", packed)
+    random_target.pack()
     models = sd.Models(
         Letters(4096),
-        HubModel("random target", packed),
+        random_target,
         HubModel("random draft", draft),
         machine=describe(torch.device("cpu")),
         threads=fitting_threads(torch.device("cpu"), packed.num_parameters()),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from specdec_core.errors import ModelError, SettingsError
 from specdec_core.record.schema import ModelInfo
+from specdec_core.runtime.cpu_linear import pack
 from specdec_core.runtime.cuda_graphs import Graphs
 from specdec_core.runtime.reader import CausalReader, Reader, lean_forward
 from specdec_core.runtime.t5 import EncoderDecoder
@@ -71,6 +72,10 @@ class HubModel:
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
         self.positions = int(getattr(model.config, "max_position_embeddings", None) or 1_000_000)
         self.kv_bytes = kv_bytes(model)
+
+    def pack(self) -> int:
+        """Pack its weights for a CPU; see `runtime.cpu_linear.pack`."""
+        return pack(self.model, self.lean.joined() if self.lean else ())
 
     def reader(self, capacity: int, widest: int = 0) -> Reader:
         if self.graphs:

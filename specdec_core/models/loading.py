@@ -95,8 +95,10 @@ def load_models(
         draft_vocabularies=(parts.get(draft_source or ""), parts.get(larger_source or "")),
     )  # fmt: skip
     # after the heads, which copy its rows, and the checks; drafts read one token at a time and gain nothing from it
-    lean = models.target.lean if isinstance(models.target, HubModel) else None
-    pack(model, lean.joined() if lean else ())
+    if isinstance(models.target, HubModel):
+        models.target.pack()
+    else:
+        pack(model)
     return models
 
 

@@ -211,7 +211,8 @@ def suits(model: PreTrainedModel) -> bool:
     config: Any = model.config
     rope = getattr(config, "rope_parameters", None) or {}
     return (
-        model.device.type == "cpu"  # on CUDA, graphs remove what this saves
+        # on CUDA, graphs remove what this saves; packed weights lie on "meta" and cannot be joined any more
+        all(weight.device.type == "cpu" for weight in model.parameters())
         and type(model).__name__ in CLASSES
         and rope.get("rope_type", "default") in ROPE_TYPES
         and all(

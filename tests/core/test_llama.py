@@ -129,8 +129,8 @@ def test_a_forward_that_is_wrong_is_not_used(
 
 
 def test_other_models_are_left_as_they_are() -> None:
-    """Another architecture, angles that depend on the text's length, a layer that was adapted. Catches: a wrong guess
-    by the sizes alone."""
+    """Another architecture, angles that depend on the text's length, a layer that was adapted, weights packed before.
+    Catches: a wrong guess by the sizes alone."""
 
     class Adapted(nn.Linear):
         """As a library for fine-tuning puts it in a layer's place."""
@@ -138,7 +138,9 @@ def test_other_models_are_left_as_they_are() -> None:
     dynamic = {"rope_type": "dynamic", "rope_theta": 10_000.0, "factor": 2.0}
     adapted: Any = build("llama")
     adapted.model.layers[0].mlp.up_proj = Adapted(32, 64, bias=False)
-    for model in (build("olmo2"), build("llama", rope_parameters=dynamic), adapted):
+    packed = build("llama")
+    pack(packed)
+    for model in (build("olmo2"), build("llama", rope_parameters=dynamic), adapted, packed):
         weights = [weight.data_ptr() for weight in model.parameters()]
         assert lean_forward(model, "other") is None
         assert weights == [weight.data_ptr() for weight in model.parameters()]
