@@ -10,7 +10,7 @@ from torch import Tensor
 from specdec_core.record.schema import TOP, Candidates, Position, Round
 from specdec_core.rules import Judgement
 from specdec_core.rules.block import recorded_masses
-from specdec_core.rules.recursive_rejection import at_nodes, thresholds
+from specdec_core.rules.speculative_sampling import at_nodes, thresholds
 from specdec_core.sampling import Warp
 from specdec_core.tree import TokenTree
 

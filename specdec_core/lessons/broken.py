@@ -15,8 +15,7 @@ from specdec_core.models.bundle import Model, Models
 from specdec_core.record.schema import Source, Verdict
 from specdec_core.rules import Judgement, Rule
 from specdec_core.rules.block import Block
-from specdec_core.rules.recursive_rejection import at_nodes
-from specdec_core.rules.speculative_sampling import SpeculativeSampling
+from specdec_core.rules.speculative_sampling import SpeculativeSampling, at_nodes
 from specdec_core.runtime.reader import Listener, Reader
 from specdec_core.sampling import residual
 from specdec_core.tree import TokenTree

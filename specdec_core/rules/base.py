@@ -1,9 +1,12 @@
-"""The interface of an acceptance rule: a pure function that decides how much of a proposal tree is accepted."""
+"""The interface of an acceptance rule: a pure function that decides how much of a proposal tree is accepted.
+
+`walk` is how every rule that judges node by node goes down the tree.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
     from specdec_core.proposers.contract import Drafts
 
     from .recorded import Recorded
+
+Ratio = Callable[[int, list[int]], float]
+"""p/q of a node whose earlier siblings (in the list) have failed; p is what these left of it."""
 
 
 @dataclass(slots=True)
@@ -58,6 +64,32 @@ class Judgement(Decision):
 
     final: Tensor
     source: Source
+
+
+def walk(tree: TokenTree, coins: Sequence[float], ratio_of: Ratio, weight: float = 1.0) -> Decision:
+    """Descend to the first child that passes, and stop where none does.
+
+    Below 1, `weight` w replaces p by the mixture w p + (1 − w) q at each child.
+    """
+    verdicts: list[Verdict] = ["unreached"] * len(tree)
+    thresholds: list[float | None] = [None] * len(tree)
+    path: list[int] = []
+    position = 0
+    while True:
+        failed: list[int] = []
+        for child in tree.children[position]:
+            ratio = ratio_of(child, failed)
+            threshold = min(1.0, 1.0 - weight + weight * ratio)
+            thresholds[child] = threshold
+            if coins[child] < threshold:
+                verdicts[child] = "accepted"
+                path.append(child)
+                position = child + 1
+                break
+            verdicts[child] = "rejected"
+            failed.append(child)  # the next child is judged by what this one's q left of p
+        else:  # none has passed
+            return Decision(path, verdicts, thresholds)
 
 
 class Rule(ABC):

@@ -15,7 +15,7 @@ from specdec_core.lazy_torch import torch
 from specdec_core.record.schema import Verdict
 
 from .base import Decision, Judgement, Rule
-from .recursive_rejection import at_nodes
+from .speculative_sampling import at_nodes
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -10,9 +10,8 @@ from pydantic import Field
 
 from specdec_core.record.schema import Verdict
 
-from .base import Decision, Judgement, Rule
-from .recursive_rejection import at_nodes
-from .walk import Ratio, walk
+from .base import Decision, Judgement, Ratio, Rule, walk
+from .speculative_sampling import at_nodes
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from .base import Decision, Judgement, Rule
-from .recursive_rejection import judge, judge_recorded
+from .speculative_sampling import judge, judge_recorded
 
 if TYPE_CHECKING:
     from torch import Tensor

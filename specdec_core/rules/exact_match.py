@@ -9,7 +9,7 @@ from specdec_core.errors import SettingsError
 from specdec_core.settings import Settings
 
 from .base import Decision, Judgement, Rule
-from .recursive_rejection import judge, judge_recorded
+from .speculative_sampling import judge, judge_recorded
 
 if TYPE_CHECKING:
     from torch import Tensor

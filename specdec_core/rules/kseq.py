@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING
 
 from specdec_core.lazy_torch import torch
 
-from .base import Decision, Judgement, Rule
-from .recursive_rejection import over
-from .walk import walk
+from .base import Decision, Judgement, Rule, walk
+from .speculative_sampling import over
 
 if TYPE_CHECKING:
     from torch import Tensor

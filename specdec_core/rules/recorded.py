@@ -10,8 +10,7 @@ from specdec_core.record.schema import Round
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
-from .base import Decision
-from .walk import Ratio, walk
+from .base import Decision, Ratio, walk
 
 if TYPE_CHECKING:
     from .base import Rule
@@ -89,7 +88,7 @@ class Recorded:
         )
 
     def walk(self, ratio: Ratio, weight: float = 1.0) -> Decision:
-        """See `rules.walk`."""
+        """See `base.walk`."""
         if self.met is None:
             return walk(self.tree, self.coins, ratio, weight)
         return walk(self.tree, self.coins, self._again)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .base import Decision, Judgement, Rule
-from .recursive_rejection import judge, judge_recorded
+from .speculative_sampling import judge, judge_recorded
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -13,7 +13,7 @@ from specdec_core.record.schema import Verdict
 from specdec_core.tree import ROOT, TokenTree
 
 from .base import Decision, Judgement, Rule
-from .recursive_rejection import at_nodes
+from .speculative_sampling import at_nodes
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -20,8 +20,7 @@ from specdec_core.exact.distribution import (
 )
 from specdec_core.rules import RULES, Judgement, Rule, kseq
 from specdec_core.rules.block import Block
-from specdec_core.rules.recursive_rejection import judge
-from specdec_core.rules.speculative_sampling import SpeculativeSampling
+from specdec_core.rules.speculative_sampling import SpeculativeSampling, judge
 from specdec_core.tree import TokenTree
 
 from .toys import Shape, family, is_chain, large_trees, numbered_trees, one_hot, ordered_trees, random_law

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
+from types import FrameType
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -27,3 +29,39 @@ def test_the_files_that_the_architecture_names_exist() -> None:
     assert [
         name for name in sorted(named) if not any((ROOT / house / name).is_file() for house in houses)
     ] == []
+
+
+def test_a_token_crosses_the_files_that_the_architecture_lists() -> None:
+    """Catches: a round that runs through a file that "One token's way" does not name, or a named one left out."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    section = text.split("### One token's way")[1].split("\n###")[0]
+    way, beside = section.split("These call on")
+    on_the_way, besides = (set(re.findall(r"`([a-z_0-9/]+\.py)`", part)) for part in (way, beside))
+    assert len(on_the_way) <= 12
+    crossed = _crossed()
+    assert on_the_way <= crossed
+    lengths = {file for file in crossed if file.startswith("lengths/")}
+    assert crossed - lengths == on_the_way | besides
+
+
+def _crossed() -> set[str]:
+    """The files of the decoder in which anything runs during the rounds of a sampled decode and its recording."""
+    import specdec_core as sd
+
+    house, crossed = str(ROOT / "specdec_core") + "/", set()
+
+    def trace(frame: FrameType, event: str, arg: object) -> None:
+        if frame.f_code.co_filename.startswith(house):
+            crossed.add(frame.f_code.co_filename.removeprefix(house))
+
+    models, settings = sd.load_models(), sd.Settings(max_new_tokens=8, temperature=0.8)
+    sd.decode(models, "The cat sat on the", settings)  # what is computed once is
+    events = sd.stream(models, "The cat sat on the", settings)
+    next(events)
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        list(events)
+    finally:
+        sys.settrace(before)
+    return crossed
