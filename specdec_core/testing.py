@@ -17,20 +17,20 @@ from specdec_core.record.schema import ModelInfo
 from specdec_core.runtime.reader import Listener, Reader
 from specdec_core.tree import TokenTree
 
-Law = Callable[[tuple[int, ...]], Sequence[float]]  # the tokens so far → the next token's probabilities
+NextProbs = Callable[[tuple[int, ...]], Sequence[float]]  # the tokens so far → the next token's probabilities
 
 
 class ScriptedModel:
     """A `Model` that looks up its distributions.
 
     Args:
-        law: probabilities of the next token given all tokens before it; one entry per token of the vocabulary.
+        next_probs: probabilities of the next token given all tokens before it; one entry per token of the vocabulary.
         vocabulary: their number.
         name: its name in traces.
     """
 
-    def __init__(self, law: Law, vocabulary: int, name: str = "scripted") -> None:
-        self.law, self.vocabulary = law, vocabulary
+    def __init__(self, next_probs: NextProbs, vocabulary: int, name: str = "scripted") -> None:
+        self.next_probs, self.vocabulary = next_probs, vocabulary
         self.info = ModelInfo(name, 0, "scripted")
         self.positions = 1_000_000
         self.kv_bytes = 0
@@ -92,7 +92,7 @@ class ScriptedReader:
         raise ModelError("A scripted model has no hidden states to watch.")
 
     def _logits(self, context: tuple[int, ...]) -> Tensor:
-        return torch.tensor(self.model.law(context), dtype=torch.float64).log().float()
+        return torch.tensor(self.model.next_probs(context), dtype=torch.float64).log().float()
 
 
 class Letters:
@@ -112,7 +112,7 @@ class Letters:
 
 
 def scripted(
-    target: Law, draft: Law | None = None, eos: Iterable[int] = (), bos: int | None = None
+    target: NextProbs, draft: NextProbs | None = None, eos: Iterable[int] = (), bos: int | None = None
 ) -> Models:
     """Models from hand-written distributions over one small vocabulary."""
     vocabulary = len(target(()))

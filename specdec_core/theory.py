@@ -206,7 +206,7 @@ def overlapped_time(gamma: int, draft: float, target: float) -> float:
     return max(gamma * _cost(draft, "draft pass's time"), _cost(target, "target pass's time"))
 
 
-def bet_won(alpha: float, gamma: int) -> float:
+def correct_guess_rate(alpha: float, gamma: int) -> float:
     """How often drafting ahead starts from a correct guess: α^(γ+1).
 
     The guess is that its γ tokens are accepted and that the target's own token is the expected one; that this last
@@ -226,7 +226,7 @@ def overlap_gain(alpha: float, gamma: int, cost: float) -> float:
     Args:
         alpha, gamma, cost: as for `speedup`.
     """
-    won, serial = bet_won(alpha, gamma), gamma * _cost(cost) + 1.0
+    won, serial = correct_guess_rate(alpha, gamma), gamma * _cost(cost) + 1.0
     return serial / (won * overlapped_time(gamma, cost, 1.0) + (1.0 - won) * serial)
 
 
@@ -251,8 +251,8 @@ def _overlap(p: Sequence[float], q: Sequence[float]) -> float:
     """Σ min(p, q) of two distributions."""
     if len(p) != len(q):
         raise SettingsError(f"p and q must be over the same tokens, got {len(p)} and {len(q)} of them.")
-    for name, law in (("p", p), ("q", q)):
-        if not all(_real(value) and value >= 0.0 for value in law) or abs(math.fsum(law) - 1.0) > 1e-4:
+    for name, row in (("p", p), ("q", q)):
+        if not all(_real(value) and value >= 0.0 for value in row) or abs(math.fsum(row) - 1.0) > 1e-4:
             raise SettingsError(
                 f"Each row of {name} must be a distribution: no negative numbers, and a sum of 1."
             )

@@ -126,7 +126,7 @@ def _table(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
                             else line.name,
                             "size": megabytes(line.size),
                             "source": line.source,
-                            "how": line.told,
+                            "how": line.explanation,
                         }
                         for line in found
                     ],

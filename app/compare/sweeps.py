@@ -167,12 +167,12 @@ class Sweeps:
         order = job.order
         job.rows = complete_turns(job.rows, len(order.lanes))
 
-        def told(ahead: Progress) -> None:
+        def on_progress(ahead: Progress) -> None:
             job.ahead = ahead
 
         rows: Iterator[Measured] = sweep(
             models, order.cases, order.lanes, repeats=order.repeats, labels=order.labels,
-            cancelled=lambda: job.stopped, known=job.rows, told=told,
+            cancelled=lambda: job.stopped, known=job.rows, on_progress=on_progress,
         )  # fmt: skip
         for _ in islice(rows, len(job.rows)):  # already measured; no device needed
             pass

@@ -46,7 +46,7 @@ def _written(
     begin = [names[token] for token in read]
     rest = [names[token] for token in text]
 
-    def law(tokens: tuple[int, ...]) -> list[float]:
+    def next_probs(tokens: tuple[int, ...]) -> list[float]:
         row = [0.0] * (len(names) + 1)
         at = len(tokens) - len(begin)
         row[rest[at] if 0 <= at < len(rest) else len(names)] = 1.0
@@ -55,4 +55,4 @@ def _written(
     settings = sd.Settings(
         proposer=proposer, draft_length=gamma, max_new_tokens=len(rest), options=dict(options)
     )
-    return sd.decode(testing.scripted(law), begin, settings)
+    return sd.decode(testing.scripted(next_probs), begin, settings)

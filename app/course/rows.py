@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Literal, get_args
 
-Law = Literal["count", "list"]
+Pattern = Literal["count", "list"]
 Guess = Literal["wrong", "half", "right"]
 
 START = 6  # the last certain number
@@ -18,9 +18,9 @@ def names(tokens: list[int]) -> list[str]:
     return ["," if token == COMMA else str(token) for token in tokens]
 
 
-def _next(law: Law, tokens: tuple[int, ...]) -> int:
+def _next(pattern: Pattern, tokens: tuple[int, ...]) -> int:
     """What the scripted target writes: it counts on from the last number; in a list, a comma follows each."""
-    if law == "list" and tokens and tokens[-1] != COMMA:
+    if pattern == "list" and tokens and tokens[-1] != COMMA:
         return COMMA
     last = next((token for token in reversed(tokens) if token != COMMA), START - 1)
     return min(last + 1, _NUMBERS - 1)
@@ -31,7 +31,7 @@ def _one_hot(token: int) -> list[float]:
 
 
 @lru_cache(maxsize=64)
-def rows(law: Law, guess: Guess, positions: int = 5) -> tuple[tuple[tuple[int, ...], int], ...]:
+def rows(pattern: Pattern, guess: Guess, positions: int = 5) -> tuple[tuple[tuple[int, ...], int], ...]:
     """The rows of the core's `jacobi` from the first guess on, each with its number of certain tokens.
 
     Raises:
@@ -40,15 +40,15 @@ def rows(law: Law, guess: Guess, positions: int = 5) -> tuple[tuple[tuple[int, .
     from specdec_core import testing
     from specdec_core.lessons.jacobi import jacobi
 
-    if law not in get_args(Law) or guess not in get_args(Guess) or not 1 <= positions <= 12:
+    if pattern not in get_args(Pattern) or guess not in get_args(Guess) or not 1 <= positions <= 12:
         raise ValueError(
-            f"Rows are of {', '.join(get_args(Law))}, begin {', '.join(get_args(Guess))}, and have 1 to 12 places; "
-            f"got {law}, {guess}, {positions}."
+            f"Rows are of {', '.join(get_args(Pattern))}, begin {', '.join(get_args(Guess))}, and have 1 to 12 places; "
+            f"got {pattern}, {guess}, {positions}."
         )
-    models = testing.scripted(lambda tokens: _one_hot(_next(law, tokens)))
+    models = testing.scripted(lambda tokens: _one_hot(_next(pattern, tokens)))
     text: tuple[int, ...] = (START,)
     for _ in range(positions):
-        text += (_next(law, text),)
+        text += (_next(pattern, text),)
     right = list(text[1:])
     first = {
         "wrong": [START - 1] * positions,

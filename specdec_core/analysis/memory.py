@@ -31,14 +31,14 @@ class Line:
         name: what is held.
         size: bytes.
         source: "exact" where the number of bytes follows from shapes and dtypes, "modelled" where it is assumed.
-        told: a sentence on how it is counted.
+        explanation: a sentence on how it is counted.
         part: whether it is part of the nearest line above that is not one itself, so that it is not added to the total.
     """
 
     name: str
     size: int
     source: Literal["exact", "modelled"]
-    told: str
+    explanation: str
     part: bool = False
 
 

@@ -288,14 +288,16 @@ def profile(
             models = cli_profile.models_for((model, draft), (shape, draft_shape), device, dtype, not eager)
             recorded = cli_profile.record(
                 models, plan, label=label, note=note, weights="random" if shape else "trained",
-                told=lambda done, of: status.update(f"measuring, {done} of {of} …"),
+                on_progress=lambda done, of: status.update(f"measuring, {done} of {of} …"),
             )  # fmt: skip
         cli_profile.save(recorded, out)
         for curve in recorded.curves:
-            told = ", ".join(
+            ratios = ", ".join(
                 f"{n}: {s / curve.target_s[0]:.2f}" for n, s in zip(curve.widths, curve.target_s, strict=True)
             )
-            err.print(f"context {curve.context}: T(1) = {1e3 * curve.target_s[0]:.3f} ms, T(n)/T(1) = {told}")
+            err.print(
+                f"context {curve.context}: T(1) = {1e3 * curve.target_s[0]:.3f} ms, T(n)/T(1) = {ratios}"
+            )
         err.print(f"wrote {out}")
 
 

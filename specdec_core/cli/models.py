@@ -35,11 +35,11 @@ def prepare(name: str, json_lines: bool) -> None:
 
 
 def _report_lines(name: str) -> None:
-    def tell(**facts: object) -> None:
+    def write_line(**facts: object) -> None:
         print(json.dumps(facts), flush=True)
 
     try:
-        locate(name, lambda fraction, words: tell(fraction=fraction, words=words))
+        locate(name, lambda fraction, words: write_line(fraction=fraction, words=words))
     except SpecdecError as error:
-        tell(error=str(error))
+        write_line(error=str(error))
         sys.exit(1)

@@ -33,7 +33,7 @@ DRAFT_WIDTHS = (1, 2, 4, 8, 16, 32)  # a level of a draft tree rarely expands mo
 Weights = Literal["trained", "random"]
 ROOM = 1.1  # free memory needed before creating weights, as a multiple of their size
 
-Told = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,10 @@ class Plan:
             )
 
 
-def record(models: Models, plan: Plan, *, label: str, note: str, weights: Weights, told: Told) -> Recorded:
-    """Measure; `told` receives the number of curves done and their total.
+def record(
+    models: Models, plan: Plan, *, label: str, note: str, weights: Weights, on_progress: OnProgress
+) -> Recorded:
+    """Measure; `on_progress` receives the number of curves done and their total.
 
     Raises:
         SettingsError: if the plan does not fit the models.
@@ -76,7 +78,7 @@ def record(models: Models, plan: Plan, *, label: str, note: str, weights: Weight
     times: dict[tuple[int, bool], list[dict[int, float]]] = {}
     for turn in range(plan.measurements):
         for place, context in enumerate(sorted({*plan.contexts})):
-            told(turn * len(plan.contexts) + place, plan.measurements * len(plan.contexts))
+            on_progress(turn * len(plan.contexts) + place, plan.measurements * len(plan.contexts))
             for small, subject in ((False, replace(models, draft=None)), (True, alone)):
                 if subject is not None:
                     widths = DRAFT_WIDTHS if small else plan.widths

@@ -113,9 +113,9 @@ def numbers(traces: Mapping[str, Trace], baseline: Stats | None = None) -> Table
             _figure(stats.tokens_per_second, ".1f"),
         ]
         if baseline is not None:
-            ours, plain = stats.tokens_per_second, baseline.tokens_per_second
+            rate, plain = stats.tokens_per_second, baseline.tokens_per_second
             enough = min(stats.tokens, baseline.tokens) >= LEAST_TOKENS
-            cells.append(f"{ours / plain:.2f}×" if enough and ours and plain else "–")
+            cells.append(f"{rate / plain:.2f}×" if enough and rate and plain else "–")
         table.add_row(*cells)
     return table
 

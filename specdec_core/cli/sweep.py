@@ -170,12 +170,12 @@ def measure(
     with Progress(*columns, console=err, transient=True, disable=quiet) as progress:
         task = progress.add_task("warming up", total=len(cases) * len(lanes) * repeats)
 
-        def told(ahead: Ahead) -> None:
+        def on_progress(ahead: Ahead) -> None:
             words = shown(f"{ahead.case.family}: {ahead.case.name}, {ahead.label}")
             progress.update(task, description=Text(words).plain, completed=ahead.done)
 
         try:
-            for row in cells(models, cases, lanes, repeats=repeats, store=store, told=told):
+            for row in cells(models, cases, lanes, repeats=repeats, store=store, on_progress=on_progress):
                 rows.append(row)
                 progress.update(task, completed=len(rows))
         except KeyboardInterrupt:
@@ -215,8 +215,8 @@ def show(rows: Sequence[Measured], machine: str) -> None:
     if note := looping(lines):
         err.print(Text.assemble(("repeats: ", "bold yellow"), note))
     failed = failures(rows)
-    for told in failed[:FAILURES]:
-        err.print(Text.assemble(("failed: ", "bold red"), shown(told)))
+    for failure in failed[:FAILURES]:
+        err.print(Text.assemble(("failed: ", "bold red"), shown(failure)))
     if len(failed) > FAILURES:
         err.print(Text(f"… and {len(failed) - FAILURES} more; --json has them all."))
 

@@ -30,7 +30,7 @@ class RawRound:
     # per position the row of `draft_logits`, −1 without one; None: row i at position i
     draft_rows: list[int] | None
     draw: float | None
-    aside_q: list[float | None] = field(default_factory=list)  # of drafted tokens the target never saw
+    dropped_q: list[float | None] = field(default_factory=list)  # of drafted tokens the target never saw
     scores: Tensor | None = None  # the logits after penalties; None: there are none
 
     def draft_row(self, position: int) -> int:
@@ -52,9 +52,9 @@ def describe(
         draft: the same for the draft's logits; None if no round has any.
         warp: turned the target's logits into p.
     """
-    ours, theirs = _Described(*target), _Described(*draft) if draft is not None else None
-    heads = _Heads(batch, ours, theirs)
-    _fill_nodes(batch, ours, theirs, warp)
+    target_described, draft_described = _Described(*target), _Described(*draft) if draft is not None else None
+    heads = _Heads(batch, target_described, draft_described)
+    _fill_nodes(batch, target_described, draft_described, warp)
     row = draft_row = 0
     for raw in batch:
         raw.row.positions = heads.positions(raw, row, draft_row)
@@ -116,11 +116,11 @@ def _fill_nodes(batch: list[RawRound], target: _Described, draft: _Described | N
     # Of tokens tied for first place, one is the argmax.
     rank = [2 if place == 1 and not first else place for place, first in zip(rank, best, strict=True)]
     entropy, largest = target.entropy, target.largest
-    laws = [raw.p for raw in batch if raw.p is not None]  # of all rounds or of none
-    warped = bool(laws) and (bool(penalised) or (not warp.greedy and warp != Warp(1.0)))
+    warped_p = [raw.p for raw in batch if raw.p is not None]  # of all rounds or of none
+    warped = bool(warped_p) and (bool(penalised) or (not warp.greedy and warp != Warp(1.0)))
     if warped:
         below = scores - scores.amax(-1, keepdim=True)  # no cancellation at a low temperature
-        entropy, largest = _spread(torch.cat(laws), below, warp.temperature or 1.0)
+        entropy, largest = _spread(torch.cat(warped_p), below, warp.temperature or 1.0)
     model_q: list[float | None] = [None] * len(rows)
     if draft is not None:
         places = [place for place, where in enumerate(drafted) if where >= 0]
@@ -133,7 +133,7 @@ def _fill_nodes(batch: list[RawRound], target: _Described, draft: _Described | N
         unseen: list[None] = [None] * (len(nodes.token) - len(raw.tree))
         nodes.coin, nodes.threshold = [*raw.coins, *unseen], [*raw.judgement.thresholds, *unseen]
         nodes.model_p, nodes.rank = [*model_p[start:end], *unseen], [*rank[start:end], *unseen]
-        nodes.model_q = [*model_q[start:end], *raw.aside_q]
+        nodes.model_q = [*model_q[start:end], *raw.dropped_q]
         nodes.entropy = [*(target.entropy[where] for where in rows[start:end]), *unseen]
         nodes.p_max = [*(largest[where] for where in rows[start:end]), *unseen]
         nodes.p_entropy = [*(entropy[where] for where in rows[start:end]), *unseen] if warped else None

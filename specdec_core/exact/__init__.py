@@ -1,5 +1,19 @@
 """The exact distribution of what a rule writes, by enumeration over toy vocabularies."""
 
-from .distribution import departure, distance, expected_accepted, output_law, target_law, total_variation
+from .distribution import (
+    departure,
+    distance,
+    expected_accepted,
+    output_distribution,
+    target_distribution,
+    total_variation,
+)
 
-__all__ = ["departure", "distance", "expected_accepted", "output_law", "target_law", "total_variation"]
+__all__ = [
+    "departure",
+    "distance",
+    "expected_accepted",
+    "output_distribution",
+    "target_distribution",
+    "total_variation",
+]

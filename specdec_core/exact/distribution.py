@@ -16,34 +16,34 @@ from itertools import pairwise
 from specdec_core.rules.base import Rule
 from specdec_core.tree import TokenTree
 
-from .enumeration import Context, Law, Siblings, rounds
+from .enumeration import Context, NextProbs, Siblings, rounds
 
 Distribution = dict[Context, float]
 
 __all__ = [
     "Context",
     "Distribution",
-    "Law",
+    "NextProbs",
     "Siblings",
     "departure",
     "distance",
     "expected_accepted",
-    "output_law",
-    "target_law",
+    "output_distribution",
+    "target_distribution",
     "total_variation",
 ]
 
 
-def target_law(p: Law, length: int) -> Distribution:
+def target_distribution(p: NextProbs, length: int) -> Distribution:
     """The distribution of `length` tokens drawn one by one from `p`: what a lossless rule must reproduce."""
     return _completed({(): 1.0}, p, length)
 
 
-def output_law(
+def output_distribution(
     rule: Rule,
     parents: Sequence[int],
-    p: Law,
-    q: Law,
+    p: NextProbs,
+    q: NextProbs,
     length: int,
     drafts: Siblings = "independent",
     *,
@@ -72,38 +72,50 @@ def output_law(
 
 
 def distance(
-    rule: Rule, parents: Sequence[int], p: Law, q: Law, drafts: Siblings = "independent", *, lazy: bool = True
+    rule: Rule,
+    parents: Sequence[int],
+    p: NextProbs,
+    q: NextProbs,
+    drafts: Siblings = "independent",
+    *,
+    lazy: bool = True,
 ) -> float:
     """Total variation between what is written from here on with one round of `rule`, and without. Raises alike.
 
-    The same as `total_variation` of `output_law` and `target_law` at any length that is long enough, but without
-    listing every text: after what a round wrote, both distributions go on alike. NaN if the rule draws its last token
-    from a distribution after a node that it did not reach.
+    The same as `total_variation` of `output_distribution` and `target_distribution` at any length that is long
+    enough, but without listing every text: after what a round wrote, both distributions go on alike. NaN if the rule
+    draws its last token from a distribution after a node that it did not reach.
     """
     return departure(_written(rule, parents, p, q, drafts, lazy), p)
 
 
-def departure(written: Mapping[Context, float], p: Law) -> float:
+def departure(written: Mapping[Context, float], p: NextProbs) -> float:
     """Total variation between a distribution of texts of any lengths, each continued from `p`, and `p` alone."""
     inner = {text[:end] for text in written for end in range(len(text))}
 
-    def below(text: Context, ours: float, target: float) -> float:
-        ours += written.get(text, 0.0)
+    def below(text: Context, mass: float, target: float) -> float:
+        mass += written.get(text, 0.0)
         if text not in inner:
-            return abs(ours - target)
+            return abs(mass - target)
         return sum(
-            below((*text, token), ours * chance, target * chance) for token, chance in enumerate(p(text))
+            below((*text, token), mass * chance, target * chance) for token, chance in enumerate(p(text))
         )
 
     return 0.5 * below((), 0.0, 1.0)
 
 
 def expected_accepted(
-    rule: Rule, parents: Sequence[int], p: Law, q: Law, drafts: Siblings = "independent", *, lazy: bool = True
+    rule: Rule,
+    parents: Sequence[int],
+    p: NextProbs,
+    q: NextProbs,
+    drafts: Siblings = "independent",
+    *,
+    lazy: bool = True,
 ) -> float:
-    """The mean number of nodes a round of `rule` accepts. Raises as `output_law`."""
-    ways = rounds(rule, parents, p, q, drafts, lazy)
-    return sum(chance * len(judgement.path) for _, judgement, chance in ways)
+    """The mean number of nodes a round of `rule` accepts. Raises as `output_distribution`."""
+    outcomes = rounds(rule, parents, p, q, drafts, lazy)
+    return sum(chance * len(judgement.path) for _, judgement, chance in outcomes)
 
 
 def total_variation(first: Mapping[Context, float], second: Mapping[Context, float]) -> float:
@@ -111,7 +123,7 @@ def total_variation(first: Mapping[Context, float], second: Mapping[Context, flo
     return 0.5 * sum(abs(first.get(key, 0.0) - second.get(key, 0.0)) for key in {*first, *second})
 
 
-def _completed(written: Mapping[Context, float], p: Law, length: int) -> Distribution:
+def _completed(written: Mapping[Context, float], p: NextProbs, length: int) -> Distribution:
     """Texts of up to `length` tokens and their probabilities, each continued from `p` to that length."""
     texts: list[dict[Context, float]] = [defaultdict(float) for _ in range(length + 1)]
     for text, mass in written.items():
@@ -125,13 +137,13 @@ def _completed(written: Mapping[Context, float], p: Law, length: int) -> Distrib
 
 
 def _written(
-    rule: Rule, parents: Sequence[int], p: Law, q: Law, drafts: Siblings, lazy: bool
+    rule: Rule, parents: Sequence[int], p: NextProbs, q: NextProbs, drafts: Siblings, lazy: bool
 ) -> Distribution:
     """The distribution of the tokens that a round commits, of any length."""
-    law: dict[Context, float] = defaultdict(float)
+    distribution: dict[Context, float] = defaultdict(float)
     for tokens, judgement, chance in rounds(rule, parents, p, q, drafts, lazy):
         text = tuple(tokens[node] for node in judgement.path)
         for token, mass in enumerate(judgement.final.tolist()):
             if mass != 0.0:
-                law[(*text, token)] += chance * mass
-    return law
+                distribution[(*text, token)] += chance * mass
+    return distribution

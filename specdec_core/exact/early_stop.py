@@ -18,7 +18,7 @@ from specdec_core.rules.base import Judgement, Rule
 from specdec_core.tree import TokenTree
 
 from .distribution import departure
-from .enumeration import Context, Law
+from .enumeration import Context, NextProbs
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -54,7 +54,9 @@ class Stopped:
         return self.tokens / (1.0 + cost * self.drafted)
 
 
-def stopped(rule: Rule, gamma: int, p: Law, q: Law, stop: float = 0.0, *, drops: bool = False) -> Stopped:
+def stopped(
+    rule: Rule, gamma: int, p: NextProbs, q: NextProbs, stop: float = 0.0, *, drops: bool = False
+) -> Stopped:
     """One round of up to `gamma` drafted tokens, enumerated over all outcomes.
 
     Args:
@@ -93,7 +95,7 @@ def stopped(rule: Rule, gamma: int, p: Law, q: Law, stop: float = 0.0, *, drops:
 
 
 def _drafts(
-    chain: Context, chance: float, gamma: int, q: Law, stop: float, drops: bool
+    chain: Context, chance: float, gamma: int, q: NextProbs, stop: float, drops: bool
 ) -> Iterator[tuple[Context, float]]:
     """All chains that can be drafted, with their probabilities."""
     if len(chain) == gamma:
@@ -113,7 +115,7 @@ def _judgements(rule: Rule, tree: TokenTree, p: Tensor, q: Tensor) -> Iterator[t
     reached = 1.0
     for passed in range(len(tree) + 1):
         judgement = rule.judge(tree, p, q, [0.0] * passed + [1.0] * (len(tree) - passed))
-        bar = judgement.thresholds[passed] or 0.0 if passed < len(tree) else 0.0
-        if bar < 1.0 and reached > 0.0:
-            yield judgement, reached * (1.0 - bar)
-        reached *= bar
+        threshold = judgement.thresholds[passed] or 0.0 if passed < len(tree) else 0.0
+        if threshold < 1.0 and reached > 0.0:
+            yield judgement, reached * (1.0 - threshold)
+        reached *= threshold

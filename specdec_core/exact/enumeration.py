@@ -21,7 +21,7 @@ from specdec_core.rules.base import Judgement, Rule
 from specdec_core.tree import TokenTree
 
 Context = tuple[int, ...]
-Law = Callable[[Context], Sequence[float]]  # tokens after the root → probabilities of the next one
+NextProbs = Callable[[Context], Sequence[float]]  # tokens after the root → probabilities of the next one
 
 Siblings = Literal["independent", "distinct", "fixed"]
 """How the siblings of a node are chosen: drawn from q with replacement; drawn without, so that q loses those already
@@ -32,7 +32,7 @@ OPEN = -1  # an undecided token
 
 
 def rounds(
-    rule: Rule, parents: Sequence[int], p: Law, q: Law, drafts: Siblings, lazy: bool
+    rule: Rule, parents: Sequence[int], p: NextProbs, q: NextProbs, drafts: Siblings, lazy: bool
 ) -> Iterator[tuple[list[int], Judgement, float]]:
     """All outcomes of a round, depth first: the nodes' tokens, the judgement, its probability.
 
@@ -42,30 +42,30 @@ def rounds(
     """
     drafting = _Drafting(parents, p, q, drafts)
     judge = _Judge(rule, drafting, lazy)
-    ways = drafting.start(filled=drafts == "fixed" or not lazy)
-    while ways:
-        way = ways.pop()
-        judgement = judge(way, 0.0)
-        while (node := judge.open(way, judgement)) is not None:
-            if way.tokens[node] == OPEN:
-                ways += drafting.choose(way, drafting.first_open(way, node))
+    outcomes = drafting.start(filled=drafts == "fixed" or not lazy)
+    while outcomes:
+        outcome = outcomes.pop()
+        judgement = judge(outcome, 0.0)
+        while (node := judge.open(outcome, judgement)) is not None:
+            if outcome.tokens[node] == OPEN:
+                outcomes += drafting.choose(outcome, drafting.first_open(outcome, node))
                 break
             threshold = judgement.thresholds[node]
             assert threshold is not None
             if 0.0 < threshold < 1.0:
-                if judge.settled(way, judgement):
-                    yield way.tokens, judgement, way.chance
+                if judge.settled(outcome, judgement):
+                    yield outcome.tokens, judgement, outcome.chance
                     break
-                ways.append(way.after(node, threshold, 1.0, 1.0 - threshold))
-                way = way.after(node, threshold, 0.0, threshold)
+                outcomes.append(outcome.after(node, threshold, 1.0, 1.0 - threshold))
+                outcome = outcome.after(node, threshold, 0.0, threshold)
             else:
-                way = way.after(node, threshold, 0.0, 1.0)
+                outcome = outcome.after(node, threshold, 0.0, 1.0)
         else:
-            yield way.tokens, judgement, way.chance
+            yield outcome.tokens, judgement, outcome.chance
 
 
 @dataclass(slots=True)
-class _Way:
+class _Outcome:
     """A partly decided outcome; rows of p and q that depend on open tokens are NaN."""
 
     tokens: list[int]
@@ -75,17 +75,17 @@ class _Way:
     thresholds: list[float | None]  # the coins were compared with
     chance: float
 
-    def after(self, node: int, threshold: float, coin: float, chance: float) -> _Way:
+    def after(self, node: int, threshold: float, coin: float, chance: float) -> _Outcome:
         """This outcome after `node` met its threshold with a coin of that probability; a coin of 1 fails."""
         coins, thresholds = self.coins.copy(), self.thresholds.copy()
         coins[node], thresholds[node] = coin, threshold
-        return _Way(self.tokens, self.p, self.q, coins, thresholds, self.chance * chance)
+        return _Outcome(self.tokens, self.p, self.q, coins, thresholds, self.chance * chance)
 
 
 class _Drafting:
     """The tokens a node can be, given its decided ancestors and siblings."""
 
-    def __init__(self, parents: Sequence[int], p: Law, q: Law, drafts: Siblings) -> None:
+    def __init__(self, parents: Sequence[int], p: NextProbs, q: NextProbs, drafts: Siblings) -> None:
         self.tree = TokenTree([0] * len(parents), parents)
         self.paths = [self.tree.path(node) for node in range(len(parents))]
         self.elder = [
@@ -100,7 +100,7 @@ class _Drafting:
                 f"{widest} different siblings need as many tokens, the vocabulary has {self.vocabulary}"
             )
 
-    def start(self, filled: bool) -> list[_Way]:
+    def start(self, filled: bool) -> list[_Outcome]:
         """Nothing decided but the root; if `filled`, all drafts of the whole tree."""
         size = len(self.tree)
         p = np.full((size + 1, self.vocabulary), np.nan)
@@ -108,12 +108,12 @@ class _Drafting:
         q = np.full((size, self.vocabulary), np.nan)
         if self.drafts == "independent":
             q[self.tree.children[0]] = self.q(())
-        ways = [_Way([OPEN] * size, p, q, [None] * size, [None] * size, 1.0)]
+        outcomes = [_Outcome([OPEN] * size, p, q, [None] * size, [None] * size, 1.0)]
         for node in range(size) if filled else ():
-            ways = [longer for way in ways for longer in self.choose(way, node)]
-        return ways
+            outcomes = [longer for outcome in outcomes for longer in self.choose(outcome, node)]
+        return outcomes
 
-    def first_open(self, way: _Way, node: int) -> int:
+    def first_open(self, outcome: _Outcome, node: int) -> int:
         """The node to decide next so that `node` can be: an open ancestor, an open earlier sibling, or itself."""
         above = self.paths[node]
         needed = (
@@ -121,32 +121,32 @@ class _Drafting:
             if self.drafts == "independent"
             else [other for step in above for other in (*self.elder[step], step)]
         )
-        return next(other for other in needed if way.tokens[other] == OPEN)
+        return next(other for other in needed if outcome.tokens[other] == OPEN)
 
-    def choose(self, way: _Way, node: int) -> Iterator[_Way]:
+    def choose(self, outcome: _Outcome, node: int) -> Iterator[_Outcome]:
         """The outcomes with the token of `node` decided as well."""
-        context = tuple(way.tokens[step] for step in self.paths[node][:-1])
-        law = self._law(context, [way.tokens[other] for other in self.elder[node]])
-        for token, chance in enumerate(law):
+        context = tuple(outcome.tokens[step] for step in self.paths[node][:-1])
+        probs = self._sibling_probs(context, [outcome.tokens[other] for other in self.elder[node]])
+        for token, chance in enumerate(probs):
             if chance > 0.0:
-                tokens, p, q = way.tokens.copy(), way.p.copy(), way.q.copy()
-                tokens[node], p[node + 1], q[node] = token, self.p((*context, token)), law
+                tokens, p, q = outcome.tokens.copy(), outcome.p.copy(), outcome.q.copy()
+                tokens[node], p[node + 1], q[node] = token, self.p((*context, token)), probs
                 if self.drafts == "independent":
                     q[self.tree.children[node + 1]] = self.q((*context, token))
-                yield _Way(tokens, p, q, way.coins, way.thresholds, way.chance * chance)
+                yield _Outcome(tokens, p, q, outcome.coins, outcome.thresholds, outcome.chance * chance)
 
-    def _law(self, context: Context, elder: list[int]) -> Sequence[float]:
+    def _sibling_probs(self, context: Context, elder: list[int]) -> Sequence[float]:
         """The distribution of the next child after `context`, given its earlier siblings."""
-        law = self.q(context)
+        probs = self.q(context)
         if self.drafts == "independent":
-            return law
+            return probs
         rest = [token for token in range(self.vocabulary) if token not in elder]
         if self.drafts == "fixed":
-            best = max(rest, key=lambda token: law[token])
+            best = max(rest, key=lambda token: probs[token])
             return [float(token == best) for token in range(self.vocabulary)]
-        mass = sum(law[token] for token in rest)
+        mass = sum(probs[token] for token in rest)
         return [
-            0.0 if token in elder else law[token] / mass if mass > 0.0 else 1.0 / len(rest)
+            0.0 if token in elder else probs[token] / mass if mass > 0.0 else 1.0 / len(rest)
             for token in range(self.vocabulary)
         ]
 
@@ -162,19 +162,19 @@ class _Judge:
         self.order = sorted(range(len(self.tree)), key=lambda node: (self.tree.depths[node], node))
         self.calls = 0
 
-    def __call__(self, way: _Way, open_coin: float) -> Judgement:
+    def __call__(self, outcome: _Outcome, open_coin: float) -> Judgement:
         """The rule's judgement, with arbitrary tokens where they are open and `open_coin` for open coins."""
         self.calls += 1
         tree = copy(self.tree)
         tree.tokens = [
             (self.calls + node) % self.vocabulary if token == OPEN else token
-            for node, token in enumerate(way.tokens)
+            for node, token in enumerate(outcome.tokens)
         ]
-        coins = [open_coin if coin is None else coin for coin in way.coins]
-        q = None if self.deterministic else torch.from_numpy(way.q)
-        judgement = self.rule.judge(tree, torch.from_numpy(way.p), q, coins)
+        coins = [open_coin if coin is None else coin for coin in outcome.coins]
+        q = None if self.deterministic else torch.from_numpy(outcome.q)
+        judgement = self.rule.judge(tree, torch.from_numpy(outcome.p), q, coins)
         for node, threshold in enumerate(judgement.thresholds):
-            before = way.thresholds[node]
+            before = outcome.thresholds[node]
             if before is not None and threshold is not None and abs(threshold - before) > 1e-12:
                 raise ValueError(
                     f"the threshold of node {node} changed from {before:g} to {threshold:g} when a node below or "
@@ -183,17 +183,21 @@ class _Judge:
                 )
         return judgement
 
-    def open(self, way: _Way, judgement: Judgement) -> int | None:
+    def open(self, outcome: _Outcome, judgement: Judgement) -> int | None:
         """The judged node to decide next; None if all are decided."""
         judged = [node for node in self.order if judgement.thresholds[node] is not None]
         if self.ahead:
-            tokens = (node for node in judged if way.tokens[node] == OPEN)
-            return next(tokens, next((node for node in reversed(judged) if way.coins[node] is None), None))
-        return next((node for node in judged if way.tokens[node] == OPEN or way.coins[node] is None), None)
+            tokens = (node for node in judged if outcome.tokens[node] == OPEN)
+            return next(
+                tokens, next((node for node in reversed(judged) if outcome.coins[node] is None), None)
+            )
+        return next(
+            (node for node in judged if outcome.tokens[node] == OPEN or outcome.coins[node] is None), None
+        )
 
-    def settled(self, way: _Way, judgement: Judgement) -> bool:
+    def settled(self, outcome: _Outcome, judgement: Judgement) -> bool:
         """Whether the open coins of a rule that looks ahead no longer matter: the same if none passes or all do."""
         if not self.ahead:
             return False
-        other = self(way, 1.0)
+        other = self(outcome, 1.0)
         return other.path == judgement.path and torch.equal(other.final, judgement.final)

@@ -15,20 +15,20 @@ from specdec_core.lazy_torch import torch
 from specdec_core.rules.base import Rule
 from specdec_core.tree import TokenTree
 
-from .distribution import Context, Distribution, Law
+from .distribution import Context, Distribution, NextProbs
 
 MOST = 1_000_000  # tokens of all trials together
 
 Texts = NDArray[np.int64]  # (trials, length)
 
 
-def plain_texts(p: Law, length: int, trials: int, seed: int) -> Texts:
+def plain_texts(p: NextProbs, length: int, trials: int, seed: int) -> Texts:
     """`trials` texts of `length` tokens, each token drawn from `p`. Raises as below."""
     return _continued(_room(length, trials), np.zeros(trials, np.int64), p, np.random.default_rng(seed))
 
 
 def round_texts(
-    rule: Rule, drafts: int, p: Law, q: Law, length: int, trials: int, seed: int
+    rule: Rule, drafts: int, p: NextProbs, q: NextProbs, length: int, trials: int, seed: int
 ) -> tuple[Texts, NDArray[np.int64]]:
     """The first `length` tokens of `trials` rounds, each continued by plain sampling from `p`; the tokens accepted.
 
@@ -44,7 +44,7 @@ def round_texts(
         ValueError: if the rule looks ahead, if `length` is too small, or if there are more tokens than `MOST`.
     """
     if rule.looks_ahead:
-        raise ValueError(f"'{rule.name}' judges a token by those behind it; trials need a rule that does not")
+        raise ValueError(f"'{rule.name}' judges a token by those after it; trials need a rule that does not")
     if length <= drafts:
         raise ValueError(f"{drafts} drafted tokens write up to {drafts + 1}, got length {length}")
     texts = _room(length, trials)
@@ -60,8 +60,8 @@ def round_texts(
         contexts = [tokens[:end] for end in range(drafts + 1)]
         rows_p = torch.tensor([list(p(context)) for context in contexts], dtype=torch.float64)
         rows_q = torch.tensor([list(q(context)) for context in contexts[:-1]], dtype=torch.float64)
-        bars = rule.judge(tree, rows_p, rows_q, [0.0] * drafts).thresholds
-        passed = np.cumprod(coins[mine] < [0.0 if bar is None else bar for bar in bars], axis=1).sum(axis=1)
+        thresholds = rule.judge(tree, rows_p, rows_q, [0.0] * drafts).thresholds
+        passed = np.cumprod(coins[mine] < [limit or 0.0 for limit in thresholds], axis=1).sum(axis=1)
         for kept in np.unique(passed):
             these = mine[passed == kept]
             judged = rule.judge(tree, rows_p, rows_q, coins[these[0]].tolist())
@@ -89,8 +89,10 @@ def _room(length: int, trials: int) -> Texts:
     return np.zeros((trials, length), np.int64)
 
 
-def _continued(texts: Texts, lengths: NDArray[np.int64], law: Law, random: np.random.Generator) -> Texts:
-    """Complete `texts`, of which only so many tokens are there, from `law`, in place."""
+def _continued(
+    texts: Texts, lengths: NDArray[np.int64], next_probs: NextProbs, random: np.random.Generator
+) -> Texts:
+    """Complete `texts`, of which only so many tokens are there, from `next_probs`, in place."""
     for place in range(texts.shape[1]):
         waiting = np.flatnonzero(lengths <= place)
         uniforms = random.random(len(waiting))
@@ -98,13 +100,13 @@ def _continued(texts: Texts, lengths: NDArray[np.int64], law: Law, random: np.ra
         for number, prefix in enumerate(prefixes):
             these = np.flatnonzero(group.reshape(-1) == number)
             context: Context = tuple(int(token) for token in prefix)
-            texts[waiting[these], place] = _drawn(law(context), uniforms[these])
+            texts[waiting[these], place] = _drawn(next_probs(context), uniforms[these])
     return texts
 
 
-def _drawn(law: Sequence[float] | NDArray[np.float64], uniforms: NDArray[np.float64]) -> Texts:
+def _drawn(probs: Sequence[float] | NDArray[np.float64], uniforms: NDArray[np.float64]) -> Texts:
     """The tokens at which the cumulative distribution passes each uniform number; probability 0 is never drawn."""
-    cumulative = np.cumsum(np.asarray(law, np.float64))
+    cumulative = np.cumsum(np.asarray(probs, np.float64))
     tokens = np.searchsorted(cumulative, uniforms * cumulative[-1], side="right")
     drawn: Texts = np.minimum(tokens, np.searchsorted(cumulative, cumulative[-1]))
     return drawn

@@ -24,7 +24,7 @@ class LengthPolicy(ABC):
     title: ClassVar[str]
     summary: ClassVar[str]  # two sentences: what it does, and when it does not pay
     # whether `more` can return False; calling it costs a device sync per drafted token
-    asks: ClassVar[bool] = False
+    can_stop: ClassVar[bool] = False
 
     class Options(OptionSet):
         """Has none."""

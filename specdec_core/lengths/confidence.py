@@ -24,7 +24,7 @@ class Confidence(LengthPolicy):
         "Drafts up to γ tokens and stops after one to which the draft gave less than a threshold. "
         "It is slower when the draft is confident and wrong, or unsure and right, and each check waits for the device."
     )
-    asks = True
+    can_stop = True
     sets = ("more",)
 
     class Options(LengthPolicy.Options):

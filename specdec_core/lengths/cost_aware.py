@@ -45,7 +45,7 @@ class CostAware(LengthPolicy):
         "Measures how long passes of each width take on this machine and drafts as long as a token is worth its time. "
         "It is slower when the draft's confidence says little about acceptance, or when the machine's load changes."
     )
-    asks = True
+    can_stop = True
     sets = ("length", "more", "nodes")
 
     SURE = 4.0  # S: how many judged tokens the draft's own confidence weighs

@@ -133,11 +133,11 @@ class MisalignedResidual(SpeculativeSampling):
         if judgement.source == "corrected":
             end = _end(judgement)
             rows = q if q is not None else _points(tree, p)
-            mine, theirs = p[end].nonzero().flatten(), rows[tree.children[end][0]].nonzero().flatten()
-            left, drawn = p[end][mine].clone(), rows[tree.children[end][0]][theirs]
+            in_p, in_q = p[end].nonzero().flatten(), rows[tree.children[end][0]].nonzero().flatten()
+            left, drawn = p[end][in_p].clone(), rows[tree.children[end][0]][in_q]
             count = min(len(left), len(drawn))
             left[:count] = (left[:count] - drawn[:count]).clamp_min(0.0)
-            judgement.final = torch.zeros_like(p[end]).scatter(0, mine, left / left.sum())
+            judgement.final = torch.zeros_like(p[end]).scatter(0, in_p, left / left.sum())
         return judgement
 
 
@@ -162,7 +162,11 @@ class BlockEarlyStop(Block):
 
     def judge(self, tree: TokenTree, p: Tensor, q: Tensor | None, coins: Sequence[float]) -> Judgement:
         thresholds = super().judge(tree, p, q, coins).thresholds
-        passed = [coin < bar for coin, bar in zip(coins, thresholds, strict=True) if bar is not None]
+        passed = [
+            coin < threshold
+            for coin, threshold in zip(coins, thresholds, strict=True)
+            if threshold is not None
+        ]
         kept = next((node for node, passes in enumerate(passed) if not passes), len(passed))
         return super().judge(tree, p, q, [*coins[:kept], *[1.0] * (len(tree) - kept)])
 

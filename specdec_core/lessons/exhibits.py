@@ -16,10 +16,10 @@ from specdec_core.engine.decode import decode
 from specdec_core.exact.distribution import (
     Context,
     Distribution,
-    Law,
+    NextProbs,
     Siblings,
-    output_law,
-    target_law,
+    output_distribution,
+    target_distribution,
     total_variation,
 )
 from specdec_core.lazy_torch import torch
@@ -126,9 +126,9 @@ class Examined:
 
 def measure(exhibit: BrokenRule) -> Measured:
     """The exact distances of an exhibit's rule and of the right one from the target's distribution, on its example."""
-    p = _law(exhibit.p, exhibit.greedy)
+    p = _next_probs(exhibit.p, exhibit.greedy)
     length = max(TokenTree([0] * len(exhibit.parents), exhibit.parents).depths) + 1
-    target, written = target_law(p, length), _written(exhibit, exhibit.rule(), length)
+    target, written = target_distribution(p, length), _written(exhibit, exhibit.rule(), length)
     width = len(exhibit.p[0])
     return Measured(
         broken=total_variation(written, target),
@@ -166,7 +166,7 @@ def examine(
     )
 
 
-def _law(table: Table, greedy: bool = False) -> Law:
+def _next_probs(table: Table, greedy: bool = False) -> NextProbs:
     """A table as a distribution; one-hot at the first largest where greedy."""
     rows = [list(row) for row in table]
     if greedy:
@@ -176,22 +176,22 @@ def _law(table: Table, greedy: bool = False) -> Law:
 
 def _written(exhibit: BrokenRule, rule: Rule, length: int) -> Distribution:
     """The distribution of what a round of the rule writes on the example."""
-    p, q = _law(exhibit.p, exhibit.greedy), _law(exhibit.q)
+    p, q = _next_probs(exhibit.p, exhibit.greedy), _next_probs(exhibit.q)
     if exhibit.greedy and rule.own_probabilities:
-        rule = _OwnProbabilities(rule, _law(exhibit.p), q)
+        rule = _OwnProbabilities(rule, _next_probs(exhibit.p), q)
     if not isinstance(rule, OneCoin):
-        return output_law(rule, exhibit.parents, p, q, length, exhibit.drafts, lazy=False)
+        return output_distribution(rule, exhibit.parents, p, q, length, exhibit.drafts, lazy=False)
     # The enumerator gives each node its own coin. For one value of a shared coin the rule is deterministic, and
     # between two thresholds the value does not matter, so the integral over the coin is a finite sum.
-    law: Distribution = {}
+    distribution: Distribution = {}
     coin = 0.0
     while coin < 1.0:
         fixed = _FixedCoin(rule, coin)
-        part = output_law(fixed, exhibit.parents, p, q, length, exhibit.drafts, lazy=False)
+        part = output_distribution(fixed, exhibit.parents, p, q, length, exhibit.drafts, lazy=False)
         for text, mass in part.items():
-            law[text] = law.get(text, 0.0) + (fixed.next - coin) * mass
+            distribution[text] = distribution.get(text, 0.0) + (fixed.next - coin) * mass
         coin = fixed.next
-    return law
+    return distribution
 
 
 class _FixedCoin(Rule):
@@ -205,10 +205,10 @@ class _FixedCoin(Rule):
 
     def judge(self, tree: TokenTree, p: Tensor, q: Tensor | None, coins: Sequence[float]) -> Judgement:
         judgement = self.rule.judge(tree, p, q, [self.coin] * len(tree))
-        bars = [bar for bar in judgement.thresholds if bar is not None and bar > self.coin]
-        self.next = min(self.next, *bars, 1.0)
+        above = [limit for limit in judgement.thresholds if limit is not None and limit > self.coin]
+        self.next = min(self.next, *above, 1.0)
         judgement.thresholds = [
-            bar if bar is None else float(self.coin < bar) for bar in judgement.thresholds
+            limit if limit is None else float(self.coin < limit) for limit in judgement.thresholds
         ]
         return judgement
 
@@ -218,7 +218,7 @@ class _OwnProbabilities(Rule):
 
     name = "own-probabilities"
 
-    def __init__(self, rule: Rule, p: Law, q: Law) -> None:
+    def __init__(self, rule: Rule, p: NextProbs, q: NextProbs) -> None:
         super().__init__()
         self.rule, self.p, self.q = rule, p, q
 
@@ -233,9 +233,9 @@ class _OwnProbabilities(Rule):
         return judgement
 
 
-def _first(law: Distribution, width: int) -> list[float]:
+def _first(distribution: Distribution, width: int) -> list[float]:
     """The marginal distribution of the first token."""
-    return [sum(mass for text, mass in law.items() if text[0] == token) for token in range(width)]
+    return [sum(mass for text, mass in distribution.items() if text[0] == token) for token in range(width)]
 
 
 def _gap(trace: Trace, models: Models, side: Side) -> float:

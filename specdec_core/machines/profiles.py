@@ -130,11 +130,11 @@ class Recorded(Named):
         if context is not None:
             found = [one for one in found if one.context == context]
         if not found:
-            told = ", ".join(f"batch {one.batch} with context {one.context}" for one in self.curves[:8])
+            recorded = ", ".join(f"batch {one.batch} with context {one.context}" for one in self.curves[:8])
             raise SettingsError(
                 f"The profile '{self.label}' was not recorded at batch {batch}"
                 + (f" with context {context}" if context is not None else "")
-                + f"; choose one of: {told}."
+                + f"; choose one of: {recorded}."
             )
         chosen = min(found, key=lambda one: one.context)
         return Costs(

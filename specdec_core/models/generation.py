@@ -46,13 +46,13 @@ class Generation:
     """The parts of a model's generation config that affect its text.
 
     Attributes:
-        asks: the settings in `OFF` it sets to a value with an effect.
+        requests: the settings in `OFF` it sets to a value with an effect.
         suggests: how its authors draw tokens (`SUGGESTED`); shown, as these settings have values of their own.
         not_done: names of requested options that are not supported here.
         unusable: a sentence for each ignored out-of-range value.
     """
 
-    asks: Mapping[str, float] = field(default_factory=dict)
+    requests: Mapping[str, float] = field(default_factory=dict)
     suggests: Mapping[str, float | bool] = field(default_factory=dict)
     not_done: tuple[str, ...] = ()
     unusable: tuple[str, ...] = ()
@@ -61,20 +61,20 @@ class Generation:
     def read(cls, config: Any) -> Self:
         """What a transformers `GenerationConfig` requests; nothing for None."""
         values = {name: getattr(config, name, None) for name in (*OFF, *SUGGESTED, *NOT_DONE)}
-        asks: dict[str, float] = {}
+        requests: dict[str, float] = {}
         unusable = []
         for name, off in OFF.items():
             value = values[name]
             if value is None or value == off:
                 continue
             try:
-                asks[name] = getattr(Settings(**{name: value}), name)
+                requests[name] = getattr(Settings(**{name: value}), name)
             except SettingsError as error:
                 unusable.append(
                     f"The model's generation config cannot be applied and is left out there: {error}"
                 )
         return cls(
-            asks,
+            requests,
             {name: value for name, value in values.items() if name in SUGGESTED and _is_number(value)},
             tuple(name for name, idle in NOT_DONE.items() if _has_effect(values[name], idle)),
             tuple(unusable),
@@ -82,15 +82,15 @@ class Generation:
 
     def resolved(self, settings: Settings) -> Settings:
         """The settings with unset values taken from the model; still None where it sets nothing."""
-        taken = {name: value for name, value in self.asks.items() if getattr(settings, name) is None}
+        taken = {name: value for name, value in self.requests.items() if getattr(settings, name) is None}
         return settings.but(**taken) if taken else settings
 
     def remarks(self, settings: Settings) -> list[str]:
         """Sentences on what the model requests and what is applied under `settings`; none if it requests nothing."""
         applied = {
-            name: value for name, value in self.asks.items() if getattr(settings, name) in (None, value)
+            name: value for name, value in self.requests.items() if getattr(settings, name) in (None, value)
         }
-        replaced = {name: value for name, value in self.asks.items() if name not in applied}
+        replaced = {name: value for name, value in self.requests.items() if name not in applied}
         found = []
         if applied:
             found.append(f"The model's generation config sets {_listed(applied)}: applied.")

@@ -72,7 +72,9 @@ def converted(path: Path, report: Report = quiet, name: str | None = None, sha25
     if found := conversions.find(name, origin.sha256):
         return found
     needed = 2 * count + SMALL_FILES_BYTES
-    return conversions.make(name, origin, needed, lambda folder, told: _convert(path, folder, told), report)
+    return conversions.make(
+        name, origin, needed, lambda folder, report: _convert(path, folder, report), report
+    )
 
 
 def check(path: Path) -> int:

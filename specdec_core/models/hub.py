@@ -177,7 +177,7 @@ def load_model(source: str, device: torch.device, dtype: torch.dtype) -> PreTrai
         _check_memory(config, _short(source), device, dtype)
         config.return_dict = True
         model: PreTrainedModel
-        model, told = auto(config).from_pretrained(
+        model, info = auto(config).from_pretrained(
             source,
             output_loading_info=True,
             config=config,
@@ -187,7 +187,7 @@ def load_model(source: str, device: torch.device, dtype: torch.dtype) -> PreTrai
             # T5 uses SDPA where this version of transformers supports it, else its own exact attention.
             attn_implementation=None if config.is_encoder_decoder else "sdpa",
         )
-    for what, keys in (("lack", told["missing_keys"]), ("do not know", told["unexpected_keys"])):
+    for what, keys in (("lack", info["missing_keys"]), ("do not know", info["unexpected_keys"])):
         keys = [
             key for key in keys if what == "lack" or ".layers." in key or ".h." in key or ".block." in key
         ]

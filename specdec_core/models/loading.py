@@ -210,14 +210,14 @@ def same_tokenizer(
     Raises:
         ModelError: naming the first difference.
     """
-    ours, theirs = target.get_vocab(), draft.get_vocab()
-    if ours == theirs:
+    target_ids, draft_ids = target.get_vocab(), draft.get_vocab()
+    if target_ids == draft_ids:
         return
-    different = next((text for text, token in ours.items() if theirs.get(text) != token), None)
-    different = different or next(text for text in theirs if text not in ours)
+    different = next((text for text, token in target_ids.items() if draft_ids.get(text) != token), None)
+    different = different or next(text for text in draft_ids if text not in target_ids)
     raise ModelError(
         f"'{_name(draft_name)}' cannot draft for '{_name(target_name)}': their tokenizers differ (the target has "
-        f"{len(ours):,} tokens, the draft {len(theirs):,}; {different!r} is one that differs). "
+        f"{len(target_ids):,} tokens, the draft {len(draft_ids):,}; {different!r} is one that differs). "
         "Choose a draft of the same family."
     )
 

@@ -53,12 +53,12 @@ class Blind(Proposer):
             return Proposal(TokenTree.chain([context.tokens[-1]] * length))
         numbers = context.uniforms(length)
         if guess == "uniform":
-            law = torch.full((context.vocabulary,), 1.0 / context.vocabulary)
+            probs = torch.full((context.vocabulary,), 1.0 / context.vocabulary)
             tokens = [int(number * context.vocabulary) for number in numbers]
         else:
-            law = self._unigrams(context)
-            tokens = [int(law.argmax()) if greedy else int(draw(law, number)) for number in numbers]
-        q = None if greedy else law.to(self.resources.target.device).expand(length, -1)
+            probs = self._unigrams(context)
+            tokens = [int(probs.argmax()) if greedy else int(draw(probs, number)) for number in numbers]
+        q = None if greedy else probs.to(self.resources.target.device).expand(length, -1)
         return Proposal(TokenTree.chain(tokens), q=q)
 
     def _unigrams(self, context: Context) -> Tensor:

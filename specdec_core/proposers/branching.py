@@ -21,7 +21,7 @@ from specdec_core.tree import ROOT, TokenTree
 from .contract import Context, DraftedAhead, Drafts, Dropped, Outcome, Proposal, Proposer, Resources
 from .draft_model import WHICH, readable
 from .drafting_ahead import Ahead
-from .growth import Growth, Rows, TreeBet
+from .growth import Growth, Rows, TreeGuess
 
 if TYPE_CHECKING:
     from specdec_core.runtime.reader import Reader
@@ -84,8 +84,10 @@ class Branching(Proposer):
         self.growth: Growth | None = None  # of the round
         self.kept: list[int] = []  # which of its nodes were proposed
         self.dropped: list[Dropped] = []
-        self.bet: TreeBet | None = None
-        self.begun: Growth | None = None  # the next round's tree, drafted ahead on a guess that came true
+        self.ahead_guess: TreeGuess | None = None
+        self.drafted_ahead: Growth | None = (
+            None  # the next round's tree, drafted ahead on a guess that came true
+        )
 
     @classmethod
     def check(cls, settings: Settings) -> None:
@@ -118,7 +120,7 @@ class Branching(Proposer):
 
     def propose(self, context: Context) -> Proposal:
         plan = min(self.options.depth, context.limit), min(self.options.nodes, context.room)
-        growth, self.begun = self.begun, None
+        growth, self.drafted_ahead = self.drafted_ahead, None
         done = growth.levels if growth else 0
         if growth is None and min(plan) > 0:
             unread = readable(context.tokens[self.draft.length :], self.draft)
@@ -166,13 +168,13 @@ class Branching(Proposer):
         if self.growth is None or not len(proposal.tree):
             return
         path = self._likeliest(self.growth, proposal.tree)
-        behind = len(context.tokens) + len(path)  # rows of the target when the next round begins
+        rows_then = len(context.tokens) + len(path)  # rows of the target when the next round begins
         depth = min(self.options.depth, context.limit - len(path) - 1)
-        budget = min(self.options.nodes, room(context.settings, self.resources.models, behind))
+        budget = min(self.options.nodes, room(context.settings, self.resources.models, rows_then))
         if min(depth, budget) > 0:
             grown = [self.kept[node] for node in path]
-            self.bet = TreeBet(self.growth, (path, grown), context, depth, budget)
-            self.ahead.begin(self.bet.advance)
+            self.ahead_guess = TreeGuess(self.growth, (path, grown), context, depth, budget)
+            self.ahead.begin(self.ahead_guess.advance)
 
     def _likeliest(self, growth: Growth, tree: TokenTree) -> list[int]:
         """The most likely path by the draft, taking the best child at each node."""
@@ -182,17 +184,17 @@ class Branching(Proposer):
         return path
 
     def observe(self, context: Context, outcome: Outcome) -> DraftedAhead | None:
-        growth, bet, self.bet = self.growth, self.bet, None
+        growth, guess, self.ahead_guess = self.growth, self.ahead_guess, None
         report = None
         if growth is None:
             return report
-        if bet is not None:
+        if guess is not None:
             self.ahead.end()
-            report = DraftedAhead(self.ahead.beside(outcome.seconds[1]), bet.take_passes())
-            if bet.won(outcome):
-                self.begun = bet.collect()
+            report = DraftedAhead(self.ahead.beside(outcome.seconds[1]), guess.take_passes())
+            if guess.came_true(outcome):
+                self.drafted_ahead = guess.collect()
                 return report
-            report.dropped = bet.given_up(len(self.kept) + len(self.dropped))
+            report.dropped = guess.given_up(len(self.kept) + len(self.dropped))
         path = [growth.row[self.kept[node]] for node in outcome.path if self.kept[node] in growth.row]
         self.draft.keep([*growth.rows.path(growth.row[ROOT]), *path])
         return report

@@ -85,7 +85,7 @@ class Chain:
         for count in range(1, length + 1):
             if count > len(self.tokens):
                 self.advance()
-            if context.policy.asks and count < length:
+            if context.policy.can_stop and count < length:
                 confidence = _own(self.scores[count - 1], self.tokens[count - 1])
                 if not context.policy.more(context, count, confidence):
                     return count
@@ -126,7 +126,7 @@ class Chain:
         )
 
 
-class Bet:
+class ChainGuess:
     """Drafts ahead, guessing that the whole proposal is accepted and followed by the draft's most likely token.
 
     Args:
@@ -171,7 +171,7 @@ class Bet:
         made, self.next.passes = 1 + self.next.passes, 0
         return made
 
-    def won(self, outcome: Outcome) -> bool:
+    def came_true(self, outcome: Outcome) -> bool:
         """Whether everything was accepted and the guess followed."""
         return (
             self.guess is not None
@@ -235,8 +235,10 @@ class DraftModel(Proposer):
         assert resources.draft is not None, "`Plan.make` checks `needs` before it builds a proposer"
         self.draft: Reader = resources.draft
         self.ahead = Ahead(self.draft.device, resources.models.threads)
-        self.bet: Bet | None = None
-        self.begun: Chain | None = None  # the next round's chain, drafted ahead on a guess that came true
+        self.ahead_guess: ChainGuess | None = None
+        self.drafted_ahead: Chain | None = (
+            None  # the next round's chain, drafted ahead on a guess that came true
+        )
         self.read = 0  # rows of the draft after drafting
         self.dropped = 0  # tokens dropped from the last proposal
 
@@ -244,7 +246,7 @@ class DraftModel(Proposer):
         self.draft.prefill(readable(context.tokens[:-1], self.draft))
 
     def propose(self, context: Context) -> Proposal:
-        chain, self.begun = self.begun, None
+        chain, self.drafted_ahead = self.drafted_ahead, None
         length = min(context.length, context.room)
         done = len(chain.tokens) if chain else 0
         if chain is None and length > 0:
@@ -263,19 +265,19 @@ class DraftModel(Proposer):
         tokens = proposal.tree.tokens
         length = min(context.length, context.limit - len(tokens) - 1)
         if tokens and length > 0:
-            self.bet = Bet(self.draft, tokens, context, length)
-            self.ahead.begin(self.bet.advance)
+            self.ahead_guess = ChainGuess(self.draft, tokens, context, length)
+            self.ahead.begin(self.ahead_guess.advance)
 
     def observe(self, context: Context, outcome: Outcome) -> DraftedAhead | None:
-        bet, self.bet = self.bet, None
+        guess, self.ahead_guess = self.ahead_guess, None
         report = None
-        if bet is not None:
+        if guess is not None:
             self.ahead.end()
-            report = DraftedAhead(self.ahead.beside(outcome.seconds[1]), bet.take_passes())
-            if bet.won(outcome):
-                self.begun = bet.next
+            report = DraftedAhead(self.ahead.beside(outcome.seconds[1]), guess.take_passes())
+            if guess.came_true(outcome):
+                self.drafted_ahead = guess.next
                 return report
-            report.dropped = bet.given_up(bet.size + self.dropped)
+            report.dropped = guess.given_up(guess.size + self.dropped)
         before = len(context.tokens) - len(outcome.tokens)
         self.draft.rewind(min(self.read, before + len(outcome.path)))
         return report

@@ -125,9 +125,9 @@ class Growth:
         scores = logits
         if self.past is not None:
             scores = self.past.penalised(logits, [self._tokens(node) for node in self.frontier])
-        laws = scores.softmax(-1) if self.warp.greedy else self.warp(scores)
+        probs = scores.softmax(-1) if self.warp.greedy else self.warp(scores)
         above = [1.0 if node == ROOT else self.nodes[node].value for node in self.frontier]
-        best = laws.topk(min(self.options.width, laws.shape[-1]))
+        best = probs.topk(min(self.options.width, probs.shape[-1]))
         slots = [
             [value * chance for chance in row] for value, row in zip(above, best.values.tolist(), strict=True)
         ]
@@ -138,11 +138,11 @@ class Growth:
             self.frontier = []
             return False
         if self.drawn:
-            tokens = self._drawn(laws, counts)
+            tokens = self._drawn(probs, counts)
         else:
             ranks = [rank for count in counts for rank in range(count)]
             tokens = best.indices[owners, ranks]
-        chances = laws[owners, tokens]
+        chances = probs[owners, tokens]
         own = (logits[owners, tokens] - logits.logsumexp(-1)[owners]).exp()
         found = zip(owners, tokens.tolist(), chances.tolist(), own.tolist(), strict=True)
         self.nodes += [
@@ -198,11 +198,11 @@ class Growth:
             spare -= more
         return counts
 
-    def _drawn(self, laws: Tensor, counts: list[int]) -> Tensor:
+    def _drawn(self, probs: Tensor, counts: list[int]) -> Tensor:
         """Children drawn from their parents' distributions, with or without replacement: int64 (m,)."""
         tokens: list[Tensor] = []
-        for law, count in zip(laws, counts, strict=True):
-            q = law
+        for row, count in zip(probs, counts, strict=True):
+            q = row
             for child in range(count):
                 if child and self.options.draw == "distinct":
                     q = q.index_fill(0, tokens[-1], 0.0)
@@ -237,7 +237,7 @@ class Growth:
         return self.given_up(list(range(len(self.nodes))), numbers, "discarded")
 
 
-class TreeBet:
+class TreeGuess:
     """Drafts ahead, guessing that the most likely path is accepted and followed by the draft's most likely token.
 
     Args:
@@ -288,7 +288,7 @@ class TreeBet:
         self.next = Growth(growth.rows, [token], self.leaf, self.context, growth.options, *self.plan)
         return True
 
-    def won(self, outcome: Outcome) -> bool:
+    def came_true(self, outcome: Outcome) -> bool:
         """Whether the guess came true."""
         return (
             self.guess is not None

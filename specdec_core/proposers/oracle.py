@@ -77,27 +77,27 @@ class Oracle(Proposer):
         numbers = context.uniforms(length) if drawn else []
         unread = torch.tensor(context.tokens[reader.length :], device=reader.device)
         logits: list[Tensor] = []
-        laws: list[Tensor] = []
+        drawn_q: list[Tensor] = []
         tokens: list[Tensor] = []
         path: list[int] = []  # the same, where a penalty needs them
         for step in range(length):
             logits.append(reader.step(unread))
             scores = logits[-1] if past is None else past.next(logits[-1], path)
             if drawn:
-                laws.append(warp(scores))
-                tokens.append(draw(laws[-1], numbers[step]))
+                drawn_q.append(warp(scores))
+                tokens.append(draw(drawn_q[-1], numbers[step]))
             else:
                 tokens.append(scores.argmax())
             if past is not None:
                 path.append(int(tokens[-1]))
             unread = tokens[-1].reshape(1)
-            if context.policy.asks and step + 1 < length:
+            if context.policy.can_stop and step + 1 < length:
                 confidence = float(scores.softmax(-1)[tokens[-1]])
                 if not context.policy.more(context, step + 1, confidence):
                     break
         return Proposal(
             TokenTree.chain(torch.stack(tokens).tolist()),
-            q=torch.stack(laws) if drawn else None,
+            q=torch.stack(drawn_q) if drawn else None,
             logits=torch.stack(logits),
             note={"unpaid_passes": len(tokens)},
         )

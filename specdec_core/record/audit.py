@@ -155,13 +155,13 @@ def _ratios(trace: Trace) -> Iterator[str]:
 
 def _differing(stats: Stats, expected: dict[str, float | None], made: str) -> Iterator[str]:
     for name, value in expected.items():
-        told = getattr(stats, name)
-        if (told is None) != (value is None) or (
-            told is not None
+        stated = getattr(stats, name)
+        if (stated is None) != (value is None) or (
+            stated is not None
             and value is not None
-            and not math.isclose(told, value, rel_tol=1e-6, abs_tol=1e-9)
+            and not math.isclose(stated, value, rel_tol=1e-6, abs_tol=1e-9)
         ):
-            yield f"The statistics say {name} is {told}, {made} {value}."
+            yield f"The statistics say {name} is {stated}, {made} {value}."
 
 
 def _branched(nodes: Nodes) -> bool:

@@ -78,10 +78,11 @@ class Block(Rule):
         masses = _fixed_masses(claims, seen.p) if seen.one_hot else seen.row.block_mass
         if masses is None:
             raise seen.lacks("the masses of block verification")
-        bars = _thresholds(claims, masses)
-        met = seen.met or [None] * len(bars)
+        thresholds = _thresholds(claims, masses)
+        met = seen.met or [None] * len(thresholds)
         return _longest(
-            seen.coins, [bar if old is None else old for bar, old in zip(bars, met, strict=False)]
+            seen.coins,
+            [threshold if old is None else old for threshold, old in zip(thresholds, met, strict=False)],
         )
 
 
@@ -131,10 +132,10 @@ def _thresholds(claims: list[float], masses: list[float]) -> list[float]:
 
     0/0 means that p equals q, and nothing can fail.
     """
-    bars = []
+    thresholds = []
     for claim, mass in zip(claims[1:-1], masses[1:], strict=False):
-        bars.append(mass / (mass + 1.0 - claim) if mass + 1.0 - claim > 0.0 else 1.0)
-    return bars + claims[1:][-1:]
+        thresholds.append(mass / (mass + 1.0 - claim) if mass + 1.0 - claim > 0.0 else 1.0)
+    return thresholds + claims[1:][-1:]
 
 
 def _longest(coins: Sequence[float], thresholds: list[float]) -> Decision:

@@ -99,7 +99,7 @@ def thresholds(tree: TokenTree, p: Tensor, q: Tensor) -> list[float]:
     Recorded for `judge_recorded`. All families of siblings are judged at once: the second
     children, the third, …
     """
-    bars = [min(1.0, over(*pair)) for pair in zip(*at_nodes(tree, p, q), strict=True)]
+    found = [min(1.0, over(*pair)) for pair in zip(*at_nodes(tree, p, q), strict=True)]
     families = [children for children in tree.children if len(children) > 1]
     left = p[[tree.parents[children[0]] + 1 for children in families]]
     for order in range(1, max(map(len, families), default=0)):
@@ -112,8 +112,8 @@ def thresholds(tree: TokenTree, p: Tensor, q: Tensor) -> list[float]:
         left /= left.sum(-1, keepdim=True).clamp_min_(1e-30)  # nothing is left only where no sibling can fail
         values = torch.stack((left[range(len(nodes)), tokens], q[nodes, tokens])).tolist()
         for node, *pair in zip(nodes, *values, strict=True):
-            bars[node] = min(1.0, over(*pair))
-    return bars
+            found[node] = min(1.0, over(*pair))
+    return found
 
 
 def over(mass: float, drawn: float) -> float:

@@ -74,8 +74,8 @@ class Typical(Rule):
         scores: dict[int, float] = {ROOT: 0.0}  # log-likelihood of the path to every node that passes
         for node, parent in enumerate(tree.parents):
             if parent in scores:
-                bar = min(self.options.delta * math.exp(-entropy[node]), self.options.epsilon)
-                passes = p_at[node] > bar
+                threshold = min(self.options.delta * math.exp(-entropy[node]), self.options.epsilon)
+                passes = p_at[node] > threshold
                 thresholds[node] = float(passes)
                 if passes:
                     scores[node] = scores[parent] + math.log(p_at[node])

@@ -113,7 +113,7 @@ class LlamaForward:
         Args:
             tokens: int64 (n,).
             mask: additive (n, memory.end + n); None shows everything to every token.
-            positions: int64 (n,), their places in the text, all below what `prepare` was told.
+            positions: int64 (n,), their places in the text, all below the number given to `prepare`.
             memory: the KV cache, with as many layers as are to be run.
             logits_to_keep: for how many tokens, from the last, logits are computed; 0 means all.
 

@@ -45,8 +45,8 @@ class EncoderDecoder:
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
         self.positions = int(getattr(config, "n_positions", None) or LONGEST)
         self.kv_bytes = 2 * config.num_decoder_layers * config.num_heads * config.d_kv * model.dtype.itemsize
-        told = getattr(model.generation_config, "decoder_start_token_id", None)
-        self.start = int(told if told is not None else config.decoder_start_token_id or 0)
+        configured = getattr(model.generation_config, "decoder_start_token_id", None)
+        self.start = int(configured if configured is not None else config.decoder_start_token_id or 0)
 
     def on(self, source: Sequence[int]) -> EncoderDecoder:
         """The same weights with `source` for the encoder to read, as token ids with the end token it expects."""

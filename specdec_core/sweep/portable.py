@@ -215,23 +215,23 @@ def _other_length(settings: Settings, missing: list[str]) -> None:
         )
 
 
-def _rule_in_transformers(settings: Settings, found: Elsewhere, theirs: str | None) -> str | None:
-    """The rule that judges there, if any does; `theirs` judges such guesses above temperature 0. Names our rule
+def _rule_in_transformers(settings: Settings, found: Elsewhere, rule_there: str | None) -> str | None:
+    """The rule that judges there, if any does; `rule_there` judges such guesses above temperature 0. Names our rule
     where transformers has it, else says that it does not."""
     rule, sampled = settings.rule, settings.temperature > 0
-    if theirs is None:
+    if rule_there is None:
         return None
     if rule_class(rule).lossless and not sampled:
         return rule  # at temperature 0 all lossless rules write the same
-    if rule == "ensemble" and theirs == "speculative-sampling" and sampled:
+    if rule == "ensemble" and rule_there == "speculative-sampling" and sampled:
         weight = float(rule_class(rule).read_options(settings).weight)
         if weight < 1:
             found.generate["assistant_ensemble_weight"] = weight
         return rule
     # Of fixed guesses, token matching and speculative sampling write the same.
-    if rule != theirs and not (theirs == "token-matching" and rule == "speculative-sampling"):
+    if rule != rule_there and not (rule_there == "token-matching" and rule == "speculative-sampling"):
         found.missing.append(_no_rule(settings, "transformers"))
-    return theirs
+    return rule_there
 
 
 def _rule_in_vllm(settings: Settings, found: Elsewhere) -> str:
@@ -257,21 +257,25 @@ def _no_proposer(settings: Settings, program: str) -> str:
     return f"{title}: {program} has no such proposer, so it decodes plainly with what follows{lossy}."
 
 
-def _seed(settings: Settings, theirs: str | None) -> list[str]:
-    """A note that random numbers differ there, and whether `theirs`, the rule there, keeps the text's distribution."""
+def _seed(settings: Settings, rule_there: str | None) -> list[str]:
+    """A note that random numbers differ there, and whether `rule_there` keeps the text's distribution."""
     if settings.temperature == 0:
         return []
-    if theirs is not None and not rule_class(theirs).lossless:
-        law = f"its distribution is that of rule = {theirs} there too"
+    if rule_there is not None and not rule_class(rule_there).lossless:
+        consequence = f"its distribution is that of rule = {rule_there} there too"
     elif settings.proposer == "none" or rule_class(settings.rule).lossless:
-        law = "its distribution is the same"
+        consequence = "its distribution is the same"
     else:
-        law = f"its distribution does too: there it is the target's, under rule = {settings.rule} it is not"
-    return [f"seed = {settings.seed}: the random numbers are different there, so the text differs; {law}."]
+        consequence = (
+            f"its distribution does too: there it is the target's, under rule = {settings.rule} it is not"
+        )
+    return [
+        f"seed = {settings.seed}: the random numbers are different there, so the text differs; {consequence}."
+    ]
 
 
-def _common(settings: Settings, missing: list[str], theirs: str | None) -> None:
-    missing += _seed(settings, theirs)
+def _common(settings: Settings, missing: list[str], rule_there: str | None) -> None:
+    missing += _seed(settings, rule_there)
     if settings.overlap:
         missing.append("Drafting while the target checks.")
     if settings.memory_budget_mb:

@@ -54,7 +54,7 @@ def sweep(
     cancelled: Callable[[], bool] = lambda: False,
     store: Path | None = None,
     known: Sequence[Measured] = (),
-    told: Callable[[Progress], None] = lambda progress: None,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Iterator[Measured]:
     """Measure every prompt in every lane; yields rows as they are measured, known ones first.
 
@@ -66,7 +66,7 @@ def sweep(
         cancelled: polled between and within rounds; the current cell is dropped and the sweep ends.
         store: a JSONL file; rows are appended to it, and rows in it are not measured again.
         known: rows of an earlier part of the same sweep that are not in a store.
-        told: receives the progress.
+        on_progress: receives the progress.
 
     An interrupted turn is measured again: no speedup without a baseline of the same run. A failed cell is a
     row with an error, and the sweep continues.
@@ -92,7 +92,7 @@ def sweep(
     if store is not None:
         written = Store.open(store, about(models, lanes, labels), cases)
         rows += written.rows
-    return _measure(models, list(cases), lanes, labels, repeats, cancelled, written, rows, told)
+    return _measure(models, list(cases), lanes, labels, repeats, cancelled, written, rows, on_progress)
 
 
 def _measure(
@@ -104,7 +104,7 @@ def _measure(
     cancelled: Callable[[], bool],
     store: Store | None,
     rows: list[Measured],
-    told: Callable[[Progress], None],
+    on_progress: Callable[[Progress], None],
 ) -> Iterator[Measured]:
     cells = {(case.family, case.name, fingerprint(case.asked)) for case in cases}
     rows = [row for row in rows if (row.family, row.name, row.prompt_sha) in cells and row.repeat < repeats]
@@ -122,7 +122,7 @@ def _measure(
                 lane = (at + repeat) % len(lanes)
                 if cancelled():
                     return
-                told(Progress(done, total, case, labels[lane], repeat))
+                on_progress(Progress(done, total, case, labels[lane], repeat))
                 row = Measured(case.family, case.name, lane, labels[lane], repeat)
                 row.prompt_sha = fingerprint(case.asked)
                 if not _time(models, case.asked, lanes[lane], cancelled, row):

@@ -44,7 +44,7 @@ look_for = "Brackets are easy."
 }
 
 
-def law(tokens: tuple[int, ...]) -> list[float]:
+def next_probs(tokens: tuple[int, ...]) -> list[float]:
     """A target over eight letters that prefers the next letter of the alphabet."""
     last = tokens[-1] if tokens else 0
     return [0.65 if token == (last + 1) % 8 else 0.05 for token in range(8)]
@@ -61,7 +61,7 @@ def scripted_models() -> object:
     """A target and a draft that need no weights."""
     from specdec_core import testing
 
-    return testing.scripted(law, guess)
+    return testing.scripted(next_probs, guess)
 
 
 @pytest.fixture(scope="session", autouse=True)

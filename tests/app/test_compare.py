@@ -239,15 +239,15 @@ def test_a_hostile_label_stays_text(traces: list[Trace]) -> None:
 
 
 def test_a_lossy_text_s_distance_is_counted_from_the_record(traces: list[Trace]) -> None:
-    """At temperature 0: tokens that are not the target's likeliest, found here by asking the law itself."""
-    from .conftest import law
+    """At temperature 0: tokens that are not the target's likeliest, found here by asking the target itself."""
+    from .conftest import next_probs
 
     lossy = raced([Settings(proposer="none", max_new_tokens=40),
                    Settings(rule="ensemble", rule_options={"weight": 0.1}, max_new_tokens=40)])  # fmt: skip
     text = [0, 1, 2]
     other = 0
     for token in lossy[1].token_ids:
-        weights = law(tuple(text))
+        weights = next_probs(tuple(text))
         other += token != weights.index(max(weights))
         text.append(token)
     found = distance(*lossy)

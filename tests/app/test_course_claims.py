@@ -140,8 +140,10 @@ def texts_of(keep: object, p: list[float], q: list[float], gamma: int) -> float:
     kept = [one * keep(at) for at, one in enumerate(q)]  # type: ignore[operator]
     rest = [max(0.0, one - other) for one, other in zip(p, q, strict=True)]
     lost = 1 - sum(kept)
-    law = [one + (lost * left / sum(rest) if lost > 0 else 0) for one, left in zip(kept, rest, strict=True)]
-    return 0.5 * sum(abs(one - other) for one, other in zip(law, p, strict=True))
+    written = [
+        one + (lost * left / sum(rest) if lost > 0 else 0) for one, left in zip(kept, rest, strict=True)
+    ]
+    return 0.5 * sum(abs(one - other) for one, other in zip(written, p, strict=True))
 
 
 def test_lossless_rules_stay_on_the_target_and_lossy_ones_leave_it() -> None:
@@ -247,7 +249,7 @@ def test_the_first_token_does_not_come_sooner() -> None:
     )
 
 
-def test_texts_are_the_same_at_temperature_0_and_draws_of_the_same_law_above() -> None:
+def test_texts_are_the_same_at_temperature_0_and_draws_of_the_same_distribution_above() -> None:
     claim = every()["identical"]
 
     def ids(name: str) -> list[int]:

@@ -14,10 +14,10 @@ from pydantic import ValidationError
 from streamlit.testing.v1 import AppTest
 
 from app.course import reading
-from app.course.facts import coin, greedy_round, same_law
+from app.course.facts import coin, greedy_round, same_distribution
 from app.course.pictures import batch_shape, hundred, rounding, stairs, trials
 from app.course.pictures import coin as coin_picture
-from app.course.pictures import same_law as same_law_picture
+from app.course.pictures import same_distribution as same_distribution_picture
 from app.course.words import Words
 
 PAGE = Path(__file__).resolve().parents[2] / "app" / "main.py"
@@ -39,8 +39,8 @@ def lesson(key: str) -> Any:
     return found
 
 
-def laws(count: int) -> list[tuple[list[float], list[float]]]:
-    """Random pairs of laws over two to five tokens, some with zeros."""
+def random_pairs(count: int) -> list[tuple[list[float], list[float]]]:
+    """Random pairs of distributions over two to five tokens, some with zeros."""
     dice = random.Random(5)
     found = []
     for _ in range(count):
@@ -140,7 +140,7 @@ def test_lesson_3() -> None:
 # --- lesson 4: the coin ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("p", "q"), laws(12))
+@pytest.mark.parametrize(("p", "q"), random_pairs(12))
 def test_the_masses_are_those_of_the_formulas(p: list[float], q: list[float]) -> None:
     overlap = [min(one, other) for one, other in zip(p, q, strict=True)]
     missing = 1.0 - sum(overlap)
@@ -188,7 +188,7 @@ def test_trials_settle_on_the_masses(rule: str) -> None:
         ([1.0], [1.0], "two or"),
     ],
 )
-def test_what_is_no_law_is_refused(p: list[float], q: list[float], told: str) -> None:
+def test_what_is_no_distribution_is_refused(p: list[float], q: list[float], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         coin.masses("speculative-sampling", p, q)
     with pytest.raises(ValueError, match="there is no rule “luck”"):
@@ -243,7 +243,7 @@ def test_a_rules_name_does_not_say_whether_it_is_right() -> None:
     assert not set(WORDS("trials.rule")) & set("✓✗")
 
 
-def test_a_hundred_rounds_of_equal_laws() -> None:
+def test_a_hundred_rounds_of_equal_distributions() -> None:
     given = hundred.With(tokens=100, rules=["token-matching", "speculative-sampling"])
     matching, sampling = (hundred.panel(given, rule, WORDS) for rule in given.rules)
     assert sampling.count("class='yes'") == 100 and "100%" in sampling
@@ -280,13 +280,13 @@ def tables() -> tuple[Any, Any]:
 
 
 def by_hand(target: Any, draft: Any) -> dict[str, float]:
-    """The law of the first two words of a round of two guesses, from Leviathan's Algorithm 1, term by term."""
-    law: dict[str, float] = {}
+    """The distribution of the first two words of a round of two guesses, from Leviathan's Algorithm 1, term by term."""
+    distribution: dict[str, float] = {}
 
     def add(words: tuple[str, ...], mass: float) -> None:
         if len(words) >= 2:
             key = " ".join(words[:2])
-            law[key] = law.get(key, 0.0) + mass
+            distribution[key] = distribution.get(key, 0.0) + mass
         else:
             for word, chance in target[words[-1]].items():
                 add((*words, word), mass * chance)
@@ -306,41 +306,41 @@ def by_hand(target: Any, draft: Any) -> dict[str, float]:
         for word, share in left(one).items():
             add((one, word), chance * keep[0] * (1 - keep[1]) * share)
         add((one, two), chance * keep[0] * keep[1])
-    return law
+    return distribution
 
 
-def test_the_law_of_speculative_decoding_is_the_targets() -> None:
+def test_the_distribution_of_speculative_decoding_is_the_targets() -> None:
     target, draft = tables()
-    of = same_law.language("the", target, draft)
-    plain, written = same_law.exact(of, 2, 2)
+    of = same_distribution.language("the", target, draft)
+    plain, written = same_distribution.exact(of, 2, 2)
     direct = by_hand(target, draft)
     wanted = {f"{one} {two}": a * b for one, a in target["the"].items() for two, b in target[one].items()}
     assert direct == pytest.approx(wanted)
-    for law in (plain, written):
-        assert {of.text(text): mass for text, mass in law.items()} == pytest.approx(wanted)
-    assert same_law.law_distance("the", target, draft, 2, 2) < 1e-12
+    for distribution in (plain, written):
+        assert {of.text(text): mass for text, mass in distribution.items()} == pytest.approx(wanted)
+    assert same_distribution.distribution_distance("the", target, draft, 2, 2) < 1e-12
 
 
 def test_two_runs_of_one_seed_differ_and_each_can_be_repeated() -> None:
     target, draft = tables()
-    of = same_law.language("the", target, draft)
-    plain, guessed = same_law.texts(of, 12, 2, 0)
-    same_law.texts.cache_clear()
-    again = same_law.texts(of, 12, 2, 0)
+    of = same_distribution.language("the", target, draft)
+    plain, guessed = same_distribution.texts(of, 12, 2, 0)
+    same_distribution.texts.cache_clear()
+    again = same_distribution.texts(of, 12, 2, 0)
     assert [trace.token_ids for trace in again] == [plain.token_ids, guessed.token_ids]
     differing = sum(one != other for one, other in zip(plain.token_ids, guessed.token_ids, strict=True))
-    assert same_law.differing_words("the", target, draft, 12, 2, 0) == differing > 0
+    assert same_distribution.differing_words("the", target, draft, 12, 2, 0) == differing > 0
     assert len(plain.rounds) == 12 > len(guessed.rounds)
-    html = same_law_picture.lanes(of, (plain, guessed), 0, WORDS)
+    html = same_distribution_picture.lanes(of, (plain, guessed), 0, WORDS)
     assert html.count("differs") == 2 * differing
 
 
-def test_many_runs_of_both_settle_on_the_law() -> None:
+def test_many_runs_of_both_settle_on_the_distribution() -> None:
     target, draft = tables()
-    of = same_law.language("the", target, draft)
-    law, _ = same_law.exact(of, 2, 2)
-    for shares in same_law.sampled(of, 2, 2, 10_000, 3):
-        for text, chance in law.items():
+    of = same_distribution.language("the", target, draft)
+    distribution, _ = same_distribution.exact(of, 2, 2)
+    for shares in same_distribution.sampled(of, 2, 2, 10_000, 3):
+        for text, chance in distribution.items():
             assert abs(shares[text] - chance) <= 5 * (chance * (1 - chance) / 10_000) ** 0.5
 
 
@@ -354,7 +354,7 @@ def test_many_runs_of_both_settle_on_the_law() -> None:
 )
 def test_tables_that_are_no_language_are_refused(target: Any, told: str) -> None:
     with pytest.raises(ValidationError, match=told):
-        same_law_picture.With.model_validate({"before": "a", "target": target, "draft": target})
+        same_distribution_picture.With.model_validate({"before": "a", "target": target, "draft": target})
 
 
 def bfloat16(value: float) -> float:
@@ -378,9 +378,9 @@ def test_the_order_of_adding_turns_the_word_around() -> None:
     for step in range(31):
         raised = step * 0.01
         flips.append(chosen(raised, False) != chosen(raised, True))
-        assert same_law.flips(logits, "bfloat16", raised) == flips[-1]
+        assert same_distribution.flips(logits, "bfloat16", raised) == flips[-1]
     assert 0 < sum(flips) < 31 and flips[10]
-    fine = [same_law.flips(logits, "float32", step * 0.01) for step in range(31)]
+    fine = [same_distribution.flips(logits, "float32", step * 0.01) for step in range(31)]
     assert sum(fine) < sum(flips)
 
 
@@ -392,7 +392,9 @@ def test_the_rounding_picture_names_both_words_where_they_part() -> None:
     assert "class='rounding-said'" in rounding.verdict(given, "bfloat16", 0.0, WORDS)
     html = rounding.strips(given, "bfloat16", 0.1, WORDS)
     assert html.count("class='flip") == sum(
-        same_law.flips(given.logits, name, step * 0.01) for name in given.formats for step in range(31)
+        same_distribution.flips(given.logits, name, step * 0.01)
+        for name in given.formats
+        for step in range(31)
     )
     assert html.count(" here'") == 1
 

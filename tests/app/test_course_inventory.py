@@ -106,7 +106,7 @@ def test_m3_what_is_behind_a_rejection_is_lost() -> None:
     assert found.questions["M3"].right == "fewer"
 
 
-def test_m5_m11_m6_the_first_token_of_a_round_has_the_targets_law() -> None:
+def test_m5_m11_m6_the_first_token_of_a_round_has_the_targets_distribution() -> None:
     """By hand: what is kept, and what the residual adds, is p; drawing again from p would not be."""
     found = shipped()
     p = found.facts["p"]

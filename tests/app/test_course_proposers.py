@@ -158,9 +158,9 @@ def test_jacobi_passes_are_those_counted_by_hand() -> None:
         assert proposers.jacobi_passes("count", "half", size) == counted(half)
         assert proposers.jacobi_passes("count", "right", size) == counted(right) == 1
     assert proposers.jacobi_passes("list", "half") < proposers.jacobi_passes("list", "wrong") <= 5
-    for law, guess, positions in (("rhyme", "wrong", 5), ("count", "lucky", 5), ("count", "wrong", 0)):
+    for pattern, guess, positions in (("rhyme", "wrong", 5), ("count", "lucky", 5), ("count", "wrong", 0)):
         with pytest.raises(ValueError, match="Rows are of count, list"):
-            rows.rows(law, guess, positions)
+            rows.rows(pattern, guess, positions)
 
 
 def test_the_window_s_mask_is_the_published_one() -> None:

@@ -77,7 +77,7 @@ def test_one_guess_under_each_rule_by_hand() -> None:
     assert rules.rule_distance("confidence", {"threshold": 0.1}, P, Q, 1) == pytest.approx(off)
 
 
-def test_tables_that_are_no_laws_are_refused() -> None:
+def test_tables_that_are_no_distributions_are_refused() -> None:
     with pytest.raises(ValueError, match="add up"):
         rules.rule_tokens("typical", {}, [[0.5, 0.6], [0.5, 0.5], [0.5, 0.5]], [[0.5, 0.5]] * 3, 1)
     with pytest.raises(ValueError, match="rows"):
@@ -102,7 +102,8 @@ def test_the_lesson_s_answers_by_hand(lesson: Lesson) -> None:
 
 
 def test_a_strict_lossy_rule_loses_twice(lesson: Lesson, given: dial.With) -> None:
-    """What the text of `change` promises can be found on the dial: off the law, and below speculative sampling."""
+    """What the text of `change` promises can be found on the dial: off the target's distribution, and below speculative
+    sampling."""
     plain = dial.at_dial(given, rules.EXACT, (), 0.0)
     both = [
         found
@@ -115,7 +116,8 @@ def test_a_strict_lossy_rule_loses_twice(lesson: Lesson, given: dial.With) -> No
 
 
 def test_the_meters_move_in_opposite_directions(given: dial.With) -> None:
-    """Along the ensemble's knob both grow at every step: more tokens, farther from the law. At w = 1 it is exact."""
+    """Along the ensemble's knob both grow at every step: more tokens, farther from the target's distribution. At w = 1
+    it is exact."""
     path = [dial.at_dial(given, "ensemble", options, 0.0) for options in dial.KNOBS["ensemble"]]
     assert path[0].distance < 1e-12
     for strict, lenient in pairwise(path):
@@ -141,7 +143,7 @@ def test_the_meters_say_lossless_only_where_it_is(given: dial.With) -> None:
 
 def test_words_reach_the_page_as_text(given: dial.With) -> None:
     strange = given.model_copy(update={"words": ["<script>", "a", "b", "c"]})
-    shown = dial.law(dial.at_dial(strange, rules.EXACT, (), 0.0), strange, WORDS)
+    shown = dial.first_word(dial.at_dial(strange, rules.EXACT, (), 0.0), strange, WORDS)
     assert "<script>" not in shown and "&lt;script&gt;" in shown
 
 

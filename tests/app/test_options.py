@@ -56,7 +56,7 @@ class Bent(SpeculativeSampling):
 
     name = "test-bent"
     title = "Bent rule"
-    summary = "Bends the law. It is for tests."
+    summary = "Bends the distribution. It is for tests."
     lossless = False
 
 

@@ -277,7 +277,7 @@ def test_what_the_model_asks_for_is_shown_and_can_be_switched_off(
     from specdec_core.models.generation import Generation
 
     models = services.shelf().get(Choice())
-    monkeypatch.setattr(models, "generation", Generation(asks={"repetition_penalty": 1.4}))
+    monkeypatch.setattr(models, "generation", Generation(requests={"repetition_penalty": 1.4}))
     at = page(tokens="8")
     assert "repetition_penalty = 1.4: applied" in words(at).replace("\\", "")
     at.toggle(key="generation").set_value(False).run()
@@ -323,14 +323,14 @@ def test_a_folder_below_the_root_is_loaded_and_then_known_to_the_page(
 ) -> None:
     from specdec_core import testing
 
-    from .conftest import law
+    from .conftest import next_probs
 
     (tmp_path / "mine").mkdir()
     seen = []
 
     def load(choice: Choice) -> object:
         seen.append(choice.target)
-        return testing.scripted(law)
+        return testing.scripted(next_probs)
 
     shelf = Shelf(load, lambda name, told: None)
     runs = Runs(lambda choice, gone: shelf.get(choice, gone), race, owner=lambda: visitor.of_session())

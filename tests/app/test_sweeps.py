@@ -47,14 +47,14 @@ class Gate:
     def __init__(self, shut: Callable[[], bool] = lambda: True) -> None:
         self.shut = shut
         self.models: Any = scripted_models()
-        law = self.models.draft.law
+        next_probs = self.models.draft.next_probs
 
         def gated(tokens: tuple[int, ...]) -> Any:
             while self.shut():
                 time.sleep(0.001)
-            return law(tokens)
+            return next_probs(tokens)
 
-        self.models.draft.law = gated
+        self.models.draft.next_probs = gated
 
     def open(self) -> None:
         self.shut = lambda: False

@@ -46,12 +46,12 @@ def test_ratio_and_interval_are_those_of_the_pairs() -> None:
     first = [speed * math.exp(rng.gauss(0.25, 0.1)) for speed in second]
     pair = advice.compare(first, second)
     logs = [math.log(a / b) for a, b in zip(first, second, strict=True)]
-    theirs = stats.bootstrap(
+    reference = stats.bootstrap(
         (logs,), lambda x, axis: x.mean(axis=axis), method="percentile", n_resamples=20_000, rng=1
     ).confidence_interval
     assert pair.ratio == pytest.approx(math.exp(sum(logs) / 24))
-    assert pair.low == pytest.approx(math.exp(theirs.low), rel=0.01)
-    assert pair.high == pytest.approx(math.exp(theirs.high), rel=0.01)
+    assert pair.low == pytest.approx(math.exp(reference.low), rel=0.01)
+    assert pair.high == pytest.approx(math.exp(reference.high), rel=0.01)
     assert pair.wins == sum(log > 0 for log in logs)
     assert pair.clear
 

@@ -1,4 +1,4 @@
-"""The branching proposer: what its trees hold, what they leave out, and that they change no law."""
+"""The branching proposer: what its trees hold, what they leave out, and that they change no distribution."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from specdec_core.sampling import Warp
 from specdec_core.testing import scripted
 from specdec_core.tree import TokenTree
 
-from .laws import chance_of, chances, exact_law, mixture, sample, samples, wavering
+from .distributions import chance_of, chances, exact_distribution, mixture, sample, samples, wavering
 from .tiny import ARCHITECTURES, PROMPTS, VOCABULARY, generate, module, pair
 from .trees import largest_difference, random_tree
 
@@ -60,7 +60,7 @@ def path(row: sd.trace.Round, node: int) -> list[int]:
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_tree_read_in_parts_equals_the_tree_read_at_once(architecture: str, device: str) -> None:
-    """Random trees behind a random prefix, read in one to five parts, then a path of them kept, three times over.
+    """Random trees after a random prefix, read in one to five parts, then a path of them kept, three times over.
     Catches: a part that does not see the parts before it, stands at the wrong position, or overwrites their rows; and
     a memory that keeps other rows than those of the path. Tolerance 1e-5 on the CPU, 1e-4 on CUDA."""
     tolerance = 1e-5 if device == "cpu" else 1e-4
@@ -114,8 +114,8 @@ def test_siblings_are_the_drafts_likeliest_tokens(
     options: dict[str, int | float | bool], overlap: bool
 ) -> None:
     """At every node of every round, against a plain transformers pass of the draft over the text. Catches: a draft
-    whose memory holds other rows than the text's, which the lossless rule would hide; and with overlap, a bet that was
-    collected although it was lost. Ids that tie with the next to rounding are not in these models."""
+    whose memory holds other rows than the text's, which the lossless rule would hide; and with overlap, a guess that
+    was collected although it was wrong. Ids that tie with the next to rounding are not in these models."""
     models = pair("llama")
     assert isinstance(models.draft, HubModel)
     settings = branching(options=options, overlap=overlap, max_new_tokens=30)
@@ -132,10 +132,10 @@ def test_siblings_are_the_drafts_likeliest_tokens(
             assert children == logits.topk(len(children)).indices.tolist()
 
 
-def test_sampled_texts_follow_the_targets_law() -> None:
-    """Scripted models whose laws depend on the whole text; texts of four tokens in two to four rounds, every way to
-    draw with two rules, one by one and together. Catches: a q that is not what a sibling was drawn from, siblings
-    dropped or reordered for what they are, rows of the draft gone wrong. False alarm 1e-4."""
+def test_sampled_texts_follow_the_targets_distribution() -> None:
+    """Scripted models whose distributions depend on the whole text; texts of four tokens in two to four rounds, every
+    way to draw with two rules, one by one and together. Catches: a q that is not what a sibling was drawn from,
+    siblings dropped or reordered for what they are, rows of the draft gone wrong. False alarm 1e-4."""
     target = wavering(3, seed=1)
     models = scripted(target, mixture(target, wavering(3, seed=2), 0.7))
     options = {"width": 2, "depth": 3, "nodes": 5, "beam": 2, "threshold": 0.1}
@@ -146,11 +146,11 @@ def test_sampled_texts_follow_the_targets_law() -> None:
         for draw in ("distinct", "independent", "likeliest")
         for rule in ("speculative-sampling", "token-matching")
     }
-    found = chances(samples(models, PROMPT, cases, COUNT), exact_law(target, PROMPT, 4, Warp(1.0)))
+    found = chances(samples(models, PROMPT, cases, COUNT), exact_distribution(target, PROMPT, 4, Warp(1.0)))
     assert min(found.values()) > FALSE_ALARM, found
 
 
-def test_sampled_texts_follow_the_warped_law() -> None:
+def test_sampled_texts_follow_the_warped_distribution() -> None:
     """Top-k leaves two of four tokens, so the draft runs out of siblings. Catches: children of probability 0, which
     would divide by nothing or stand in the way of the residual. False alarm 1e-4."""
     target = wavering(4, seed=3)
@@ -158,7 +158,9 @@ def test_sampled_texts_follow_the_warped_law() -> None:
     options = {"width": 4, "depth": 2, "nodes": 8}
     settings = branching(temperature=1.3, top_k=2, max_new_tokens=4, record="off")
     cases = {(draw,): settings.but(options={"draw": draw, **options}) for draw in ("distinct", "likeliest")}
-    found = chances(samples(models, PROMPT, cases, COUNT), exact_law(target, PROMPT, 4, Warp(1.3, top_k=2)))
+    found = chances(
+        samples(models, PROMPT, cases, COUNT), exact_distribution(target, PROMPT, 4, Warp(1.3, top_k=2))
+    )
     assert min(found.values()) > FALSE_ALARM, found
 
 
@@ -182,11 +184,11 @@ def verdicts(rule: Rule, proposal: Proposal, p: torch.Tensor) -> Iterator[tuple[
         ]
 
 
-def round_law(
+def round_distribution(
     options: dict[str, object], rule: str, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Distribution, int]:
-    """The exact law of the first three tokens of one round: every way the siblings can be drawn, by replaying the
-    proposer with other draws until all are through, times every way the coins can fall; and the number of trees."""
+    """The exact distribution of the first three tokens of one round: every way the siblings can be drawn, by replaying
+    the proposer with other draws until all are through, times every way the coins can fall; and the number of trees."""
     target, draft = wavering(4, seed=7, sharpness=1.0), wavering(4, seed=107, sharpness=1.0)
     settings = branching(options=options, rule=rule, temperature=1.0, max_new_tokens=3)
     complete: Distribution = {}
@@ -217,17 +219,17 @@ def round_law(
         p = torch.tensor([target((*PROMPT, *text)) for text in above], dtype=torch.float64)
         for judgement, chance in verdicts(plan.rule, proposal, p):
             path = tuple(tree.tokens[node] for node in judgement.path)
-            law: Distribution = {
+            written: Distribution = {
                 (*path, token): weight[0] * chance * mass
                 for token, mass in enumerate(judgement.final.tolist())
             }
             for _ in range(3 - len(path) - 1):
-                law = {
+                written = {
                     (*text, token): mass * share
-                    for text, mass in law.items()
+                    for text, mass in written.items()
                     for token, share in enumerate(target((*PROMPT, *text)))
                 }
-            for text, mass in law.items():
+            for text, mass in written.items():
                 complete[text] = complete.get(text, 0.0) + mass
     return complete, trees
 
@@ -242,15 +244,15 @@ def round_law(
         {"draw": "independent", "width": 2, "depth": 2, "nodes": 3, "beam": 2},
     ],
 )
-def test_one_rounds_law_is_the_targets_exactly(
+def test_one_rounds_distribution_is_the_targets_exactly(
     options: dict[str, object], rule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Enumerated, to the rounding of float32. Catches what samples are too few for: a q without the elder siblings
     taken out, a beam or a threshold that looks at what is not settled yet."""
-    law, trees = round_law(options, rule, monkeypatch)
+    written, trees = round_distribution(options, rule, monkeypatch)
     assert trees > 20
-    exact = exact_law(wavering(4, seed=7, sharpness=1.0), PROMPT, 3, Warp(1.0))
-    assert total_variation(law, exact) < 1e-6
+    exact = exact_distribution(wavering(4, seed=7, sharpness=1.0), PROMPT, 3, Warp(1.0))
+    assert total_variation(written, exact) < 1e-6
 
 
 class PostSelecting(Branching):
@@ -269,8 +271,8 @@ class PostSelecting(Branching):
 
 
 def test_the_meter_finds_a_proposer_that_drops_drawn_siblings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The power of the tests above, with their laws and the texts of one way to draw: choosing among drawn siblings
-    changes the law."""
+    """The power of the tests above, with their distributions and the texts of one way to draw: choosing among drawn
+    siblings changes the distribution."""
     monkeypatch.setitem(sd.PROPOSERS, PostSelecting.name, PostSelecting)
     target = wavering(3, seed=1)
     models = scripted(target, mixture(target, wavering(3, seed=2), 0.7))
@@ -278,16 +280,16 @@ def test_the_meter_finds_a_proposer_that_drops_drawn_siblings(monkeypatch: pytes
     settings = sd.Settings(
         proposer=PostSelecting.name, options=options, temperature=1.0, max_new_tokens=4, record="off"
     )
-    law = exact_law(target, PROMPT, 4, Warp(1.0))
-    assert chance_of(sample(models, PROMPT, settings, 2 * COUNT), law) < FALSE_ALARM
+    expected = exact_distribution(target, PROMPT, 4, Warp(1.0))
+    assert chance_of(sample(models, PROMPT, settings, 2 * COUNT), expected) < FALSE_ALARM
     right = settings.but(proposer="branching")
-    assert chance_of(sample(models, PROMPT, right, 2 * COUNT), law) > FALSE_ALARM
+    assert chance_of(sample(models, PROMPT, right, 2 * COUNT), expected) > FALSE_ALARM
 
 
 @pytest.mark.parametrize("draw", ["distinct", "independent"])
-def test_q_is_the_law_each_sibling_was_drawn_from(draw: str) -> None:
-    """The recorded q of every node against the draft's law by hand: without replacement, over what the elder siblings
-    left. Catches: siblings judged by the first one's q, which only many samples would show."""
+def test_q_is_the_distribution_each_sibling_was_drawn_from(draw: str) -> None:
+    """The recorded q of every node against the draft's distribution by hand: without replacement, over what the elder
+    siblings left. Catches: siblings judged by the first one's q, which only many samples would show."""
     draft = wavering(5, seed=8)
     settings = branching(options={"draw": draw, "width": 4}, temperature=1.0, max_new_tokens=20)
     trace = sd.decode(scripted(wavering(5, seed=7), draft), PROMPT, settings)
@@ -296,10 +298,10 @@ def test_q_is_the_law_each_sibling_was_drawn_from(draw: str) -> None:
         elder: dict[int, list[int]] = {}
         assert row.nodes.q is not None
         for node, (parent, token) in enumerate(zip(row.nodes.parent, row.nodes.token, strict=True)):
-            law = draft((*text, *path(row, parent)))
+            probs = draft((*text, *path(row, parent)))
             gone = elder.setdefault(parent, [])
-            left = 1.0 - sum(law[other] for other in gone) if draw == "distinct" else 1.0
-            assert row.nodes.q[node] == pytest.approx(law[token] / left, rel=1e-4)
+            left = 1.0 - sum(probs[other] for other in gone) if draw == "distinct" else 1.0
+            assert row.nodes.q[node] == pytest.approx(probs[token] / left, rel=1e-4)
             repeated += token in gone
             gone.append(token)
     assert (repeated > 0) == (draw == "independent")
@@ -361,7 +363,8 @@ def _subtrees(
 def test_reranking_keeps_the_best_subtree_there_is() -> None:
     """Against all subtrees of five nodes, by brute force: of the whole tree of three children and three levels, none
     has a larger sum of path probabilities. And what was not sent is on record, once, with its place and the draft's
-    own probability. Catches: a greedy choice level by level, a parent left out, an aside lost or counted twice."""
+    own probability. Catches: a greedy choice level by level, a parent left out, a dropped token lost or counted
+    twice."""
     draft = wavering(4, seed=5)
     settings = branching(options={"width": 3, "depth": 3, "nodes": 5, "beam": 9}, max_new_tokens=12)
     trace = sd.decode(scripted(wavering(4, seed=6), draft), PROMPT, settings)
@@ -374,10 +377,10 @@ def test_reranking_keeps_the_best_subtree_there_is() -> None:
         children: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
         for depth in range(3):
             for above in [node for node in value if len(node) == depth]:
-                law: Sequence[float] = draft((*text, *above))
-                best = sorted(range(4), key=lambda token: -law[token])[:3]
+                probs: Sequence[float] = draft((*text, *above))
+                best = sorted(range(4), key=lambda token: -probs[token])[:3]
                 children[above] = [(*above, token) for token in best]
-                value |= {(*above, token): value[above] * law[token] for token in best}
+                value |= {(*above, token): value[above] * probs[token] for token in best}
         everything = [tuple(path(row, node)) for node in range(len(row.nodes.token))]
         sent = {
             node for node, verdict in zip(everything, row.nodes.verdict, strict=True) if verdict != "pruned"

@@ -145,7 +145,7 @@ def test_penalties_are_given_and_what_the_model_asks_for_is_said(run: Any, famil
         assert [chosen[name] for name in OFF] == [1.3, 3, 0.1]
     refused = run("decode", PROMPT, "--repetition-penalty", "0")
     assert refused.exit_code == 2 and "repetition_penalty" in refused.stderr
-    family.generation = Generation(asks={"repetition_penalty": 1.2}, not_done=("suppress_tokens",))
+    family.generation = Generation(requests={"repetition_penalty": 1.2}, not_done=("suppress_tokens",))
     try:
         said = flat(run("decode", PROMPT, "-n", "4").stderr)
         alone = run("decode", PROMPT, "-n", "4", "--json", "-")
@@ -176,10 +176,10 @@ def test_race_takes_options_per_lane_and_common_ones_where_they_fit(run: Any) ->
 def test_a_race_of_fewer_than_sixteen_tokens_has_no_speedup(run: Any) -> None:
     """Catches: a speedup from two tokens, which the app refuses; and its silence where one is missing."""
     words = "–: no speedup, fewer than 16 tokens in a lane"
-    for tokens, told in ((2, False), (15, False), (16, True)):
+    for tokens, shown in ((2, False), (15, False), (16, True)):
         said = run("race", PROMPT, "-n", str(tokens), "-p", "prompt-lookup").stderr
-        assert len(re.findall(r"\d\.\d\d×", said)) == 2 * told
-        assert (words in flat(said)) == (not told)
+        assert len(re.findall(r"\d\.\d\d×", said)) == 2 * shown
+        assert (words in flat(said)) == (not shown)
 
 
 def test_json_on_standard_output_comes_alone(run: Any) -> None:
@@ -268,9 +268,9 @@ def test_a_model_is_converted_listed_and_deleted(
     file = str(write(tmp_path / "small.gguf"))
     result = run("models", "--prepare", file, "--progress", "json")
     assert result.exit_code == 0, result.stderr
-    told = [json.loads(line) for line in result.stdout.splitlines()]
-    shares = [line["fraction"] for line in told]
-    assert shares == sorted(shares) and shares[-1] == 1.0 and all(line["words"] for line in told)
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    shares = [line["fraction"] for line in lines]
+    assert shares == sorted(shares) and shares[-1] == 1.0 and all(line["words"] for line in lines)
     (copy,) = conversions.copies()
     assert f"{copy.name}  " in run("models").stdout
     assert "is ready" in flat(run("models", "--prepare", file).stderr)
@@ -290,7 +290,8 @@ def test_heads_are_handed_to_the_loader_only_if_they_were_named(run: Any) -> Non
 
 
 def test_a_lossy_rule_is_called_lossy_wherever_it_is_shown(run: Any) -> None:
-    """Catches: a list or a result that shows a lossy rule as if it kept the target's law, or claims equal texts."""
+    """Catches: a list or a result that shows a lossy rule as if it kept the target's distribution, or claims equal
+    texts."""
     lossy = [name for name, rule in RULES.items() if not rule.lossless]
     assert f"{lossy[0]} (lossy)" in flat(re.sub("[│╭╰╮╯─]", " ", run("decode", "--help").stdout))
     result = run("race", PROMPT, "-n", "8", "-p", "draft-model", "--rule", lossy[0])

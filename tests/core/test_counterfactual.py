@@ -26,7 +26,7 @@ from specdec_core.sampling import Warp, draw
 from specdec_core.testing import scripted
 from specdec_core.tree import TokenTree
 
-from .laws import mixture, wavering
+from .distributions import mixture, wavering
 from .tiny import PROMPTS, pair
 from .trees import Drawn, Ranked, _within
 
@@ -106,16 +106,16 @@ def decoded(proposer: str, rule: str, options: dict[str, Any], warp: Warp, **mor
     return sd.decode(scripted(_target, _draft), PROMPT, settings)
 
 
-def laws(
+def rebuilt_round(
     row: Round, text: list[int], proposer: str, warp: Warp, own: bool
 ) -> tuple[TokenTree, Tensor, Tensor | None]:
-    """The tree of a round with p and q as a rule would get them, from the hand-written laws alone."""
+    """The tree of a round with p and q as a rule would get them, from the hand-written distributions alone."""
     size = sum(verdict not in ("pruned", "discarded") for verdict in row.nodes.verdict)
     tree = TokenTree(row.nodes.token[:size], row.nodes.parent[:size])
     contexts = [(*text, *(tree.tokens[step] for step in tree.path(node))) for node in range(-1, size)]
 
-    def stack(law: Any, rows: list[int]) -> Tensor:
-        return torch.tensor([law(contexts[row]) for row in rows], dtype=torch.float64).log().float()
+    def stack(next_probs: Any, rows: list[int]) -> Tensor:
+        return torch.tensor([next_probs(contexts[row]) for row in rows], dtype=torch.float64).log().float()
 
     p = stack(_target, list(range(size + 1)))
     seen_by = Warp(1.0) if own and warp.greedy else warp
@@ -136,10 +136,11 @@ def laws(
 def rebuilt(
     trace: sd.Trace, proposer: str, warp: Warp, own: bool
 ) -> list[tuple[TokenTree, Tensor, Tensor | None, list[float]]]:
-    """What a rule would have been given in each round, coins included; the same for all rules with these `laws`."""
+    """What a rule would have been given in each round, coins included; the same for all rules that see the same p and
+    q."""
     found, text = [], list(PROMPT)
     for row in trace.rounds:
-        tree, p, q = laws(row, text, proposer, warp, own)
+        tree, p, q = rebuilt_round(row, text, proposer, warp, own)
         found.append((tree, p, q, uniforms(3, Stream.COINS, row.index, len(tree)).tolist()))
         text += row.committed.token
     return found
@@ -164,8 +165,8 @@ def known(proposer: str, rule: str, warp: Warp, recorded: str) -> bool:
 def test_every_rule_judges_the_record_of_every_other_as_it_would_have_judged_the_round(
     proposer: str, warp: Warp
 ) -> None:
-    """Each round of a decode under rule A is rebuilt from the hand-written laws and shown to rule B itself; what
-    `judge_again` makes of the numbers in the record must be the same: thresholds to 1e-5, verdicts exactly.
+    """Each round of a decode under rule A is rebuilt from the hand-written distributions and shown to rule B itself;
+    what `judge_again` makes of the numbers in the record must be the same: thresholds to 1e-5, verdicts exactly.
     Catches: a wrong formula for any pair, a column of another distribution, a residual of siblings that is off."""
     compared = 0
     for recorded, its_options in CHOICES:
@@ -236,8 +237,8 @@ def test_the_rule_that_was_used_reproduces_the_record(
 
 
 def test_a_text_that_ends_in_a_round_ends_under_the_other_rule_too() -> None:
-    """A token that ends the text ends it whoever accepts it: nothing behind it is counted. Catches: tokens counted
-    behind the end of the text."""
+    """A token that ends the text ends it whoever accepts it: nothing after it is counted. Catches: tokens counted
+    after the end of the text."""
     models = scripted(_target, _draft, eos={4})
     cut = 0
     for seed in range(40):

@@ -16,7 +16,7 @@ from specdec_core.analysis.diagnosis import why
 MS = 0.001
 
 
-def law(context: tuple[int, ...]) -> list[float]:
+def next_probs(context: tuple[int, ...]) -> list[float]:
     """The next letter of four, for sure."""
     following = ((context[-1] if context else 0) + 1) % 4
     return [1.0 if token == following else 0.0 for token in range(4)]
@@ -28,8 +28,8 @@ def wrong(context: tuple[int, ...]) -> list[float]:
     return [1.0 if token == following else 0.0 for token in range(4)]
 
 
-def record(draft: object = law, **settings: object) -> sd.Trace:
-    models = testing.scripted(law, draft)  # type: ignore[arg-type]
+def record(draft: object = next_probs, **settings: object) -> sd.Trace:
+    models = testing.scripted(next_probs, draft)  # type: ignore[arg-type]
     return sd.decode(models, [0], sd.Settings(**{"max_new_tokens": 41, **settings}))
 
 
@@ -70,9 +70,9 @@ def plain() -> sd.Trace:
     ("draft", "times", "settings", "cause", "words"),
     [
         (wrong, (0.1, 9.1, 1.0), {}, "acceptance", "too few guesses were right (α = 0.00)"),
-        (law, (60.0, 9.0, 1.0), {}, "drafting", "drafting costs too much, 6.00 of a plain round"),
-        (law, (1.0, 69.0, 1.0), {}, "width", "the wider pass costs too much, 6.00 of a plain round"),
-        (law, (1.0, 9.0, 61.0), {}, "overhead", "the work around the models costs too much, 6.00"),
+        (next_probs, (60.0, 9.0, 1.0), {}, "drafting", "drafting costs too much, 6.00 of a plain round"),
+        (next_probs, (1.0, 69.0, 1.0), {}, "width", "the wider pass costs too much, 6.00 of a plain round"),
+        (next_probs, (1.0, 9.0, 61.0), {}, "overhead", "the work around the models costs too much, 6.00"),
     ],
 )
 def test_the_one_cause_is_named(
@@ -123,8 +123,8 @@ def test_missing_guesses_are_worth_what_the_lane_s_others_were() -> None:
 
 
 def test_what_the_rounds_noise_explains_is_called_neither_faster_nor_slower() -> None:
-    """Both lanes draw their rounds' times from one law, a thousand times over. Catches: a verdict on luck, and one that
-    is withheld where the difference is real."""
+    """Both lanes draw their rounds' times from one distribution, a thousand times over. Catches: a verdict on luck, and
+    one that is withheld where the difference is real."""
     random = np.random.default_rng(0)
     base, lane = plain(), record(wrong, draft_length=1)
     said = {"Faster": 0, "Slower": 0, "About": 0}
@@ -199,7 +199,7 @@ def test_too_little_says_nothing() -> None:
 
 def test_trees_are_told_by_counts_as_they_have_no_single_rate() -> None:
     """On a tree the loss is counted along its depth: siblings beside the accepted path are no lost tokens."""
-    models = testing.scripted(law, lambda context: [0.4, 0.3, 0.2, 0.1])
+    models = testing.scripted(next_probs, lambda context: [0.4, 0.3, 0.2, 0.1])
     trace = sd.decode(models, [0], sd.Settings(proposer="branching", max_new_tokens=41))
     found = why(plain(), timed(trace, 1.0, 10.0, 1.0))
     assert found is not None

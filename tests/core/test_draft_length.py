@@ -25,7 +25,7 @@ from specdec_core.sampling import Warp
 from specdec_core.testing import scripted
 from specdec_core.tree import TokenTree
 
-from .laws import chance_of, chances, exact_law, mixture, sample, samples, wavering
+from .distributions import chance_of, chances, exact_distribution, mixture, sample, samples, wavering
 from .tiny import PROMPTS, generate, module, pair
 
 FALSE_ALARM = 1e-4
@@ -113,7 +113,7 @@ SAMPLED_BY: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.usefixtures("erratic")
-def test_sampled_texts_follow_the_targets_law_whatever_the_policy() -> None:
+def test_sampled_texts_follow_the_targets_distribution_whatever_the_policy() -> None:
     """Scripted models, four policies with two proposers, one by one and together; 300 texts each. Catches: a policy
     that looks at a token before it decides whether to send it. False alarm 1e-4."""
     cases = {
@@ -122,12 +122,12 @@ def test_sampled_texts_follow_the_targets_law_whatever_the_policy() -> None:
         for proposer in ("draft-model", "prompt-lookup")
     }
     written = samples(scripted(target, draft), PROMPT, cases, 300)
-    found = chances(written, exact_law(target, PROMPT, 5, Warp(1.0)))
+    found = chances(written, exact_distribution(target, PROMPT, 5, Warp(1.0)))
     assert min(found.values()) > FALSE_ALARM, found
 
 
 class KeepsTheLikely(DraftModel):
-    """Wrong: stops before the doubtful token instead of behind it, so unlikely tokens are proposed too rarely."""
+    """Wrong: stops before the doubtful token instead of after it, so unlikely tokens are proposed too rarely."""
 
     name = "test-keeps-the-likely"
 
@@ -141,25 +141,25 @@ class KeepsTheLikely(DraftModel):
 
 
 def test_the_meter_rejects_a_policy_that_takes_a_drawn_token_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The power of the test above: the same laws, the texts of one policy. Dropping a token because of what it is
-    biases the text."""
+    """The power of the test above: the same distributions, the texts of one policy. Dropping a token because of what it
+    is biases the text."""
     monkeypatch.setitem(sd.PROPOSERS, KeepsTheLikely.name, KeepsTheLikely)
-    law = exact_law(target, PROMPT, 5, Warp(1.0))
+    expected = exact_distribution(target, PROMPT, 5, Warp(1.0))
     settings = SAMPLED.but(proposer=KeepsTheLikely.name)
-    assert chance_of(sample(scripted(target, draft), PROMPT, settings, 600), law) < FALSE_ALARM
+    assert chance_of(sample(scripted(target, draft), PROMPT, settings, 600), expected) < FALSE_ALARM
 
 
 def _sure(context: tuple[int, ...]) -> list[float]:
-    """Sure of token 0, except behind a multiple of three tokens."""
+    """Sure of token 0, except after a multiple of three tokens."""
     return [0.3, 0.25, 0.25, 0.2] if len(context) % 3 == 0 else [0.9, 0.1, 0.0, 0.0]
 
 
 @pytest.mark.parametrize(
     ("threshold", "expected"), [(0.4, [3, 2, 2, 2, 0]), (0.25, [5, 5, 1]), (0.95, [1] * 7)]
 )
-def test_drafting_stops_behind_the_first_doubtful_token(threshold: float, expected: list[int]) -> None:
-    """A hand-made draft, accepted throughout, γ = 5, behind one token: the third drafted token is the first behind a
-    multiple of three. Catches: a doubtful token that is left out, one too many behind it, the confidence of the token
+def test_drafting_stops_after_the_first_doubtful_token(threshold: float, expected: list[int]) -> None:
+    """A hand-made draft, accepted throughout, γ = 5, after one token: the third drafted token is the first after a
+    multiple of three. Catches: a doubtful token that is left out, one too many after it, the confidence of the token
     before."""
     models = scripted(_sure, _sure)
     settings = sd.Settings(

@@ -20,7 +20,7 @@ from specdec_core.sampling import Warp
 from specdec_core.testing import Letters
 from specdec_core.tree import TokenTree
 
-from .laws import chance_of, exact_law, model_law, sample
+from .distributions import chance_of, exact_distribution, model_next_probs, sample
 from .test_eagle import Slow, texts
 from .test_eagle import _norm as norm
 from .tiny import build, generate, like, module, tokenizer
@@ -152,8 +152,8 @@ def test_sampled_texts_follow_the_targets_distribution() -> None:
     models = narrow_models("draft-model")
     assert isinstance(models.target, HubModel)
     settings = sd.Settings(temperature=1.5, max_new_tokens=3, record="off", draft_length=2)
-    law = exact_law(model_law(models.target), [1, 2, 3], 3, Warp(1.5))
-    assert chance_of(sample(models, [1, 2, 3], settings, 400), law) > 1e-4
+    expected = exact_distribution(model_next_probs(models.target), [1, 2, 3], 3, Warp(1.5))
+    assert chance_of(sample(models, [1, 2, 3], settings, 400), expected) > 1e-4
 
 
 def test_a_narrow_reader_is_the_draft_between_two_tables() -> None:

@@ -1,4 +1,5 @@
-"""EAGLE: every drafted tree against an unoptimised computation without a memory, the target's text and law, files."""
+"""EAGLE: every drafted tree against an unoptimised computation without a memory, the target's text and distribution,
+files."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from specdec_core.models.heads import EagleHead
 from specdec_core.models.heads import eagle as layout
 from specdec_core.sampling import Warp
 
-from .laws import chances, exact_law, model_law, samples
+from .distributions import chances, exact_distribution, model_next_probs, samples
 from .tiny import build, generate, module, tokenizer
 from .tiny_heads import WIDTH, eagle_head, headed, texts, true_states
 
@@ -41,7 +42,7 @@ def _turned(rows: Tensor) -> Tensor:
 
 
 def forward(head: EagleHead, embedding: Tensor, tokens: list[int], states: Tensor) -> Tensor:
-    """The published head, written out: tokens one place behind `states` (n, d) → guessed states (n, d)."""
+    """The published head, written out: tokens one place after `states` (n, d) → guessed states (n, d)."""
     w = head.state_dict()
     n = len(tokens)
     rows = torch.cat((embedding[tokens], states), -1) @ w["fc.weight"].T
@@ -64,7 +65,7 @@ def forward(head: EagleHead, embedding: Tensor, tokens: list[int], states: Tenso
 
 
 class Slow:
-    """What the head says behind `text`, each path alone from its beginning."""
+    """What the head says after `text`, each path alone from its beginning."""
 
     def __init__(self, models: sd.Models, text: list[int]) -> None:
         model = module(models)
@@ -185,15 +186,15 @@ def test_a_long_prompt_is_read_in_chunks(monkeypatch: pytest.MonkeyPatch) -> Non
     assert [row.nodes.token for row in whole.rounds] == [row.nodes.token for row in parts.rounds]
 
 
-def test_sampled_texts_follow_the_targets_law() -> None:
-    """A Llama of six tokens against its exact law. Catches: a ranking that depends on a coin. 150 texts of four tokens,
-    and more in test_law_matrix; false alarm 1e-4."""
+def test_sampled_texts_follow_the_targets_distribution() -> None:
+    """A Llama of six tokens against its exact distribution. Catches: a ranking that depends on a coin. 150 texts of
+    four tokens, and more in test_distribution_matrix; false alarm 1e-4."""
     models = headed("llama", 6)
     assert isinstance(models.target, HubModel)
     options = {"depth": 2, "top_k": 3, "nodes": 6}
     settings = sd.Settings(proposer="eagle", options=options, temperature=1.5, max_new_tokens=4, record="off")
-    law = exact_law(model_law(models.target), [1, 2, 3], 4, Warp(1.5))
-    assert chances(samples(models, [1, 2, 3], {(): settings}, 150), law)["all"] > 1e-4
+    expected = exact_distribution(model_next_probs(models.target), [1, 2, 3], 4, Warp(1.5))
+    assert chances(samples(models, [1, 2, 3], {(): settings}, 150), expected)["all"] > 1e-4
 
 
 class Pauses(draft_length.FixedLength):

@@ -24,7 +24,7 @@ from specdec_core.runtime.reader import CausalReader
 from specdec_core.sampling import Warp
 from specdec_core.testing import Letters, scripted
 
-from .laws import chances, exact_law, model_law, samples, wavering
+from .distributions import chances, exact_distribution, model_next_probs, samples, wavering
 from .tiny import ARCHITECTURES, PROMPTS, VOCABULARY, build, generate, module, pair
 
 NORMS = {
@@ -130,21 +130,22 @@ def test_nothing_is_stored_twice(prompt: list[int]) -> None:
     assert module(models).config.num_hidden_layers == 2
 
 
-def test_sampled_texts_follow_the_targets_law() -> None:
-    """A Llama of two layers and six tokens, its law from plain transformers passes. 300 texts of four tokens, and
-    more in test_law_matrix. Catches: an exit that writes into rows the target still needs. False alarm 1e-4."""
+def test_sampled_texts_follow_the_targets_distribution() -> None:
+    """A Llama of two layers and six tokens, its distribution from plain transformers passes. 300 texts of four tokens,
+    and more in test_distribution_matrix. Catches: an exit that writes into rows the target still needs. False alarm
+    1e-4."""
     models = sd.Models(Letters(6), HubModel("tiny target", build("llama", vocab_size=6)))
     assert isinstance(models.target, HubModel)
     settings = exiting(1, draft_length=2, temperature=1.5, max_new_tokens=4, record="off")
-    law = exact_law(model_law(models.target), [1, 2, 3], 4, Warp(1.5))
-    assert chances(samples(models, [1, 2, 3], {(): settings}, 300), law)["all"] > 1e-4
+    expected = exact_distribution(model_next_probs(models.target), [1, 2, 3], 4, Warp(1.5))
+    assert chances(samples(models, [1, 2, 3], {(): settings}, 300), expected)["all"] > 1e-4
 
 
-class StopsBehindTwo(FixedLength):
-    """Says no behind the second token."""
+class StopsAfterTwo(FixedLength):
+    """Says no after the second token."""
 
-    name = "test-stops-behind-two"
-    asks = True
+    name = "test-stops-after-two"
+    can_stop = True
 
     def more(self, context: Context, drafted: int, confidence: float) -> bool:
         assert 0.0 <= confidence <= 1.0
@@ -153,10 +154,8 @@ class StopsBehindTwo(FixedLength):
 
 def test_the_length_policy_is_asked_between_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches: a chain drafted to its end whatever the policy says."""
-    monkeypatch.setitem(draft_length.LENGTH_POLICIES, StopsBehindTwo.name, StopsBehindTwo)
-    trace = sd.decode(
-        pair("llama"), PROMPTS[0], exiting(1, length_policy=StopsBehindTwo.name, draft_length=6)
-    )
+    monkeypatch.setitem(draft_length.LENGTH_POLICIES, StopsAfterTwo.name, StopsAfterTwo)
+    trace = sd.decode(pair("llama"), PROMPTS[0], exiting(1, length_policy=StopsAfterTwo.name, draft_length=6))
     assert max(len(row.nodes.token) for row in trace.rounds) == 2
     assert trace.audit() == []
 
@@ -173,7 +172,7 @@ def test_two_lanes_do_not_share_rows() -> None:
 
 
 def test_what_has_no_such_layers_is_refused() -> None:
-    """Before the first event, with a sentence. Catches: an exit behind the last layer, and a traceback for a model
+    """Before the first event, with a sentence. Catches: an exit after the last layer, and a traceback for a model
     whose layers stand elsewhere."""
     with pytest.raises(sd.SettingsError, match="is 3, but the target has 2 layers; choose 1 to 2"):
         sd.stream(pair("llama"), PROMPTS[0], exiting(3))

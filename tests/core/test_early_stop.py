@@ -42,7 +42,7 @@ def rule(name: str, **options: float) -> Rule:
 )
 @pytest.mark.parametrize("gamma", [1, 2, 3])
 def test_without_a_stop_it_is_the_chain_of_the_enumerator(judge: Rule, gamma: int) -> None:
-    """Distance and tokens of `exact`, which goes through the ways a round can go by another road; to 1e-12."""
+    """Distance and tokens of `exact`, which enumerates the outcomes of a round differently; to 1e-12."""
     found = stopped(judge, gamma, p, q)
     chain = range(-1, gamma - 1)
     assert found.distance == pytest.approx(exact.distance(judge, chain, p, q), abs=1e-12)
@@ -52,7 +52,7 @@ def test_without_a_stop_it_is_the_chain_of_the_enumerator(judge: Rule, gamma: in
 
 @pytest.mark.parametrize("stop", [0.15, 0.32, 0.5, 1.0])
 def test_a_stop_by_direct_sums(stop: float) -> None:
-    """Every text of three guesses with its chance by hand: Leviathan's min(1, p/q), cut behind the first doubtful one.
+    """Every text of three guesses with its chance by hand: Leviathan's min(1, p/q), cut after the first doubtful one.
     Catches: a stop that drops the doubtful guess, counts guesses that were not judged, or misses one that was."""
     drafted = judged = accepted = 0.0
     for text in product(range(3), repeat=3):
@@ -79,25 +79,26 @@ def test_a_stop_by_direct_sums(stop: float) -> None:
 @pytest.mark.parametrize("name", ["speculative-sampling", "token-matching"])
 @pytest.mark.parametrize("stop", [0.15, 0.32, 0.5, 1.0])
 def test_a_stop_on_the_draft_side_is_lossless(name: str, stop: float) -> None:
-    """Whatever the draft doubts, a lossless rule writes the target's law; the first word's law is p itself."""
+    """Whatever the draft doubts, a lossless rule writes the target's distribution; the first word's distribution is p
+    itself."""
     found = stopped(rule(name), 3, p, q, stop)
     assert found.distance < 1e-12
     assert found.first == pytest.approx(P[0])
 
 
 def test_dropping_the_doubtful_token_is_not() -> None:
-    """One guess, of which the doubtful third token is dropped for a draw from p: the law by hand."""
+    """One guess, of which the doubtful third token is dropped for a draw from p: the distribution by hand."""
     found = stopped(rule("speculative-sampling"), 1, p, q, 0.15, drops=True)
     kept = [min(P[0][token], Q[0][token]) for token in (0, 1)]
     refused = sum(Q[0][token] - kept[token] for token in (0, 1))
     left = [max(0.0, one - other) for one, other in zip(P[0], Q[0], strict=True)]
-    law = [
+    expected = [
         (kept[token] if token < 2 else 0.0) + refused * left[token] / sum(left) + Q[0][2] * P[0][token]
         for token in range(3)
     ]
-    assert found.first == pytest.approx(law)
+    assert found.first == pytest.approx(expected)
     assert found.distance == pytest.approx(
-        0.5 * sum(abs(one - other) for one, other in zip(law, P[0], strict=True))
+        0.5 * sum(abs(one - other) for one, other in zip(expected, P[0], strict=True))
     )
     assert found.distance > 0.01
 

@@ -128,12 +128,12 @@ def test_closing_the_stream_ends_it() -> None:
     """Catches: a generator that swallows its close, or computes on after it."""
     asked = 0
 
-    def law(text: tuple[int, ...]) -> Sequence[float]:
+    def next_probs(text: tuple[int, ...]) -> Sequence[float]:
         nonlocal asked
         asked += 1
         return _tells(text)
 
-    events = sd.stream(scripted(law), [0, 1], _settings("none"))
+    events = sd.stream(scripted(next_probs), [0, 1], _settings("none"))
     while not isinstance(next(events), sd.Step):
         pass
     events.close()  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Lossless means proven: the enumerated law of every lossless rule is the target's, to rounding."""
+"""Lossless means proven: the enumerated distribution of every lossless rule is the target's, to rounding."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from specdec_core.exact.distribution import (
     Siblings,
     distance,
     expected_accepted,
-    output_law,
-    target_law,
+    output_distribution,
+    target_distribution,
     total_variation,
 )
 from specdec_core.rules import RULES, Judgement, Rule, kseq
@@ -23,7 +23,16 @@ from specdec_core.rules.block import Block
 from specdec_core.rules.speculative_sampling import SpeculativeSampling, judge
 from specdec_core.tree import TokenTree
 
-from .toys import Shape, family, is_chain, large_trees, numbered_trees, one_hot, ordered_trees, random_law
+from .toys import (
+    Shape,
+    family,
+    is_chain,
+    large_trees,
+    numbered_trees,
+    one_hot,
+    ordered_trees,
+    random_next_probs,
+)
 
 SIBLINGS: tuple[Siblings, ...] = ("independent", "distinct", "fixed")
 ROUNDING = 1e-12
@@ -65,8 +74,8 @@ def farthest(name: str, shapes: Sequence[Shape], drafts: Siblings) -> tuple[int,
     for number, shape in enumerate(shapes):
         if suits(RULES[name], shape, drafts):
             vocabulary = max(3 if len(shape) < 5 else 2, 1 if drafts == "independent" else family(shape))
-            p = random_law(f"p{number}", vocabulary, zeros=number % 2 == 1)
-            q = random_law(f"q{number}", vocabulary, zeros=number % 3 > 0)
+            p = random_next_probs(f"p{number}", vocabulary, zeros=number % 2 == 1)
+            q = random_next_probs(f"q{number}", vocabulary, zeros=number % 3 > 0)
             off = distance(RULES[name](), shape, p, q, drafts)
             worst, count = max(worst, (off if off == off else 1.0, shape)), count + 1
     return count, *worst
@@ -74,7 +83,7 @@ def farthest(name: str, shapes: Sequence[Shape], drafts: Siblings) -> tuple[int,
 
 @pytest.mark.parametrize("drafts", SIBLINGS)
 @pytest.mark.parametrize("name", LOSSLESS)
-def test_a_lossless_rule_writes_the_targets_law_on_every_ordered_tree_of_up_to_six_nodes(
+def test_a_lossless_rule_writes_the_targets_distribution_on_every_ordered_tree_of_up_to_six_nodes(
     name: str, drafts: Siblings
 ) -> None:
     """The proof that stands behind the word lossless. p and q differ in every context, and some rule tokens out.
@@ -112,7 +121,7 @@ def test_and_on_two_hundred_larger_trees(name: str) -> None:
 def test_and_block_verification_on_long_chains(drafts: Siblings) -> None:
     """Chains of up to nine over two tokens. Catches: a slip that shows only where many ratios have been multiplied."""
     for length in range(1, 10):
-        p, q = random_law(f"p{length}", 2), random_law(f"q{length}", 2)
+        p, q = random_next_probs(f"p{length}", 2), random_next_probs(f"q{length}", 2)
         assert distance(Block(), range(-1, length - 1), p, q, drafts) <= ROUNDING
 
 
@@ -123,7 +132,10 @@ def test_every_lossless_rule_keeps_the_text_of_a_one_hot_target(name: str, draft
     for number, shape in enumerate(shape for size in range(1, 6) for shape in ordered_trees(size)):
         if suits(RULES[name], shape, drafts):
             vocabulary = max(3, family(shape))
-            p, q = one_hot(random_law(f"p{number}", vocabulary)), random_law(f"q{number}", vocabulary)
+            p, q = (
+                one_hot(random_next_probs(f"p{number}", vocabulary)),
+                random_next_probs(f"q{number}", vocabulary),
+            )
             draft = one_hot(q) if number % 2 and drafts == "independent" else q
             assert distance(RULES[name](), shape, p, draft, drafts) <= ROUNDING, shape
 
@@ -149,15 +161,15 @@ class StopsEarly(Block):
     def judge(self, tree: TokenTree, p: Tensor, q: Tensor | None, coins: Sequence[float]) -> Judgement:
         thresholds = super().judge(tree, p, q, coins).thresholds
         failed = False
-        heard = []
+        known = []
         for coin, threshold in zip(coins, thresholds, strict=True):
             failed = failed or threshold is None or coin >= threshold
-            heard.append(1.0 if failed else coin)
-        return super().judge(tree, p, q, heard)
+            known.append(1.0 if failed else coin)
+        return super().judge(tree, p, q, known)
 
 
 class PeeksBelow(SpeculativeSampling):
-    """Looks at a token it does not say it judged, and spoils the law only if that token is not 0."""
+    """Looks at a token it does not say it judged, and spoils the distribution only if that token is not 0."""
 
     name = "peeks-below"
 
@@ -186,10 +198,10 @@ def test_the_enumerator_measures_a_broken_rule_exactly() -> None:
     Catches: an enumerator that finds every rule lossless, or measures the distance wrongly.
     """
     p, q = (lambda context: (0.5, 0.3, 0.2)), (lambda context: (0.2, 0.3, 0.5))
-    law = output_law(ResampleFromTarget(), [-1], p, q, 2)
-    first = [sum(mass for text, mass in law.items() if text[0] == token) for token in range(3)]
+    written = output_distribution(ResampleFromTarget(), [-1], p, q, 2)
+    first = [sum(mass for text, mass in written.items() if text[0] == token) for token in range(3)]
     assert first == pytest.approx([0.35, 0.39, 0.26], abs=1e-12)
-    assert total_variation(law, target_law(p, 2)) == pytest.approx(0.15, abs=1e-12)
+    assert total_variation(written, target_distribution(p, 2)) == pytest.approx(0.15, abs=1e-12)
     assert distance(ResampleFromTarget(), [-1], p, q) == pytest.approx(0.15, abs=1e-12)
 
 
@@ -220,13 +232,17 @@ def test_leaving_open_what_is_not_judged_changes_nothing(
             continue
         known.clear()
         vocabulary = max(family(shape), 2)
-        p = random_law(f"p{number}", vocabulary, zeros=number % 2 == 1)
-        q = random_law(f"q{number}", vocabulary, zeros=number % 3 > 0)
+        p = random_next_probs(f"p{number}", vocabulary, zeros=number % 2 == 1)
+        q = random_next_probs(f"q{number}", vocabulary, zeros=number % 3 > 0)
         length = max(TokenTree([0] * len(shape), shape).depths, default=0) + 1
-        quick, full = (output_law(kind(), shape, p, q, length, drafts, lazy=lazy) for lazy in (True, False))
+        quick, full = (
+            output_distribution(kind(), shape, p, q, length, drafts, lazy=lazy) for lazy in (True, False)
+        )
         assert total_variation(quick, full) <= ROUNDING, shape
         off = distance(kind(), shape, p, q, drafts)
-        assert off == pytest.approx(total_variation(full, target_law(p, length)), abs=ROUNDING), shape
+        assert off == pytest.approx(total_variation(full, target_distribution(p, length)), abs=ROUNDING), (
+            shape
+        )
         means = (expected_accepted(kind(), shape, p, q, drafts, lazy=lazy) for lazy in (True, False))
         assert next(means) == pytest.approx(next(means), abs=ROUNDING), shape
 
@@ -234,7 +250,7 @@ def test_leaving_open_what_is_not_judged_changes_nothing(
 def test_a_rule_that_looks_where_it_must_not_gives_itself_away() -> None:
     """Both cheats would pass for lossless if open tokens were always 0. Catches: an enumerator that certifies a rule
     because of the tokens it happened to put where none was decided."""
-    p, q = random_law("p"), random_law("q")
+    p, q = random_next_probs("p"), random_next_probs("q")
     assert distance(PeeksBelow(), [-1, 0], p, q, lazy=False) > 0.001
     assert distance(PeeksBelow(), [-1, 0], p, q) > 0.001
     with pytest.raises(ValueError, match="the threshold of node 0 changed"):
@@ -243,7 +259,7 @@ def test_a_rule_that_looks_where_it_must_not_gives_itself_away() -> None:
 
 
 def test_a_rule_that_uses_an_undecided_distribution_is_not_certified() -> None:
-    """Catches: a final distribution taken from behind a node that was not reached, on which nothing is known yet."""
+    """Catches: a final distribution taken from after a node that was not reached, on which nothing is known yet."""
 
     class WrongRow(SpeculativeSampling):
         name = "wrong-row"
@@ -253,11 +269,11 @@ def test_a_rule_that_uses_an_undecided_distribution_is_not_certified() -> None:
             judgement.final = p[-1]
             return judgement
 
-    off = distance(WrongRow(), [-1, 0], random_law("p"), random_law("q"))
+    off = distance(WrongRow(), [-1, 0], random_next_probs("p"), random_next_probs("q"))
     assert not off <= ROUNDING
 
 
-def test_siblings_without_replacement_follow_the_law_of_drawing_again_until_new() -> None:
+def test_siblings_without_replacement_follow_the_distribution_of_drawing_again_until_new() -> None:
     """The enumerator's own drafting against a second construction of it: ordered pairs of different tokens have
     probability q(x) q(y) / (1 − q(x)). Catches: a renormalisation that forgets who was drawn before."""
 
@@ -272,23 +288,23 @@ def test_siblings_without_replacement_follow_the_law_of_drawing_again_until_new(
             final[3 * tree.tokens[0] + tree.tokens[1]] = 1.0
             return Judgement([], ["rejected"] * 2, [0.0, 0.0], final, "corrected")
 
-    law = [0.5, 0.3, 0.2]
+    probs = [0.5, 0.3, 0.2]
     pad: Callable[[Sequence[float]], list[float]] = lambda row: [*row, *[0.0] * 6]  # noqa: E731
-    written = output_law(
-        Records(), [-1, -1], lambda _: pad(law), lambda _: pad(law), 2, "distinct", lazy=False
+    written = output_distribution(
+        Records(), [-1, -1], lambda _: pad(probs), lambda _: pad(probs), 2, "distinct", lazy=False
     )
     first = [sum(mass for text, mass in written.items() if text[0] == pair) for pair in range(9)]
-    expected = [law[x] * law[y] / (1 - law[x]) if x != y else 0.0 for x in range(3) for y in range(3)]
+    expected = [probs[x] * probs[y] / (1 - probs[x]) if x != y else 0.0 for x in range(3) for y in range(3)]
     assert first == pytest.approx(expected, abs=ROUNDING)
 
 
 def test_what_cannot_be_enumerated_is_refused() -> None:
-    """Catches: a law that silently lacks what was cut off, or siblings that repeat although they must not."""
+    """Catches: a distribution that silently lacks what was cut off, or siblings that repeat although they must not."""
     rule = SpeculativeSampling()
     with pytest.raises(ValueError, match="writes up to 3 tokens"):
-        output_law(rule, [-1, 0], random_law(0), random_law(1), 2)
+        output_distribution(rule, [-1, 0], random_next_probs(0), random_next_probs(1), 2)
     for drafts in ("distinct", "fixed"):
         with pytest.raises(
             ValueError, match="4 different siblings need as many tokens, the vocabulary has 3"
         ):
-            distance(rule, [-1, -1, -1, -1], random_law(0), random_law(1), drafts)
+            distance(rule, [-1, -1, -1, -1], random_next_probs(0), random_next_probs(1), drafts)

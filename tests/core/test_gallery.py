@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import specdec_core as sd
-from specdec_core.exact.distribution import output_law
+from specdec_core.exact.distribution import output_distribution
 from specdec_core.lessons.broken import BrokenReader, PathByPath, Side, SoftmaxGreedy, with_reader
 from specdec_core.lessons.gallery import GALLERY, BrokenCache, BrokenRule, examine, measure
 from specdec_core.sampling import Warp
 from specdec_core.testing import scripted
 from specdec_core.tree import TokenTree
 
-from .laws import chance_of, exact_law, mixture, sample, wavering
+from .distributions import chance_of, exact_distribution, mixture, sample, wavering
 from .tiny import PROMPTS, generate, module, pair
 
 BROKEN_RULES = [exhibit for exhibit in GALLERY if isinstance(exhibit, BrokenRule)]
@@ -60,20 +60,20 @@ def test_the_common_coin_is_integrated_out_exactly() -> None:
     """Against a sum over the two stretches of the coin, written out: below .4 all tokens of q pass, above it tokens 0
     and 1 only. Catches: a stretch that is missed or weighted wrongly."""
     p, q, left = (0.5, 0.3, 0.2), (0.2, 0.3, 0.5), (1.0, 0.0, 0.0)  # max(0, p − q) has token 0 alone
-    law: Counter[tuple[int, ...]] = Counter()
+    written: Counter[tuple[int, ...]] = Counter()
     for share, passing in ((0.4, {0, 1, 2}), (0.6, {0, 1})):
         for one, two, three, four in itertools.product(range(3), repeat=4):
             drafted = share * q[one] * q[two]
             if one not in passing:  # corrected at once, then two tokens of p
-                law[three, four, 0] += drafted * left[three] * p[four] * p[0]
-                law[three, four, 1] += drafted * left[three] * p[four] * p[1]
-                law[three, four, 2] += drafted * left[three] * p[four] * p[2]
+                written[three, four, 0] += drafted * left[three] * p[four] * p[0]
+                written[three, four, 1] += drafted * left[three] * p[four] * p[1]
+                written[three, four, 2] += drafted * left[three] * p[four] * p[2]
             elif two not in passing:
-                law[one, three, four] += drafted * left[three] * p[four]
+                written[one, three, four] += drafted * left[three] * p[four]
             else:
-                law[one, two, three] += drafted * p[three] * p[four]
+                written[one, two, three] += drafted * p[three] * p[four]
     target = {text: p[text[0]] * p[text[1]] * p[text[2]] for text in itertools.product(range(3), repeat=3)}
-    distance = 0.5 * sum(abs(law[text] - mass) for text, mass in target.items())
+    distance = 0.5 * sum(abs(written[text] - mass) for text, mass in target.items())
     measured = measure(rule("one-coin"))
     assert measured.broken == pytest.approx(distance, abs=1e-12)
     assert measured.written == pytest.approx(p, abs=1e-12), (
@@ -83,10 +83,10 @@ def test_the_common_coin_is_integrated_out_exactly() -> None:
 
 def test_path_by_path_is_what_it_says() -> None:
     """Against a simulation that draws on every path and takes the longest match, 20,000 rounds, chi-square with a
-    false alarm of 1e-4. Catches: a walk whose law is not that of the paths."""
+    false alarm of 1e-4. Catches: a walk whose distribution is not that of the paths."""
     shape, length = (-1, -1, 0, 0, 1, 2), 4
     p, q = wavering(3, seed=8), wavering(3, seed=9)
-    law = output_law(PathByPath(), shape, p, q, length, "fixed", lazy=False)
+    expected = output_distribution(PathByPath(), shape, p, q, length, "fixed", lazy=False)
     tree = _most_likely(shape, q)
     paths = [tree.path(node) for node in range(len(tree)) if not tree.children[node + 1]]
     rng = random.Random(0)
@@ -104,7 +104,7 @@ def test_path_by_path_is_what_it_says() -> None:
         while len(written) < length:
             written = (*written, *rng.choices(range(3), p(written)))
         seen[written] += 1
-    assert chance_of(seen, law) > 1e-4
+    assert chance_of(seen, expected) > 1e-4
 
 
 def _most_likely(shape: tuple[int, ...], q: object) -> TokenTree:
@@ -163,15 +163,17 @@ def test_a_cache_that_is_right_passes_the_same_meters() -> None:
 
 
 @pytest.mark.parametrize("exhibit", BROKEN_CACHES, ids=lambda exhibit: exhibit.name)
-def test_above_temperature_0_the_law_shows_a_broken_target_and_hides_a_broken_draft(
+def test_above_temperature_0_the_distribution_shows_a_broken_target_and_hides_a_broken_draft(
     exhibit: BrokenCache,
 ) -> None:
-    """Frequencies of 400 texts of five tokens against the target's law; false alarm 1e-4. A hole in the draft's
-    memory changes no law, only the acceptance: which is why the last exhibit needs another meter."""
+    """Frequencies of 400 texts of five tokens against the target's distribution; false alarm 1e-4. A hole in the
+    draft's memory changes the acceptance, not the distribution: which is why the last exhibit needs another meter."""
     models = with_reader(scripted(_target, _draft), exhibit.side, exhibit.reader)
     settings = sd.Settings(draft_length=3, temperature=1.0, max_new_tokens=5, record="off")
     prompt = [0, 1, 2, 0, 1, 0]
-    chance = chance_of(sample(models, prompt, settings, 400), exact_law(_target, prompt, 5, Warp(1.0)))
+    chance = chance_of(
+        sample(models, prompt, settings, 400), exact_distribution(_target, prompt, 5, Warp(1.0))
+    )
     assert (chance > 1e-4) == (exhibit.side == "draft")
 
 

@@ -36,7 +36,7 @@ def test_a_setting_left_open_follows_the_model_and_a_given_one_replaces_it(asked
     """`generate` follows the file by itself, so that is the oracle for both. Catches: a config that is read and not
     applied, or that cannot be switched off."""
     models = _models(**asked)
-    assert dict(models.generation.asks) == asked
+    assert dict(models.generation.requests) == asked
     model = models.target.model  # type: ignore[attr-defined]
     followed, off = _text(models), _text(models, **{name: OFF[name] for name in asked})
     assert followed.token_ids == generate(model, PROMPT, LENGTH)
@@ -61,7 +61,7 @@ def test_it_is_read_from_a_folder(tmp_path: Path) -> None:
     model.save_pretrained(tmp_path)
     names.save_pretrained(tmp_path)
     models = sd.load_models(tmp_path, device="cpu", dtype="float32")
-    assert dict(models.generation.asks) == {"repetition_penalty": 1.5}
+    assert dict(models.generation.requests) == {"repetition_penalty": 1.5}
     assert dict(models.generation.suggests) == {"do_sample": True, "temperature": 0.6, "top_p": 0.9}
     with torch.inference_mode():
         assert _text(models).token_ids == generate(model, PROMPT, LENGTH)
@@ -130,6 +130,6 @@ def test_a_damaged_value_is_left_out_with_a_sentence(name: str, value: object) -
     config = Config()
     setattr(config, name, value)
     found = Generation.read(config)
-    assert not found.asks
+    assert not found.requests
     (said,) = found.remarks(sd.Settings())
     assert name in said and len(said) < 300

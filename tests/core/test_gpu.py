@@ -19,7 +19,7 @@ from specdec_core.runtime.t5 import EncoderDecoder
 from specdec_core.sampling import Warp
 from specdec_core.testing import Letters
 
-from .laws import chance_of, exact_law, model_law, sample
+from .distributions import chance_of, exact_distribution, model_next_probs, sample
 from .offers import fitting_rule, offered
 from .tiny import ARCHITECTURES, PROMPTS, build, generate, like, module, pair, tokenizer
 from .tiny_t5 import KINDS, generate_t5, module_t5, pair_t5
@@ -165,7 +165,7 @@ def test_greedy_text_of_every_proposer_equals_generate_through_graphs(
 
 
 @pytest.mark.usefixtures("proposers")
-def test_sampled_texts_of_every_proposer_follow_the_law_through_graphs() -> None:
+def test_sampled_texts_of_every_proposer_follow_the_distribution_through_graphs() -> None:
     """A Llama of six tokens, 400 texts of four for each registered proposer with a rule that suits it, chi-square
     against plain transformers passes. Catches: rows of a rejected branch that a replay still sees. False alarm 1e-4
     per proposer."""
@@ -178,7 +178,7 @@ def test_sampled_texts_of_every_proposer_follow_the_law_through_graphs() -> None
         device="cuda",
     )
     assert isinstance(models.target, HubModel)
-    law = exact_law(model_law(models.target), [1, 2, 3], 4, Warp(1.5))
+    expected = exact_distribution(model_next_probs(models.target), [1, 2, 3], 4, Warp(1.5))
     for proposer in offered(models):
         if proposer == Oracle.name:
             continue  # it knows a greedy text
@@ -190,11 +190,11 @@ def test_sampled_texts_of_every_proposer_follow_the_law_through_graphs() -> None
             max_new_tokens=4,
             record="off",
         )
-        assert chance_of(sample(models, [1, 2, 3], settings, 400), law) > 1e-4, proposer
+        assert chance_of(sample(models, [1, 2, 3], settings, 400), expected) > 1e-4, proposer
 
 
 def test_graphs_are_chosen_by_themselves_and_can_be_declined(tmp_path: Path) -> None:
-    """Catches: a loaded model without them, and an opt-out that is not heard."""
+    """Catches: a loaded model without them, and an opt-out that is ignored."""
     build("llama", vocab_size=len(tokenizer())).save_pretrained(tmp_path)
     tokenizer().save_pretrained(tmp_path)
     assert isinstance(sd.load_models(tmp_path, device="cuda").target.reader(64), GraphedReader)

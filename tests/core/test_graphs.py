@@ -43,7 +43,7 @@ def fixed_pair(architecture: str) -> sd.Models:
 def test_fixed_passes_equal_ordinary_ones_through_any_sequence_of_them(architecture: str) -> None:
     """Trees and chains of all widths, beyond the widest as well, kept, stepped and rewound beside an ordinary reader.
     Catches: padding that is seen or overwrites a row, a stale mask, a row written where the pass before wrote, states
-    of padded rows told to a listener. Tolerance 1e-5."""
+    of padded rows reported to a listener. Tolerance 1e-5."""
     model = module(pair(architecture))
     fixed = Graphs(model, capture=False).reader(CAPACITY, 9)
     walk(CausalReader(model, CAPACITY), fixed, TOLERANCE)

@@ -21,7 +21,7 @@ from specdec_core.runtime.width_curve import WidthCurve, known_curve, width_curv
 from specdec_core.testing import ScriptedModel, ScriptedReader, scripted
 from specdec_core.tree import TokenTree
 
-from .laws import wavering
+from .distributions import wavering
 from .tiny import build, like, pair
 
 CURVE = WidthCurve(
@@ -108,7 +108,7 @@ def test_measuring_keeps_to_its_time(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("architecture", ["llama", "gpt2"])
-def test_real_readers_are_measured_behind_a_prefix_that_they_can_hold(architecture: str, device: str) -> None:
+def test_real_readers_are_measured_after_a_prefix_that_they_can_hold(architecture: str, device: str) -> None:
     """Models of 256 positions: a prefix of 128, every width. Catches: a memory one row too small, and a measuring that
     leaves the lanes' readers changed; the text is the same before and after."""
     models = pair(architecture, device)

@@ -16,7 +16,7 @@ from specdec_core.models import catalogue
 from specdec_core.models.heads import eagle, medusa
 from specdec_core.testing import scripted
 
-from .laws import wavering
+from .distributions import wavering
 from .test_models import _edit, _refused, _save
 from .tiny_heads import WIDTH, eagle_head, headed, medusa_heads
 

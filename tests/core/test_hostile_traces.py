@@ -14,7 +14,7 @@ import specdec_core as sd
 from specdec_core.record.schema import MAX_JSON_BYTES
 from specdec_core.testing import scripted
 
-from .laws import wavering
+from .distributions import wavering
 
 GOOD = sd.decode(
     scripted(wavering(8, 1), wavering(8, 2)), [0, 1, 2], sd.Settings(temperature=1.0, max_new_tokens=12)
@@ -90,7 +90,7 @@ NO_TRACE = {
     "a probability of two": _with("rounds", 0, "nodes", "p", value=[2.0] * 4),
     "a script as id": _with("header", "id", value="<script>"),
     "a word as token": _with("texts", value={"x": "y"}),
-    "a parent behind its child": _with("rounds", 0, "nodes", "parent", value=[1, 0, 1, 2]),
+    "a parent after its child": _with("rounds", 0, "nodes", "parent", value=[1, 0, 1, 2]),
     "a node that is its own parent": _with("rounds", 0, "nodes", "parent", value=[0, 0, 1, 2]),
     "a parent before the root": _with("rounds", 0, "nodes", "parent", value=[-5, 0, 1, 2]),
     "a short column": _with("rounds", 0, "nodes", "token", value=[1]),

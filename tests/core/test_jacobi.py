@@ -18,22 +18,22 @@ def one_hot(token: int) -> list[float]:
     return [1.0 if each == token else 0.0 for each in range(SIZE)]
 
 
-def laws(seed: int):
+def random_target(seed: int):
     """A target whose every next token hangs on the last two, drawn anew for each seed."""
     table = {}
 
-    def law(tokens: tuple[int, ...]) -> list[float]:
+    def next_probs(tokens: tuple[int, ...]) -> list[float]:
         key = (seed, tokens[-2:])
         if key not in table:
             table[key] = random.Random(repr(key)).randrange(SIZE)
         return one_hot(table[key])
 
-    return law
+    return next_probs
 
 
 @pytest.mark.parametrize("seed", range(25))
 def test_it_ends_in_the_greedy_text_and_gains_at_least_one_certain_token_a_pass(seed: int) -> None:
-    models = testing.scripted(laws(seed))
+    models = testing.scripted(random_target(seed))
     draw = random.Random(seed)
     prompt = [draw.randrange(SIZE) for _ in range(3)]
     count = draw.randrange(1, 9)

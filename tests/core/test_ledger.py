@@ -114,7 +114,7 @@ def test_weights_are_the_bytes_of_the_loaded_tensors(models: sd.Models, lane: st
 def test_logits_and_waste_are_those_of_the_passes(
     models: sd.Models, lane: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The target's own logits tensors and KV lengths, pass by pass. Catches: riders or the root forgotten, pruned
+    """The target's own logits tensors and KV lengths, pass by pass. Catches: extra tokens or the root forgotten, pruned
     nodes counted though they were never sent."""
     from specdec_core.proposers.lookahead import Lookahead
     from specdec_core.runtime.reader import CausalReader
@@ -146,11 +146,11 @@ def test_logits_and_waste_are_those_of_the_passes(
     monkeypatch.setattr(CausalReader, "read", reading)
     monkeypatch.setattr(CausalReader, "keep", keeping)
     found = ledger(sd.decode(models, "def add(a, b):", LANES[lane]), models)
-    lines, told = named(found), {line.name: line.told for line in found}
+    lines, explanations = named(found), {line.name: line.explanation for line in found}
     assert lines["Logits of the widest pass"] == largest[0] > 0
     for name, rows in (("Wasted on rejected guesses", fallen), ("Used by the window", riding)):
         assert lines.get(name, 0) == max(rows, default=0) * models.target.kv_bytes
-        assert f"{sum(rows):,} rows" in told.get(name, "0 rows")
+        assert f"{sum(rows):,} rows" in explanations.get(name, "0 rows")
     assert (max(fallen) > 0) == (lane != "plain")
     assert (sum(riding) > 0) == (lane == "lookahead")
     of = {line.name: whole.name for whole, line in parts(found)}

@@ -99,11 +99,11 @@ from specdec_core.runtime.machine import fitting_threads, threads
 with threads(1), ThreadPoolExecutor(1) as worker:
     print([worker.submit(fitting_threads, torch.device("cpu"), size).result() for size in (8_000_000, 8_000_000_000)])
 """
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", script],
         env=os.environ | {"OMP_NUM_THREADS": "2"},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert told.stdout.strip() == "[1, 2]"
+    assert result.stdout.strip() == "[1, 2]"

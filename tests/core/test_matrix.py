@@ -74,8 +74,8 @@ def test_greedy_text_is_that_of_generate_whatever_is_chosen(architecture: str, d
             continue
         which = int(str(values["prompt"]))
         trace = sd.decode(models, PROMPTS[which], settings)
-        told = settings.model_dump(exclude_defaults=True)
-        assert trace.token_ids == expected[which], f"{architecture}, prompt {PROMPTS[which]}: {told}"
-        assert trace.audit() == [], told
+        changed = settings.model_dump(exclude_defaults=True)
+        assert trace.token_ids == expected[which], f"{architecture}, prompt {PROMPTS[which]}: {changed}"
+        assert trace.audit() == [], changed
         accepted[settings.proposer] = accepted.get(settings.proposer, 0) + trace.stats.accepted
     assert accepted["draft-model"] > 0, "nothing was ever accepted: this proves nothing"

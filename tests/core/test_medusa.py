@@ -1,4 +1,4 @@
-"""Medusa: the published trees and files exactly, guesses from the right state, the target's text and law."""
+"""Medusa: the published trees and files exactly, guesses from the right state, the target's text and distribution."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from specdec_core.models.heads import medusa as layout
 from specdec_core.proposers import available, medusa_tree
 from specdec_core.sampling import Warp
 
-from .laws import chances, exact_law, model_law, samples
+from .distributions import chances, exact_distribution, model_next_probs, samples
 from .tiny import build, generate, module, tokenizer
 from .tiny_heads import WIDTH, headed, medusa_heads, texts, true_states
 
@@ -143,17 +143,18 @@ def test_greedy_text_equals_generate(architecture: str, options: dict[str, str])
         assert trace.audit() == []
 
 
-def test_sampled_texts_follow_the_targets_law() -> None:
-    """A Llama of six tokens against its exact law; the tree is chosen by the heads, never by a coin. Catches: a tree
-    cut or sorted by what was drawn. 200 texts of four tokens, and more in test_law_matrix; false alarm 1e-4."""
+def test_sampled_texts_follow_the_targets_distribution() -> None:
+    """A Llama of six tokens against its exact distribution; the tree is chosen by the heads, never by a coin. Catches:
+    a tree cut or sorted by what was drawn. 200 texts of four tokens, and more in test_distribution_matrix; false alarm
+    1e-4."""
     models = headed("llama", 6)
     assert isinstance(models.target, HubModel)
     options = {"tree": "mc_sim_7b_63", "nodes": 12}
     settings = sd.Settings(
         proposer="medusa", options=options, temperature=1.5, max_new_tokens=4, record="off"
     )
-    law = exact_law(model_law(models.target), [1, 2, 3], 4, Warp(1.5))
-    assert chances(samples(models, [1, 2, 3], {(): settings}, 200), law)["all"] > 1e-4
+    expected = exact_distribution(model_next_probs(models.target), [1, 2, 3], 4, Warp(1.5))
+    assert chances(samples(models, [1, 2, 3], {(): settings}, 200), expected)["all"] > 1e-4
 
 
 class Few(draft_length.FixedLength):

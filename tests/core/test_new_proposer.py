@@ -13,7 +13,7 @@ import specdec_core as sd
 from specdec_core.proposers import available
 from specdec_core.testing import scripted
 
-from .laws import wavering
+from .distributions import wavering
 
 FILE = '''
 """Echo: propose the last few tokens once more."""

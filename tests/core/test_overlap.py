@@ -18,7 +18,7 @@ from specdec_core.proposers.drafting_ahead import Ahead
 from specdec_core.sampling import Warp
 from specdec_core.testing import ScriptedReader, scripted
 
-from .laws import chances, exact_law, mixture, samples, wavering
+from .distributions import chances, exact_distribution, mixture, samples, wavering
 from .tiny import PROMPTS, generate, module, pair
 
 PROMPT = [0, 1, 2, 0]
@@ -53,8 +53,8 @@ def test_a_scripted_text_is_the_same_with_overlap_and_without(
     temperature: float, draw: str, lucky: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every token, node, verdict and draft pass of four runs for either proposer: what is drafted ahead, as far as the
-    target's time allows or as far as can be, is what the next round would have drafted. Catches: a bet collected
-    although it was lost, numbers of another round, rows of the draft that are not the text's."""
+    target's time allows or as far as can be, is what the next round would have drafted. Catches: a guess collected
+    although it was wrong, numbers of another round, rows of the draft that are not the text's."""
     if not lucky:
         monkeypatch.setattr(Ahead, "begin", to_the_end)
     target = wavering(6, seed=1, sharpness=2.5)
@@ -87,7 +87,7 @@ def test_a_real_models_text_is_the_same_with_overlap_and_without(
 ) -> None:
     """At temperature 0 it is also transformers' own. A chain's passes are the same passes in the same order, so it is
     the same to the last bit; a tree that was grown ahead stood elsewhere in the memory, so its q may differ in
-    rounding, which changes a draw once in a million. Catches: rows gathered wrongly when a bet is collected or lost."""
+    rounding, which changes a draw once in a million. Catches: rows gathered wrongly when a guess is right or wrong."""
     models = pair(architecture, device)
     for prompt in PROMPTS[:3]:
         settings = overlapping(proposer, temperature=temperature)
@@ -103,22 +103,22 @@ def test_a_real_models_text_is_the_same_with_overlap_and_without(
             assert trace.token_ids == generate(module(models), prompt, 30)
 
 
-def test_sampled_texts_follow_the_targets_law() -> None:
-    """Scripted models, texts of five tokens, of either proposer and of both. Catches: a bet that makes some
+def test_sampled_texts_follow_the_targets_distribution() -> None:
+    """Scripted models, texts of five tokens, of either proposer and of both. Catches: a guess that makes some
     continuations likelier. False alarm 1e-4."""
     target = wavering(3, seed=1)
     models = scripted(target, mixture(target, wavering(3, seed=2), 0.4))
     chain = overlapping(draft_length=2, temperature=1.0, max_new_tokens=5, record="off")
     tree = chain.but(proposer="branching", options={"width": 2, "depth": 2, "nodes": 4})
-    law = exact_law(target, PROMPT, 5, Warp(1.0))
-    found = chances(samples(models, PROMPT, {("chain",): chain, ("tree",): tree}, 350), law)
+    expected = exact_distribution(target, PROMPT, 5, Warp(1.0))
+    found = chances(samples(models, PROMPT, {("chain",): chain, ("tree",): tree}, 350), expected)
     assert min(found.values()) > 1e-4, found
 
 
-def test_what_a_lost_bet_drafted_is_on_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Round by round against transformers' `generate` with the draft: the discarded tokens are its greedy text behind
-    the whole chain, the guess first, below the chain's last node. Catches: a guess from the wrong place, asides that
-    hang elsewhere, a bet that was won and still counted as discarded."""
+def test_what_was_drafted_on_a_wrong_guess_is_on_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Round by round against transformers' `generate` with the draft: the discarded tokens are its greedy text after
+    the whole chain, the guess first, below the chain's last node. Catches: a guess from the wrong place, dropped tokens
+    that hang elsewhere, a guess that came true and still counted as discarded."""
     monkeypatch.setattr(Ahead, "begin", to_the_end)
     models = pair("llama")
     assert isinstance(models.draft, HubModel)
@@ -197,8 +197,8 @@ def test_the_draft_works_while_the_target_does(proposer: str) -> None:
 
 
 @pytest.mark.parametrize("proposer", ABLE)
-@pytest.mark.parametrize("way", ["close", "cancel", "finish", "fail", "never begun"])
-def test_no_thread_outlives_its_lane(proposer: str, way: str) -> None:
+@pytest.mark.parametrize("ending", ["close", "cancel", "finish", "fail", "never started"])
+def test_no_thread_outlives_its_lane(proposer: str, ending: str) -> None:
     """However a lane ends, its thread has ended with it, and between two rounds the draft stands still: a lane whose
     clock stands must not compute. Catches: a worker that goes on with the draft's memory after the lane is gone."""
     clock = Clock(0.003)
@@ -207,9 +207,9 @@ def test_no_thread_outlives_its_lane(proposer: str, way: str) -> None:
         models,
         PROMPT,
         overlapping(proposer, max_new_tokens=60),
-        cancelled=lambda: way == "cancel" and steps == 3,
+        cancelled=lambda: ending == "cancel" and steps == 3,
     )
-    if way != "never begun":
+    if ending != "never started":
         for event in events:
             steps += isinstance(event, sd.Step)
             if isinstance(event, sd.Step) and steps == 3:
@@ -217,9 +217,9 @@ def test_no_thread_outlives_its_lane(proposer: str, way: str) -> None:
                 before = len(clock.drafted)
                 time.sleep(0.02)
                 assert len(clock.drafted) == before
-                if way == "close":
+                if ending == "close":
                     break
-                if way == "fail":
+                if ending == "fail":
                     clock.failing = True
                     with pytest.raises(RuntimeError, match="the draft broke"):
                         list(events)
@@ -262,10 +262,10 @@ def test_two_lanes_that_overlap_do_not_disturb_each_other() -> None:
 
 
 class Doubting(FixedLength):
-    """Wants ever fewer tokens, then many again, and stops behind a doubtful one."""
+    """Wants ever fewer tokens, then many again, and stops after a doubtful one."""
 
     name = "test-doubting"
-    asks = True
+    can_stop = True
 
     def length(self, context: Context) -> int:
         return (5, 1, 3, 0)[context.round % 4]
@@ -313,8 +313,8 @@ def test_only_who_can_overlap_may_be_asked_to() -> None:
 def test_every_pass_of_the_draft_is_counted(
     proposer: str, overlap: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Against a count of the reader's own calls. Catches: passes of a lost bet, or of tokens that were given up, that
-    nobody reports; passes that are reported twice."""
+    """Against a count of the reader's own calls. Catches: passes of a wrong guess, or of tokens that were given up,
+    that nobody reports; passes that are reported twice."""
     calls: list[str] = []
 
     def counting(inner: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,5 @@
-"""What overlap gains by the formula, against rounds enumerated, rounds played, and the bets that the core wins."""
+"""What overlap gains by the formula, against rounds enumerated, rounds played, and how often the core's guesses are
+correct."""
 
 from __future__ import annotations
 
@@ -16,48 +17,50 @@ from specdec_core.proposers.drafting_ahead import Ahead
 from specdec_core.testing import scripted
 
 
-def clock(won: tuple[bool, ...], drafting: float) -> float:
+def clock(guesses: tuple[bool, ...], drafting: float) -> float:
     """When the last check is done, from two machines that are each busy until a time: a draft's, and a target's."""
-    draft_free = drafting  # the first draft has nothing to hide behind
+    draft_free = drafting  # the first draft overlaps with nothing
     target_free = 0.0
-    for bet in won:
+    for correct in guesses:
         began = max(draft_free, target_free)
         target_free = began + 1.0
-        draft_free = began + drafting if bet else target_free + drafting
+        draft_free = began + drafting if correct else target_free + drafting
     return target_free
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 0.7, 1.0])
 @pytest.mark.parametrize(("gamma", "cost"), [(1, 0.3), (2, 0.5), (3, 0.9), (4, 0.05)])
-def test_the_mean_of_a_round_is_that_of_all_ways_the_bets_can_fall(
+def test_the_mean_of_a_round_is_that_over_all_patterns_of_guesses(
     alpha: float, gamma: int, cost: float
 ) -> None:
-    """One round more costs, in the mean over every pattern of bets, what the formula's denominator says, to 1e-12.
-    Catches: the bet on γ tokens without the one after them, a sum where the longer of the two belongs."""
+    """One round more costs, in the mean over every pattern of guesses, what the formula's denominator says, to 1e-12.
+    Catches: a guess of γ tokens without the one after them, a sum where the longer of the two belongs."""
     chance = math.prod(alpha for _ in range(gamma + 1))
 
     def mean(rounds: int) -> float:
         patterns = itertools.product((True, False), repeat=rounds)
         return math.fsum(
-            clock(won, gamma * cost) * math.prod(chance if bet else 1.0 - chance for bet in won)
-            for won in patterns
+            clock(guesses, gamma * cost)
+            * math.prod(chance if correct else 1.0 - chance for correct in guesses)
+            for guesses in patterns
         )
 
     serial = 1.0 + gamma * cost
-    assert theory.bet_won(alpha, gamma) == pytest.approx(chance, abs=1e-15)
+    assert theory.correct_guess_rate(alpha, gamma) == pytest.approx(chance, abs=1e-15)
     assert theory.overlap_gain(alpha, gamma, cost) == pytest.approx(serial / (mean(7) - mean(6)), abs=1e-12)
 
 
 def test_played_rounds_come_to_the_same() -> None:
-    """Forty thousand rounds whose every guess is thrown, within a percent. Catches: bets that hang together."""
-    dice, alpha, gamma, cost = random.Random(5), 0.85, 4, 0.2
-    won = tuple(all(dice.random() < alpha for _ in range(gamma + 1)) for _ in range(40_000))
-    gain = len(won) * (1.0 + gamma * cost) / clock(won, gamma * cost)
+    """Forty thousand rounds whose every guess is drawn, within a percent. Catches: guesses that depend on each
+    other."""
+    source, alpha, gamma, cost = random.Random(5), 0.85, 4, 0.2
+    guesses = tuple(all(source.random() < alpha for _ in range(gamma + 1)) for _ in range(40_000))
+    gain = len(guesses) * (1.0 + gamma * cost) / clock(guesses, gamma * cost)
     assert theory.overlap_gain(alpha, gamma, cost) == pytest.approx(gain, rel=0.01)
 
 
 def test_bounds_and_refusals() -> None:
-    """Never below 1, never above 2, and 2 only where both take equally long and all bets are won."""
+    """Never below 1, never above 2, and 2 only where both take equally long and all guesses are correct."""
     for alpha, gamma, cost in itertools.product((0.0, 0.5, 0.9, 1.0), (0, 1, 4, 9), (0.0, 0.1, 0.25, 1.0)):
         assert 1.0 <= theory.overlap_gain(alpha, gamma, cost) <= 2.0
     assert theory.overlap_gain(1.0, 4, 0.25) == 2.0
@@ -67,9 +70,10 @@ def test_bounds_and_refusals() -> None:
             theory.overlap_gain(*wrong)
 
 
-def test_the_core_wins_as_many_bets_as_the_formula_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_as_many_of_the_core_s_guesses_come_true_as_the_formula_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """A draft that is always sure of token 0, which the target writes with chance α: the guess after the draft is then
-    as good as the others. Over a thousand rounds the share of bets that the core won is within 4 standard errors."""
+    as good as the others. Over a thousand rounds the share of the core's correct guesses is within 4 standard
+    errors."""
 
     def to_the_end(self: Ahead, advance: Callable[[], bool]) -> None:
         while advance():
@@ -78,7 +82,7 @@ def test_the_core_wins_as_many_bets_as_the_formula_says(monkeypatch: pytest.Monk
     monkeypatch.setattr(Ahead, "begin", to_the_end)
     alpha, gamma = 0.8, 2
     models = scripted(lambda context: [alpha, 1.0 - alpha], lambda context: [1.0, 0.0])
-    won = rounds = 0
+    correct = rounds = 0
     for seed in range(3):
         settings = sd.Settings(
             proposer="draft-model", overlap=True, draft_length=gamma, temperature=1.0, seed=seed,
@@ -86,8 +90,8 @@ def test_the_core_wins_as_many_bets_as_the_formula_says(monkeypatch: pytest.Monk
         )  # fmt: skip
         trace = sd.decode(models, [0], settings)
         assert trace.audit() == []
-        won += sum("ahead" in row.note for row in trace.rounds)
+        correct += sum("ahead" in row.note for row in trace.rounds)
         rounds += len(trace.rounds) - 1
-    expected = theory.bet_won(alpha, gamma)
+    expected = theory.correct_guess_rate(alpha, gamma)
     assert rounds > 600
-    assert abs(won / rounds - expected) < 4 * math.sqrt(expected * (1 - expected) / rounds)
+    assert abs(correct / rounds - expected) < 4 * math.sqrt(expected * (1 - expected) / rounds)

@@ -21,10 +21,19 @@ from specdec_core.models.bundle import HubModel
 from specdec_core.penalties import Past, Penalties, paths_of
 from specdec_core.rules.speculative_sampling import SpeculativeSampling
 from specdec_core.sampling import Warp
-from specdec_core.testing import Law, scripted
+from specdec_core.testing import NextProbs, scripted
 from specdec_core.tree import TokenTree
 
-from .laws import chance_of, chances, exact_law, mixture, model_law, sample, samples, wavering
+from .distributions import (
+    chance_of,
+    chances,
+    exact_distribution,
+    mixture,
+    model_next_probs,
+    sample,
+    samples,
+    wavering,
+)
 from .matrix import POLICY_OPTIONS, proposals, valid, whole
 from .tiny import PROMPTS, build, generate, module
 from .tiny_heads import texts
@@ -157,7 +166,7 @@ def test_greedy_text_is_that_of_generate_with_the_same_penalties(
     accepted: dict[str, int] = {}
     number = 0
     for proposer, options in proposals(models):
-        for more in _ways(proposer, options):
+        for more in _variants(proposer, options):
             settings = valid(
                 proposer=proposer, options=options, draft_length=3, max_new_tokens=LENGTH, **asked, **more
             )
@@ -168,22 +177,22 @@ def test_greedy_text_is_that_of_generate_with_the_same_penalties(
             if (options or more) and (turn == 0) != (architecture == "gpt2"):
                 continue
             trace = sd.decode(models, PROMPTS[which], settings)
-            told = settings.model_dump(exclude_defaults=True)
-            assert trace.token_ids == expected[which], f"prompt {PROMPTS[which]}: {told}"
-            assert trace.audit() == [], told
+            changed = settings.model_dump(exclude_defaults=True)
+            assert trace.token_ids == expected[which], f"prompt {PROMPTS[which]}: {changed}"
+            assert trace.audit() == [], changed
             accepted[proposer] = accepted.get(proposer, 0) + trace.stats.accepted
     assert min(accepted[name] for name in ("draft-model", "branching", "oracle")) > 0
 
 
-def _ways(proposer: str, options: dict[str, Any]) -> list[dict[str, Any]]:
+def _variants(proposer: str, options: dict[str, Any]) -> list[dict[str, Any]]:
     """As it is, drafting ahead where that is possible, and the policies that ask how sure the draft is."""
-    ways: list[dict[str, Any]] = [{}]
+    variants: list[dict[str, Any]] = [{}]
     if sd.PROPOSERS[proposer].can_overlap:
-        ways.append({"overlap": True})
+        variants.append({"overlap": True})
     if not options and sd.PROPOSERS[proposer].uses:
-        ways.append({"length_policy": "confidence"})
-        ways.append({"length_policy": "cost-aware", "length_options": POLICY_OPTIONS["cost-aware"]})
-    return ways
+        variants.append({"length_policy": "confidence"})
+        variants.append({"length_policy": "cost-aware", "length_options": POLICY_OPTIONS["cost-aware"]})
+    return variants
 
 
 @pytest.mark.parametrize("rule", list(sd.RULES))
@@ -284,11 +293,11 @@ def test_p_and_q_of_every_node_are_processed_with_its_own_path(
     assert rounds > 10 and drawn > 10
 
 
-def penalised(law: Law, penalties: Penalties, warp: Warp) -> Law:
-    """The law that decoding with these settings is to follow."""
+def penalised(next_probs: NextProbs, penalties: Penalties, warp: Warp) -> NextProbs:
+    """The distribution that decoding with these settings is to follow."""
 
     def found(text: tuple[int, ...]) -> Sequence[float]:
-        logits = torch.tensor(law(text), dtype=torch.float64).log()
+        logits = torch.tensor(next_probs(text), dtype=torch.float64).log()
         past = penalties.after(text)
         return warp(logits if past is None or not text else past.next(logits)).tolist()
 
@@ -315,11 +324,11 @@ DRAWS = [
 ]
 
 
-def _law(law: Law) -> dict[tuple[int, ...], float]:
-    return exact_law(penalised(law, PENALTIES, WARP), PROMPT, 5, Warp(1.0))
+def penalised_distribution(next_probs: NextProbs) -> dict[tuple[int, ...], float]:
+    return exact_distribution(penalised(next_probs, PENALTIES, WARP), PROMPT, 5, Warp(1.0))
 
 
-def test_sampled_texts_follow_the_penalised_law() -> None:
+def test_sampled_texts_follow_the_penalised_distribution() -> None:
     """Chi-square over whole texts of five tokens, COUNT of each case, and the cases together; false alarm 1e-5.
     Catches: p or q of a node that is processed with another text than its own, alone or while drafting ahead."""
     cases = {}
@@ -331,26 +340,26 @@ def test_sampled_texts_follow_the_penalised_law() -> None:
             assert settings is not None
             cases[proposer, str(options), f"overlap {overlap}"] = settings
     assert len(cases) == 12
-    found = chances(samples(SCRIPTED, PROMPT, cases, COUNT), _law(_target))
+    found = chances(samples(SCRIPTED, PROMPT, cases, COUNT), penalised_distribution(_target))
     assert min(found.values()) > FALSE_ALARM, found
 
 
-def test_sampled_texts_of_heads_and_exits_follow_the_penalised_law() -> None:
+def test_sampled_texts_of_heads_and_exits_follow_the_penalised_distribution() -> None:
     """The same for proposers that need layers, states or heads: 500 texts, shared by the three; false alarm 1e-5."""
     assert isinstance(REAL.target, HubModel)
     cases = {
         (proposer,): sd.Settings(proposer=proposer, draft_length=3, record="off", **SAMPLED)
         for proposer in ("early-exit", "medusa", "eagle")
     }
-    logits = model_law(REAL.target)
+    logits = model_next_probs(REAL.target)
 
-    def law(text: tuple[int, ...]) -> Sequence[float]:
+    def next_probs(text: tuple[int, ...]) -> Sequence[float]:
         with torch.inference_mode():
             row = module(REAL)(torch.tensor([text])).logits[0, -1].double()
         return WARP(Past(PENALTIES, text).next(row)).tolist()
 
     assert len(logits((0,))) == 4
-    found = chances(samples(REAL, PROMPT, cases, 167), exact_law(law, PROMPT, 5, Warp(1.0)))
+    found = chances(samples(REAL, PROMPT, cases, 167), exact_distribution(next_probs, PROMPT, 5, Warp(1.0)))
     assert min(found.values()) > FALSE_ALARM, found
 
 
@@ -359,12 +368,15 @@ def test_the_meter_rejects_a_penalty_that_forgets_the_path(monkeypatch: pytest.M
     the path did not count."""
     monkeypatch.setattr(loop, "paths_of", lambda tree: [[] for _ in range(len(tree) + 1)])
     settings = sd.Settings(draft_length=3, record="off", **SAMPLED)
-    assert chance_of(sample(SCRIPTED, PROMPT, settings, 2 * COUNT), _law(_target)) < FALSE_ALARM
+    assert (
+        chance_of(sample(SCRIPTED, PROMPT, settings, 2 * COUNT), penalised_distribution(_target))
+        < FALSE_ALARM
+    )
 
 
 @pytest.mark.parametrize("drafts", ["independent", "distinct", "fixed"])
 @pytest.mark.parametrize("rule", [name for name, kind in sd.RULES.items() if kind.lossless])
-def test_lossless_rules_write_the_penalised_law_exactly(rule: str, drafts: Any) -> None:
+def test_lossless_rules_write_the_penalised_distribution_exactly(rule: str, drafts: Any) -> None:
     """Enumerated, distance below 1e-12: p and q are processed at every node with its own path. Catches: a rule that is
     exact only where p does not depend on what was just accepted."""
     shapes = {"chain": [-1, 0, 1], "tree": [-1, -1, 0, 0]}

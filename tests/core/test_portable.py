@@ -243,14 +243,14 @@ def test_vllm_s_match_is_the_lab_s_first_and_no_other(match: str) -> None:
         lookup: Any = kind(None, kind.read_options(wanted))  # type: ignore[arg-type]
         lookup.start(context)
         differs |= lookup.propose(context).tree.tokens != earliest_of_the_longest(text, 3, 4)
-    told = [line for line in portable.for_vllm(wanted).missing if line.startswith("match = ")]
-    assert differs == bool(told) == (match != "first")
-    assert all("first of the longest matches" in line for line in told)
+    notes = [line for line in portable.for_vllm(wanted).missing if line.startswith("match = ")]
+    assert differs == bool(notes) == (match != "first")
+    assert all("first of the longest matches" in line for line in notes)
 
 
 @pytest.mark.parametrize("program", ["transformers", "vllm"])
 @pytest.mark.parametrize(
-    ("choices", "law"),
+    ("choices", "consequence"),
     [
         ({}, "its distribution is the same"),
         ({"rule": "kseq"}, "its distribution is the same"),
@@ -268,18 +268,18 @@ def test_vllm_s_match_is_the_lab_s_first_and_no_other(match: str) -> None:
         ({"proposer": "none", "rule": "typical"}, "its distribution is the same"),
     ],
 )
-def test_the_same_law_is_claimed_only_of_lossless_rules(
-    program: str, choices: dict[str, Any], law: str
+def test_the_same_distribution_is_claimed_only_of_lossless_rules(
+    program: str, choices: dict[str, Any], consequence: str
 ) -> None:
-    """Catches: a lossy rule that is missing there, and a text that is said to have the same law without it."""
+    """Catches: a lossy rule that is missing there, and a text that is said to have the same distribution without it."""
     wanted = settings(temperature=1.0, **choices)
     found = portable.for_vllm(wanted) if program == "vllm" else portable.for_transformers(wanted, layers=12)
     (seed,) = [line for line in found.missing if line.startswith("seed = ")]
-    assert law in seed
-    assert ("its distribution is the same" in seed) == ("its distribution is the same" in law)
+    assert consequence in seed
+    assert ("its distribution is the same" in seed) == ("its distribution is the same" in consequence)
 
 
-def test_a_lossy_rule_that_is_carried_over_keeps_its_own_law() -> None:
+def test_a_lossy_rule_that_is_carried_over_keeps_its_own_distribution() -> None:
     lossy = settings(temperature=1.0, rule="ensemble", rule_options={"weight": 0.3})
     assert any(
         "its distribution is that of rule = ensemble there too" in line
@@ -299,15 +299,15 @@ def test_at_temperature_0_a_lossy_rule_gives_way_to_the_target_s_greedy_text(mod
 def test_vllm_s_greedy_drafts_are_told_where_the_lab_draws_them() -> None:
     """Without `draft_sample_method` vLLM drafts the likeliest token, whatever the temperature."""
     said = "Drawn guesses: here the draft draws its tokens"
-    for choices, told in (
+    for choices, noted in (
         ({"rule": "token-matching", "temperature": 0.8}, True),
         ({"rule": "token-matching"}, False),
         ({"temperature": 0.8}, False),
         ({"proposer": "prompt-lookup", "rule": "token-matching", "temperature": 0.8}, False),
     ):
         found = portable.for_vllm(settings(**choices))
-        assert any(line.startswith(said) for line in found.missing) == told
-        assert found.config is not None and (told <= ("draft_sample_method" not in found.config))
+        assert any(line.startswith(said) for line in found.missing) == noted
+        assert found.config is not None and (noted <= ("draft_sample_method" not in found.config))
 
 
 def test_a_hostile_model_name_stays_text() -> None:

@@ -263,8 +263,8 @@ def test_a_bad_file_does_not_hide_the_good_ones(tmp_path: Path) -> None:
 def test_profiles_are_read_without_torch() -> None:
     """Catches: two seconds of import on a page that only shows records."""
     code = "import sys, specdec_core.analysis.whatif as w; w.profiles_of = w.Profile; print('torch' in sys.modules)"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "False"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "False"
 
 
 def test_recording_keeps_the_quietest_and_the_median_of_every_context(
@@ -285,16 +285,21 @@ def test_recording_keeps_the_quietest_and_the_median_of_every_context(
     monkeypatch.setattr(cli_profile, "width_curve", curve)
     models = pair("llama")
     plan = cli_profile.Plan(contexts=(32, 16), widths=(1, 4), measurements=3)
-    heard: list[tuple[int, int]] = []
+    steps: list[tuple[int, int]] = []
     recorded = cli_profile.record(
-        models, plan, label="", note="as a test", weights="trained", told=lambda *step: heard.append(step)
+        models,
+        plan,
+        label="",
+        note="as a test",
+        weights="trained",
+        on_progress=lambda *step: steps.append(step),
     )
     assert [one.context for one in recorded.curves] == [16, 32]
     assert recorded.curves[0].widths == (1, 4) and recorded.curves[0].target_s == (16.0, 64.0)
     assert recorded.curves[1].target_median_s == (64.0, 256.0)
     assert recorded.curves[1].draft_s[:2] == pytest.approx((3.2, 6.4))
     assert recorded.target.parameters == models.target.info.parameters
-    assert heard == [(step, 6) for step in range(6)]
+    assert steps == [(step, 6) for step in range(6)]
     assert read(write(recorded), "x") == recorded and "as a test" in recorded.assumptions
 
 
@@ -305,7 +310,7 @@ def test_random_weights_of_a_shape_are_timed_and_written(tmp_path: Path) -> None
     assert models.target.info.parameters == small.parameters
     plan = cli_profile.Plan(contexts=(8,), widths=(1, 3), measurements=1, seconds=0.0)
     recorded = cli_profile.record(
-        models, plan, label="tiny", note="", weights="random", told=lambda *step: None
+        models, plan, label="tiny", note="", weights="random", on_progress=lambda *step: None
     )
     out = tmp_path / "tiny.json"
     cli_profile.save(None, out)
@@ -370,12 +375,12 @@ def test_the_command_records_the_models_it_is_given(tmp_path: Path, monkeypatch:
     """The whole command on tiny models. Catches: options that do not reach the measurement."""
     monkeypatch.setattr(cli_profile, "load_models", lambda *names, **more: pair("llama"))
     out = tmp_path / "mine.json"
-    told = CliRunner().invoke(
+    result = CliRunner().invoke(
         cli.app,
         ["profile", "--out", str(out), "--context", "16", "--width", "1", "--width", "7", "--measurements", "2",
          "--seconds", "0", "--label", "mine", "--note", "a test"],
     )  # fmt: skip
-    assert told.exit_code == 0, told.output
+    assert result.exit_code == 0, result.output
     profile = shipped(tmp_path)[0]["mine"]
     assert isinstance(profile, Recorded)
     assert (profile.label, profile.note, profile.measurements, profile.contexts()) == (

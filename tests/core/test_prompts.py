@@ -11,7 +11,7 @@ from specdec_core.models.bundle import HubModel
 from specdec_core.models.tokenizer import HubCodec
 from specdec_core.testing import Letters, scripted
 
-from .laws import wavering
+from .distributions import wavering
 from .tiny import build, pair, tokenizer
 
 SHORT = sd.Settings(proposer="none", max_new_tokens=5)

@@ -16,7 +16,7 @@ from specdec_core.engine.check import check
 from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.testing import scripted
 
-from .laws import mixture, wavering
+from .distributions import mixture, wavering
 from .matrix import POLICY_OPTIONS, option_sets, proposals, whole
 
 _target = wavering(7, seed=5)

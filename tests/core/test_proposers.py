@@ -10,7 +10,7 @@ import specdec_core as sd
 from specdec_core.models.bundle import HubModel
 from specdec_core.testing import scripted
 
-from .laws import wavering
+from .distributions import wavering
 from .tiny import PROMPTS, generate, pair
 
 SETTINGS = sd.Settings(max_new_tokens=40, draft_length=5)

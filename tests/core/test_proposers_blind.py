@@ -11,7 +11,7 @@ import specdec_core as sd
 from specdec_core.sampling import Warp
 from specdec_core.testing import scripted
 
-from .laws import chances, exact_law, samples, wavering
+from .distributions import chances, exact_distribution, samples, wavering
 from .tiny import PROMPTS, generate, module, pair
 
 FALSE_ALARM = 1e-4
@@ -28,7 +28,7 @@ def _proposals(trace: sd.Trace) -> list[tuple[list[int], sd.Round]]:
     return rounds
 
 
-def test_sampled_texts_follow_the_targets_law() -> None:
+def test_sampled_texts_follow_the_targets_distribution() -> None:
     """300 texts of four tokens of each guess with either rule, one by one and together; chi-square, false alarm 1e-4.
     Catches: a q that is not what the tokens were drawn from."""
     target, prompt = wavering(3, seed=5), [0, 0, 0, 0, 1]
@@ -38,7 +38,9 @@ def test_sampled_texts_follow_the_targets_law() -> None:
         for guess in GUESSES
         for rule in ("speculative-sampling", "token-matching")
     }
-    found = chances(samples(scripted(target), prompt, cases, 300), exact_law(target, prompt, 4, Warp(1.0)))
+    found = chances(
+        samples(scripted(target), prompt, cases, 300), exact_distribution(target, prompt, 4, Warp(1.0))
+    )
     assert min(found.values()) > FALSE_ALARM, found
 
 
@@ -91,10 +93,10 @@ def test_drawn_tokens_come_as_often_as_q_says(guess: str) -> None:
     settings = BLIND.but(options={"guess": guess}, temperature=1.0, max_new_tokens=3, draft_length=2)
     for seed in range(500):
         seen[tuple(sd.decode(models, [0, 0, 1, 2], settings.but(seed=seed)).rounds[0].nodes.token)] += 1
-    law = [(count + 0.2) / 5 for count in (2, 1, 1, 0, 0)] if guess == "unigram" else [0.2] * 5
-    pairs = [(one, other) for one in range(5) for other in range(5) if law[one] * law[other] * 500 >= 5]
+    shares = [(count + 0.2) / 5 for count in (2, 1, 1, 0, 0)] if guess == "unigram" else [0.2] * 5
+    pairs = [(one, other) for one in range(5) for other in range(5) if shares[one] * shares[other] * 500 >= 5]
     rest = 500 - sum(seen[pair] for pair in pairs)
-    expected = [500 * law[one] * law[other] for one, other in pairs]
+    expected = [500 * shares[one] * shares[other] for one, other in pairs]
     observed = [seen[pair] for pair in pairs]
     if 500 - sum(expected) > 1e-6:
         observed, expected = [*observed, rest], [*expected, 500 - sum(expected)]

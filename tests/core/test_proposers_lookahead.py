@@ -1,4 +1,5 @@
-"""Lookahead: the riders' tree is the published mask, and every round is what a naive replay of the algorithm says."""
+"""Lookahead: the extra tokens' tree is the published mask, and every round is what a naive replay of the algorithm
+says."""
 
 from __future__ import annotations
 
@@ -12,20 +13,20 @@ import specdec_core as sd
 from specdec_core.models.bundle import HubModel
 from specdec_core.proposers.lookahead import Pool, branch, trie
 from specdec_core.sampling import Warp
-from specdec_core.testing import Law, Letters, scripted
+from specdec_core.testing import Letters, NextProbs, scripted
 from specdec_core.tree import TokenTree
 
-from .laws import chances, exact_law, samples, wavering
+from .distributions import chances, exact_distribution, samples, wavering
 from .tiny import PROMPTS, build, generate, module, pair
 
 LOOKAHEAD = sd.Settings(proposer="lookahead", max_new_tokens=40)
 Window = list[list[int]]
 
 
-def second_order(width: int, seed: int, sharpness: float = 3.0) -> Law:
-    """A law of the last two tokens, so that phrases come back."""
-    law = wavering(width, seed, sharpness)
-    return lambda text: law(text[-2:])
+def second_order(width: int, seed: int, sharpness: float = 3.0) -> NextProbs:
+    """A distribution that depends on the last two tokens, so that phrases come back."""
+    next_probs = wavering(width, seed, sharpness)
+    return lambda text: next_probs(text[-2:])
 
 
 def one_hot(width: int, token: int) -> list[float]:
@@ -100,24 +101,25 @@ def test_the_pool_keeps_the_most_recently_used() -> None:
     assert evicted > 500
 
 
-def _likeliest(law: Law, text: Sequence[int]) -> int:
-    chances = list(law(tuple(text)))
+def _likeliest(next_probs: NextProbs, text: Sequence[int]) -> int:
+    chances = list(next_probs(tuple(text)))
     return chances.index(max(chances))
 
 
-@pytest.mark.parametrize("law", [second_order(6, 1), second_order(5, 4), wavering(4, 2, 3.0)])
+@pytest.mark.parametrize("next_probs", [second_order(6, 1), second_order(5, 4), wavering(4, 2, 3.0)])
 @pytest.mark.parametrize(
     ("window", "ngram", "guesses", "pool_size"), [(5, 3, 3, 2_000), (4, 4, 2, 7), (2, 5, 1, 3), (9, 3, 4, 20)]
 )
 def test_every_round_is_what_a_naive_replay_says(
-    law: Law, window: int, ngram: int, guesses: int, pool_size: int
+    next_probs: NextProbs, window: int, ngram: int, guesses: int, pool_size: int
 ) -> None:
     """The algorithm once more, by absolute positions and whole texts, without trees, masks or shifts: the window of
     every round, the n-grams harvested, the order of the pool and the proposals, over 60 tokens. Catches: a column that
-    is one position off after several tokens were committed, logits of the wrong rider, n-grams of initial tokens."""
+    is one position off after several tokens were committed, logits of the wrong extra token, n-grams of initial
+    tokens."""
     options = {"window": window, "ngram": ngram, "guesses": guesses, "pool_size": pool_size}
     prompt = [0, 1, 2, 3, 0, 2]
-    trace = sd.decode(scripted(law), prompt, LOOKAHEAD.but(options=options, max_new_tokens=60))
+    trace = sd.decode(scripted(next_probs), prompt, LOOKAHEAD.but(options=options, max_new_tokens=60))
     levels = ngram - 1
     # where a column begins → its tokens, and whether the target wrote them
     known: dict[int, list[tuple[int, bool]]] = {}
@@ -164,7 +166,7 @@ def test_every_round_is_what_a_naive_replay_says(
                 continue
             before = [columns[other][0][0] for other in range(1, number + 1)]
             own = [token for token, _ in column[1:]]
-            newest.append(_likeliest(law, text + before + own))
+            newest.append(_likeliest(next_probs, text + before + own))
             grown = [*column, (newest[-1], True)]
             known[root + number + 1] = grown[1:]
             gram = tuple(token for token, _ in grown)
@@ -184,27 +186,28 @@ def test_every_round_is_what_a_naive_replay_says(
             assert not {"newest", "harvested"} & set(row.note)
         text += row.committed.token
     assert text[len(prompt) :] == trace.token_ids
-    if (window, len(law((0,)))) == (5, 6):
+    if (window, len(next_probs((0,)))) == (5, 6):
         assert hits > 3, "nothing of the pool was accepted, so several tokens at once were never tried"
 
 
 @pytest.mark.parametrize("initial", ["prompt", "random", "blank"])
 def test_jacobi_iteration_reaches_its_fixed_point(initial: str) -> None:
-    """A law of the position alone: the target writes token t mod 7 at position t, whatever stands before. After N − 1
-    rounds every token of a column stands where it belongs, although rounds commit several tokens, and from then on
-    every n-gram is right: N tokens per pass. Catches: a window shifted by one where several tokens were committed."""
-    law: Law = lambda text: one_hot(7, len(text) % 7)  # noqa: E731
+    """A distribution that depends on the position alone: the target writes token t mod 7 at position t, whatever stands
+    before. After N − 1 rounds every token of a column stands where it belongs, although rounds commit several tokens,
+    and from then on every n-gram is right: N tokens per pass. Catches: a window shifted by one where several tokens
+    were committed."""
+    next_probs: NextProbs = lambda text: one_hot(7, len(text) % 7)  # noqa: E731
     options = {"window": 6, "ngram": 4, "initial": initial}
-    trace = sd.decode(scripted(law), [3, 3], LOOKAHEAD.but(options=options, max_new_tokens=80))
-    begun, several = 2, 0
+    trace = sd.decode(scripted(next_probs), [3, 3], LOOKAHEAD.but(options=options, max_new_tokens=80))
+    written, several = 2, 0
     for row in trace.rounds:
         window: Window = row.note["window"]  # type: ignore[assignment]
         generated: list[int] = row.note["generated"]  # type: ignore[assignment]
         for column, levels in enumerate(generated):
             for level in range(3 - levels, 3):
                 if (level, column) != (0, 0):
-                    assert window[level][column] == (begun - 1 + column + level) % 7
-        begun += len(row.committed.token)
+                    assert window[level][column] == (written - 1 + column + level) % 7
+        written += len(row.committed.token)
         several += len(row.committed.token) > 1
     assert several > 10
     assert all(len(row.committed.token) == 4 for row in trace.rounds[9:-1])
@@ -241,7 +244,8 @@ VARIANTS: list[dict[str, object]] = [
 @pytest.mark.parametrize("options", VARIANTS)
 @pytest.mark.parametrize("architecture", ["gpt2", "llama", "qwen3", "gpt-neox"])
 def test_greedy_text_is_that_of_generate(architecture: str, options: dict[str, object]) -> None:
-    """Four architectures, three prompts. Catches: riders that are seen by the proposals, or stay in the memory."""
+    """Four architectures, three prompts. Catches: extra tokens that are seen by the proposals, or stay in the
+    memory."""
     models = pair(architecture)
     for prompt in PROMPTS[:3]:
         trace = sd.decode(models, prompt, LOOKAHEAD.but(options=options))
@@ -276,8 +280,8 @@ def test_phrases_of_the_prompt_are_tried_from_the_first_round() -> None:
 
 @pytest.mark.parametrize("length", range(1, 9))
 def test_a_text_may_fill_the_models_positions_to_the_last(length: int) -> None:
-    """An OPT with 24 learned positions and a text that uses all of them. Catches: a rider at a position that has no
-    embedding, which is an index error on a CPU and worse on a GPU; and riders that stay away too early."""
+    """An OPT with 24 learned positions and a text that uses all of them. Catches: an extra token at a position that has
+    no embedding, which is an index error on a CPU and worse on a GPU; and extra tokens that stay away too early."""
     opt = build("opt", max_position_embeddings=24)
     models = sd.Models(Letters(97), HubModel("tiny target", opt))
     prompt = list(range(1, 25 - length))
@@ -292,7 +296,7 @@ def test_a_text_may_fill_the_models_positions_to_the_last(length: int) -> None:
 
 
 def test_the_memory_budget_sends_the_window_home() -> None:
-    """Catches: riders that are not counted as rows, and a window that loses its place in rounds without riders."""
+    """Catches: extra tokens that are not counted as rows, and a window that loses its place in rounds without any."""
     models = pair("llama")
     one = models.target.kv_bytes + 8 * models.target.vocabulary
     expected = generate(module(models), PROMPTS[2], 40)
@@ -305,7 +309,7 @@ def test_the_memory_budget_sends_the_window_home() -> None:
             assert len(row.nodes.token) + row.riders <= room
 
 
-def test_sampled_texts_follow_the_targets_law() -> None:
+def test_sampled_texts_follow_the_targets_distribution() -> None:
     """375 texts of five tokens of two windows with two rules, one by one and together; the pool begins with the
     prompt's n-grams, so that there is much to accept; chi-square, false alarm 1e-4. Catches: a window or pool that
     learns from a round's coins before they have decided."""
@@ -317,7 +321,9 @@ def test_sampled_texts_follow_the_targets_law() -> None:
         for ngram, initial in ((3, "random"), (4, "prompt"))
         for rule in ("speculative-sampling", "token-matching")
     }
-    found = chances(samples(scripted(target), prompt, cases, 375), exact_law(target, prompt, 5, Warp(1.0)))
+    found = chances(
+        samples(scripted(target), prompt, cases, 375), exact_distribution(target, prompt, 5, Warp(1.0))
+    )
     assert min(found.values()) > 1e-4, found
 
 

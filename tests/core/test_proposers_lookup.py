@@ -15,7 +15,7 @@ from specdec_core.proposers.prompt_lookup import PromptLookup
 from specdec_core.sampling import Warp
 from specdec_core.testing import scripted
 
-from .laws import chances, exact_law, samples, wavering
+from .distributions import chances, exact_distribution, samples, wavering
 from .tiny import PROMPTS, generate, module, pair
 
 MATCHES = ["longest", "first", "last", "most-frequent"]
@@ -37,7 +37,7 @@ def _lookup(
 
 
 def _places(text: list[int], size: int) -> list[int]:
-    """Where the last `size` tokens stand with a token behind them, ascending."""
+    """Where the last `size` tokens stand with a token after them, ascending."""
     return [start for start in range(len(text) - size) if text[start : start + size] == text[-size:]]
 
 
@@ -153,9 +153,9 @@ def test_greedy_text_is_that_of_generate(match: str) -> None:
     assert max(rate for rate in rates if rate) > 1.1
 
 
-def test_sampled_texts_follow_the_targets_law() -> None:
+def test_sampled_texts_follow_the_targets_distribution() -> None:
     """400 texts of four tokens of each way to match, one by one and together; chi-square, false alarm 1e-4; the default
-    is tested in test_law too. Catches: a match chosen with the help of what the round wrote."""
+    is tested in test_distribution too. Catches: a match chosen with the help of what the round wrote."""
     target, prompt = wavering(3, seed=5), [0, 1, 0, 2, 0]
     cases = {
         (match,): sd.Settings(
@@ -164,5 +164,7 @@ def test_sampled_texts_follow_the_targets_law() -> None:
         )
         for match in ("first", "last", "most-frequent")
     }  # fmt: skip
-    found = chances(samples(scripted(target), prompt, cases, 400), exact_law(target, prompt, 4, Warp(1.0)))
+    found = chances(
+        samples(scripted(target), prompt, cases, 400), exact_distribution(target, prompt, 4, Warp(1.0))
+    )
     assert min(found.values()) > 1e-4, found

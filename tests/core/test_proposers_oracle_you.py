@@ -14,7 +14,7 @@ from specdec_core.proposers.you import continuation
 from specdec_core.sampling import Warp
 from specdec_core.testing import scripted
 
-from .laws import chances, exact_law, model_law, samples, wavering
+from .distributions import chances, exact_distribution, model_next_probs, samples, wavering
 from .tiny import PROMPTS, build, generate, module, pair, tokenizer
 
 ORACLE = sd.Settings(proposer="oracle", draft_length=4, max_new_tokens=30)
@@ -62,7 +62,7 @@ def test_above_temperature_0_it_proposes_what_the_target_would_say_there(guess: 
         assert trace.stats.rejected > 3
 
 
-def test_the_oracles_texts_follow_the_targets_law() -> None:
+def test_the_oracles_texts_follow_the_targets_distribution() -> None:
     """375 texts of four tokens of either guess with either rule, one by one and together; chi-square, false alarm 1e-4.
     Catches: a proposal that looks at the coins to come."""
     target, prompt = wavering(3, seed=7), [0, 1, 2]
@@ -72,19 +72,21 @@ def test_the_oracles_texts_follow_the_targets_law() -> None:
         for guess in ("drawn", "most-likely")
         for rule in ("speculative-sampling", "token-matching")
     }
-    found = chances(samples(scripted(target), prompt, cases, 375), exact_law(target, prompt, 4, Warp(1.0)))
+    found = chances(
+        samples(scripted(target), prompt, cases, 375), exact_distribution(target, prompt, 4, Warp(1.0))
+    )
     assert min(found.values()) > 1e-4, found
 
 
-def test_the_oracles_texts_follow_a_real_models_law() -> None:
-    """A Llama of six tokens and its law by plain passes; 250 texts of three tokens, chi-square, false alarm 1e-4.
-    Catches: rows of the oracle's own memory that outlive a rejection."""
+def test_the_oracles_texts_follow_a_real_models_distribution() -> None:
+    """A Llama of six tokens and its distribution by plain passes; 250 texts of three tokens, chi-square, false alarm
+    1e-4. Catches: rows of the oracle's own memory that outlive a rejection."""
     models = sd.Models(HubCodec(tokenizer()), HubModel("tiny target", build("llama", vocab_size=6)))
     settings = ORACLE.but(
         options={"guess": "most-likely"}, temperature=1.5, draft_length=2, max_new_tokens=3, record="off"
     )
-    law = exact_law(model_law(models.target), [1, 2, 3], 3, Warp(1.5))  # type: ignore[arg-type]
-    assert chances(samples(models, [1, 2, 3], {(): settings}, 250), law)["all"] > 1e-4
+    expected = exact_distribution(model_next_probs(models.target), [1, 2, 3], 3, Warp(1.5))  # type: ignore[arg-type]
+    assert chances(samples(models, [1, 2, 3], {(): settings}, 250), expected)["all"] > 1e-4
 
 
 @pytest.fixture
@@ -97,13 +99,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_the_oracles_time_is_not_counted(clock: list[float]) -> None:
     """Its looks take as long as the target's own, and the lane's draft phases nothing. Catches: an oracle that pays."""
-    law, looks = wavering(4, 1), 0
+    next_probs, looks = wavering(4, 1), 0
 
     def slow(text: tuple[int, ...]) -> list[float]:
         nonlocal looks
         clock[0] += 1.0
         looks += 1
-        return list(law(text))
+        return list(next_probs(text))
 
     trace = sd.decode(scripted(slow), [0], ORACLE.but(max_new_tokens=10, record="off"))
     assert trace.stats.target_passes == 2
@@ -281,7 +283,7 @@ def test_nobody_to_ask_is_refused_in_one_sentence() -> None:
 
 
 def test_the_oracle_obeys_a_length_policy_that_asks() -> None:
-    """A draft ends behind the first token that the target itself gives less than the threshold. Catches: a policy that
+    """A draft ends after the first token that the target itself gives less than the threshold. Catches: a policy that
     is not asked, and a memory that is out of step after a short draft."""
     # a threshold among this tiny model's flat probabilities
     models, threshold, written = pair("gpt2"), 0.042, 0

@@ -9,17 +9,17 @@ import pytest
 import specdec_core as sd
 from specdec_core.testing import scripted
 
-from .laws import mixture, wavering
+from .distributions import mixture, wavering
 from .tiny import PROMPTS, pair
 
-_law = wavering(8, seed=4)
-MODELS = scripted(_law, mixture(_law, wavering(8, seed=5), 0.3))
+_target = wavering(8, seed=4)
+MODELS = scripted(_target, mixture(_target, wavering(8, seed=5), 0.3))
 BASE = sd.Settings(max_new_tokens=25, temperature=0.8, seed=6)
 LANES = [BASE.but(proposer="none"), BASE, BASE.but(proposer="prompt-lookup"), BASE.but(draft_length=8)]
 
 
 def test_the_lane_whose_clock_is_behind_computes_next() -> None:
-    """The order is a law of the recorded clocks, whatever the machine does. Catches: round-robin, or one lane after
+    """The order follows from the recorded clocks, whatever the machine does. Catches: round-robin, or one lane after
     the other."""
     clocks = dict.fromkeys(range(len(LANES)), 0.0)
     started: list[int] = []
@@ -41,14 +41,14 @@ def test_the_lane_whose_clock_is_behind_computes_next() -> None:
 def test_a_step_tells_the_phases_that_the_record_tells() -> None:
     """Catches: a live picture of the time that the finished record corrects."""
     names = ("start_s", "draft_s", "verify_s", "judge_s", "commit_s", "ahead_s")
-    told: dict[int, list[list[float]]] = defaultdict(list)
+    steps: dict[int, list[list[float]]] = defaultdict(list)
     for event in sd.race(MODELS, [1, 2, 1], LANES):
         if isinstance(event, sd.Step):
-            told[event.lane].append([getattr(event, name) for name in names])
-            assert sum(told[event.lane][-1][:-1]) == pytest.approx(event.clock_s)
+            steps[event.lane].append([getattr(event, name) for name in names])
+            assert sum(steps[event.lane][-1][:-1]) == pytest.approx(event.clock_s)
         elif isinstance(event, sd.Finished):
             rows = event.trace.rounds
-            assert told[event.lane] == [[getattr(row, name) for name in names] for row in rows]
+            assert steps[event.lane] == [[getattr(row, name) for name in names] for row in rows]
             assert any(row.draft_s > 0 and row.verify_s > 0 for row in rows)
 
 

@@ -13,7 +13,7 @@ from specdec_core.randomness import Stream, uniforms
 from specdec_core.record.schema import Round
 from specdec_core.testing import scripted
 
-from .laws import mixture, wavering
+from .distributions import mixture, wavering
 
 
 def test_a_number_depends_on_its_key_alone() -> None:
@@ -74,8 +74,8 @@ def test_the_numbers_of_neighbouring_keys_are_uniform_and_uncorrelated() -> None
 @pytest.mark.parametrize("seed", range(20))
 def test_two_rules_share_drafts_and_coins_until_their_texts_part(seed: int) -> None:
     """Catches: a rule that uses up coins and so shifts those of the next round."""
-    law = wavering(6, seed=8)
-    models = scripted(law, mixture(law, wavering(6, seed=9), 0.4))
+    target = wavering(6, seed=8)
+    models = scripted(target, mixture(target, wavering(6, seed=9), 0.4))
     settings = sd.Settings(temperature=1.0, max_new_tokens=20, seed=seed)
     one, other = (
         sd.decode(models, [1, 2], settings.but(rule=rule)).rounds

@@ -36,7 +36,7 @@ def test_it_is_what_a_decode_with_that_tree_does(
     """Where a decode with the other tree comes by the same place of the text, its round begins from the same state: it
     commits as many tokens. Catches: ranks off by one, a path that goes on beside the text."""
     models, wide = record
-    told = {row.index: row for row in replant(wide, choices)}
+    replanted = {row.index: row for row in replant(wide, choices)}
     narrow = sd.decode(
         models, [5, 9, 3, 2, 7], SETTINGS.but(options={"choices": [list(one) for one in choices]})
     )
@@ -45,8 +45,8 @@ def test_it_is_what_a_decode_with_that_tree_does(
     met = 0
     for row in narrow.rounds:
         same = starts.get(row.cache_before)
-        if same is not None and row.nodes.token and same.index in told and told[same.index].decided:
-            assert told[same.index].tokens == len(row.committed.token)
+        if same is not None and row.nodes.token and same.index in replanted and replanted[same.index].decided:
+            assert replanted[same.index].tokens == len(row.committed.token)
             met += 1
     assert met >= 3
 

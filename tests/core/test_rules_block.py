@@ -18,8 +18,8 @@ from specdec_core.sampling import Warp
 from specdec_core.testing import scripted
 from specdec_core.tree import TokenTree
 
-from .laws import chances, exact_law, mixture, samples, wavering
-from .toys import random_law
+from .distributions import chances, exact_distribution, mixture, samples, wavering
+from .toys import random_next_probs
 
 CHAIN = [-1, 0]
 
@@ -53,7 +53,7 @@ def by_hand(
 
 def test_thresholds_verdicts_and_the_residual_follow_the_paper() -> None:
     """On a chain of three in rational numbers, for the coins of every ending. Catches: a residual without the running
-    product, a token taken from the wrong position, a later coin that is not heard."""
+    product, a token taken from the wrong position, a later coin that is ignored."""
     p = [[Fraction(n, 12) for n in row] for row in ((2, 3, 7), (6, 1, 5), (3, 4, 5), (1, 1, 10))]
     q = [[Fraction(n, 12) for n in row] for row in ((4, 4, 4), (3, 7, 2), (6, 3, 3))]
     tokens = [0, 2, 1]
@@ -83,11 +83,15 @@ def test_thresholds_verdicts_and_the_residual_follow_the_paper() -> None:
 
 @pytest.mark.parametrize("drafts", ["independent", "fixed"])
 def test_it_never_accepts_less_than_token_by_token_judging(drafts: Siblings) -> None:
-    """The paper's guarantee, over random laws that differ in every context. Catches: a rule that gives acceptance away,
-    which no test of the law can see. It must also gain somewhere, and only where the draft was sampled."""
+    """The paper's guarantee, over random distributions that differ in every context. Catches: a rule that gives
+    acceptance away, which no test of the distribution can see. It must also gain somewhere, and only where the draft
+    was sampled."""
     gains = []
     for seed in range(40):
-        p, q = random_law(f"p{seed}", zeros=seed % 2 == 1), random_law(f"q{seed}", zeros=seed % 3 == 1)
+        p, q = (
+            random_next_probs(f"p{seed}", zeros=seed % 2 == 1),
+            random_next_probs(f"q{seed}", zeros=seed % 3 == 1),
+        )
         chain = range(-1, seed % 4)
         block, single = (
             expected_accepted(rule(), list(chain), p, q, drafts) for rule in (Block, SpeculativeSampling)
@@ -112,12 +116,12 @@ class TokenResidual(Block):
 
 def test_the_proof_sees_the_residual_of_a_single_token() -> None:
     """Catches: a proof that would let a known mistake pass."""
-    assert distance(TokenResidual(), CHAIN, random_law("p"), random_law("q")) > 1e-3
+    assert distance(TokenResidual(), CHAIN, random_next_probs("p"), random_next_probs("q")) > 1e-3
 
 
 def test_equal_models_and_impossible_tokens_need_no_special_case() -> None:
-    """p = q (0/0 in h), a token that q rules out, a token that p rules out, one-hot laws. Catches: a NaN, or a division
-    by zero, where nothing is left over."""
+    """p = q (0/0 in h), a token that q rules out, a token that p rules out, one-hot distributions. Catches: a NaN, or a
+    division by zero, where nothing is left over."""
     same = torch.tensor([[0.25, 0.75]] * 4)
     judgement = Block().judge(TokenTree.chain([0, 1, 0]), same, same[:3], [0.999, 0.999, 0.999])
     assert judgement.path == [0, 1, 2] and judgement.thresholds == [1.0, 1.0, 1.0]
@@ -138,9 +142,9 @@ def test_a_tree_is_refused_with_a_sentence() -> None:
 
 
 @pytest.mark.parametrize("proposer", ["draft-model", "prompt-lookup"])
-def test_sampled_texts_follow_the_targets_law_and_traces_are_sound(proposer: str) -> None:
-    """Whole decodes of scripted models in float32, several rounds each; 500 texts, and more in test_law_matrix;
-    Pearson's chi-square, false alarm 1e-4.
+def test_sampled_texts_follow_the_targets_distribution_and_traces_are_sound(proposer: str) -> None:
+    """Whole decodes of scripted models in float32, several rounds each; 500 texts, and more in
+    test_distribution_matrix; Pearson's chi-square, false alarm 1e-4.
     Catches: a verdict or a residual that the loop reads differently from the enumerator."""
     target = wavering(3, seed=1)
     models = scripted(target, mixture(target, wavering(3, seed=2), 0.7))
@@ -148,8 +152,8 @@ def test_sampled_texts_follow_the_targets_law_and_traces_are_sound(proposer: str
         proposer=proposer, rule="block", draft_length=3, temperature=1.0, max_new_tokens=5, record="off"
     )
     prompt = [0, 1, 2, 0, 1, 0]
-    law = exact_law(target, prompt, 5, Warp(1.0))
-    assert chances(samples(models, prompt, {(): settings}, 500), law)["all"] > 1e-4
+    expected = exact_distribution(target, prompt, 5, Warp(1.0))
+    assert chances(samples(models, prompt, {(): settings}, 500), expected)["all"] > 1e-4
     long = [
         sd.decode(models, prompt, settings.but(record="full", seed=seed, max_new_tokens=40))
         for seed in range(5)

@@ -18,8 +18,8 @@ from specdec_core.sampling import Warp
 from specdec_core.testing import scripted
 from specdec_core.tree import TokenTree
 
-from .laws import chances, exact_law, mixture, samples, wavering
-from .toys import random_law
+from .distributions import chances, exact_distribution, mixture, samples, wavering
+from .toys import random_next_probs
 
 
 def random_probs(source: random.Random, vocabulary: int, zeros: bool = False) -> list[float]:
@@ -32,9 +32,10 @@ def random_probs(source: random.Random, vocabulary: int, zeros: bool = False) ->
 
 
 def first_token(p: Tensor, q: Tensor) -> list[float]:
-    """The law of the first token that k siblings with laws q (k, V) write, summed over every draft and coin."""
+    """The distribution of the first token that k siblings with distributions q (k, V) write, summed over every draft
+    and coin."""
     count, vocabulary = q.shape
-    law = [0.0] * vocabulary
+    written = [0.0] * vocabulary
     for tokens in itertools.product(range(vocabulary), repeat=count):
         chance = 1.0
         for sibling, token in enumerate(tokens):
@@ -45,15 +46,15 @@ def first_token(p: Tensor, q: Tensor) -> list[float]:
         judgement = KSeq().judge(tree, p.expand(count + 1, -1), q, [1.0] * count)
         for token, threshold in zip(tokens, judgement.thresholds, strict=True):
             assert threshold is not None
-            law[token] += chance * threshold
+            written[token] += chance * threshold
             chance *= 1.0 - threshold
         for token, mass in enumerate(judgement.final.tolist()):
-            law[token] += chance * mass
-    return law
+            written[token] += chance * mass
+    return written
 
 
 @pytest.mark.parametrize("zeros", [False, True])
-def test_siblings_of_different_laws_write_p(zeros: bool) -> None:
+def test_siblings_of_different_distributions_write_p(zeros: bool) -> None:
     """Each sibling has a q of its own, some with tokens ruled out. Catches: a ρ that is right only for equal q's, or
     one that rounding pushed below what exactness needs."""
     for seed in range(60):
@@ -75,7 +76,7 @@ def test_where_the_smallest_scale_fits_but_larger_ones_do_not() -> None:
 
 def test_equal_siblings_meet_the_papers_equation() -> None:
     """1 − (1 − β)^k = ρ β, with ρ read off a threshold. Catches: a ρ that is exact but larger than it need be, which
-    costs acceptance and which no test of the law can see."""
+    costs acceptance and which no test of the distribution can see."""
     for seed in range(40):
         source, count = random.Random(seed), 2 + seed % 4
         p, q = (torch.tensor(random_probs(source, 5), dtype=torch.float64) for _ in range(2))
@@ -97,7 +98,7 @@ def test_acceptance_beside_recursive_rejection() -> None:
     """Chains: the same as speculative sampling. Two equal siblings: less than twice as much as one, but more than one.
     Fixed siblings: each passes with its own p, so never more than recursive rejection, which accepts Σ p."""
     for seed in range(10):
-        p, q = random_law(f"p{seed}"), random_law(f"q{seed}")
+        p, q = random_next_probs(f"p{seed}"), random_next_probs(f"q{seed}")
         one, other = (expected_accepted(rule(), [-1, 0, 1], p, q) for rule in (KSeq, SpeculativeSampling))
         assert one == pytest.approx(other, abs=1e-12)
         single, double = (expected_accepted(KSeq(), parents, p, q) for parents in ([-1], [-1, -1]))
@@ -114,14 +115,19 @@ def test_siblings_without_replacement_are_refused_for_a_reason() -> None:
     assert all(
         KSeq.unsuited(drafts) is None for drafts in ("none", "chain", "fixed tree", "independent tree")
     )
-    assert distance(KSeq(), [-1] * 3, random_law("p", 4), random_law("q", 4), "distinct", lazy=False) > 1e-3
+    assert (
+        distance(
+            KSeq(), [-1] * 3, random_next_probs("p", 4), random_next_probs("q", 4), "distinct", lazy=False
+        )
+        > 1e-3
+    )
 
 
 @pytest.mark.usefixtures("proposers")
 @pytest.mark.parametrize("proposer", ["draft-model", "test-drawn", "test-ranked"])
-def test_sampled_texts_follow_the_targets_law_and_traces_are_sound(proposer: str) -> None:
+def test_sampled_texts_follow_the_targets_distribution_and_traces_are_sound(proposer: str) -> None:
     """Whole decodes of scripted models in float32 on chains and trees; 400 texts, and more in
-    test_law_matrix; Pearson's chi-square, false alarm 1e-4.
+    test_distribution_matrix; Pearson's chi-square, false alarm 1e-4.
     Catches: a child's q that is looked up at another node once the loop has a real tree."""
     target = wavering(3, seed=1)
     models = scripted(target, mixture(target, wavering(3, seed=2), 0.7))
@@ -129,8 +135,8 @@ def test_sampled_texts_follow_the_targets_law_and_traces_are_sound(proposer: str
         proposer=proposer, rule="kseq", draft_length=3, temperature=1.0, max_new_tokens=4, record="off"
     )
     prompt: Sequence[int] = [0, 1, 2, 0, 1, 0]
-    law = exact_law(target, prompt, 4, Warp(1.0))
-    assert chances(samples(models, prompt, {(): settings}, 400), law)["all"] > 1e-4
+    expected = exact_distribution(target, prompt, 4, Warp(1.0))
+    assert chances(samples(models, prompt, {(): settings}, 400), expected)["all"] > 1e-4
     for temperature in (0.0, 1.0):
         trace = sd.decode(
             models, prompt, settings.but(record="full", temperature=temperature, max_new_tokens=40)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 import specdec_core as sd
 from specdec_core.errors import SettingsError
-from specdec_core.exact.distribution import Law, Siblings, distance, expected_accepted
+from specdec_core.exact.distribution import NextProbs, Siblings, distance, expected_accepted
 from specdec_core.rules import RULES, Rule
 from specdec_core.rules.confidence import Confidence
 from specdec_core.rules.ensemble import Ensemble
@@ -20,8 +20,8 @@ from specdec_core.rules.typical import Typical
 from specdec_core.testing import scripted
 from specdec_core.tree import TokenTree
 
-from .laws import mixture, wavering
-from .toys import numbered_trees, random_law
+from .distributions import mixture, wavering
+from .toys import numbered_trees, random_next_probs
 
 EXACT = 1e-12
 
@@ -31,12 +31,12 @@ def tensor(*rows: list[float]) -> Tensor:
     return torch.tensor(rows, dtype=torch.float64)
 
 
-def off_by_hand(p: Law, q: Law, keeps: list[bool]) -> float:
+def off_by_hand(p: NextProbs, q: NextProbs, keeps: list[bool]) -> float:
     """Distance of a rule that keeps a drafted token of these values for certain and else draws from p; γ = 1."""
     p_row, q_row = p(()), q(())
     kept = sum(chance for chance, keep in zip(q_row, keeps, strict=True) if keep)
-    law = [a * keep + (1 - kept) * b for a, b, keep in zip(q_row, p_row, keeps, strict=True)]
-    return 0.5 * sum(abs(a - b) for a, b in zip(law, p_row, strict=True))
+    written = [a * keep + (1 - kept) * b for a, b, keep in zip(q_row, p_row, keeps, strict=True)]
+    return 0.5 * sum(abs(a - b) for a, b in zip(written, p_row, strict=True))
 
 
 def test_they_say_that_they_are_lossy() -> None:
@@ -53,7 +53,7 @@ def test_the_ensembles_distance_is_one_minus_w_times_that_of_the_models(drafts: 
     """TV(v, p) = (1 − w) TV(p, q) for a drafted token, with a point mass as q where it is deterministic; and at w = 1
     nothing is lost on any tree. Catches: a weight on the wrong side, a residual that is not the mixture's."""
     for seed in range(10):
-        p, q = random_law(f"p{seed}"), random_law(f"q{seed}")
+        p, q = random_next_probs(f"p{seed}"), random_next_probs(f"q{seed}")
         apart = 0.5 * sum(abs(a - b) for a, b in zip(p(()), q(()), strict=True))
         if drafts == "fixed":
             apart = 1.0 - p(())[max(range(3), key=lambda token: q(())[token])]
@@ -63,7 +63,7 @@ def test_the_ensembles_distance_is_one_minus_w_times_that_of_the_models(drafts: 
             accepted = expected_accepted(rule, [-1], p, q, drafts)
             assert accepted == pytest.approx(1 - weight * apart, abs=EXACT)  # Σ min(q, v) = 1 − TV(q, v)
     exact = Ensemble(Ensemble.Options(weight=1.0))
-    p, q = random_law("p", 5), random_law("q", 5)
+    p, q = random_next_probs("p", 5), random_next_probs("q", 5)
     for shape in numbered_trees(3):
         assert distance(exact, shape, p, q, drafts) <= EXACT
         lossless, lossy = (
@@ -88,11 +88,11 @@ def bar(row: list[float], epsilon: float, delta: float) -> float:
 
 
 def test_typicals_distance_in_closed_form() -> None:
-    """γ = 1: the law is q on the tokens above the bar and p for the rest. Catches: a residual where there is none, a
-    bar from another position."""
+    """γ = 1: the distribution is q on the tokens above the bar and p for the rest. Catches: a residual where there is
+    none, a bar from another position."""
     seen = set()
     for seed in range(30):
-        p, q = random_law(f"p{seed}", 4), random_law(f"q{seed}", 4)
+        p, q = random_next_probs(f"p{seed}", 4), random_next_probs(f"q{seed}", 4)
         for epsilon, delta in ((0.09, 0.3), (0.3, 0.9), (1.0, 1.0)):
             rule = Typical(Typical.Options(epsilon=epsilon, delta=delta))
             keeps = [chance > bar(list(p(())), epsilon, delta) for chance in p(())]
@@ -136,7 +136,7 @@ def test_confidence_in_the_token_itself() -> None:
     """Closed form at γ = 1, and a tree: the first child at the threshold is followed, later ones are not asked.
     Catches: `>` for `≥`, the likeliest child instead of the first."""
     for seed in range(20):
-        p, q = random_law(f"p{seed}"), random_law(f"q{seed}")
+        p, q = random_next_probs(f"p{seed}"), random_next_probs(f"q{seed}")
         rule = Confidence(Confidence.Options(threshold=0.4))
         assert distance(rule, [-1], p, q) == pytest.approx(
             off_by_hand(p, q, [chance >= 0.4 for chance in p(())]), abs=EXACT
@@ -154,8 +154,8 @@ def test_confidence_in_the_token_itself() -> None:
 def test_the_mean_of_the_largest_keeps_what_the_target_rules_out() -> None:
     """The tutorial's rule. The target is sure (.98) and gives the drafted tokens no probability at all; they stay, and
     the distance from the target is the greatest there is, 1. Catches: a rule that has quietly become a sound one."""
-    p: Law = lambda context: (0.98, 0.02, 0.0)  # noqa: E731
-    q: Law = lambda context: (0.0, 0.0, 1.0)  # noqa: E731
+    p: NextProbs = lambda context: (0.98, 0.02, 0.0)  # noqa: E731
+    q: NextProbs = lambda context: (0.0, 0.0, 1.0)  # noqa: E731
     rule = Confidence(Confidence.Options(threshold=0.9, reading="mean-of-largest"))
     assert expected_accepted(rule, [-1, 0, 1], p, q) == 3.0
     assert distance(rule, [-1, 0, 1], p, q) == pytest.approx(1.0, abs=EXACT)
@@ -236,7 +236,7 @@ def test_their_traces_are_sound(
 def test_options_out_of_range_are_refused(rule: str, options: dict[str, object], message: str) -> None:
     """Catches: a weight of 0, where the target would have no say, or an option that is silently ignored."""
     with pytest.raises(SettingsError, match=message):
-        sd.decode(scripted(random_law(0)), [0], sd.Settings(rule=rule, rule_options=options))
+        sd.decode(scripted(random_next_probs(0)), [0], sd.Settings(rule=rule, rule_options=options))
 
 
 @pytest.mark.parametrize("kind", RULES.values(), ids=lambda kind: kind.name)

@@ -117,7 +117,7 @@ def test_acceptance_and_residual_give_p_back(seed: int) -> None:
     assert torch.allclose(shared + (1 - shared.sum()) * residual(p, q), p, atol=1e-6)
 
 
-def test_the_residual_of_equal_laws_is_a_law() -> None:
+def test_the_residual_of_equal_distributions_is_a_distribution() -> None:
     """A rejection there has probability zero; rounding must not make it 0/0."""
     p = torch.tensor([0.2, 0.8])
     assert torch.equal(residual(p, p), p)

@@ -11,7 +11,7 @@ import specdec_core as sd
 from specdec_core.proposers import available
 from specdec_core.testing import scripted
 
-from .laws import wavering
+from .distributions import wavering
 
 BAD = [
     {"draft_length": -1},

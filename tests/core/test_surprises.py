@@ -1,4 +1,5 @@
-"""How much a text surprises the models, and what memory alone allows: against hand-made laws and plain arithmetic."""
+"""How much a text surprises the models, and what memory alone allows: against hand-made distributions and plain
+arithmetic."""
 
 from __future__ import annotations
 
@@ -23,9 +24,9 @@ def flat(tokens: tuple[int, ...]) -> list[float]:
     return [0.3] + [0.1] * 7
 
 
-def test_each_token_is_as_surprising_as_the_law_behind_the_tokens_before_it_says() -> None:
-    """“abd”: b was foreseen at 7/8, d (not c) at 1/56. Catches: a row off by one, nats for bits, the draft's law taken
-    for the target's."""
+def test_each_token_is_as_surprising_as_the_distribution_after_the_tokens_before_it_says() -> None:
+    """“abd”: b was foreseen at 7/8, d (not c) at 1/56. Catches: a row off by one, nats for bits, the draft's
+    distribution taken for the target's."""
     found = surprises(scripted(sure, flat), "abd")
     assert [token.text for token in found] == ["b", "d"]
     assert [token.bits for token in found] == pytest.approx([math.log2(8 / 7), math.log2(56)], abs=1e-5)

@@ -30,7 +30,7 @@ LANES = [
 ]
 
 
-def law(tokens: tuple[int, ...]) -> list[float]:
+def next_probs(tokens: tuple[int, ...]) -> list[float]:
     last = tokens[-1] if tokens else 0
     return [0.65 if token == (last + 1) % 8 else 0.05 for token in range(8)]
 
@@ -43,7 +43,7 @@ def guess(tokens: tuple[int, ...]) -> list[float]:
 
 @pytest.fixture(scope="module")
 def models() -> sd.Models:
-    return scripted(law, guess)
+    return scripted(next_probs, guess)
 
 
 def key(row: Measured) -> tuple[str, str, int, int]:
@@ -57,14 +57,14 @@ def untimed(row: Measured) -> Measured:
 
 def test_lanes_take_turns_and_each_turn_begins_with_another(models: sd.Models) -> None:
     """Catches: all of one lane first, or a lane that always comes first and so always meets a cold cache."""
-    told: list[Progress] = []
-    rows = list(sweep.sweep(models, CASES, LANES, repeats=3, told=told.append))
+    reported: list[Progress] = []
+    rows = list(sweep.sweep(models, CASES, LANES, repeats=3, on_progress=reported.append))
     turn = [(0, 0), (1, 0), (2, 0), (1, 1), (2, 1), (0, 1), (2, 2), (0, 2), (1, 2)]
     assert [key(row) for row in rows] == [
         (case.family, case.name, lane, repeat) for case in CASES for lane, repeat in turn
     ]
-    assert [(ahead.done, ahead.total) for ahead in told] == [(done, 27) for done in range(27)]
-    assert [(ahead.case.name, ahead.label, ahead.repeat) for ahead in told] == [
+    assert [(ahead.done, ahead.total) for ahead in reported] == [(done, 27) for done in range(27)]
+    assert [(ahead.case.name, ahead.label, ahead.repeat) for ahead in reported] == [
         (row.name, row.label, row.repeat) for row in rows
     ]
 
@@ -119,11 +119,11 @@ def test_a_sweep_that_was_killed_goes_on_and_ends_with_the_same_rows(
     rows.close()  # type: ignore[attr-defined]
     with path.open("a") as file:
         file.write('{"family": "tales", "na')
-    told: list[Progress] = []
-    after = list(sweep.sweep(models, CASES, LANES, repeats=2, store=path, told=told.append))
+    reported: list[Progress] = []
+    after = list(sweep.sweep(models, CASES, LANES, repeats=2, store=path, on_progress=reported.append))
     kept = killed // 3 * 3  # whole turns; a turn that was cut short has no baseline of its own run
     assert after[:kept] == before[:kept]
-    assert [ahead.done for ahead in told] == list(range(kept, len(whole)))
+    assert [ahead.done for ahead in reported] == list(range(kept, len(whole)))
     assert sorted(map(key, after)) == sorted(map(key, whole))
     assert {key(row): untimed(row) for row in after} == {key(row): row for row in whole}
     lines = path.read_text().splitlines()
@@ -131,7 +131,9 @@ def test_a_sweep_that_was_killed_goes_on_and_ends_with_the_same_rows(
         {name: getattr(row, name) for name in Measured.__slots__} for row in after
     ]
     again = list(
-        sweep.sweep(models, CASES, LANES, repeats=2, store=path, told=lambda _: pytest.fail("measured"))
+        sweep.sweep(
+            models, CASES, LANES, repeats=2, store=path, on_progress=lambda _: pytest.fail("measured")
+        )
     )
     assert again == after
 
@@ -139,9 +141,9 @@ def test_a_sweep_that_was_killed_goes_on_and_ends_with_the_same_rows(
 def test_known_rows_are_not_measured_again(models: sd.Models) -> None:
     rows = sweep.sweep(models, CASES, LANES, repeats=1)
     first = [next(rows) for _ in range(4)]
-    told: list[Progress] = []
-    after = list(sweep.sweep(models, CASES, LANES, repeats=1, known=first, told=told.append))
-    assert after[:3] == first[:3] and len(after) == 9 and told[0].done == 3
+    reported: list[Progress] = []
+    after = list(sweep.sweep(models, CASES, LANES, repeats=1, known=first, on_progress=reported.append))
+    assert after[:3] == first[:3] and len(after) == 9 and reported[0].done == 3
 
 
 def test_a_store_of_another_sweep_is_refused_and_left_alone(models: sd.Models, tmp_path: Path) -> None:
@@ -212,8 +214,10 @@ def test_a_cell_that_fails_is_a_row_with_its_sentence_and_the_sweep_goes_on(
     monkeypatch.setattr(sd.PROPOSERS["prompt-lookup"], "propose", lambda *_: 1 / 0)
     rows = list(sweep.sweep(models, CASES[:1], LANES[:1], repeats=1))
     assert [row.error for row in rows] == [None, None]
-    told = [row.error or "" for row in sweep.sweep(models, CASES[:1], LANES, repeats=1)]
-    assert told[:2] == ["", ""] and "An error in the program ended this cell (ZeroDivisionError)" in told[2]
+    errors = [row.error or "" for row in sweep.sweep(models, CASES[:1], LANES, repeats=1)]
+    assert (
+        errors[:2] == ["", ""] and "An error in the program ended this cell (ZeroDivisionError)" in errors[2]
+    )
 
 
 @pytest.mark.parametrize(
@@ -359,9 +363,9 @@ def test_what_is_taken_home(models: sd.Models) -> None:
     rows = [replace(row, family="=cmd()", name="-x") for row in rows_by_hand()]
     assert "'=cmd(),'-x," in to_csv(rows)
     lanes, labels = sweep.complete(LANES)
-    told = json.loads(to_json(sweep.about(models, lanes, labels), rows), parse_constant=pytest.fail)
-    assert told["machine"] == "scripted" and len(told["rows"]) == 18 and len(told["summary"]) == 2
-    assert told["rows"][0]["family"] == "=cmd()" and told["summary"][0]["alpha"] is None
+    stored = json.loads(to_json(sweep.about(models, lanes, labels), rows), parse_constant=pytest.fail)
+    assert stored["machine"] == "scripted" and len(stored["rows"]) == 18 and len(stored["summary"]) == 2
+    assert stored["rows"][0]["family"] == "=cmd()" and stored["summary"][0]["alpha"] is None
 
 
 @pytest.fixture

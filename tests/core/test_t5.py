@@ -22,10 +22,10 @@ from specdec_core.proposers import available
 from specdec_core.runtime.reader import Reader
 from specdec_core.runtime.t5 import EncoderDecoder
 from specdec_core.sampling import Warp
-from specdec_core.testing import Law, Letters
+from specdec_core.testing import Letters, NextProbs
 from specdec_core.tree import TokenTree
 
-from .laws import chance_of, exact_law, sample
+from .distributions import chance_of, exact_distribution, sample
 from .offers import fitting_rule, offered
 from .tiny import VOCABULARY, build, tokenizer
 from .tiny_t5 import KINDS, generate_t5, module_t5, noisy_t5, pair_t5, tiny_t5
@@ -85,7 +85,7 @@ def test_no_length_policy_changes_greedy_text(policy: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_tree_pass_equals_its_paths_read_alone(kind: str) -> None:
-    """Every position of random trees, 1 to 20 nodes, behind 1 to 30 decoder tokens, against chains, which need no
+    """Every position of random trees, 1 to 20 nodes, after 1 to 30 decoder tokens, against chains, which need no
     correction. Catches: a distance counted along the rows of the pass. Tolerance 1e-5."""
     rng = random.Random(7)
     for size in (1, 2, 5, 20):
@@ -139,11 +139,11 @@ def test_the_header_says_what_the_encoder_read_and_the_decoder_started_from() ->
     assert trace.stats.prefill_s > 0
 
 
-def t5_law(model: PreTrainedModel, source: list[int]) -> Law:
+def t5_next_probs(model: PreTrainedModel, source: list[int]) -> NextProbs:
     """A model's conditionals given the decoder's text, by passes over the whole of it."""
     known: dict[tuple[int, ...], list[float]] = {}
 
-    def law(text: tuple[int, ...]) -> list[float]:
+    def next_probs(text: tuple[int, ...]) -> list[float]:
         if text not in known:
             with torch.inference_mode():
                 output = model(
@@ -152,14 +152,14 @@ def t5_law(model: PreTrainedModel, source: list[int]) -> Law:
             known[text] = output.logits[0, -1].double().softmax(-1).tolist()
         return known[text]
 
-    return law
+    return next_probs
 
 
 @pytest.mark.usefixtures("proposers")
 @pytest.mark.parametrize("proposer", ["draft-model", "test-drawn"])
-def test_sampled_texts_follow_the_models_law(proposer: str) -> None:
+def test_sampled_texts_follow_the_models_distribution(proposer: str) -> None:
     """Four tokens, 300 texts of three of them, chi-square against plain passes over whole texts. Catches: a draft or a
-    rejected branch that leaves a trace in the law. False alarm 1e-4."""
+    rejected branch that leaves a trace in the distribution. False alarm 1e-4."""
     shape = {"vocab_size": 4, "num_layers": 1, "num_decoder_layers": 1}
     target = tiny_t5("t5-v1.1", **shape)
     models = sd.Models(
@@ -168,14 +168,14 @@ def test_sampled_texts_follow_the_models_law(proposer: str) -> None:
         EncoderDecoder("draft", noisy_t5(target, "t5-v1.1", 0.3, **shape)),
     )
     settings = sd.Settings(proposer=proposer, draft_length=2, temperature=3.0, max_new_tokens=3, record="off")
-    law = exact_law(t5_law(target, [2, 3, 1]), [0], 3, Warp(3.0))
-    assert max(law.values()) < 0.25, "the law is too sharp to test a sampler"
-    assert chance_of(sample(models, [2, 3, 1], settings, 300), law) > FALSE_ALARM
+    expected = exact_distribution(t5_next_probs(target, [2, 3, 1]), [0], 3, Warp(3.0))
+    assert max(expected.values()) < 0.25, "the distribution is too sharp to test a sampler"
+    assert chance_of(sample(models, [2, 3, 1], settings, 300), expected) > FALSE_ALARM
 
 
 @cache
 def words() -> PreTrainedTokenizerFast:
-    """A tokenizer like T5's: pieces with a mark for the space before them, an end token behind every text."""
+    """A tokenizer like T5's: pieces with a mark for the space before them, an end token after every text."""
     text = "the cat sat on mat and dog too said a man in moon"
     pieces = ["<pad>", "</s>", "<unk>", *(f"▁{word}" for word in text.split()), "▁", *"acdehimnost"]
     rust = Tokenizer(
@@ -214,7 +214,7 @@ def test_folders_are_loaded_and_text_goes_in_and_out(tmp_path: Path) -> None:
     assert trace.audit() == []
 
 
-def test_a_word_behind_a_token_without_text_keeps_its_space() -> None:
+def test_a_word_after_a_token_without_text_keeps_its_space() -> None:
     """Sentinels and unknown tokens are left out of the text. Catches: words that run together across them."""
     ids = [0, *words().encode("the cat")[:-1], 2, *words().encode("sat on")]
     pieces = Pieces(HubCodec(words()), ids[:1])

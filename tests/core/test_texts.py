@@ -25,7 +25,7 @@ TEXTS = [
 
 
 def _pieces(codec: HubCodec, prompt: list[int], ids: list[int]) -> list[str]:
-    """The pieces of `ids` behind `prompt`, as the loop collects them."""
+    """The pieces of `ids` after `prompt`, as the loop collects them."""
     pieces = Pieces(codec, prompt)
     texts = [pieces.push(token) for token in ids]
     if texts:
@@ -37,7 +37,7 @@ def _pieces(codec: HubCodec, prompt: list[int], ids: list[int]) -> list[str]:
 @pytest.mark.parametrize("prompt", ["", "the dog", "é"], ids=ascii)
 def test_pieces_join_to_the_text(text: str, prompt: str) -> None:
     """Token by token, with a tokenizer that splits emoji, Arabic and Chinese over up to four tokens. Catches: broken
-    characters, lost leading spaces, a character told twice."""
+    characters, lost leading spaces, a character shown twice."""
     codec = HubCodec(tokenizer())
     ids = codec.encode(text)
     assert "".join(_pieces(codec, codec.encode(prompt), ids)) == text

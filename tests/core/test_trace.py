@@ -15,7 +15,7 @@ from specdec_core.models.bundle import HubModel
 from specdec_core.record.schema import Round
 from specdec_core.testing import Letters, scripted
 
-from .laws import mixture, wavering
+from .distributions import mixture, wavering
 from .tiny import PROMPTS, build, like, pair
 from .trees import BRANCHING, Oracle
 

@@ -27,7 +27,7 @@ def _reader(architecture: str, device: str) -> Reader:
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_tree_pass_equals_its_paths_read_alone(architecture: str, device: str) -> None:
-    """Every position of random trees, 1 to 20 nodes, behind a random prefix. Catches: a node that sees a cousin, or
+    """Every position of random trees, 1 to 20 nodes, after a random prefix. Catches: a node that sees a cousin, or
     stands at the wrong position. Tolerance 1e-5 on CPU; the logits' own spread
     is 1 to 10."""
     rng = random.Random(7)
@@ -65,7 +65,7 @@ def test_a_watched_prefill_computes_the_logits_of_one_row(architecture: str, dev
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_compacted_memory_equals_a_fresh_prefill(architecture: str, device: str) -> None:
-    """Six rounds of random trees, each keeping a random path, then the logits behind the text against a model that
+    """Six rounds of random trees, each keeping a random path, then the logits after the text against a model that
     read the same text at once. Catches: rows gathered wrongly, at the wrong place, or overwritten before they were
     read. Tolerance 1e-5 on CPU."""
     rng = random.Random(11)

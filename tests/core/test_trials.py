@@ -1,4 +1,5 @@
-"""Seeded trials beside the enumerator: the same law within what chance allows, for right and for wrong rules."""
+"""Seeded trials beside the enumerator: the same distribution within what chance allows, for right and for wrong
+rules."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from specdec_core.exact.distribution import output_law, target_law
+from specdec_core.exact.distribution import output_distribution, target_distribution
 from specdec_core.exact.trials import plain_texts, round_texts, shares
 from specdec_core.lessons.broken import ResamplesFromTarget, SoftmaxedResidual
 from specdec_core.rules import RULES, Rule
@@ -30,11 +31,11 @@ def draft(context: tuple[int, ...]) -> Sequence[float]:
     ]
 
 
-def agree(found: dict[tuple[int, ...], float], law: dict[tuple[int, ...], float], trials: int) -> None:
+def agree(found: dict[tuple[int, ...], float], expected: dict[tuple[int, ...], float], trials: int) -> None:
     """Every text as often as its probability says, within chance; none that cannot be."""
     assert sum(found.values()) == pytest.approx(1.0)
-    for text in {*found, *law}:
-        chance = law.get(text, 0.0)
+    for text in {*found, *expected}:
+        chance = expected.get(text, 0.0)
         allowed = SURE * sqrt(chance * (1.0 - chance) / trials) + 1e-12
         assert abs(found.get(text, 0.0) - chance) <= allowed, text
 
@@ -43,10 +44,10 @@ def agree(found: dict[tuple[int, ...], float], law: dict[tuple[int, ...], float]
 @pytest.mark.parametrize(
     "rule", [RULES["speculative-sampling"], RULES["token-matching"], ResamplesFromTarget, SoftmaxedResidual]
 )
-def test_rounds_follow_the_enumerated_law(rule: type[Rule], drafts: int) -> None:
+def test_rounds_follow_the_enumerated_distribution(rule: type[Rule], drafts: int) -> None:
     texts, accepted = round_texts(rule(), drafts, target, draft, drafts + 1, TRIALS, 7)
-    law = output_law(rule(), range(-1, drafts - 1), target, draft, drafts + 1)
-    agree(shares(texts), law, TRIALS)
+    expected = output_distribution(rule(), range(-1, drafts - 1), target, draft, drafts + 1)
+    agree(shares(texts), expected, TRIALS)
     assert texts.shape == (TRIALS, drafts + 1)
     assert accepted.min() >= 0 and accepted.max() == drafts
 
@@ -54,11 +55,11 @@ def test_rounds_follow_the_enumerated_law(rule: type[Rule], drafts: int) -> None
 def test_a_wrong_rule_is_told_from_the_target_by_its_trials() -> None:
     texts, _ = round_texts(ResamplesFromTarget(), 1, target, draft, 2, TRIALS, 1)
     with pytest.raises(AssertionError):
-        agree(shares(texts), target_law(target, 2), TRIALS)
+        agree(shares(texts), target_distribution(target, 2), TRIALS)
 
 
 def test_plain_texts_follow_the_target() -> None:
-    agree(shares(plain_texts(target, 3, TRIALS, 5)), target_law(target, 3), TRIALS)
+    agree(shares(plain_texts(target, 3, TRIALS, 5)), target_distribution(target, 3), TRIALS)
 
 
 def test_acceptance_is_the_overlap() -> None:
@@ -75,7 +76,7 @@ def test_the_same_seed_gives_the_same_texts() -> None:
 
 
 def test_what_cannot_be_thrown_is_refused_in_a_sentence() -> None:
-    with pytest.raises(ValueError, match="judges a token by those behind it"):
+    with pytest.raises(ValueError, match="judges a token by those after it"):
         round_texts(RULES["block"](), 2, target, draft, 3, 10, 0)
     with pytest.raises(ValueError, match="write up to 3, got length 2"):
         round_texts(RULES["speculative-sampling"](), 2, target, draft, 2, 10, 0)

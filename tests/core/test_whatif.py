@@ -62,20 +62,20 @@ def test_rounds_by_hand() -> None:
     """A chain of two, a round without a guess, and a chain of four. Catches: the root left out of the pass, measured
     seconds of the record in the sum, plain decoding without its last token."""
     rounds = [a_round([-1, 0], 3, 2), a_round([], 1, 0), a_round([-1, 0, 1, 2], 2, 4)]
-    told = replay(with_rounds(rounds), HERE)
-    assert told.widths == (3, 1, 5)
-    assert told.rounds == pytest.approx((0.002 + 0.005, 0.004, 0.004 + 0.008))
-    assert (told.draft_s, told.verify_s) == pytest.approx((0.006, 0.017))
-    assert told.tokens == 6 and told.plain_s == pytest.approx(6 * 0.004)
-    assert told.seconds == pytest.approx(sum(told.rounds))
-    assert told.speedup == pytest.approx(0.024 / 0.023)
-    assert told.tokens_per_second == pytest.approx(6 / 0.023)
-    assert (told.kind, told.label, told.costs.context) == ("recorded", "here", 128)
-    assert told.provenance == "recorded · a machine, 2026-01-01"
+    result = replay(with_rounds(rounds), HERE)
+    assert result.widths == (3, 1, 5)
+    assert result.rounds == pytest.approx((0.002 + 0.005, 0.004, 0.004 + 0.008))
+    assert (result.draft_s, result.verify_s) == pytest.approx((0.006, 0.017))
+    assert result.tokens == 6 and result.plain_s == pytest.approx(6 * 0.004)
+    assert result.seconds == pytest.approx(sum(result.rounds))
+    assert result.speedup == pytest.approx(0.024 / 0.023)
+    assert result.tokens_per_second == pytest.approx(6 / 0.023)
+    assert (result.kind, result.label, result.costs.context) == ("recorded", "here", 128)
+    assert result.provenance == "recorded · a machine, 2026-01-01"
 
 
 def test_what_the_target_never_saw_is_not_in_its_pass() -> None:
-    """Catches: pruned and discarded nodes that are paid for, riders that ride for nothing."""
+    """Catches: pruned and discarded nodes that are paid for, extra tokens that cost nothing."""
     verdicts: list[Verdict] = ["accepted", "rejected", "unreached", "cut", "pruned", "discarded"]
     row = a_round([-1, -1, 0, 2, 0, 3], 2, 2, verdicts, riders=3)
     assert row.width == 1 + 4 + 3
@@ -84,8 +84,8 @@ def test_what_the_target_never_saw_is_not_in_its_pass() -> None:
 def test_the_passes_of_a_tree_read_what_they_expand() -> None:
     """Two levels below the root: the root alone, then its two children that have children, one of them pruned."""
     row = a_round([-1, -1, -1, 0, 0, 1], 2, 2, ["accepted"] * 3 + ["unreached", "rejected", "pruned"])
-    told = replay(with_rounds([row], "branching"), HERE)
-    assert told.draft_s == pytest.approx(0.001 + 0.0011)  # one token, then two
+    result = replay(with_rounds([row], "branching"), HERE)
+    assert result.draft_s == pytest.approx(0.001 + 0.0011)  # one token, then two
     ahead = replay(with_rounds([replace(row, draft_passes=1)], "branching"), HERE)
     assert ahead.draft_s == pytest.approx(0.0011)  # the first level was there before
     more = replay(with_rounds([replace(row, draft_passes=4)], "branching"), HERE)
@@ -96,12 +96,12 @@ def test_drafting_beside_the_target_takes_the_longer_of_the_two() -> None:
     """PEARL's max(γ T_d, T_t). Catches: a sum, or overlapped drafting for nothing."""
     for passes, expected in ((3, 0.008), (12, 0.012)):
         row = a_round([-1, 0, 1, 2], 5, 0, ahead_passes=passes)
-        told = replay(with_rounds([row]), HERE)
-        assert told.seconds == pytest.approx(expected)
-        assert told.seconds == pytest.approx(
+        result = replay(with_rounds([row]), HERE)
+        assert result.seconds == pytest.approx(expected)
+        assert result.seconds == pytest.approx(
             theory.overlapped_time(passes, 0.001, theory.pass_time(TABLE, 5))
         )
-        assert any("PEARL" in said for said in told.assumptions)
+        assert any("PEARL" in said for said in result.assumptions)
 
 
 def test_heads_cost_their_share_of_a_target_pass() -> None:
@@ -122,8 +122,8 @@ def test_heads_cost_their_share_of_a_target_pass() -> None:
 def test_an_early_exit_costs_its_layers_and_the_output_matrix() -> None:
     row = a_round([-1, 0], 3, 2, note={"exit_layer": 1})
     trace = with_rounds([row], "early-exit", layer=1)
-    told = replay(trace, HERE, layers=4)
-    assert told.draft_s == pytest.approx(2 * 0.004 * (0.25 * 0.8 + 0.2))
+    result = replay(trace, HERE, layers=4)
+    assert result.draft_s == pytest.approx(2 * 0.004 * (0.25 * 0.8 + 0.2))
     with pytest.raises(sd.SettingsError, match="does not say of how many"):
         replay(trace, HERE)
     with pytest.raises(sd.SettingsError, match="after layer 3, which a target of 2 layers lacks"):
@@ -133,16 +133,16 @@ def test_an_early_exit_costs_its_layers_and_the_output_matrix() -> None:
     assert isinstance(HERE, Recorded)
     header = replace(trace.header, target=replace(trace.header.target, name="big"))
     # the profile's own target has 4
-    assert replay(replace(trace, header=header), HERE).draft_s == told.draft_s
+    assert replay(replace(trace, header=header), HERE).draft_s == result.draft_s
 
 
 def test_searching_costs_nothing_and_an_oracle_is_called_a_bound() -> None:
     row = a_round([-1, 0], 3, 0)
     assert replay(with_rounds([row], "prompt-lookup"), HERE).draft_s == 0.0
-    paid = a_round([-1, 0], 3, 2)
+    drafted = a_round([-1, 0], 3, 2)
     for name in ("oracle", "you"):
-        told = replay(with_rounds([paid], name), HERE)
-        assert told.off_the_clock and told.draft_s == 0.0
+        result = replay(with_rounds([drafted], name), HERE)
+        assert result.off_the_clock and result.draft_s == 0.0
     assert not replay(with_rounds([row], "prompt-lookup"), HERE).off_the_clock
     assert {name for name, kind in sd.PROPOSERS.items() if kind.off_the_clock} == {"oracle", "you"}
 
@@ -164,12 +164,12 @@ def test_rounds_as_the_formula_assumes_them_give_the_formula_s_speedup(
 @pytest.mark.parametrize("card", CARDS)
 def test_a_modelled_card_gives_the_formula_s_speedup_too(card: str) -> None:
     rounds = [a_round([-1, 0, 1, 2], count, 4) for count in (5, 3, 1, 4)]
-    told = replay(with_rounds(rounds), CARDS[card], 4, 1024, target="1.5B", draft="0.5B")
-    costs = told.costs
+    result = replay(with_rounds(rounds), CARDS[card], 4, 1024, target="1.5B", draft="0.5B")
+    costs = result.costs
     assert costs.draft is not None
     curve = {n: costs.target(n) for n in (1, 5)}
-    assert told.speedup == pytest.approx(theory.speedup_on(curve, 13 / 4, 4, costs.draft(1)))
-    assert told.kind == "modelled" and costs.pair == "1.5B with 0.5B"
+    assert result.speedup == pytest.approx(theory.speedup_on(curve, 13 / 4, 4, costs.draft(1)))
+    assert result.kind == "modelled" and costs.pair == "1.5B with 0.5B"
 
 
 def test_a_large_batch_makes_a_wide_tree_not_pay() -> None:
@@ -185,9 +185,9 @@ def test_a_large_batch_makes_a_wide_tree_not_pay() -> None:
 
 def test_plain_decoding_is_the_baseline_of_itself() -> None:
     for profile in (HERE, *CARDS.values()):
-        told = replay(decoded("none"), profile)
-        assert told.speedup == pytest.approx(1.0)
-        assert told.draft_s == 0.0 and {*told.widths} == {1}
+        result = replay(decoded("none"), profile)
+        assert result.speedup == pytest.approx(1.0)
+        assert result.draft_s == 0.0 and {*result.widths} == {1}
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_real_records_of_every_proposer_can_be_put_on_the_clock(
 ) -> None:
     """Widths against the passes that the target was asked for. Catches: a proposer whose record reads otherwise."""
     trace = decoded(proposer, **dict(settings))
-    told = replay(trace, HERE)
+    result = replay(trace, HERE)
     seen = [
         1
         + row.riders
@@ -218,12 +218,12 @@ def test_real_records_of_every_proposer_can_be_put_on_the_clock(
         - row.nodes.verdict.count("discarded")
         for row in trace.rounds
     ]
-    assert [*told.widths] == seen
-    assert told.tokens == trace.stats.tokens and len(told.rounds) == trace.stats.target_passes
-    assert told.plain_s == pytest.approx(trace.stats.tokens * 0.004)
-    assert told.verify_s == pytest.approx(sum(theory.pass_time(TABLE, width) for width in seen))
-    assert (told.draft_s > 0) == (proposer in ("draft-model", "branching", "early-exit"))
-    assert told.seconds > 0 and told.assumptions
+    assert [*result.widths] == seen
+    assert result.tokens == trace.stats.tokens and len(result.rounds) == trace.stats.target_passes
+    assert result.plain_s == pytest.approx(trace.stats.tokens * 0.004)
+    assert result.verify_s == pytest.approx(sum(theory.pass_time(TABLE, width) for width in seen))
+    assert (result.draft_s > 0) == (proposer in ("draft-model", "branching", "early-exit"))
+    assert result.seconds > 0 and result.assumptions
 
 
 def test_time_of_the_record_does_not_matter() -> None:
@@ -263,14 +263,14 @@ def test_every_proposer_is_priced_in_one_sentence_of_its_own() -> None:
     words = {name: kind.priced_words for name, kind in sd.PROPOSERS.items()}
     for name, sentence in words.items():
         assert re.fullmatch(r"[A-Z][^.]*\.", sentence), (name, sentence)
-        told = replay(with_rounds([a_round([], 1, 0)], name), HERE)
-        assert [said for said in told.assumptions if said in words.values()] == [sentence], name
-        assert told.assumptions[0] == sentence, name
+        result = replay(with_rounds([a_round([], 1, 0)], name), HERE)
+        assert [said for said in result.assumptions if said in words.values()] == [sentence], name
+        assert result.assumptions[0] == sentence, name
     assert len({*words.values()}) == len(words)
 
 
 def test_any_costs_can_be_the_clock() -> None:
     """For lessons with numbers of their own."""
     costs = Costs(lambda n: 1.0 + 0.5 * (n - 1), lambda n: 0.25, 1, 0.0, 1, 0, "made up")
-    told = on_clock(with_rounds([a_round([-1, 0], 3, 2)]), HERE, costs)
-    assert told.speedup == pytest.approx(3.0 / 2.5)
+    result = on_clock(with_rounds([a_round([-1, 0], 3, 2)]), HERE, costs)
+    assert result.speedup == pytest.approx(3.0 / 2.5)

@@ -9,39 +9,39 @@ import pytest
 import specdec_core as sd
 from specdec_core.models.bundle import HubModel
 from specdec_core.sampling import Warp
-from specdec_core.testing import Law, Letters, ScriptedModel
+from specdec_core.testing import Letters, NextProbs, ScriptedModel
 
-from .laws import chances, exact_law, sample, wavering
+from .distributions import chances, exact_distribution, sample, wavering
 from .tiny import PROMPTS, build, generate
 
 TARGET = 5
 
 
-def _padded(law: Law, width: int) -> Law:
-    """The law's first `width` entries, normalised; entries that it lacks get a probability of their own."""
+def _padded(next_probs: NextProbs, width: int) -> NextProbs:
+    """The distribution's first `width` entries, normalised; entries that it lacks get a probability of their own."""
 
     def wider(text: tuple[int, ...]) -> Sequence[float]:
-        known = [*law(text), *([0.15] * max(width - TARGET, 0))][:width]
+        known = [*next_probs(text), *([0.15] * max(width - TARGET, 0))][:width]
         return [chance / sum(known) for chance in known]
 
     return wider
 
 
-def test_a_draft_of_another_width_changes_nothing_about_the_law() -> None:
+def test_a_draft_of_another_width_changes_nothing_about_the_distribution() -> None:
     """Narrower: the missing columns have q = 0. Wider: ids the target lacks are never proposed. Chi-square on 500 texts
     of four tokens of either width with either rule, one by one and together, false alarm 1e-4."""
-    law, written = wavering(TARGET, seed=1), {}
+    next_probs, written = wavering(TARGET, seed=1), {}
     for width in (3, 9):
         models = sd.Models(
             Letters(TARGET),
-            ScriptedModel(law, TARGET),
+            ScriptedModel(next_probs, TARGET),
             ScriptedModel(_padded(wavering(TARGET, seed=2), width), width),
         )
         for rule in ("speculative-sampling", "token-matching"):
             settings = sd.Settings(rule=rule, draft_length=3, temperature=1.0, max_new_tokens=4, record="off")
             case = (f"width {width}", rule)
             written[case] = sample(models, [0, 1], settings, 500, seed=500 * len(written))
-    found = chances(written, exact_law(law, [0, 1], 4, Warp(1.0)))
+    found = chances(written, exact_distribution(next_probs, [0, 1], 4, Warp(1.0)))
     assert min(found.values()) > 1e-4, found
 
 

@@ -6,32 +6,32 @@ import random
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from specdec_core.exact.distribution import Context, Law
+from specdec_core.exact.distribution import Context, NextProbs
 from specdec_core.tree import ROOT
 
 Shape = tuple[int, ...]
 
 
-def random_law(seed: int | str, vocabulary: int = 3, zeros: bool = False) -> Law:
+def random_next_probs(seed: int | str, vocabulary: int = 3, zeros: bool = False) -> NextProbs:
     """A distribution for each context, all different; with `zeros`, about half of them rule a token out."""
 
     @cache
-    def law(context: Context) -> Sequence[float]:
+    def next_probs(context: Context) -> Sequence[float]:
         source = random.Random(f"{seed}:{context}")
         weights = [source.random() + 0.05 for _ in range(vocabulary)]
         if zeros and source.random() < 0.5:
             weights[source.randrange(vocabulary)] = 0.0
         return [weight / sum(weights) for weight in weights]
 
-    return law
+    return next_probs
 
 
-def one_hot(law: Law) -> Law:
+def one_hot(next_probs: NextProbs) -> NextProbs:
     """The same at temperature 0."""
 
     @cache
     def greedy(context: Context) -> Sequence[float]:
-        probs = law(context)
+        probs = next_probs(context)
         best = max(range(len(probs)), key=lambda token: probs[token])
         return [float(token == best) for token in range(len(probs))]
 

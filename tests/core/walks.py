@@ -18,10 +18,10 @@ def walk(one: Reader, other: Reader, tolerance: float, seed: int = 21) -> None:
     are given and still at the end."""
     rng = random.Random(seed)
     readers = (one, other)
-    heard: tuple[list[torch.Tensor], ...] = ([], [])
+    watched: tuple[list[torch.Tensor], ...] = ([], [])
     given: tuple[list[torch.Tensor], ...] = ([], [])
     prompt = [rng.randrange(one.vocabulary) for _ in range(11)]
-    for reader, states in zip(readers, heard, strict=True):
+    for reader, states in zip(readers, watched, strict=True):
         reader.watch(states.append)
         reader.prefill(prompt)
     for number in range(20):
@@ -43,8 +43,8 @@ def walk(one: Reader, other: Reader, tolerance: float, seed: int = 21) -> None:
             for reader in readers:
                 reader.rewind(length)
         assert one.length == other.length
-    assert len(heard[0]) == len(heard[1]) > 20
-    for first, second in zip([*given[0], *heard[0]], [*given[1], *heard[1]], strict=True):
+    assert len(watched[0]) == len(watched[1]) > 20
+    for first, second in zip([*given[0], *watched[0]], [*given[1], *watched[1]], strict=True):
         compare(first, second, tolerance * max(1.0, float(first.abs().max()) / 10))
 
 

@@ -196,10 +196,10 @@ DECIDES = {  # what the panel says where it names no chance
 
 def _passing(rule: str, masses: list[float]) -> float:
     """How likely one of several fixed guesses at a place passes: every coin gone through; all other tokens are one."""
-    law = [*masses, max(0.0, 1.0 - sum(masses))]
+    probs = [*masses, max(0.0, 1.0 - sum(masses))]
     order = [2.0**-place for place in range(len(masses))] + [0.0]
     judge = RULES[rule](RULES[rule].read_options(Settings(rule=rule)))
-    return expected_accepted(judge, [-1] * len(masses), lambda _: law, lambda _: order, "fixed")
+    return expected_accepted(judge, [-1] * len(masses), lambda _: probs, lambda _: order, "fixed")
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -445,8 +445,8 @@ def test_a_block_shows_every_coin_and_keeps_up_to_the_last_that_passes(page: Pag
 
 
 def test_the_residual_and_the_number_that_drew_from_it(page: Page) -> None:
-    """Corrected and bonus tokens of a chain and a tree. Catches: bars that are not the recorded law, a needle outside
-    of the token that was drawn, and a cumulative bar that is not whole."""
+    """Corrected and bonus tokens of a chain and a tree. Catches: bars that are not the recorded distribution, a needle
+    outside of the token that was drawn, and a cumulative bar that is not whole."""
     sources = set()
     for trace in (recorded("draft-model"), recorded("branching", TREE)):
         stage(page, trace)
@@ -455,9 +455,9 @@ def test_the_residual_and_the_number_that_drew_from_it(page: Page) -> None:
             if last.source in ("accepted", "plain"):
                 continue
             stand(page, row.index + 1, ALL, -1)
-            law = last.residual or last.p
+            recorded_distribution = last.residual or last.p
             if last.residual:
-                values = dict(zip(law.id, law.prob, strict=True))
+                values = dict(zip(recorded_distribution.id, recorded_distribution.prob, strict=True))
                 bars = page.locator(".residual .bar-row").evaluate_all(
                     """rows => rows.map(row => [row.dataset.token,
                       Number(row.querySelector("[data-name]").dataset.value),
@@ -470,7 +470,7 @@ def test_the_residual_and_the_number_that_drew_from_it(page: Page) -> None:
                         assert value == pytest.approx(values[int(token)], abs=1e-9)
                         assert width == pytest.approx(max(1, (whole - 1) * value / top), abs=1.5)
                 assert sum(value for _, value, _, _ in bars) == pytest.approx(1, abs=1e-5)
-            if last.token in law.id:
+            if last.token in recorded_distribution.id:
                 (found,) = page.evaluate(NEEDLE, ".cumulative")
                 assert last.draw is not None
                 inner = found["axis"]["width"] - 2
@@ -483,7 +483,7 @@ def test_the_residual_and_the_number_that_drew_from_it(page: Page) -> None:
     assert sources == {"corrected", "bonus"}
 
 
-def test_a_later_sibling_names_its_own_law(page: Page) -> None:
+def test_a_later_sibling_names_its_own_distribution(page: Page) -> None:
     """Drawn without replacement its q is that of the first guess without the elder ones, scaled to 1, as computed
     here; drawn with replacement it is the same q. Catches: q of the first guess said of all."""
     for draw, words in (

@@ -642,7 +642,7 @@ def test_a_rule_with_a_bar_shows_the_bar_and_no_coin(page: Page, server: Server)
 
 
 def test_where_siblings_were_rejected_the_residual_is_not_that_of_one(page: Page, server: Server) -> None:
-    """Catches: norm(max(0, p − q)) as the law after two rejections, and an overlap said of every sibling."""
+    """Catches: norm(max(0, p − q)) as the distribution after two rejections, and an overlap said of every sibling."""
     record = branching_record(wide=3, deep=0)
     nodes = record["rounds"][0]["nodes"]
     nodes["verdict"] = ["rejected", "rejected", "rejected", *nodes["verdict"][3:]]

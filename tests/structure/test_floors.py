@@ -160,8 +160,10 @@ def test_what_says_that_it_imports_no_streamlit_imports_none() -> None:
     ]
     assert said
     code = f"import sys; [__import__(name) for name in {said!r}]; print('streamlit' in sys.modules)"
-    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "False"
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "False"
 
 
 @pytest.mark.parametrize(("house", "most"), [("specdec_core", 12), ("app", 5)])

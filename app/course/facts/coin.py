@@ -77,7 +77,7 @@ def uniform(tokens: int) -> list[float]:
 
 def distance(first: Sequence[float], second: Sequence[float]) -> float:
     """Total variation between two distributions of one token."""
-    return total_variation(_law(first), _law(second))
+    return total_variation(_distribution(first), _distribution(second))
 
 
 def masses(rule: str, p: Sequence[float], q: Sequence[float]) -> Masses:
@@ -89,15 +89,15 @@ def masses(rule: str, p: Sequence[float], q: Sequence[float]) -> Masses:
     return _masses(rule, checked(p, "p"), checked(q, "q"))
 
 
-def checked(law: Sequence[float], name: str) -> Row:
+def checked(probs: Sequence[float], name: str) -> Row:
     """A distribution as a tensor.
 
     Raises:
         ValueError: one sentence, if it is not a distribution.
     """
-    row = tuple(float(value) for value in law)
+    row = tuple(float(value) for value in probs)
     if len(row) < 2 or min(row) < 0.0 or abs(sum(row) - 1.0) > 1e-9:
-        raise ValueError(f"{name} has to be two or more probabilities that add up to 1, got {list(law)}")
+        raise ValueError(f"{name} has to be two or more probabilities that add up to 1, got {list(probs)}")
     return row
 
 
@@ -149,5 +149,5 @@ def _seen(rule: str, p: Row) -> Callable[[tuple[int, ...]], Row]:
     return lambda _: row
 
 
-def _law(row: Sequence[float]) -> dict[tuple[int, ...], float]:
+def _distribution(row: Sequence[float]) -> dict[tuple[int, ...], float]:
     return {(token,): value for token, value in enumerate(row)}

@@ -66,7 +66,7 @@ def _played(target: tuple[str, ...], draft: tuple[str, ...]) -> Round:
         at = len(path)
         return next((text[at] for text in texts if text[:at] == path and at < len(text)), root)
 
-    def law(*texts: tuple[str, ...]) -> Callable[[tuple[int, ...]], list[float]]:
+    def next_probs(*texts: tuple[str, ...]) -> Callable[[tuple[int, ...]], list[float]]:
         def probabilities(context: tuple[int, ...]) -> list[float]:
             said = following(tuple(words[token] for token in context[1:]), texts)
             return [float(word == said) for word in words]
@@ -78,7 +78,7 @@ def _played(target: tuple[str, ...], draft: tuple[str, ...]) -> Round:
     from specdec_core.testing import scripted
 
     trace = decode(
-        scripted(law(target, draft), law(draft)),
+        scripted(next_probs(target, draft), next_probs(draft)),
         [number[root]],
         Settings(draft_length=gamma, rule="exact-match", max_new_tokens=gamma + 1),
     )

@@ -205,11 +205,11 @@ def blind_rate(guess: str, example: str) -> float:
 # --- Jacobi rows and the window ----------------------------------------------------------------------------------
 
 
-def jacobi_passes(law: str, guess: str, positions: int = 5) -> int:
-    """Passes until all positions are certain; `law` and `guess` as in `app.course.rows`."""
+def jacobi_passes(pattern: str, guess: str, positions: int = 5) -> int:
+    """Passes until all positions are certain; `pattern` and `guess` as in `app.course.rows`."""
     from app.course.rows import rows
 
-    return len(rows(law, guess, positions)) - 1
+    return len(rows(pattern, guess, positions)) - 1
 
 
 def window_sees(level: int, column: int, columns: int = 5, levels: int = 2) -> int:

@@ -35,7 +35,7 @@ class With(Strict):
     ask: bool = False
 
     @model_validator(mode="after")
-    def laws(self) -> With:
+    def distributions(self) -> With:
         """Whether they are distributions over the same tokens, and the token can be guessed."""
         coin.masses(RULE, self.p, self.q)
         if not 0 <= self.token < len(self.q) or self.q[self.token] == 0.0:

@@ -56,7 +56,7 @@ class With(Strict):
     example: str | None = None
 
     @model_validator(mode="after")
-    def laws(self) -> With:
+    def distributions(self) -> With:
         """Whether p and q are distributions over these words."""
         rules.check_tables(self.p, self.q)
         if len(self.p[0]) != len(self.words):
@@ -83,7 +83,7 @@ def draw(given: With, at: Place) -> None:
         st.html(f"<style>{style()}</style>{meters(found, given, cost, words)}")
         with st.grid("auto", min_column_width=380, gap="large"):
             with st.container():
-                st.html(f"<style>{style()}</style>{law(found, given, words)}")
+                st.html(f"<style>{style()}</style>{first_word(found, given, words)}")
                 st.caption(words("dial.exact"))
             with st.container():
                 if "rule" in given.controls:
@@ -189,7 +189,7 @@ def meters(found: Stopped, given: With, cost: float, words: Words) -> str:
     )
 
 
-def law(found: Stopped, given: With, words: Words) -> str:
+def first_word(found: Stopped, given: With, words: Words) -> str:
     """The first word's distribution: the target's as an outline, what is written as the filling."""
     top = max(*given.p[0], *found.first, *given.q[0])
     rows = []
@@ -205,7 +205,7 @@ def law(found: Stopped, given: With, words: Words) -> str:
         )
     heads = "".join(f"<th scope='col'>{escape(words(f'dial.{key}'))}</th>" for key in ("wants", "writes"))
     return (
-        f"<div class='dial'><table class='law'><caption>{escape(words('dial.law'))}</caption>"
+        f"<div class='dial'><table class='law'><caption>{escape(words('dial.first_word'))}</caption>"
         f"<thead><tr><td></td><td class='legend'>{escape(words('dial.legend'))}</td>{heads}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )

@@ -42,9 +42,9 @@ def draw(given: With, at: Place) -> None:
 
 def panel(given: With, rule: str, words: Words) -> str:
     """One rule: its exact share of kept guesses, and the rounds that kept theirs."""
-    law = tuple(coin.uniform(given.tokens))
-    _, accepted = coin.tried(rule, law, law, ROUNDS, given.seed)
-    share = coin.kept_share(rule, law, law)
+    probs = tuple(coin.uniform(given.tokens))
+    _, accepted = coin.tried(rule, probs, probs, ROUNDS, given.seed)
+    share = coin.kept_share(rule, probs, probs)
     cells = "".join(
         f"<span class='{'yes' if kept else 'no'}'>{'✓' if kept else '·'}</span>" for kept in accepted
     )

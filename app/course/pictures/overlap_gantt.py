@@ -103,7 +103,7 @@ def expected(
     return words(
         key,
         gain=theory.overlap_gain(alpha, given.gamma, cost),
-        won=f"{theory.bet_won(alpha, given.gamma):.0%}",
+        won=f"{theory.correct_guess_rate(alpha, given.gamma):.0%}",
         here=one.end / other.end,
         lost=f"{other.lost_tokens:.0f}",
     )

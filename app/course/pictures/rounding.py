@@ -8,7 +8,7 @@ from pathlib import Path
 import streamlit as st
 from pydantic import Field, field_validator
 
-from app.course.facts import same_law
+from app.course.facts import same_distribution
 from app.course.lesson import Strict
 from app.course.words import Words
 from app.ui.fragment import fragment
@@ -80,7 +80,9 @@ def draw(given: With, at: Place) -> None:
 def verdict(given: With, stored: str, raised: float, words: Words) -> str:
     """Whether the two orders take the same word, in a sentence."""
     names = list(given.logits)
-    forth, back = (names[same_law.winner(given.logits, stored, raised, way)] for way in (False, True))
+    forth, back = (
+        names[same_distribution.winner(given.logits, stored, raised, way)] for way in (False, True)
+    )
     exact = [sum(terms) for terms in given.logits.values()]
     gap = exact[0] - exact[1] - raised
     flipped = forth != back
@@ -95,8 +97,8 @@ def verdict(given: With, stored: str, raised: float, words: Words) -> str:
 
 def panel(given: With, stored: str, raised: float, backwards: bool, words: Words) -> str:
     """One order: every word's sum after each term, and the winner."""
-    sums = same_law.added(given.logits, stored, raised, backwards)
-    best = same_law.winner(given.logits, stored, raised, backwards)
+    sums = same_distribution.added(given.logits, stored, raised, backwards)
+    best = same_distribution.winner(given.logits, stored, raised, backwards)
     tie = sums[0][-1] == sums[1][-1]
     rows = []
     for at, (name, terms) in enumerate(given.logits.items()):
@@ -123,7 +125,10 @@ def strips(given: With, stored: str, raised: float, words: Words) -> str:
     """For each format where on the slider the two orders take different words."""
     rows = []
     for name in given.formats:
-        flips = [same_law.flips(given.logits, name, step * given.most / (STEPS - 1)) for step in range(STEPS)]
+        flips = [
+            same_distribution.flips(given.logits, name, step * given.most / (STEPS - 1))
+            for step in range(STEPS)
+        ]
         here = round(raised / given.most * (STEPS - 1))
         cells = "".join(
             f"<span class='{'flip' if flip else 'same'}{' here' if name == stored and step == here else ''}'>"

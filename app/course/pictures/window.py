@@ -22,10 +22,10 @@ from . import Place
 
 
 class With(Strict):
-    """`show`: the rows settling, or the mask. If there are several `laws` or `guesses`, the learner picks one each."""
+    """`show`: the rows settling, or the mask. Where there are several `patterns` or `guesses`, one is picked."""
 
     show: Literal["jacobi", "mask"] = "jacobi"
-    laws: list[rows.Law] = Field(["count"], min_length=1, max_length=2)
+    patterns: list[rows.Pattern] = Field(["count"], min_length=1, max_length=2)
     guesses: list[rows.Guess] = Field(["wrong"], min_length=1, max_length=3)
     positions: int = Field(5, ge=2, le=8)
     columns: int = Field(5, ge=2, le=8)
@@ -45,20 +45,20 @@ def draw(given: With, at: Place) -> None:
 
 def _jacobi(given: With, at: Place) -> None:
     words = at.words
-    law: rows.Law = given.laws[0]
+    pattern: rows.Pattern = given.patterns[0]
     guess: rows.Guess = given.guesses[0]
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        if len(given.laws) > 1:
-            law = st.segmented_control(
-                words("window.law"), given.laws, default=law, format_func=lambda key: words(f"window.law-{key}"),
-                key=at.key("law"),
-            ) or law  # fmt: skip
+        if len(given.patterns) > 1:
+            pattern = st.segmented_control(
+                words("window.pattern"), given.patterns, default=pattern,
+                format_func=lambda key: words(f"window.pattern-{key}"), key=at.key("pattern"),
+            ) or pattern  # fmt: skip
         if len(given.guesses) > 1:
             guess = st.segmented_control(
                 words("window.guess"), given.guesses, default=guess,
                 format_func=lambda key: words(f"window.guess-{key}"), key=at.key("guess"),
             ) or guess  # fmt: skip
-        found = rows.rows(law, guess, given.positions)
+        found = rows.rows(pattern, guess, given.positions)
         last = len(found) - 1
         passes = st.slider(words("window.passes"), 0, given.positions, 1, key=at.key("passes"))
     st.html(table(found[: passes + 1], words))

@@ -159,8 +159,8 @@ def read(source: str, width: int, vocabulary: int, embedding_width: int) -> Eagl
         with torch.device("meta"):  # shapes only, so that a hostile size allocates nothing
             wanted = EagleHead(LlamaConfig(**taken), **made).state_dict()
     except Exception as error:  # transformers raises many kinds of errors on a damaged configuration
-        told = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        raise ModelError(f"'{name}' has a damaged configuration: {told}.") from None
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise ModelError(f"'{name}' has a damaged configuration: {reason}.") from None
     for key, tensor in wanted.items():
         if key not in tensors:
             raise ModelError(

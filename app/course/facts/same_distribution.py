@@ -6,14 +6,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from specdec_core.exact.distribution import Distribution, output_law, target_law, total_variation
+from specdec_core.exact.distribution import (
+    Distribution,
+    output_distribution,
+    target_distribution,
+    total_variation,
+)
 from specdec_core.exact.trials import plain_texts, round_texts, shares
 from specdec_core.lessons.rounding import FORMATS, most_likely, running_sums
 from specdec_core.record.trace import Trace
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
 
-__all__ = ["differing_words", "flips", "law_distance"]
+__all__ = ["differing_words", "distribution_distance", "flips"]
 
 Table = Mapping[str, Mapping[str, float]]
 """For each word what may follow it, and how likely; a word that does not stand there is never followed."""
@@ -30,7 +35,9 @@ class Language:
     target: tuple[tuple[float, ...], ...]
     draft: tuple[tuple[float, ...], ...]
 
-    def law(self, rows: tuple[tuple[float, ...], ...]) -> Callable[[tuple[int, ...]], tuple[float, ...]]:
+    def next_probs(
+        self, rows: tuple[tuple[float, ...], ...]
+    ) -> Callable[[tuple[int, ...]], tuple[float, ...]]:
         """A distribution of what follows the first word."""
         first = self.words.index(self.before)
         return lambda context: rows[context[-1] if context else first]
@@ -85,10 +92,10 @@ def texts(of: Language, words: int, gamma: int, seed: int) -> tuple[Trace, Trace
 @lru_cache(maxsize=64)
 def exact(of: Language, words: int, gamma: int) -> tuple[Distribution, Distribution]:
     """The distributions of the first `words` words: the target's own, and what the rule writes; both enumerated."""
-    p, q = of.law(of.target), of.law(of.draft)
+    p, q = of.next_probs(of.target), of.next_probs(of.draft)
     whole = max(words, gamma + 1)
-    written = output_law(RULES[RULE](), range(-1, gamma - 1), p, q, whole)
-    return target_law(p, words), _beginning(written, words)
+    written = output_distribution(RULES[RULE](), range(-1, gamma - 1), p, q, whole)
+    return target_distribution(p, words), _beginning(written, words)
 
 
 @lru_cache(maxsize=64)
@@ -96,7 +103,7 @@ def sampled(
     of: Language, words: int, gamma: int, trials: int, seed: int
 ) -> tuple[Distribution, Distribution]:
     """How often each text occurred in `trials` plain and as many speculative runs, with independent random numbers."""
-    p, q = of.law(of.target), of.law(of.draft)
+    p, q = of.next_probs(of.target), of.next_probs(of.draft)
     whole = max(words, gamma + 1)
     plain = plain_texts(p, words, trials, 2 * seed)
     guessed, _ = round_texts(RULES[RULE](), gamma, p, q, whole, trials, 2 * seed + 1)
@@ -109,7 +116,7 @@ def differing_words(before: str, target: Table, draft: Table, words: int, gamma:
     return sum(one != other for one, other in zip(plain.token_ids, guessed.token_ids, strict=True))
 
 
-def law_distance(before: str, target: Table, draft: Table, words: int, gamma: int) -> float:
+def distribution_distance(before: str, target: Table, draft: Table, words: int, gamma: int) -> float:
     """Total variation between the distributions of plain and of speculative decoding, enumerated."""
     return total_variation(*exact(language(before, target, draft), words, gamma))
 
@@ -146,9 +153,9 @@ def added(
     return [running_sums(row[::-1] if backwards else row, stored) for row in rows]
 
 
-def _beginning(law: Distribution, words: int) -> Distribution:
+def _beginning(distribution: Distribution, words: int) -> Distribution:
     """The distribution of the first `words` tokens."""
     found: Distribution = {}
-    for text, mass in law.items():
+    for text, mass in distribution.items():
         found[text[:words]] = found.get(text[:words], 0.0) + mass
     return found

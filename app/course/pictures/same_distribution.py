@@ -8,8 +8,8 @@ from pathlib import Path
 import streamlit as st
 from pydantic import Field, model_validator
 
-from app.course.facts import same_law
-from app.course.facts.same_law import Language
+from app.course.facts import same_distribution
+from app.course.facts.same_distribution import Language
 from app.course.lesson import Strict
 from app.course.words import Words
 from app.ui.fragment import fragment
@@ -34,14 +34,14 @@ class With(Strict):
     gamma: int = Field(2, ge=1, le=3)
 
     @model_validator(mode="after")
-    def laws(self) -> With:
+    def distributions(self) -> With:
         """Whether the tables are distributions."""
         self.language()
         return self
 
     def language(self) -> Language:
         """The two tables as distributions."""
-        return same_law.language(self.before, self.target, self.draft)
+        return same_distribution.language(self.before, self.target, self.draft)
 
 
 def draw(given: With, at: Place) -> None:
@@ -53,7 +53,7 @@ def draw(given: With, at: Place) -> None:
         with st.container(horizontal=True, vertical_alignment="bottom"):
             count = (
                 st.segmented_control(
-                    at.words("same_law.count"),
+                    at.words("same_distribution.count"),
                     COUNTS,
                     default=COUNTS[0],
                     format_func=lambda number: f"{number:,}",
@@ -63,17 +63,17 @@ def draw(given: With, at: Place) -> None:
             )
             seed = st.session_state.setdefault(at.key("seed"), 0)
             st.button(
-                at.words("same_law.again"),
+                at.words("same_distribution.again"),
                 icon=":material/casino:",
                 on_click=_again,
                 args=(at.key("seed"),),
                 key=at.key("again"),
             )
-        st.html(lanes(of, same_law.texts(of, given.words, given.gamma, seed), seed, at.words))
-        target, written = same_law.exact(of, given.counted, given.gamma)
-        plain, guessed = same_law.sampled(of, given.counted, given.gamma, count, seed)
+        st.html(lanes(of, same_distribution.texts(of, given.words, given.gamma, seed), seed, at.words))
+        target, written = same_distribution.exact(of, given.counted, given.gamma)
+        plain, guessed = same_distribution.sampled(of, given.counted, given.gamma, count, seed)
         st.html(table(of, target, written, plain, guessed, count, at.words))
-        st.caption(at.words("same_law.origin", seed=seed))
+        st.caption(at.words("same_distribution.origin", seed=seed))
 
     st.html(Path(__file__).with_suffix(".css"))
     show()
@@ -94,13 +94,13 @@ def lanes(of: Language, runs: tuple[Trace, Trace], seed: int, words: Words) -> s
             f"<i>{MARKS[source]}</i></span>"
             for token, source, one, two in zip(trace.token_ids, sources, *texts, strict=True)
         )
-        passes = words("same_law.passes", passes=len(trace.rounds), words=len(trace.token_ids))
+        passes = words("same_distribution.passes", passes=len(trace.rounds), words=len(trace.token_ids))
         shown.append(
-            f"<dt>{escape(words(f'same_law.{name}'))}<small>{escape(passes)}</small></dt>"
+            f"<dt>{escape(words(f'same_distribution.{name}'))}<small>{escape(passes)}</small></dt>"
             f"<dd translate='no'><span class='root'><b>{escape(of.before)}</b></span>{chips}</dd>"
         )
     differing = sum(one != two for one, two in zip(*texts, strict=True))
-    told = words("same_law.differing", differing=differing, words=len(texts[0]), seed=seed)
+    told = words("same_distribution.differing", differing=differing, words=len(texts[0]), seed=seed)
     return f"<div class='same-law'><p role='status'>{escape(told)}</p><dl class='texts'>{''.join(shown)}</dl></div>"
 
 
@@ -120,19 +120,19 @@ def table(
     away = [total_variation(one, target) for one in (written, plain, guessed)]
     exact = "0" if away[0] < 1e-9 else f"{away[0]:.3f}"
     told = words(
-        "same_law.distances",
+        "same_distribution.distances",
         exact=exact,
         plain=f"{away[1]:.3f}",
         guessed=f"{away[2]:.3f}",
         count=f"{count:,}",
     )
     heads = "".join(
-        f"<th scope='col'><span class='sign {key}' aria-hidden='true'></span>{escape(words(f'same_law.{key}'))}</th>"
-        for key in ("exact", "plain", "guessed")
+        f"<th scope='col'><span class='sign {key}' aria-hidden='true'></span>{escape(name)}</th>"
+        for key, name in ((key, words(f"same_distribution.{key}")) for key in ("exact", "plain", "guessed"))
     )
     return (
-        f"<div class='same-law'><table class='counts'><caption>{escape(words('same_law.table'))}</caption>"
-        f"<thead><tr><th scope='col'>{escape(words('same_law.text'))}</th><td></td>{heads}</tr></thead>"
+        f"<div class='same-law'><table class='counts'><caption>{escape(words('same_distribution.table'))}</caption>"
+        f"<thead><tr><th scope='col'>{escape(words('same_distribution.text'))}</th><td></td>{heads}</tr></thead>"
         f"<tbody>{rows}</tbody></table>"
         f"<p role='status'>{escape(told)}</p></div>"
     )
@@ -147,10 +147,12 @@ def _row(
     top: float,
 ) -> str:
     marks = "".join(
-        f"<div class='{kind}' style='left:{100 * law.get(text, 0.0) / top:.2f}%'></div>"
-        for kind, law in (("plain", plain), ("guessed", guessed))
+        f"<div class='{kind}' style='left:{100 * shares.get(text, 0.0) / top:.2f}%'></div>"
+        for kind, shares in (("plain", plain), ("guessed", guessed))
     )
-    numbers = "".join(f"<td class='number'>{law.get(text, 0.0):.3f}</td>" for law in (target, plain, guessed))
+    numbers = "".join(
+        f"<td class='number'>{shares.get(text, 0.0):.3f}</td>" for shares in (target, plain, guessed)
+    )
     return (
         f"<tr><th scope='row' translate='no'>{escape(of.before)} {escape(of.text(text))}</th>"
         f"<td class='track'><div class='law' style='width:{100 * target[text] / top:.2f}%'></div>{marks}</td>"

@@ -1,10 +1,10 @@
-"""Above temperature 0: every lossless rule × every proposer writes the target's law.
+"""Above temperature 0: every lossless rule × every proposer writes the target's distribution.
 
 Texts of six tokens (several rounds with their rollbacks), compared with the product of the target's conditionals by
 Pearson's chi-square: each case by itself, and the texts of all cases of a rule and of a proposer together, which all
-follow one law. A fault of a rule or of a proposer shows in all its cases, so it meets thousands of texts; a fault of
-one pair alone meets COUNT. False alarms: 1e-5 per test over the choice of seeds, below 5e-3 for all tests together; the
-seeds are fixed, so a case that passed keeps passing until the decoder draws differently.
+follow one distribution. A fault of a rule or of a proposer shows in all its cases, so it meets thousands of texts; a
+fault of one pair alone meets COUNT. False alarms: 1e-5 per test over the choice of seeds, below 5e-3 for all tests
+together; the seeds are fixed, so a case that passed keeps passing until the decoder draws differently.
 """
 
 from __future__ import annotations
@@ -20,7 +20,17 @@ from specdec_core.models.bundle import HubModel
 from specdec_core.sampling import Warp
 from specdec_core.testing import scripted
 
-from .laws import BROKEN, Text, chance_of, exact_law, mixture, model_law, sample, shortened, wavering
+from .distributions import (
+    BROKEN,
+    Text,
+    chance_of,
+    exact_distribution,
+    mixture,
+    model_next_probs,
+    sample,
+    shortened,
+    wavering,
+)
 from .matrix import lossless, policies, proposals, valid, whole
 
 FALSE_ALARM = 1e-5
@@ -32,10 +42,10 @@ PROMPT = [0, 1, 2, 0, 1, 0]  # repeats itself, so that prompt lookup finds somet
 target = wavering(3, seed=11)
 SCRIPTED = scripted(target, mixture(target, wavering(3, seed=12), 0.6))
 SCRIPTED.larger_draft = scripted(target, mixture(target, wavering(3, seed=12), 0.8)).draft
-SCRIPTED_LAW = exact_law(target, PROMPT, LENGTH, Warp(1.0))
+SCRIPTED_DISTRIBUTION = exact_distribution(target, PROMPT, LENGTH, Warp(1.0))
 REAL = whole("llama", vocabulary=3)
 assert isinstance(REAL.target, HubModel)
-REAL_LAW = exact_law(model_law(REAL.target), PROMPT, LENGTH, Warp(1.0))
+REAL_DISTRIBUTION = exact_distribution(model_next_probs(REAL.target), PROMPT, LENGTH, Warp(1.0))
 
 
 def _cases(models: sd.Models, skipped: set[str]) -> list[Any]:
@@ -56,7 +66,8 @@ def _cases(models: sd.Models, skipped: set[str]) -> list[Any]:
 
 
 def _policies() -> list[Any]:
-    """Policies decide between the tokens of a draft, so each is held to the law with each rule that judges chains."""
+    """Policies decide between the tokens of a draft, so each is held to the distribution with each rule that judges
+    chains."""
     cases = []
     for policy in policies():
         for rule in lossless():
@@ -86,10 +97,10 @@ def _written(scripted_models: bool, settings: str) -> Counter[Text]:
     return sample(SCRIPTED if scripted_models else REAL, PROMPT, asked, count, seed=first)
 
 
-def _check(texts: Counter[Text], law: dict[Text, float]) -> None:
+def _check(texts: Counter[Text], expected: dict[Text, float]) -> None:
     """Whole texts, and the first three tokens alone: fewer kinds of text, so more of each."""
-    assert chance_of(texts, law) > FALSE_ALARM
-    assert chance_of(shortened(texts, 3), shortened(law, 3)) > FALSE_ALARM
+    assert chance_of(texts, expected) > FALSE_ALARM
+    assert chance_of(shortened(texts, 3), shortened(expected, 3)) > FALSE_ALARM
 
 
 def _groups(cases: list[Any]) -> list[tuple[str, str]]:
@@ -110,27 +121,27 @@ def _together(scripted_models: bool, field: str, name: str) -> Counter[Text]:
 
 
 @pytest.mark.parametrize("settings", ON_SCRIPTED)
-def test_scripted_models_write_the_targets_law(settings: sd.Settings) -> None:
+def test_scripted_models_write_the_targets_distribution(settings: sd.Settings) -> None:
     """Catches: a residual, coin, cache, bonus or draft that is off, a draft dropped because of what it is."""
-    _check(_written(True, settings.model_dump_json()), SCRIPTED_LAW)
+    _check(_written(True, settings.model_dump_json()), SCRIPTED_DISTRIBUTION)
 
 
 @pytest.mark.parametrize(("field", "name"), _groups(ON_SCRIPTED))
 def test_the_cases_of_a_rule_or_proposer_together(field: str, name: str) -> None:
     """Catches: a deviation too small for the texts of one case."""
-    _check(_together(True, field, name), SCRIPTED_LAW)
+    _check(_together(True, field, name), SCRIPTED_DISTRIBUTION)
 
 
 @pytest.mark.parametrize("settings", ON_REAL)
-def test_a_real_model_writes_its_own_law(settings: sd.Settings) -> None:
+def test_a_real_model_writes_its_own_distribution(settings: sd.Settings) -> None:
     """The same for proposers that need layers, states or heads. Catches also: states or rows of the wrong position."""
-    _check(_written(False, settings.model_dump_json()), REAL_LAW)
+    _check(_written(False, settings.model_dump_json()), REAL_DISTRIBUTION)
 
 
 @pytest.mark.parametrize(("field", "name"), _groups(ON_REAL))
 def test_a_real_models_cases_together(field: str, name: str) -> None:
     """Catches: a deviation too small for the texts of one case."""
-    _check(_together(False, field, name), REAL_LAW)
+    _check(_together(False, field, name), REAL_DISTRIBUTION)
 
 
 @pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.name)
@@ -144,15 +155,15 @@ def test_a_wrong_rule_is_found(kind: type, monkeypatch: pytest.MonkeyPatch) -> N
     texts: Counter[Text] = Counter()
     for start in range(0, min(cases.values()) * COUNT, COUNT):
         texts += sample(SCRIPTED, PROMPT, settings, COUNT, seed=start)
-        if chance_of(texts, SCRIPTED_LAW) < FALSE_ALARM:
+        if chance_of(texts, SCRIPTED_DISTRIBUTION) < FALSE_ALARM:
             return
     raise AssertionError(f"not found in {texts.total()} texts")
 
 
 @pytest.mark.parametrize("settings", AHEAD)
 def test_drafting_ahead_writes_the_same_texts(settings: sd.Settings) -> None:
-    """Whose law the tests above hold: text by text says more than their frequencies do, with fewer of them. Catches: a
-    draft made ahead that is kept or dropped because of what it is."""
+    """What the tests above compare with: text by text says more than their frequencies do, with fewer of them. Catches:
+    a draft made ahead that is kept or dropped because of what it is."""
     alone = settings.but(overlap=False)
     for seed in range(100):
         texts = [sd.decode(SCRIPTED, PROMPT, each.but(seed=seed)).token_ids for each in (settings, alone)]

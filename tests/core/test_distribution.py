@@ -1,10 +1,10 @@
-"""Above temperature 0 the text follows the target's law, whatever is proposed; and this meter finds rules for which
-it does not.
+"""Above temperature 0 the text follows the target's distribution, whatever is proposed; and this meter finds rules for
+which it does not.
 
 Each test compares the frequencies of whole texts of five tokens (three to five rounds with their rollbacks) with the
 product of the target's conditionals by Pearson's chi-square: those of each case, and those of all cases with the same
-proposer or rule together (`laws.chances`). False alarms: 1e-4 per comparison over the choice of seeds; the seeds are
-fixed, so a test that passed keeps passing until the decoder draws differently.
+proposer or rule together (`distributions.chances`). False alarms: 1e-4 per comparison over the choice of seeds; the
+seeds are fixed, so a test that passed keeps passing until the decoder draws differently.
 """
 
 from __future__ import annotations
@@ -16,7 +16,16 @@ from specdec_core.models.bundle import HubModel
 from specdec_core.sampling import Warp
 from specdec_core.testing import Letters, scripted
 
-from .laws import BROKEN, Case, chances, exact_law, mixture, model_law, samples, wavering
+from .distributions import (
+    BROKEN,
+    Case,
+    chances,
+    exact_distribution,
+    mixture,
+    model_next_probs,
+    samples,
+    wavering,
+)
 from .tiny import build, like
 
 FALSE_ALARM = 1e-4
@@ -42,21 +51,21 @@ def _cases(rules: list[str]) -> dict[Case, sd.Settings]:
 
 
 @pytest.mark.usefixtures("proposers")
-def test_sampled_texts_follow_the_targets_law() -> None:
-    """Scripted models whose laws depend on the whole text; every proposer with every rule. Catches: a residual, coin,
-    cache or bonus that is off for any proposer, chain or tree. False alarm 1e-4."""
+def test_sampled_texts_follow_the_targets_distribution() -> None:
+    """Scripted models whose distributions depend on the whole text; every proposer with every rule. Catches: a
+    residual, coin, cache or bonus that is off for any proposer, chain or tree. False alarm 1e-4."""
     written = samples(scripted(target, draft), PROMPT, _cases(LOSSLESS), COUNT)
-    found = chances(written, exact_law(target, PROMPT, LENGTH, Warp(1.0)))
+    found = chances(written, exact_distribution(target, PROMPT, LENGTH, Warp(1.0)))
     assert min(found.values()) > FALSE_ALARM, found
 
 
 @pytest.mark.usefixtures("proposers")
 @pytest.mark.parametrize("warp", [Warp(0.6), Warp(1.7, top_k=2), Warp(1.3, top_p=0.7), Warp(2.0, 3, 0.8)])
-def test_sampled_texts_follow_the_warped_law(warp: Warp) -> None:
-    """Temperature, top-k and top-p change the target's law, not who wins. Catches: p and q warped differently in a
-    way that the rule does not see. Vocabulary of four; false alarm 1e-4."""
-    law = wavering(4, seed=3)
-    models = scripted(law, mixture(law, wavering(4, seed=4), 0.6))
+def test_sampled_texts_follow_the_warped_distribution(warp: Warp) -> None:
+    """Temperature, top-k and top-p change the target's distribution, not who wins. Catches: p and q warped differently
+    in a way that the rule does not see. Vocabulary of four; false alarm 1e-4."""
+    next_probs = wavering(4, seed=3)
+    models = scripted(next_probs, mixture(next_probs, wavering(4, seed=4), 0.6))
     cases = {
         (proposer,): sd.Settings(
             proposer=proposer, draft_length=3, temperature=warp.temperature, top_k=warp.top_k, top_p=warp.top_p,
@@ -64,25 +73,26 @@ def test_sampled_texts_follow_the_warped_law(warp: Warp) -> None:
         )
         for proposer in ("draft-model", "prompt-lookup", "test-drawn")
     }  # fmt: skip
-    found = chances(samples(models, PROMPT, cases, COUNT), exact_law(law, PROMPT, 4, warp))
+    found = chances(samples(models, PROMPT, cases, COUNT), exact_distribution(next_probs, PROMPT, 4, warp))
     assert min(found.values()) > FALSE_ALARM, found
 
 
 @pytest.mark.usefixtures("proposers")
 @pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.name)
 def test_the_meter_rejects_a_rule_that_is_wrong(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The power of the tests above: the same law, proposers and counts, and a rule that is known to be broken. If this
-    fails, passing the others means little."""
+    """The power of the tests above: the same distribution, proposers and counts, and a rule that is known to be broken.
+    If this fails, passing the others means little."""
     monkeypatch.setitem(sd.RULES, kind.name, kind)
-    law = exact_law(target, PROMPT, LENGTH, Warp(1.0))
-    found = chances(samples(scripted(target, draft), PROMPT, _cases([kind.name]), COUNT), law)
+    expected = exact_distribution(target, PROMPT, LENGTH, Warp(1.0))
+    found = chances(samples(scripted(target, draft), PROMPT, _cases([kind.name]), COUNT), expected)
     assert min(found.values()) < FALSE_ALARM
 
 
 @pytest.mark.usefixtures("proposers")
-def test_a_real_models_texts_follow_its_law(device: str) -> None:
-    """A Llama of two layers and six tokens, its law taken from plain transformers passes over whole texts. Catches:
-    KV rows of a rejected draft that stay in sight. 700 texts of four tokens, shared by the cases; false alarm 1e-4."""
+def test_a_real_models_texts_follow_its_distribution(device: str) -> None:
+    """A Llama of two layers and six tokens, its distribution taken from plain transformers passes over whole texts.
+    Catches: KV rows of a rejected draft that stay in sight. 700 texts of four tokens, shared by the cases; false alarm
+    1e-4."""
     big = build("llama", vocab_size=6)
     models = sd.Models(
         Letters(6),
@@ -100,9 +110,9 @@ def test_a_real_models_texts_follow_its_law(device: str) -> None:
             ("test-drawn", "speculative-sampling"),
         )
     }
-    law = exact_law(model_law(models.target), [1, 2, 3], 4, Warp(1.5))
-    assert max(law.values()) < 0.2, "the law is too sharp to test a sampler"
-    found = chances(samples(models, [1, 2, 3], cases, 234), law)
+    expected = exact_distribution(model_next_probs(models.target), [1, 2, 3], 4, Warp(1.5))
+    assert max(expected.values()) < 0.2, "the distribution is too sharp to test a sampler"
+    found = chances(samples(models, [1, 2, 3], cases, 234), expected)
     assert min(found.values()) > FALSE_ALARM, found
 
 

@@ -15,7 +15,7 @@ from specdec_core.models.bundle import HubModel
 from specdec_core.rules import Judgement
 from specdec_core.rules.speculative_sampling import SpeculativeSampling
 from specdec_core.sampling import Warp
-from specdec_core.testing import Law
+from specdec_core.testing import NextProbs
 from specdec_core.tree import TokenTree
 
 Text = tuple[int, ...]
@@ -23,32 +23,36 @@ Text = tuple[int, ...]
 SMALLEST = 5.0
 
 
-def exact_law(law: Law, prompt: Sequence[int], length: int, warp: Warp) -> dict[Text, float]:
+def exact_distribution(
+    next_probs: NextProbs, prompt: Sequence[int], length: int, warp: Warp
+) -> dict[Text, float]:
     """Probability of every text of `length` tokens: the product of the target's warped conditionals."""
-    width = len(law(tuple(prompt)))
+    width = len(next_probs(tuple(prompt)))
     chances: dict[Text, float] = {(): 1.0}
     for _ in range(length):
         longer: dict[Text, float] = {}
         for text, chance in chances.items():
-            probs = warp(torch.tensor(law((*prompt, *text)), dtype=torch.float64).log().float()).double()
+            probs = warp(
+                torch.tensor(next_probs((*prompt, *text)), dtype=torch.float64).log().float()
+            ).double()
             for token in range(width):
                 longer[(*text, token)] = chance * float(probs[token])
         chances = longer
     return chances
 
 
-def model_law(model: HubModel) -> Law:
+def model_next_probs(model: HubModel) -> NextProbs:
     """A real model's conditionals by a plain transformers pass over the whole text, without a KV cache."""
     known: dict[Text, list[float]] = {}
 
-    def law(text: Text) -> Sequence[float]:
+    def next_probs(text: Text) -> Sequence[float]:
         if text not in known:
             with torch.inference_mode():
                 ids = torch.tensor([text], device=model.model.device)
                 known[text] = model.model(ids).logits[0, -1].double().softmax(-1).tolist()
         return known[text]
 
-    return law
+    return next_probs
 
 
 def sample(
@@ -76,7 +80,7 @@ def samples(
     }
 
 
-def chances(written: Mapping[Case, Counter[Text]], law: dict[Text, float]) -> dict[str, float]:
+def chances(written: Mapping[Case, Counter[Text]], distribution: dict[Text, float]) -> dict[str, float]:
     """`chance_of` the texts of each case, of the cases that share a part of their name, and of all.
 
     So few texts of each case do: a fault of a rule or of a proposer shows in all its cases. Besides whole texts the
@@ -86,26 +90,27 @@ def chances(written: Mapping[Case, Counter[Text]], law: dict[Text, float]) -> di
     for case, texts in written.items():
         for group in {"all", "-".join(case), *case}:
             groups.setdefault(group, Counter()).update(texts)
-    short = shortened(law, 3)
+    short = shortened(distribution, 3)
     return {
-        group: min(chance_of(texts, law), chance_of(shortened(texts, 3), short))
+        group: min(chance_of(texts, distribution), chance_of(shortened(texts, 3), short))
         for group, texts in groups.items()
     }
 
 
-def chance_of(frequencies: Counter[Text], law: dict[Text, float]) -> float:
-    """Pearson's chi-square: the probability (p-value) of frequencies at least this far off if `law` holds."""
+def chance_of(frequencies: Counter[Text], distribution: dict[Text, float]) -> float:
+    """Pearson's chi-square: the probability (p-value) of frequencies at least this far off
+    if `distribution` is the true one."""
     total = frequencies.total()
-    if any(law.get(text, 0.0) == 0.0 for text in frequencies):
+    if any(distribution.get(text, 0.0) == 0.0 for text in frequencies):
         return 0.0  # an impossible text was written
-    ordered = sorted(law, key=law.__getitem__)
+    ordered = sorted(distribution, key=distribution.__getitem__)
     seen, expected = [0.0], [0.0]
     for text in ordered:
         if expected[-1] >= SMALLEST:
             seen.append(0.0)
             expected.append(0.0)
         seen[-1] += frequencies[text]
-        expected[-1] += law[text] * total
+        expected[-1] += distribution[text] * total
     statistic = sum((one - other) ** 2 / other for one, other in zip(seen, expected, strict=True) if other)
     return float(chi2.sf(statistic, len(expected) - 1))
 
@@ -121,21 +126,21 @@ def shortened(texts: Frequencies, length: int) -> Frequencies:
     return found
 
 
-def wavering(width: int, seed: int, sharpness: float = 1.5) -> Law:
+def wavering(width: int, seed: int, sharpness: float = 1.5) -> NextProbs:
     """A distribution that depends on the whole text so far, so that a missing or doubled token shows at once."""
     known: dict[Text, list[float]] = {}
 
-    def law(text: Text) -> Sequence[float]:
+    def next_probs(text: Text) -> Sequence[float]:
         if text not in known:
             key = np.random.SeedSequence([seed, len(text), *text])
             logits = np.random.default_rng(key).normal(size=width) * sharpness
             known[text] = (np.exp(logits) / np.exp(logits).sum()).tolist()
         return known[text]
 
-    return law
+    return next_probs
 
 
-def mixture(one: Law, other: Law, share: float) -> Law:
+def mixture(one: NextProbs, other: NextProbs, share: float) -> NextProbs:
     """A draft that partly agrees with the target."""
     return lambda text: [(1 - share) * a + share * b for a, b in zip(one(text), other(text), strict=True)]
 
