@@ -52,8 +52,8 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
     code(data.folder).then(({ mount }) => {
       if (own.gone) return;
       own.player = mount(root, own.data, {
-        setStateValue: (...told) => own.api.setStateValue(...told),
-        setTriggerValue: (...told) => own.api.setTriggerValue(...told),
+        setStateValue: (...args) => own.api.setStateValue(...args),
+        setTriggerValue: (...args) => own.api.setTriggerValue(...args),
       });
     }, () => {
       root.textContent = "The player could not be loaded. Reload the page.";

@@ -3,15 +3,15 @@
  * browser's history: the back button would go through every move of the viewer's before leaving the page.
  */
 
-/** @import { Told } from "./tell.js" */
+/** @import { PageCursor } from "./reporter.js" */
 
-/** @type {(keyof Told)[]} */
+/** @type {(keyof PageCursor)[]} */
 const NAMES = ["round", "step", "node", "lead", "view"]; // in the page's order (`CURSOR`), or it would write them again
 
 /**
  * An address's query with this cursor in it; other keys stay unchanged.
  * @param {string} query with or without the question mark in front
- * @param {Partial<Told>} cursor
+ * @param {Partial<PageCursor>} cursor
  */
 export function withCursor(query, cursor) {
   const parts = query.replace(/^\?/, "").split("&").filter(Boolean);
@@ -26,7 +26,7 @@ export function withCursor(query, cursor) {
 
 /**
  * Put the cursor into the address of the player's page.
- * @param {Partial<Told>} cursor
+ * @param {Partial<PageCursor>} cursor
  */
 export function keepInAddress(cursor) {
   try {

@@ -23,8 +23,8 @@ export function drawAhead({ view, round, row, note }) {
   const passes = number(row.ahead_passes) ?? 0;
   made.push(gantt(row, lost.length > 0));
   if (number(row.ahead_s)) made.push(el("p", { class: "note" }, W.clockIs));
-  const bet = passes ? W.bet(passes, seconds(number(row.ahead_s) ?? 0)) : W.noBet;
-  made.push(el("p", { class: "window-line" }, bet, passes || lost.length ? ` ${W.betEnded(lost.length)}` : ""));
+  const drafted = passes ? W.draftedAhead(passes, seconds(number(row.ahead_s) ?? 0)) : W.nothingAhead;
+  made.push(el("p", { class: "window-line" }, drafted, passes || lost.length ? ` ${W.aheadEnded(lost.length)}` : ""));
   if (lost.length) {
     made.push(el(
       "ul", { class: "lost", "aria-label": W.lost, "data-round": round.index, "data-lane": view.lead },

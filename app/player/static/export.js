@@ -36,14 +36,14 @@ export async function openPage() {
   }
   notice.remove();
 
-  let told = "";
+  let ownHash = "";
   const at = () => ({ ...data, cursor: { ...data.cursor, ...cursorIn(location.hash) } });
   const player = mount(root, at(), {
     setStateValue(name, value) {
       if (name !== "cursor") return;
-      told = hashOf(value);
+      ownHash = hashOf(value);
       try {
-        history.replaceState(null, "", told);
+        history.replaceState(null, "", ownHash);
       } catch {
         // a frame without an address of its own
       }
@@ -51,7 +51,7 @@ export async function openPage() {
     },
     setTriggerValue() {},
   });
-  addEventListener("hashchange", () => location.hash !== told && player.update(at()));
+  addEventListener("hashchange", () => location.hash !== ownHash && player.update(at()));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => player.update(at()));
   addSaving(data.traces.map((ref) => ref.label), texts);
   addPrinting(shadow, () => player.update(at()));

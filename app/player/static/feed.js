@@ -49,13 +49,13 @@ export function createFeed(on) {
 
   /**
    * The run is over: read its records, and say once that it is done.
-   * @param {TraceRef[]} told
+   * @param {TraceRef[]} given
    * @param {string|null} failed
    * @param {string} run
    */
-  async function finish(told, failed, run) {
+  async function finish(given, failed, run) {
     const mine = job;
-    const refs = told.map(({ label, url }, at) => ({ label, url: url ?? on.recordOf(at) }));
+    const refs = given.map(({ label, url }, at) => ({ label, url: url ?? on.recordOf(at) }));
     if (refs.length && refs.every((ref) => ref.url)) await read(refs, (traces) => on.recorded(refs, traces, failed));
     else if (!failed) on.unrecorded();
     if (mine !== job) return;
@@ -73,11 +73,11 @@ export function createFeed(on) {
     follow(url, known) {
       const mine = job;
       /**
-       * @template {unknown[]} Said
-       * @param {(...told: Said) => unknown} action
-       * @returns {(...told: Said) => unknown}
+       * @template {unknown[]} Args
+       * @param {(...args: Args) => unknown} action
+       * @returns {(...args: Args) => unknown}
        */
-      const current = (action) => (...told) => mine === job && action(...told);
+      const current = (action) => (...args) => mine === job && action(...args);
       live = followRun(address(url), known, {
         say: current(on.say),
         ask: current(on.ask),

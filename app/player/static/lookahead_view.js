@@ -21,14 +21,14 @@ export function drawLookahead(scene) {
   const trace = lane.trace;
   const levels = grid(note.window);
   if (!levels) return [el("p", { class: "hint" }, W.noWindow)];
-  const riders = number(row.riders) ?? 0;
-  const newest = knows(view, "p") && riders ? (grid(note.newest)?.[0] ?? null) : null;
+  const extra = number(row.riders) ?? 0;
+  const newest = knows(view, "p") && extra ? (grid(note.newest)?.[0] ?? null) : null;
   const over = knows(view, "positions");
   const harvested = over && note.newest !== undefined ? phrases(note.harvested) : null; // older records noted the previous round's finds
   const tried = phrases(note.guesses);
   const recent = phrases(note.recent);
   return present([
-    el("p", { class: "window-line" }, riders ? W.rides(riders) : W.home),
+    el("p", { class: "window-line" }, extra ? W.rides(extra) : W.home),
     picture(trace, levels, list(note.generated), newest),
     el("p", { class: "note" }, W.windowIs, newest ? ` ${W.newestIs}` : ""),
     el("h3", {}, W.pool(number(note.pool) ?? 0)),

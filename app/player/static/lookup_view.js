@@ -62,9 +62,9 @@ export function drawLookup({ view, lane, round, note, settings }) {
 function textsBefore(lane, index) {
   const trace = lane.trace;
   const given = list(trace?.header?.prompt_texts).map(String);
-  const begun = list(trace?.header?.decoder_start).map((id) => tokenText(trace, id)); // after an encoder's source
+  const starting = list(trace?.header?.decoder_start).map((id) => tokenText(trace, id)); // after an encoder's source
   const written = lane.rounds.slice(0, index).flatMap((round) => round.tokens.map((token) => token.text));
-  return { texts: [...given, ...begun, ...written], prompt: given.length };
+  return { texts: [...given, ...starting, ...written], prompt: given.length };
 }
 
 /**

@@ -103,7 +103,7 @@ export function createMask() {
     setText(guide, W.maskGuide(phase, wanted.rows.length, wanted.branches));
     state = { phase, source: own ? VERDICT[own.source] : "" };
     slots.show(wanted, phase, size(), folded() * size(), owner, state.source);
-    tell();
+    describe();
     const name = view.chosen && here !== null ? `${owner.lane} ${owner.round} ${here}` : "";
     if (name && name !== looked) reveal(sure(here));
     looked = name;
@@ -195,7 +195,7 @@ export function createMask() {
   }
 
   /** The sentence about the row under the pointer, else the one in focus, else the root. */
-  function tell() {
+  function describe() {
     const at = pointed ?? rows.findIndex((row) => row.head.tabIndex === 0);
     const row = pass?.rows[at];
     if (!pass || !row) return;
@@ -245,7 +245,7 @@ export function createMask() {
     pointed = at;
     cells.querySelector(".pointed")?.classList.remove("pointed");
     if (at !== null) rows[at].line.classList.add("pointed");
-    tell();
+    describe();
   }
 
   /** @param {Element} target */

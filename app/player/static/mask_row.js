@@ -58,6 +58,6 @@ export function createLegend() {
   const rider = key("rider");
   return {
     root: el("p", { class: "mask-legend hint" }, key("prefix"), key("sees"), key("self"), rider),
-    show: (/** @type {boolean} */ riders) => (rider.hidden = !riders),
+    show: (/** @type {boolean} */ shown) => (rider.hidden = !shown),
   };
 }

@@ -45,16 +45,16 @@ export function coinRuler(u, threshold) {
  * The positions of a distribution's tokens on the ruler from 0 to 1, in the order of the vocabulary, around the one
  * that was drawn. The tokens that the record does not name lie between them; the drawn one contains `u`, which bounds
  * how many of them come before it.
- * @param {Drawable[]} law
+ * @param {Drawable[]} distribution
  * @param {number} u
  * @param {number} vocabulary
  * @returns {{id: number|null, text: string|null, from: number, size: number, drawn: boolean}[]|null} null where the record does
  *   not name the drawn token
  */
-export function segmentsOf(law, u, vocabulary) {
-  const drawn = law.find((token) => token.committed);
+export function segmentsOf(distribution, u, vocabulary) {
+  const drawn = distribution.find((token) => token.committed);
   if (!drawn) return null;
-  const named = [...law].sort((one, other) => one.id - other.id);
+  const named = [...distribution].sort((one, other) => one.id - other.id);
   /** @param {Drawable[]} tokens */
   const mass = (tokens) => tokens.reduce((sum, token) => sum + token.prob, 0);
   const before = named.filter((token) => token.id < drawn.id);
@@ -73,12 +73,12 @@ export function segmentsOf(law, u, vocabulary) {
 
 /**
  * The number that drew a token, on its distribution's cumulative bar; null where the record does not name the token.
- * @param {Drawable[]} law
+ * @param {Drawable[]} distribution
  * @param {number} u
  * @param {number} vocabulary
  */
-export function drawRuler(law, u, vocabulary) {
-  const segments = segmentsOf(law, u, vocabulary);
+export function drawRuler(distribution, u, vocabulary) {
+  const segments = segmentsOf(distribution, u, vocabulary);
   if (!segments) return null;
   const parts = segments.map(({ id, text, from, size, drawn }) => {
     const part = el(

@@ -19,16 +19,16 @@ const TRIES = new Set(["ensemble", "kseq"]); // as does one of several rivals tr
 export const FACTS = ["p", "q", "model_p", "model_q", "rank", "entropy"];
 
 /**
- * @typedef {{rule: "typical"|"confidence", options: Record<string, unknown>, p: number|null, entropy: number|null, asIs: boolean}} Bar of a rule without a coin
+ * @typedef {{rule: "typical"|"confidence", options: Record<string, unknown>, p: number|null, entropy: number|null, asIs: boolean}} Criterion of a rule without a coin
  * @typedef {{node: number, text: string, verdict: Seen, u: number, threshold: number}} Coin
  * @typedef {Partial<Record<typeof FACTS[number], number|null>>} Facts
  * @typedef {(name: Measure, of: number) => number|null} Entry one number of the round's columns
  * @typedef {{text: string, verdict: Seen|null, source: Source|null, committed: Source|null, lane: number, round: number, node: number, label: string,
  *   greedy: boolean, own: boolean, atZero: boolean, shared: boolean, covers: boolean, chance: number|null, matching: boolean,
  *   lossy: boolean, rule: string, longest: boolean, unreached: Unreached|null,
- *   bar: Bar|null, siblings: number, fixed: Set<number|null>|null, failed: number, elder: {q: number|null, lawful: boolean, waiting: number}|null,
+ *   criterion: Criterion|null, siblings: number, fixed: Set<number|null>|null, failed: number, elder: {q: number|null, sameQ: boolean, waiting: number}|null,
  *   target: {text: string, rank: number|null}|null, judged: Bars|null, models: Bars|null, overlap: number|null,
- *   residual: {rows: Drawable[], rest: number}|null, law: Drawable[]|null, draw: number|null, vocabulary: number,
+ *   residual: {rows: Drawable[], rest: number}|null, distribution: Drawable[]|null, draw: number|null, vocabulary: number,
  *   coin: {u: number, threshold: number, later: boolean}|null, coins: Coin[]|null,
  *   facts: Facts|null, missing: "record"|"place"|null, knowsP: boolean, pointed: boolean, modelless: boolean, undrafted: boolean}} Odds
  *   `pointed`: the guesses were fixed, not drawn; `modelless`: and they do not come from a model; `undrafted`: nothing was proposed;
@@ -88,8 +88,8 @@ export function oddsOf(view) {
   const modelless = pointed && every((at) => entry("model_q", at) === null);
   const rule = String(settings.rule ?? "");
   const thresholds = siblings.map((item) => (may("coin", item.node) ? entry("threshold", item.node) : null));
-  const barred = rule === "typical" || rule === "confidence" ? rule : null; // it compares a probability with a bar: no coin decides
-  const bar = barred && decisive(proposal, entry) ? barOf(barred, settings, at, over ? position : null) : null;
+  const coinless = rule === "typical" || rule === "confidence" ? rule : null; // it compares a probability with a threshold: no coin decides
+  const criterion = coinless && decisive(proposal, entry) ? criterionOf(coinless, settings, at, over ? position : null) : null;
 
   /**
    * What the columns know of a place's tokens: p of every guess, q of the first (its distribution is the recorded one).
@@ -115,7 +115,7 @@ export function oddsOf(view) {
     own: Boolean(trace.header?.own_probabilities),
     atZero: lane.temperature === 0,
     longest: lane.judging === "longest",
-    bar,
+    criterion,
     siblings: siblings.length,
     fixed: !position?.q && siblings.length ? new Set(siblings.map((item) => list(nodes.token)[item.node])) : null,
     failed: siblings.filter((item) => item.verdict === "rejected").length,
@@ -131,11 +131,11 @@ export function oddsOf(view) {
     models: position && (position.model_p || position.model_q) ? bars(position.model_p, position.model_q, ["model_p", "model_q"]) : null,
     overlap: number(position?.overlap),
     residual: position?.residual ? residualOf(trace, position.residual, place?.token) : null,
-    law: over && place && number(place.draw) !== null ? headOf(trace, place.residual ?? place.p, place.token) : null,
+    distribution: over && place && number(place.draw) !== null ? headOf(trace, place.residual ?? place.p, place.token) : null,
     draw: over ? number(place?.draw) : null,
     vocabulary: number(trace.header?.vocabulary) ?? 0,
     unreached: proposal?.verdict === "unreached" ? unreachedOf(lane, round, proposal, entry("threshold", node)) : null,
-    coin: !bar && may("coin", node) ? coinOf(proposal, entry, elder.length > 0) : null,
+    coin: !criterion && may("coin", node) ? coinOf(proposal, entry, elder.length > 0) : null,
     coins: lane.judging === "longest" && proposal && (!current || view.moment?.judged.size) ? coinsOf(round, entry) : null,
     facts: known ? facts : null,
     missing: position?.p || (position && !knowsP && (position.q || position.model_q)) ? null : positions.length || known ? "place" : "record",
@@ -228,13 +228,13 @@ function coinsOf(round, entry) {
 }
 
 /**
- * @param {Bar["rule"]} rule
+ * @param {Criterion["rule"]} rule
  * @param {Settings} settings
  * @param {(name: Measure) => number|null} at
  * @param {Position|null} position
- * @returns {Bar}
+ * @returns {Criterion}
  */
-function barOf(rule, settings, at, position) {
+function criterionOf(rule, settings, at, position) {
   return {
     rule,
     options: settings.rule_options ?? {},
@@ -248,14 +248,14 @@ function barOf(rule, settings, at, position) {
  * A later guess of a place: its own q, and whether that is still the recorded distribution (drawn with replacement).
  * @param {Proposal[]} elder
  * @param {number|null} q
- * @param {Candidates} law
+ * @param {Candidates} distribution
  * @param {number} id
  */
-function elderOf(elder, q, law, id) {
-  const place = list(law.id).indexOf(id);
-  const recorded = place < 0 ? null : number(list(law.prob)[place]);
-  const lawful = q !== null && recorded !== null && Math.abs(q - recorded) < CLOSE;
-  return { q, lawful, waiting: elder.filter((item) => item.verdict !== "rejected").length };
+function elderOf(elder, q, distribution, id) {
+  const place = list(distribution.id).indexOf(id);
+  const recorded = place < 0 ? null : number(list(distribution.prob)[place]);
+  const sameQ = q !== null && recorded !== null && Math.abs(q - recorded) < CLOSE;
+  return { q, sameQ, waiting: elder.filter((item) => item.verdict !== "rejected").length };
 }
 
 /**

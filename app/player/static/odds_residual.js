@@ -12,14 +12,14 @@ import { MARK } from "./text.js";
 import { O } from "./text_odds.js";
 
 /**
- * What the rule left of p, in words: [heading, distribution].
+ * What the rule left of p, in words: [heading, explanation].
  * @param {Odds} odds
  */
-function lawOf(odds) {
+function distributionOf(odds) {
   if (odds.matching) return [O.matchResidual(odds.failed), O.matchResidualIs];
-  if (odds.bar?.asIs) return [O.asIs, O.asIsIs];
+  if (odds.criterion?.asIs) return [O.asIs, O.asIsIs];
   if (odds.rule !== "speculative-sampling" && odds.rule !== "") return [O.left, O.leftIs];
-  return odds.failed > 1 ? [O.siblingsLeft(odds.failed), O.siblingsLeftIs] : [O.residual, odds.atZero ? O.residualLaw : O.residualIs];
+  return odds.failed > 1 ? [O.siblingsLeft(odds.failed), O.siblingsLeftIs] : [O.residual, odds.atZero ? O.residualFormula : O.residualIs];
 }
 
 /**
@@ -42,9 +42,9 @@ export function residual(odds, left) {
   };
   rows.forEach(add);
   if (rest > 1e-6) add({ id: null, text: null, prob: rest, committed: false });
-  const [heading, law] = lawOf(odds);
-  const drawing = law === O.leftIs || law === O.matchResidualIs; // says that a token is drawn
-  const note = odds.atZero ? (drawing ? O.greedily : `${law} ${O.greedily}`) : law;
+  const [heading, explanation] = distributionOf(odds);
+  const drawing = explanation === O.leftIs || explanation === O.matchResidualIs; // says that a token is drawn
+  const note = odds.atZero ? (drawing ? O.greedily : `${explanation} ${O.greedily}`) : explanation;
   return el("div", { class: "residual" }, el("h3", {}, heading), table, el("p", { class: "note" }, note), ...drawnFrom(odds));
 }
 
@@ -59,6 +59,6 @@ export function drawOf(odds) {
 /** @param {Odds} odds */
 function drawnFrom(odds) {
   if (odds.draw === null || odds.atZero) return [];
-  const ruler = odds.law && drawRuler(odds.law, odds.draw, odds.vocabulary);
+  const ruler = odds.distribution && drawRuler(odds.distribution, odds.draw, odds.vocabulary);
   return [...(ruler ? [ruler, rulerEnds()] : []), el("p", { class: "note" }, O.drawn(odds.draw), ruler ? ` ${O.ruler}` : "")];
 }

@@ -3,7 +3,7 @@
 /**
  * @import { Seen } from "../types.js"
  * @import { Areas } from "./areas.js"
- * @import { Bar, Coin, Odds } from "./odds.js"
+ * @import { Criterion, Coin, Odds } from "./odds.js"
  * @import { View } from "./state.js"
  */
 
@@ -57,9 +57,9 @@ export function createOdds() {
     if (!odds.missing) parts.push(...distributions(odds));
     if (odds.coin) parts.push(coin(odds, odds.coin, titleOf(odds)));
     if (odds.coins && odds.coins.length > 1) parts.push(coins(odds, odds.coins));
-    if (odds.bar && odds.verdict && judged) parts.push(decided(odds.bar, odds.verdict));
+    if (odds.criterion && odds.verdict && judged) parts.push(decided(odds.criterion, odds.verdict));
     if (odds.residual && odds.verdict !== "accepted") parts.push(residual(odds, odds.residual));
-    else if (odds.source && odds.law) parts.push(drawOf(odds));
+    else if (odds.source && odds.distribution) parts.push(drawOf(odds));
     if (odds.missing && odds.facts) parts.push(facts(odds.facts));
     return parts;
   }
@@ -167,10 +167,10 @@ function comparison(odds, title) {
   if (odds.own) return O.comparesOwn;
   if (odds.matching) return O.comparesMatching(odds.siblings);
   if (odds.longest) return O.comparesChain;
-  if (odds.bar) return O.comparesBar[odds.bar.rule];
+  if (odds.criterion) return O.comparesCriterion[odds.criterion.rule];
   if (odds.rule !== "speculative-sampling") return saidBy(O.comparesBy, odds) ?? O.comparesRule(title);
   if (odds.pointed) return O.comparesFixed(odds.siblings);
-  if (odds.elder) return O.comparesElder(odds.elder.q, odds.elder.lawful, odds.elder.waiting);
+  if (odds.elder) return O.comparesElder(odds.elder.q, odds.elder.sameQ, odds.elder.waiting);
   return O.compares;
 }
 
@@ -248,16 +248,16 @@ function coins(odds, all) {
 }
 
 /**
- * In place of the coin, for a rule that compares probabilities with a bar.
- * @param {Bar} bar
+ * In place of the coin, for a rule that compares probabilities with a threshold.
+ * @param {Criterion} criterion
  * @param {Seen} verdict
  */
-function decided(bar, verdict) {
-  const law = O.bars[bar.rule](bar).replace(/\.$/, "");
+function decided(criterion, verdict) {
+  const rule = O.criteria[criterion.rule](criterion).replace(/\.$/, "");
   return el(
     "div", { class: "coin decided" },
     el("h3", {}, O.decided),
-    el("p", { class: "note" }, `${law}: ${VERDICT[verdict]}. `, O.noCoin),
+    el("p", { class: "note" }, `${rule}: ${VERDICT[verdict]}. `, O.noCoin),
   );
 }
 

@@ -10,7 +10,7 @@
  * @import { Lane } from "./model.js"
  * @import { Data } from "./source.js"
  * @import { Cursor, Selection, View } from "./state.js"
- * @import { Told, Wanted } from "./tell.js"
+ * @import { PageCursor, Wanted } from "./reporter.js"
  */
 
 import { keepInAddress } from "./address.js";
@@ -23,7 +23,7 @@ import { createPlayback } from "./playback.js";
 import { createScreen } from "./screen.js";
 import { answer, nameOf } from "./source.js";
 import { lastStop, leader, ongoing, placed, visible } from "./state.js";
-import { createTell, cursorOf, published } from "./tell.js";
+import { createReporter, cursorOf, published } from "./reporter.js";
 import { T } from "./text.js";
 import { atClock, byEvent, byNode, byRound, ledBy, paced, speedFor } from "./walk.js";
 
@@ -31,7 +31,7 @@ import { atClock, byEvent, byNode, byRound, ledBy, paced, speedFor } from "./wal
  * Draw the player into `root`.
  * @param {HTMLElement} root an empty element that belongs to the player
  * @param {Data} first
- * @param {{setStateValue?: (name: string, value: Told & {of?: string}) => void, setTriggerValue?: (name: string, value: string) => void}} [api]
+ * @param {{setStateValue?: (name: string, value: PageCursor & {of?: string}) => void, setTriggerValue?: (name: string, value: string) => void}} [api]
  *   receives the cursor and the end of a run
  * @returns {{update: (data: Data) => void, destroy: () => void}}
  */
@@ -57,7 +57,7 @@ export function mount(root, first, api = {}) {
     changed: () => {
       drawPlaying();
       draw();
-      tell.soon();
+      reporter.soon();
     },
   });
   const moves = {
@@ -80,7 +80,7 @@ export function mount(root, first, api = {}) {
       if (replaying && view) go(atClock(lanes, view.lead, seconds));
     },
     lead: letLead,
-    opened: () => tell.soon(),
+    opened: () => reporter.soon(),
     answer: (number, words) => answer(String(data.events), number, words),
   });
   const { box } = screen;
@@ -88,9 +88,9 @@ export function mount(root, first, api = {}) {
   const feed = createFeed({
     say: screen.say,
     ask: screen.ask,
-    lanes(told) {
+    lanes(given) {
       const fresh = !lanes.length;
-      setLanes(told);
+      setLanes(given);
       if (fresh) screen.toStart();
     },
     progress: () => screen.progress(ongoing(lanes, cursor.lead, data.least), lanes, data),
@@ -107,7 +107,7 @@ export function mount(root, first, api = {}) {
     done: (run) => api.setTriggerValue?.("done", run),
   });
 
-  const tell = createTell(box, {
+  const reporter = createReporter(box, {
     value: () => (replaying && view && !playback.isPlaying() ? published(view, screen.panels.current()) : null),
     say: (value) => {
       if (data.addressed) keepInAddress(value);
@@ -130,7 +130,7 @@ export function mount(root, first, api = {}) {
     },
     view: () => {
       screen.panels.next();
-      tell.soon();
+      reporter.soon();
     },
     drop: () => {
       if (view?.chosen) select(null);
@@ -166,7 +166,7 @@ export function mount(root, first, api = {}) {
     if (!replaying) return;
     playback.pause();
     move(next);
-    tell.soon();
+    reporter.soon();
   }
 
   /** @param {number} lane */
@@ -184,7 +184,7 @@ export function mount(root, first, api = {}) {
     cursor = { ...cursor, selection };
     draw();
     if (selection) screen.reveal(selection.lane);
-    tell.soon();
+    reporter.soon();
   }
 
   /**
@@ -231,7 +231,7 @@ export function mount(root, first, api = {}) {
     const moving = autoplay && wanted.stop === null && !matchMedia("(prefers-reduced-motion: reduce)").matches;
     screen.panels.open(wanted.view);
     place({ ...wanted, stop: wanted.stop ?? (moving ? 0 : Infinity) });
-    tell.forget();
+    reporter.forget();
     if (!moving) return;
     playback.setSpeed(speedFor(lastStop(lanes, cursor.lead)));
     playback.play();
@@ -291,11 +291,11 @@ export function mount(root, first, api = {}) {
     }
     // The page hands back what it received; only a cursor that is new in both senses moves the player.
     const wanted = cursorOf(data.cursor);
-    if (replaying && wish !== asked && !tell.told(wanted) && wanted.stop !== null) {
+    if (replaying && wish !== asked && !reporter.reported(wanted) && wanted.stop !== null) {
       playback.pause();
       screen.panels.open(wanted.view);
       place(wanted);
-      tell.forget();
+      reporter.forget();
     }
     asked = wish;
     if (replaying) draw();
@@ -307,7 +307,7 @@ export function mount(root, first, api = {}) {
     destroy() {
       feed.destroy();
       playback.destroy();
-      tell.destroy();
+      reporter.destroy();
       arrows.destroy();
       root.replaceChildren();
     },

@@ -77,7 +77,7 @@ function spot(hang, round, upper) {
   const rejected = hang.nodes.filter((item) => item.verdict === "rejected");
   const named = rejected.slice(0, HANGING_SHOWN);
   const others = hang.nodes.filter((item) => item.verdict !== "rejected");
-  const behind = el("span", { class: others.length > DOTS_SHOWN ? "behind counted" : "behind" });
+  const dots = el("span", { class: others.length > DOTS_SHOWN ? "behind counted" : "behind" });
   for (const item of [...named, ...others.slice(0, DOTS_SHOWN)]) {
     const chip = el("span", {
       class: `prop ${item.verdict}`,
@@ -89,10 +89,10 @@ function spot(hang, round, upper) {
     });
     if (named.includes(item)) chip.append(el("span", { class: "gone" }, flat(item.text).trim() || "◌"));
     else chip.append(MARK[item.verdict] ?? "");
-    (named.includes(item) ? below : behind).append(chip);
+    (named.includes(item) ? below : dots).append(chip);
   }
   if (rejected.length > named.length) below.append(el("span", { class: "more", title: count(rejected.length - named.length, "proposal") }, T.more(rejected.length - named.length)));
-  if (others.length > DOTS_SHOWN) behind.append(el("span", { class: "more", title: count(others.length - DOTS_SHOWN, "proposal") }, T.more(others.length - DOTS_SHOWN)));
-  if (others.length) below.append(behind);
+  if (others.length > DOTS_SHOWN) dots.append(el("span", { class: "more", title: count(others.length - DOTS_SHOWN, "proposal") }, T.more(others.length - DOTS_SHOWN)));
+  if (others.length) below.append(dots);
   return el("span", { class: upper ? "spot" : "spot bare" }, upper ?? el("span", { class: "post" }), below);
 }

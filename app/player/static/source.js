@@ -2,7 +2,7 @@
 
 /**
  * @import { Rules, Trace } from "../types.js"
- * @import { Told } from "./tell.js"
+ * @import { PageCursor } from "./reporter.js"
  */
 
 import { T } from "./text.js";
@@ -10,7 +10,7 @@ import { T } from "./text.js";
 /**
  * @typedef {{label: string, url?: string, trace?: Trace}} TraceRef
  * @typedef {{mode: "live"|"replay", events: string|null, traces: TraceRef[], provenance: string, provenance_note: string,
- *   cursor: Partial<Told>, autoplay: boolean, prompt?: string|null, least?: number, of?: string,
+ *   cursor: Partial<PageCursor>, autoplay: boolean, prompt?: string|null, least?: number, of?: string,
  *   rules?: Rules, present?: boolean, compared?: boolean,
  *   addressed?: boolean}} Data `present`: for an audience; `addressed`: the cursor is kept in the page's
  *   own address; `compared` is false if the lanes come from separate runs, so that there is no speedup between them

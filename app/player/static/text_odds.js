@@ -2,7 +2,7 @@
 
 /**
  * @import { Seen, Source } from "../types.js"
- * @import { Bar } from "./odds.js"
+ * @import { Criterion } from "./odds.js"
  */
 
 import { prob, VERDICT } from "./text.js";
@@ -18,18 +18,18 @@ function named(name, value) {
 }
 
 /**
- * The recorded value of a bar; if there is none, the rule's default.
+ * The recorded value of a threshold; if there is none, the rule's default.
  * @param {unknown} value
  */
-function barAt(value) {
+function thresholdAt(value) {
   return typeof value === "number" ? `the threshold ${prob(value)}` : "its usual threshold";
 }
 
 /**
- * The bar of typical acceptance; its value where the record has all of it.
- * @param {Bar} bar
+ * The threshold of typical acceptance; its value where the record has all of it.
+ * @param {Criterion} criterion
  */
-function barName({ options: { epsilon, delta }, entropy }) {
+function thresholdName({ options: { epsilon, delta }, entropy }) {
   /** @param {unknown} value @param {string} sign */
   const given = (value, sign) => (typeof value === "number" ? prob(value) : sign); // a record omits defaults
   const name = `min(${given(epsilon, "ε")}, ${given(delta, "δ")}·exp(−H))`;
@@ -84,14 +84,14 @@ export const O = {
   comparesGreedy: (/** @type {string} */ guess, /** @type {string|null} */ best, /** @type {number|null} */ rank) =>
     `At temperature 0 the judge compares two tokens: the guess ${guess} and the target's most likely token${best === null ? "" : `, ${best}`}${rank === null || rank === 1 ? "" : `; the guess has rank ${rank} there`}.`,
   comparesChain: "The rule judges the chain as a whole: it multiplies p/q along it, never above 1, and keeps the longest prefix whose last coin passes.",
-  comparesElder: (/** @type {number|null} */ q, /** @type {boolean} */ lawful, /** @type {number} */ waiting) =>
+  comparesElder: (/** @type {number|null} */ q, /** @type {boolean} */ sameQ, /** @type {number} */ waiting) =>
     `This guess is tried after ${waiting ? "its earlier siblings, if they are rejected" : "its earlier siblings were rejected"}, against what they leave of p. The areas are those of the first guess; `
-    + (lawful ? "this one was drawn from the same q." : `its own distribution is q without the earlier siblings, where it has ${q === null ? "a q of its own" : named("q", q)}.`),
+    + (sameQ ? "this one was drawn from the same q." : `its own distribution is q without the earlier siblings, where it has ${q === null ? "a q of its own" : named("q", q)}.`),
   comparesOwn: "At temperature 0 this rule judges the models' own probabilities; the token after the path is still the most likely one.",
   comparesMatching: (/** @type {number} */ n) => (n > 1
     ? "Token matching does not look at q: the proposals here are tried one after another, and each is accepted with its share of what is left of p."
     : "Token matching does not look at q: a proposal is accepted with probability p."),
-  comparesBar: {
+  comparesCriterion: {
     typical: "No coin decides: of the guesses whose p is above a threshold, the longest path is kept.",
     confidence: "No coin decides: guesses stay while a model is confident enough in them.",
   },
@@ -122,7 +122,7 @@ export const O = {
   showFewer: "Show fewer",
   residual: "After a rejection: where p exceeds q",
   residualIs: "The target draws from norm(max(0, p − q)).",
-  residualLaw: "This is norm(max(0, p − q)).",
+  residualFormula: "This is norm(max(0, p − q)).",
   siblingsLeft: (/** @type {number} */ failed) => `After ${failed} rejections: what is left of p`,
   siblingsLeftIs: "Each rejected guess took its share of p in turn: first max(0, p − q), scaled to sum to 1, then the same with what was left and the next guess's own q.",
   asIs: "After a rejection: p unchanged",
@@ -144,13 +144,13 @@ export const O = {
   longest: "The rule keeps the longest prefix whose last coin passes, so coins before that one may fail.",
   decided: "What decided",
   noCoin: "The threshold is then 0 or 1, so no coin decided.",
-  bars: {
-    typical: (/** @type {Bar} */ bar) => `A token stays if its p is above ${barName(bar)}, where H is the entropy of p here${bar.p === null ? "" : `; ${named("p", bar.p)}`}.`,
-    confidence: (/** @type {Bar} */ { p, options }) => chosen(options.reading, {
-      "mean-of-largest": `All drafted tokens stay if the target's largest probability, averaged over them, is at least ${barAt(options.threshold)}, else none.`,
-      draft: `All drafted tokens stay if the draft's probability of them, averaged, is at least ${barAt(options.threshold)}, else none.`,
-      target: `A token stays if the target's probability p of it is at least ${barAt(options.threshold)}${p === null ? "" : `; ${named("p", p)}`}.`,
-    }) ?? `The rule compares a probability with ${barAt(options.threshold)}${p === null ? "" : `; ${named("p", p)}`}.`,
+  criteria: {
+    typical: (/** @type {Criterion} */ criterion) => `A token stays if its p is above ${thresholdName(criterion)}, where H is the entropy of p here${criterion.p === null ? "" : `; ${named("p", criterion.p)}`}.`,
+    confidence: (/** @type {Criterion} */ { p, options }) => chosen(options.reading, {
+      "mean-of-largest": `All drafted tokens stay if the target's largest probability, averaged over them, is at least ${thresholdAt(options.threshold)}, else none.`,
+      draft: `All drafted tokens stay if the draft's probability of them, averaged, is at least ${thresholdAt(options.threshold)}, else none.`,
+      target: `A token stays if the target's probability p of it is at least ${thresholdAt(options.threshold)}${p === null ? "" : `; ${named("p", p)}`}.`,
+    }) ?? `The rule compares a probability with ${thresholdAt(options.threshold)}${p === null ? "" : `; ${named("p", p)}`}.`,
   },
   ratio: "The threshold is min(1, p/q): how much of the guess's own bar of q lies under p.",
   ratioFixed: "The threshold is p: the guess was fixed, so its q is 1.",

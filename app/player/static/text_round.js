@@ -33,12 +33,12 @@ export function sentenceAt(view) {
     return `${head}${read ? "the target has checked the draft in one pass" : `${drafted ? "" : "nothing was proposed; "}the target made one pass`}.`;
   }
   const fallen = current.proposals.filter((item) => moment.judged.has(item.node));
-  const told = current.proposals[moment.node ?? -1];
+  const judged = current.proposals[moment.node ?? -1];
   if (lane.judging === "longest") {
     const kept = fallen.filter((item) => item.verdict === "accepted").length;
     return `${head}the draft is judged as a whole; ${kept ? `the first ${count(kept, "token")} ${kept === 1 ? "is" : "are"} accepted` : "nothing is accepted"}.`;
   }
-  return `${head}${quote(told.text)} is ${VERDICT[told.verdict]} (verdict ${fallen.length}).`;
+  return `${head}${quote(judged.text)} is ${VERDICT[judged.verdict]} (verdict ${fallen.length}).`;
 }
 
 /**
@@ -73,7 +73,7 @@ export function sentenceOf(lane, round) {
   if (!read) {
     const vain = `${whoIn(lane)} guessed ${count(drafted, "token")} and sent none of them to the target; `;
     const why = drafted ? vain : lane.proposer === "none" ? "" : "nothing was proposed; ";
-    return `${head}${why}the target wrote ${own ? quote(own.name) : "nothing"}${tail}${asides(lane, round)}`;
+    return `${head}${why}the target wrote ${own ? quote(own.name) : "nothing"}${tail}${sideNotes(lane, round)}`;
   }
   /** @param {Verdict} verdict */
   const of = (verdict) => round.proposals.filter((item) => item.verdict === verdict);
@@ -90,7 +90,7 @@ export function sentenceOf(lane, round) {
   if (cut) parts.push(`cut off ${cut === 1 ? "one" : cut} beyond the end of the text`);
   if (own) parts.push(own.source === "bonus" ? `added ${quote(own.name)}` : `wrote ${quote(own.name)}${rejected.length ? " instead" : ""}`);
   const last = parts.pop();
-  return `${head}${parts.length ? `${parts.join(", ")} and ${last}` : last}${tail}${asides(lane, round)}`;
+  return `${head}${parts.length ? `${parts.join(", ")} and ${last}` : last}${tail}${sideNotes(lane, round)}`;
 }
 
 /**
@@ -98,15 +98,15 @@ export function sentenceOf(lane, round) {
  * @param {Lane} lane
  * @param {Round} round
  */
-function asides(lane, round) {
+function sideNotes(lane, round) {
   const row = list(lane.trace?.rounds)[round.index] ?? {};
   const note = row.note ?? {};
   /** @param {Verdict} verdict */
   const of = (verdict) => round.proposals.filter((item) => item.verdict === verdict).length;
   const said = [];
   if (of("discarded")) said.push(`${count(of("discarded"), "token")} drafted ahead came to nothing.`);
-  const [riders, pool, ahead] = [number(row.riders), number(note.pool), number(row.ahead_s)];
-  if (riders) said.push(`The pass included ${count(riders, "extra token")}.`);
+  const [extra, pool, ahead] = [number(row.riders), number(note.pool), number(row.ahead_s)];
+  if (extra) said.push(`The pass included ${count(extra, "extra token")}.`);
   if (pool !== null && Array.isArray(note.harvested)) {
     said.push(`The pool held ${count(pool, "phrase")}, ${note.harvested.length} of them new.`);
   }

@@ -25,7 +25,7 @@ export const W = {
   root: (/** @type {string} */ text, /** @type {number} */ round) => `The root ${text}: the last committed token${round > 0 ? `, of round ${round}` : ", the end of the prompt"}.`,
   treeGuide: (/** @type {Phase} */ phase, /** @type {boolean} */ rivals, /** @type {boolean} */ guessed) => {
     if (!guessed) return phase === "committed" ? "Nothing was guessed: the target read the root alone and wrote the token after it." : "Nothing was guessed: the target reads the root alone.";
-    const law = `Each box guesses what follows the box to its left${rivals ? "; boxes after the same one are siblings" : ""}. `;
+    const layout = `Each box guesses what follows the box to its left${rivals ? "; boxes after the same one are siblings" : ""}. `;
     /** @type {Record<Phase, string>} */
     const now = {
       proposed: "Nothing is judged yet.",
@@ -33,7 +33,7 @@ export const W = {
       judged: "✓\u00a0is kept; ✗\u00a0is dropped, with all that follows it; ○\u00a0waits.",
       committed: "Guesses marked\u00a0✓ are now text; the target's own token, if it wrote one, follows them.",
     };
-    return law + now[phase];
+    return layout + now[phase];
   },
   rootMark: "root",
   node: (/** @type {string} */ text, /** @type {string} */ verdict, /** @type {number} */ depth, /** @type {string} */ parent, /** @type {string} */ facts) => `${text}, ${verdict}, level ${depth} after ${parent}${facts ? `; ${facts}` : ""}`,

@@ -26,7 +26,7 @@ export function createTimeline(go) {
   const key = el("span", { class: "time-key" });
   for (const [name, words] of Object.entries(T.timelineKey)) key.append(el("span", {}, el("i", { class: name }), words));
   const parts = [.../** @type {HTMLCollectionOf<HTMLElement>} */ (key.children)];
-  const asides = parts.slice(-2); // shown if they occur
+  const optional = parts.slice(-2); // shown if they occur
   const axis = el("div", { class: "time-axis" }, start, key, end);
   const root = el("div", { class: "timeline", role: "img", "aria-label": T.timeline }, names, field, axis);
   /** @type {Line[]} one for each lane */
@@ -90,7 +90,7 @@ export function createTimeline(go) {
       field.append(line);
       names.replaceChildren(...lanes.map((lane) => el("span", { class: "time-name" }, lane.label)));
       parts[0].hidden = lanes.every((lane) => lane.proposer === "none"); // nothing is drafted
-      for (const part of asides) part.hidden = true;
+      for (const part of optional) part.hidden = true;
     },
     /** @param {View|(Ongoing & {clock: null})} view its `clock` is null while a run is live */
     show(view) {
@@ -102,8 +102,8 @@ export function createTimeline(go) {
         rows[at].element.classList.toggle("leads", at === view.lead);
       });
       const beside = view.lanes.flatMap((each) => each.rounds.filter((round) => round.times.ahead > 0)); // up to the cursor
-      asides[0].hidden = !beside.length;
-      asides[1].hidden = !beside.some(inVain);
+      optional[0].hidden = !beside.length;
+      optional[1].hidden = !beside.some(inVain);
       line.hidden = growing || whole === 0;
       if (line.hidden) return;
       const now = "atEnd" in view && view.atEnd ? clocks(lanes) : (view.clock ?? 0);

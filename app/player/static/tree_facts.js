@@ -23,8 +23,8 @@ export function itemsOf(whole, done, open) {
   const pruned = whole.proposals.filter((item) => item.verdict === "pruned").length;
   const folded = pruned >= FOLDED_FROM && !open;
   const read = whole.proposals.filter(wasRead);
-  const aside = done ? whole.proposals.filter((item) => !wasRead(item) && !(folded && item.verdict === "pruned")) : [];
-  const all = [...read, ...aside];
+  const unread = done ? whole.proposals.filter((item) => !wasRead(item) && !(folded && item.verdict === "pruned")) : [];
+  const all = [...read, ...unread];
   /** @type {(Item & {item: Proposal|null})[]} the token that the target adds is no proposal */
   const items = [];
   const drawn = new Set([ROOT]);

@@ -7,7 +7,7 @@ import { NAMES } from "./panels.js";
 const REST_MS = 400; // how long the cursor rests before it is written to the page's address
 
 /**
- * @typedef {{round: number|null, step: number|null, node: number|null, lead: number|null, view: string|null}} Told `step` is the
+ * @typedef {{round: number|null, step: number|null, node: number|null, lead: number|null, view: string|null}} PageCursor `step` is the
  *   event within the round (null: the whole round), `lead` the leading lane (null: the last), `view` the open one
  * @typedef {{stop: number|null, event: number|null, node: number|null, lead: number|null, view: string|null}} Wanted what the page requests
  */
@@ -19,11 +19,11 @@ function whole(value) {
 
 /**
  * What the page requests; anything odd counts as missing.
- * @param {Partial<Told>|null|undefined} told
+ * @param {Partial<PageCursor>|null|undefined} cursor
  * @returns {Wanted}
  */
-export function cursorOf(told) {
-  const { round, step, node, lead, view } = told ?? {};
+export function cursorOf(cursor) {
+  const { round, step, node, lead, view } = cursor ?? {};
   return { stop: whole(round), event: whole(step), node: whole(node), lead: whole(lead), view: NAMES.find((name) => name === view) ?? null };
 }
 
@@ -31,7 +31,7 @@ export function cursorOf(told) {
  * The cursor as the page knows it; a selection in an earlier round is that round's moment.
  * @param {View} view
  * @param {string|null} panel
- * @returns {Told}
+ * @returns {PageCursor}
  */
 export function published(view, panel) {
   const selection = view.chosen && view.focus?.lane === view.lead ? view.focus : null;
@@ -48,14 +48,14 @@ export function published(view, panel) {
 /**
  * Reports to the page where the cursor rests, but only for the viewer's moves: playing itself leaves the address alone.
  * @param {HTMLElement} box where gestures count as the viewer's
- * @param {{value: () => Told|null, say: (value: Told) => void}} on `value` is null while there is nothing to report
+ * @param {{value: () => PageCursor|null, say: (value: PageCursor) => void}} on `value` is null while there is nothing to report
  */
-export function createTell(box, on) {
+export function createReporter(box, on) {
   let touched = false;
   let timer = 0;
   let last = "";
   /** @type {string[]} */
-  let said = []; // reported and possibly still to be handed back: the page responds late, with what it knew before
+  let reports = []; // reported and possibly still to be handed back: the page responds late, with what it knew before
   for (const gesture of ["pointerdown", "keydown"]) box.addEventListener(gesture, () => (touched = true), { capture: true });
 
   return {
@@ -65,7 +65,7 @@ export function createTell(box, on) {
         const value = touched ? on.value() : null;
         if (value === null || JSON.stringify(value) === last) return;
         last = JSON.stringify(value);
-        said.push(last);
+        reports.push(last);
         on.say(value);
       }, REST_MS);
     },
@@ -73,15 +73,15 @@ export function createTell(box, on) {
     forget() {
       touched = false;
       last = JSON.stringify(on.value());
-      said = [last];
+      reports = [last];
     },
     /**
      * Whether this was reported to the page, and nothing later was handed back yet.
      * @param {Wanted} wanted
      */
-    told(wanted) {
-      const at = said.lastIndexOf(JSON.stringify({ round: wanted.stop, step: wanted.event, node: wanted.node, lead: wanted.lead, view: wanted.view }));
-      said = said.slice(Math.max(at, 0));
+    reported(wanted) {
+      const at = reports.lastIndexOf(JSON.stringify({ round: wanted.stop, step: wanted.event, node: wanted.node, lead: wanted.lead, view: wanted.view }));
+      reports = reports.slice(Math.max(at, 0));
       return at >= 0;
     },
     destroy: () => clearTimeout(timer),
