@@ -73,17 +73,17 @@ def _load(choice: Choice) -> Any:
     # family is quick and tries every proposer, others only passes over one token and over several.
     quick = choice.target is None
     for name, why in available(models).items():
-        asks = "person" in sd.PROPOSERS[name].needs
-        if why is None and not asks and (quick or name in ("none", "prompt-lookup")):
+        needs_person = "person" in sd.PROPOSERS[name].needs
+        if why is None and not needs_person and (quick or name in ("none", "prompt-lookup")):
             with suppress(SpecdecError):
                 sd.decode(models, "Once upon a time", Settings(proposer=name, max_new_tokens=4))
     return models
 
 
-def _fetch(name: str, told: Callable[[int, int], None]) -> None:
+def _fetch(name: str, on_progress: Callable[[int, int], None]) -> None:
     from specdec_core.models import sources
 
-    sources.fetch(name, told)
+    sources.fetch(name, on_progress)
 
 
 def _save(run: Run) -> None:

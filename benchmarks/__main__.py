@@ -56,7 +56,7 @@ def main(
             length=48 if quick else length,
             gamma=gamma,
             repeats=2 if quick else 5,
-            tell=lambda text: status.update(f"Decoding, {text}"),
+            on_progress=lambda text: status.update(f"Decoding, {text}"),
         )
         status.update("Passes of different widths")
         widths, step = passes.width_curve(subject, 20 if quick else 60)

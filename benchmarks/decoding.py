@@ -71,7 +71,7 @@ def compare(
     length: int,
     gamma: int,
     repeats: int,
-    tell: Callable[[str], None],
+    on_progress: Callable[[str], None],
 ) -> Comparison:
     """Time every decoder on every prompt `repeats` times, interleaved, after one untimed call each."""
     prompts = list(prompts)
@@ -80,7 +80,7 @@ def compare(
         for name, draft in ((GENERATE, None), (ASSISTED, gamma))
     }
 
-    def ours(proposer: str, record: str) -> Callable[[Prompt, Timing], list[int]]:
+    def in_lab(proposer: str, record: str) -> Callable[[Prompt, Timing], list[int]]:
         settings = sd.Settings(proposer=proposer, draft_length=gamma, max_new_tokens=length, record=record)
 
         def call(prompt: Prompt, timing: Timing) -> list[int]:
@@ -91,20 +91,20 @@ def compare(
 
         return call
 
-    def theirs(name: str, draft: int | None) -> Callable[[Prompt, Timing], list[int]]:
+    def in_transformers(name: str, draft: int | None) -> Callable[[Prompt, Timing], list[int]]:
         return lambda prompt, timing: subjects.generate(prompt.ids, length, counts[name], draft)
 
     decoders = {
-        PLAIN: ours("none", "full"),
-        GENERATE: theirs(GENERATE, None),
-        DRAFT: ours("draft-model", "full"),
-        ASSISTED: theirs(ASSISTED, gamma),
-        DRAFT_OFF: ours("draft-model", "off"),
-        PLAIN_OFF: ours("none", "off"),
+        PLAIN: in_lab("none", "full"),
+        GENERATE: in_transformers(GENERATE, None),
+        DRAFT: in_lab("draft-model", "full"),
+        ASSISTED: in_transformers(ASSISTED, gamma),
+        DRAFT_OFF: in_lab("draft-model", "off"),
+        PLAIN_OFF: in_lab("none", "off"),
     }
     result = Comparison({}, counts, [])
     for prompt in prompts:
-        tell(f"{prompt.family}: {prompt.name}")
+        on_progress(f"{prompt.family}: {prompt.name}")
         timings = {name: Timing() for name in decoders}
         for name, decoder in decoders.items():
             timings[name].tokens = decoder(prompt, Timing())

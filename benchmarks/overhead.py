@@ -88,7 +88,8 @@ def outside(subjects: Subjects, prompt: Prompt, repeats: int) -> dict[str, float
 
 @contextmanager
 def _timed() -> Iterator[list[float]]:
-    """Seconds spent in the forward passes of target and draft meanwhile, ours or transformers', in a list of one."""
+    """Seconds spent in the forward passes of target and draft meanwhile, the lab's or transformers', in a list of
+    one."""
     spent = [0.0]
     inner = CausalReader._call
 

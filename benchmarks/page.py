@@ -182,7 +182,7 @@ WANTED = {
     "worst_lag_s": ("a round's commit to the screen, worst", ""),
     "stop_to_idle_s": ("Escape to compute idle, seen outside", ""),
     "closed_tab_to_idle_s": ("closed tab to idle, seen outside", ""),
-    "asked_to_idle_s": ("server heard Stop to compute idle", "≤ one round"),
+    "asked_to_idle_s": ("server received Stop to compute idle", "≤ one round"),
     "round_s": ("a round of the speculative lane", ""),
     "run_s": ("the run itself", ""),
 }

@@ -19,15 +19,15 @@ from specdec_core.engine.events import Event, Step
 
 def note_commits(file: Path) -> None:
     """From now on log each step a run receives to `file`, with the time at which the decoder reported it."""
-    hear = Run.hear
+    process = Run.process
     out = file.open("w", buffering=1, encoding="ascii")
 
     def noting(self: Run, event: Event) -> None:
         if isinstance(event, Step):
             out.write(f"{time.time():.6f} {event.lane} {event.round}\n")
-        hear(self, event)
+        process(self, event)
 
-    Run.hear = noting  # type: ignore[method-assign]
+    Run.process = noting  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ with st.container(border=True, key="desk"):
         with st.expander("Models, text and seed", icon=":material/tune:", key=presenter.box("settings")):
             model_picker.draw()
             more.text_settings(models)
-            more.dice_settings(models)
+            more.sampling_settings(models)
         run.buttons("Race all lanes on this prompt.", on_click=form.close)
         if penalty := controls.usual_penalty():
             st.caption(f":material/repeat: With a repetition penalty of {penalty:g}; see the settings.")

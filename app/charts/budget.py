@@ -74,14 +74,14 @@ def time_budget(traces: Sequence[Trace], labels: Sequence[str], provenance: str)
         hovermode="closest",
         dragmode=False,
     )
-    told = " ".join(
+    sentences = " ".join(
         f"{label}: {total:.2f} ms, of which "
         + ", ".join(f"{phase} {found[phase]:.2f}" for phase in LOOKS if found[phase])
         + "."
         for label, total, found in zip(labels, totals, budgets, strict=True)
         if total
     )
-    return Chart(figure, TITLE, provenance, f"Milliseconds per committed token by phase. {told}")
+    return Chart(figure, TITLE, provenance, f"Milliseconds per committed token by phase. {sentences}")
 
 
 def budget(trace: Trace) -> dict[str, float]:

@@ -56,7 +56,7 @@ def acceptance_by_depth(traces: Sequence[Trace], labels: Sequence[str], provenan
         )
     figure.update_yaxes(range=[-0.03, 1.05], tickformat=".0%", dtick=0.25)
     figure.update_xaxes(range=[0.5, deepest + 0.5], dtick=max(1, -(-deepest // 8)))
-    told = " ".join(
+    sentences = " ".join(
         f"{labels[lane]}: "
         + ", ".join(f"{passed / judged:.0%} of {judged}" for passed, judged in counts[lane])
         + "."
@@ -66,7 +66,7 @@ def acceptance_by_depth(traces: Sequence[Trace], labels: Sequence[str], provenan
         figure,
         TITLE,
         f"{provenance} · bars: 95 % Wilson intervals",
-        f"Acceptance by depth, from the first. {told}",
+        f"Acceptance by depth, from the first. {sentences}",
     )
 
 

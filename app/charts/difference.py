@@ -106,7 +106,7 @@ def difference_strip(traces: Sequence[Trace], labels: Sequence[str], provenance:
         hovermode="closest",
         dragmode=False,
     )
-    return Chart(figure, TITLE, provenance, _told(sources, ends, common, labels))
+    return Chart(figure, TITLE, provenance, _alt_text(sources, ends, common, labels))
 
 
 def _short(labels: Sequence[str]) -> Sequence[str]:
@@ -115,7 +115,7 @@ def _short(labels: Sequence[str]) -> Sequence[str]:
     return heads if len(set(heads)) == len(heads) else labels
 
 
-def _told(
+def _alt_text(
     sources: Sequence[Sequence[str]], ends: list[int], common: list[int | None], labels: Sequence[str]
 ) -> str:
     said = []

@@ -30,7 +30,7 @@ def tokens_per_pass(traces: Sequence[Trace], labels: Sequence[str], provenance: 
     figure = panels(named, 150, ("tokens committed by one round", "share of rounds"))
     counts = {lane: Counter(len(row.committed.token) for row in traces[lane].rounds) for lane in drawn}
     most = max(max(found) for found in counts.values())
-    told = []
+    sentences = []
     for panel, lane in enumerate(drawn):
         colour, _, pattern, _ = look(lane)
         rounds = counts[lane].total()
@@ -54,8 +54,8 @@ def tokens_per_pass(traces: Sequence[Trace], labels: Sequence[str], provenance: 
         shares = ", ".join(
             f"{size} in {counts[lane][size] / rounds:.0%}" for size in sizes if counts[lane][size]
         )
-        told.append(f"{labels[lane]}: {tau:.2f} on average over {count(rounds, 'round')}; {shares}.")
+        sentences.append(f"{labels[lane]}: {tau:.2f} on average over {count(rounds, 'round')}; {shares}.")
     figure.update_yaxes(rangemode="tozero", tickformat=".0%")
     figure.update_xaxes(range=[0.4, most + 0.6], dtick=max(1, -(-most // 8)))
     figure.update_layout(bargap=0.15)
-    return Chart(figure, TITLE, provenance, "Tokens per target pass. " + " ".join(told))
+    return Chart(figure, TITLE, provenance, "Tokens per target pass. " + " ".join(sentences))

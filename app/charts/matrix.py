@@ -84,13 +84,13 @@ def comparison_matrix(table: pd.DataFrame, measure: Measure, provenance: str) ->
         hovermode="closest",
         dragmode=False,
     )
-    told = " ".join(
+    sentences = " ".join(
         f"{family}: "
         + ", ".join(f"{labels[lane]} {words(lines.get((family, lane)), measure)}" for lane in lanes)
         + "."
         for family in families
     )
-    return Chart(figure, TITLES[measure], provenance, f"{TITLES[measure]}. {told}")
+    return Chart(figure, TITLES[measure], provenance, f"{TITLES[measure]}. {sentences}")
 
 
 def _head(label: str, width: int) -> str:

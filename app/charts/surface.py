@@ -71,13 +71,13 @@ def speedup_surface(
         return Chart(empty(said), TITLE, provenance, said)
     named = [labels[lane] for lane in drawn]
     figure = panels(named, 190, ("acceptance rate α", "draft length γ"))
-    told = []
+    sentences = []
     for panel, lane in enumerate(drawn):
         found = points[lane]
         assert found is not None
         _panel(figure, place(panel, named), found, lane)
         expected = found.modelled(found.alpha, found.gamma)
-        told.append(
+        sentences.append(
             f"{labels[lane]}: measured {found.measured:.2f}×, the formula says {expected:.2f}× at "
             f"α = {found.alpha:.2f}, γ = {found.gamma}, c = {found.cost:.3f}."
         )
@@ -92,7 +92,8 @@ def speedup_surface(
         figure,
         TITLE,
         f"points: {provenance} · surface: modelled, from this run's times, as if every guess had the same chance α",
-        "Modelled speedup over acceptance rate and draft length, with the measured points. " + " ".join(told),
+        "Modelled speedup over acceptance rate and draft length, with the measured points. "
+        + " ".join(sentences),
     )
 
 

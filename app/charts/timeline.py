@@ -78,11 +78,11 @@ def round_timeline(traces: Sequence[Trace], labels: Sequence[str], provenance: s
         else "How many target passes does each lane need, and what does drafting cost?",
         provenance=provenance,
         alt="Timeline of rounds. "
-        + " ".join(_told(trace, label) for trace, label in zip(traces, labels, strict=True)),
+        + " ".join(_alt_text(trace, label) for trace, label in zip(traces, labels, strict=True)),
     )
 
 
-def _told(trace: Trace, label: str) -> str:
+def _alt_text(trace: Trace, label: str) -> str:
     stats = trace.stats
     drafting = "" if _plain(trace) else f"drafting {stats.draft_s:.2f} s, "
     return (

@@ -38,7 +38,7 @@ def tokens_against_time(traces: Sequence[Trace], labels: Sequence[str], provenan
         yaxis={"title": "committed tokens", "rangemode": "tozero"},
         hovermode="closest",
     )
-    told = " ".join(
+    sentences = " ".join(
         f"{label}: {count(trace.stats.tokens, 'token')} in {trace.stats.decode_s:.2f} s"
         + (f", {trace.stats.tokens_per_second:.0f} per second." if trace.stats.tokens_per_second else ".")
         for trace, label in zip(traces, labels, strict=True)
@@ -49,7 +49,7 @@ def tokens_against_time(traces: Sequence[Trace], labels: Sequence[str], provenan
         if len(traces) == 1
         else "Which line is steeper? The slope is the speed",
         provenance=provenance,
-        alt=f"Committed tokens against decoding time. {told}",
+        alt=f"Committed tokens against decoding time. {sentences}",
     )
 
 

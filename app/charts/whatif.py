@@ -25,26 +25,26 @@ ZERO_WIDTH = "\u200b"
 
 
 def clocks(
-    labels: Sequence[str], measured: Sequence[float | None], told: Sequence[WhatIf | None], here: str
+    labels: Sequence[str], measured: Sequence[float | None], results: Sequence[WhatIf | None], here: str
 ) -> Chart:
     """Two bars per lane: its measured speedup (`here` says where and when), and the one under the profile.
 
     Args:
         measured: None where there is no baseline, or too few tokens.
-        told: None where the profile has nothing to say about a lane.
+        results: None where the profile has nothing to say about a lane.
     """
-    first = next((one for one in told if one is not None), None)
+    first = next((one for one in results if one is not None), None)
     title = "Would it pay off on that machine? Only bars longer than 1× do"
     if first is None or not labels:
         said = "This profile does not apply to these lanes."
         return Chart(empty(said), title, here, said)
     names = [broken(label, 18, 3) for label in labels]
     names = [name + ZERO_WIDTH * names[:at].count(name) for at, name in enumerate(names)]
-    bounds = [" a bound" if one and one.off_the_clock else "" for one in told]
+    bounds = [" a bound" if one and one.off_the_clock else "" for one in results]
     figure = go.Figure()
     bars: tuple[tuple[str, list[float | None], str, str], ...] = (
         ("measured", [*measured], MEASURED, ""),
-        (first.kind, [one.speedup if one else None for one in told], PROFILE, "/"),
+        (first.kind, [one.speedup if one else None for one in results], PROFILE, "/"),
     )
     for kind, speedups, colour, pattern in bars:
         figure.add_bar(
@@ -90,7 +90,7 @@ def clocks(
             if one
             else "nothing under the profile."
         )
-        for label, once, one, bound in zip(labels, measured, told, bounds, strict=True)
+        for label, once, one, bound in zip(labels, measured, results, bounds, strict=True)
     )
     return Chart(
         figure,
@@ -104,14 +104,14 @@ def widths(
     costs: Costs,
     labels: Sequence[str],
     lanes: Sequence[int],
-    told: Sequence[WhatIf | None],
+    results: Sequence[WhatIf | None],
     provenance: str,
 ) -> Chart:
     """T(n)/T(1) of the profile, with the widths of the lanes' rounds marked; a larger mark means more rounds.
 
     `lanes` are their numbers, which determine their style.
     """
-    found = [Counter(one.widths) if one else Counter() for one in told]
+    found = [Counter(one.widths) if one else Counter() for one in results]
     widest = max([WIDEST, *(width for counts in found for width in counts)])
     steps = sorted({*range(1, 33), *range(32, widest + 1, max(1, widest // 128)), widest})
     figure = go.Figure(

@@ -32,14 +32,14 @@ def draw(models: Any | None) -> None:
     with lengths:
         remark = _lengths(kind)
     st.divider()
-    model, text, dice = st.columns(3, gap="medium")
+    model, text, sampling = st.columns(3, gap="medium")
     with model:
         model_picker.draw()
     with text:
         number("number", "New tokens", links.TOKENS, 1, "The maximum number of tokens each lane writes.")
         text_settings(models)
-    with dice:
-        dice_settings(models)
+    with sampling:
+        sampling_settings(models)
     if said := controls.remark():
         remark.caption(f":material/info: {plain(said)}")
 
@@ -142,7 +142,7 @@ def text_settings(models: Any | None) -> None:
         )
 
 
-def dice_settings(models: Any | None) -> None:
+def sampling_settings(models: Any | None) -> None:
     """Sampling settings. `models` are the chosen models once they are loaded."""
     number(
         "number",

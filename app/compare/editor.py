@@ -149,8 +149,8 @@ def cards(shared: Settings, missing: Mapping[str, str | None]) -> None:
         for number, (name, lane) in enumerate(state.lanes.items(), start=1):
             with st.container(border=True, height="stretch", gap="xsmall", key=f"lane-{LETTERS[number]}"):
                 st.html(heading(number, PROPOSERS[lane.proposer].title))
-                told = " · ".join(core.words(lane)) or "as usual"
-                st.caption(plain(told + (" · open below" if state.editing == name else "")))
+                summary = " · ".join(core.words(lane)) or "as usual"
+                st.caption(plain(summary + (" · open below" if state.editing == name else "")))
                 if not RULES[lane.rule].lossless:
                     st.badge("lossy", icon=":material/warning:", color="orange")
                 if why_not := form.broken(name, lane) or lane.refusal(shared, missing):
@@ -210,13 +210,13 @@ def _replace(found: Iterable[Lane]) -> None:
         _add(lane)
 
 
-def _add(lane: Lane, behind: str | None = None) -> str:
+def _add(lane: Lane, after: str | None = None) -> str:
     """Append a lane, or insert it after another; returns its name. Names and widget keys are never reused."""
     state.lane_count += 1
     name, found = f"lane{state.lane_count}", {}
     for other, there in state.lanes.items():
         found[other] = there
-        if other == behind:
+        if other == after:
             found[name] = lane
     found.setdefault(name, lane)
     state.lanes = found
@@ -239,7 +239,7 @@ def _act(name: str, action: str | None = None) -> None:
     names = list(state.lanes)
     at = names.index(name)
     if action == "copy":
-        _add(state.lanes[name], behind=name)
+        _add(state.lanes[name], after=name)
     elif action == "remove":
         del state.lanes[name]
     elif action in ("left", "right"):

@@ -47,11 +47,11 @@ def draw(missing: Mapping[str, str | None]) -> None:
             st.caption(plain(rule.summary))
             _options(name, "r", rule, lane)
         with lengths:
-            asks = core.asks_length(lane_state.read(name, lane))
+            uses_length = core.uses_length(lane_state.read(name, lane))
             gamma = links.GAMMA
             st.slider(
                 "Guesses per round, γ", int(gamma.low), int(gamma.high), key=lane_state.key("gamma", name),
-                disabled=not asks, help=define("Draft length γ"), persist_state="page",
+                disabled=not uses_length, help=define("Draft length γ"), persist_state="page",
             )  # fmt: skip
             titles = {key: policy.title for key, policy in LENGTH_POLICIES.items()}
             policy = LENGTH_POLICIES[_pick(name, "length", "How far to guess", titles, "Length policy")]

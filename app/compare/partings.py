@@ -55,14 +55,16 @@ def draw(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
 
 def _spot(shown: Run, spot: Spot, letters: tuple[str, str], lead: int) -> None:
     """A button that opens the player at the place, with lane `lead`, the second of the two, leading."""
-    fates = " ".join(f"{letter}{MARKS[fate]}" for letter, fate in zip(letters, spot.fates, strict=True))
+    outcomes = " ".join(
+        f"{letter}{MARKS[outcome]}" for letter, outcome in zip(letters, spot.outcomes, strict=True)
+    )
     guessed = [
         f"{letter} guessed “{guess}”"
         for letter, guess in zip(letters, spot.guesses, strict=True)
         if guess is not None
     ]
     st.button(
-        f"{spot.position + 1} “{plain(spot.token.strip() or repr(spot.token)[1:-1])}” {fates}",
+        f"{spot.position + 1} “{plain(spot.token.strip() or repr(spot.token)[1:-1])}” {outcomes}",
         key=f"spot-{spot.position}",
         help=plain("; ".join(guessed)),
         on_click=_open,

@@ -72,7 +72,7 @@ def verdicts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> Non
     measured = repeats.rows(shown)
     for number, trace in zip(numbers[1:], traces[1:], strict=True):
         found = why(traces[0], trace)
-        words = found.sentence if found else _untold(trace)
+        words = found.sentence if found else _why_unknown(trace)
         if len(again := speedups(measured, number)) > 1:
             words += f" Over {len(again)} repeats: {geometric_mean(again):.2f}×, {min(again):.2f} to {max(again):.2f}."
         if PROPOSERS[shown.request.lanes[number].proposer].off_the_clock:
@@ -83,7 +83,7 @@ def verdicts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> Non
     )
 
 
-def _untold(trace: Trace) -> str:
+def _why_unknown(trace: Trace) -> str:
     """Why a lane's speed cannot be reported."""
     if not trace.rounds and trace.stats.target_passes:
         return "Recorded without its rounds, so where its time went is unknown."

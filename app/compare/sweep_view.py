@@ -278,13 +278,13 @@ def matrix(rows: Sequence[Measured], about: dict[str, object], provenance: str) 
         help="These differ: tokens per pass leaves out what guessing costs, and α leaves out how long drafts are.",
     )
     measure = measure or "speedup"  # a link may not name one
-    told = [provenance, str(about.get("machine", "")), str(about.get("device", ""))]
-    told.append(
+    origin = [provenance, str(about.get("machine", "")), str(about.get("device", ""))]
+    origin.append(
         "all prompts' judged guesses together"
         if measure == "alpha"
         else "medians over prompts and their repeats"
     )
-    draw(comparison_matrix(table, measure, " · ".join(filter(None, told))), "sweep_matrix")
+    draw(comparison_matrix(table, measure, " · ".join(filter(None, origin))), "sweep_matrix")
     if measure == "speedup" and any(noisy(line) for line in table.to_dict("records")):
         st.caption(
             ":material/warning: ? marks a speedup above the tokens per pass, which guessing cannot reach: the timing "
@@ -315,7 +315,7 @@ def matrix(rows: Sequence[Measured], about: dict[str, object], provenance: str) 
 def _line(line: dict[Any, Any]) -> dict[str, str]:
     """A line of the summary in words."""
 
-    def told(form: str, *names: str) -> str:
+    def cell(form: str, *names: str) -> str:
         values = [line[name] for name in names]
         return NOTHING if any(value is None or value != value for value in values) else form.format(*values)
 
@@ -324,15 +324,15 @@ def _line(line: dict[Any, Any]) -> dict[str, str]:
         "Lane": str(line["label"]),
         "Prompts": f"{line['prompts']}"
         + (f", {count(line['failed'], 'cell')} failed" if line["failed"] else ""),
-        "Speedup": told("{:.2f}× ({:.2f} to {:.2f})", "speedup", "speedup_q1", "speedup_q3")
+        "Speedup": cell("{:.2f}× ({:.2f} to {:.2f})", "speedup", "speedup_q1", "speedup_q3")
         if line["compared"] > 1
-        else told("{:.2f}×", "speedup"),
-        "Slower on": told("{:.0%} of prompts", "slower"),
-        "Spread of repeats": told("{:.0%}", "repeats_apart"),
-        "Tokens per pass τ": told("{:.2f}", "tokens_per_pass"),
-        "Acceptance rate α": told("{:.0%} ({:.0%} to {:.0%})", "alpha", "alpha_low", "alpha_high"),
-        "Text of plain decoding": told("{:.0%} of prompts", "same_text"),
-        "Loops": told("{:.0f} texts ({:.0%} of tokens repeat)", "looping", "repeated"),
+        else cell("{:.2f}×", "speedup"),
+        "Slower on": cell("{:.0%} of prompts", "slower"),
+        "Spread of repeats": cell("{:.0%}", "repeats_apart"),
+        "Tokens per pass τ": cell("{:.2f}", "tokens_per_pass"),
+        "Acceptance rate α": cell("{:.0%} ({:.0%} to {:.0%})", "alpha", "alpha_low", "alpha_high"),
+        "Text of plain decoding": cell("{:.0%} of prompts", "same_text"),
+        "Loops": cell("{:.0f} texts ({:.0%} of tokens repeat)", "looping", "repeated"),
     }
 
 

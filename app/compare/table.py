@@ -333,4 +333,4 @@ def _text(plain: Trace, trace: Trace) -> Cell:
         "refused": found.refused,
         "source": found.source,
     }
-    return Cell(found.short, value, " · ".join(filter(None, (found.told, found.source))))
+    return Cell(found.short, value, " · ".join(filter(None, (found.sentence, found.source))))

@@ -91,7 +91,7 @@ def costs_of(profile: Profile, choice: Choice) -> Costs:
     return profile.costs(choice.batch, choice.context, choice.target or TARGETS[0], choice.draft)
 
 
-def told_of(traces: Sequence[Trace], profile: Profile, costs: Costs) -> list[WhatIf | str]:
+def results_of(traces: Sequence[Trace], profile: Profile, costs: Costs) -> list[WhatIf | str]:
     """Each lane on the profile's clock, or a sentence why that is impossible."""
     found: list[WhatIf | str] = []
     for trace in traces:
@@ -111,15 +111,15 @@ def layers_of(trace: Trace) -> int | None:
 def sentences(
     labels: Sequence[str],
     measured: Sequence[float | None],
-    told: Sequence[WhatIf],
+    results: Sequence[WhatIf],
     profile: Profile,
     choice: Choice,
 ) -> list[str]:
     """What changed: the cost of the widest pass there, why, and the effect on the lane that sends it."""
-    if not told:
+    if not results:
         return []
-    lane = max(range(len(told)), key=lambda at: max(told[at].widths))
-    one, width = told[lane], max(told[lane].widths)
+    lane = max(range(len(results)), key=lambda at: max(results[at].widths))
+    one, width = results[lane], max(results[lane].widths)
     costs = one.costs
     said = [
         f"At batch {costs.batch} on {profile.label} ({costs.pair}), a target pass over {width} tokens costs "

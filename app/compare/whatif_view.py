@@ -57,15 +57,15 @@ def show(traces: Sequence[Trace], labels: Sequence[str]) -> None:
     except SettingsError as error:
         st.warning(plain(str(error)), icon=":material/memory:")
         return
-    results = core.told_of([traces[lane] for lane in lanes], profile, costs)
-    told = [one if isinstance(one, WhatIf) else None for one in results]
+    results = core.results_of([traces[lane] for lane in lanes], profile, costs)
+    computed = [one if isinstance(one, WhatIf) else None for one in results]
     names = [labels[lane] for lane in lanes]
     plain_lane = next((one for one in traces if one.header.settings.get("proposer") == "none"), None)
     measured = [
         numbers.measured_speedup(plain_lane.stats, traces[lane].stats) if plain_lane else None
         for lane in lanes
     ]
-    shown = [(name, once, one) for name, once, one in zip(names, measured, told, strict=True) if one]
+    shown = [(name, once, one) for name, once, one in zip(names, measured, computed, strict=True) if one]
     words = core.sentences(
         [name for name, _, _ in shown], [once for _, once, _ in shown], [one for _, _, one in shown], profile, choice
     )  # fmt: skip
@@ -78,16 +78,16 @@ def show(traces: Sequence[Trace], labels: Sequence[str]) -> None:
     for name, result in zip(names, results, strict=True):
         if isinstance(result, str):
             st.caption(f":material/block: {plain(name)}: {plain(result)}")
-    _charts(names, lanes, measured, told, costs, profile, traces[lanes[0]])
+    _charts(names, lanes, measured, computed, costs, profile, traces[lanes[0]])
     _table(shown)
-    _assumptions(profile, [one for one in told if one])
+    _assumptions(profile, [one for one in computed if one])
 
 
 def _charts(
     names: Sequence[str],
     lanes: Sequence[int],
     measured: Sequence[float | None],
-    told: Sequence[WhatIf | None],
+    computed: Sequence[WhatIf | None],
     costs: Costs,
     profile: Profile,
     first: Trace,
@@ -98,9 +98,9 @@ def _charts(
     here = f"{first.header.machine}, {first.header.created[:10]}"
     with st.grid(2, min_column_width=380, gap="medium"):
         with st.container():
-            draw(whatif.clocks(names, measured, told, here), "whatif-clocks")
+            draw(whatif.clocks(names, measured, computed, here), "whatif-clocks")
         with st.container():
-            draw(whatif.widths(costs, names, lanes, told, profile.provenance), "whatif-widths")
+            draw(whatif.widths(costs, names, lanes, computed, profile.provenance), "whatif-widths")
 
 
 def _table(shown: Sequence[tuple[str, float | None, WhatIf]]) -> None:
@@ -125,12 +125,12 @@ def _table(shown: Sequence[tuple[str, float | None, WhatIf]]) -> None:
     st.caption(f"{kind} · plain decoding there: {plain_speed:,.0f} tokens/s per request")
 
 
-def _assumptions(profile: Profile, told: Sequence[WhatIf]) -> None:
+def _assumptions(profile: Profile, computed: Sequence[WhatIf]) -> None:
     with st.expander("What this assumes", icon=":material/fact_check:", key="whatif-assumptions"):
         st.markdown(f"**{plain(profile.label)}** · {profile.kind}")
         st.markdown("\n".join(f"- {plain(said)}" for said in profile.assumptions))
         st.markdown("**The rounds**")
-        priced = dict.fromkeys(said for one in told for said in one.assumptions)
+        priced = dict.fromkeys(said for one in computed for said in one.assumptions)
         last = "What a round spends outside the models (searching, judging, Python) is not carried over."
         st.markdown("\n".join(f"- {plain(said)}" for said in [*priced, last]))
 

@@ -22,7 +22,7 @@ from specdec_core.machines import profiles
 
 from . import pictures, reading
 from .lesson import Expression, Name, Picture, Problem, Section, Strict
-from .source import Draft, Mistake, compute, known, section, told
+from .source import Draft, Mistake, compute, known, made_or_problems, section
 
 SECTIONS = ("answer", "demonstration")
 VERDICTS = ("true", "conditional", "false")
@@ -31,7 +31,7 @@ MOST_POINTS = 64  # of a chart's series
 _FILE = re.compile(r"(\d\d)-([a-z0-9]+(?:-[a-z0-9]+)*)\.md")
 
 
-class Heard(Strict):
+class Source(Strict):
     """A source of something similar: link text, the quotation, and the address."""
 
     name: str = Field(min_length=1, max_length=80)
@@ -68,9 +68,9 @@ class Front(Strict):
     """The front matter of a claim."""
 
     claim: str = Field(min_length=1, max_length=120)
-    heard: list[Heard] = Field(min_length=1, max_length=4)
-    beside: list[Heard] = Field([], max_length=4)
-    """Where others looked closer; told with the answer."""
+    heard: list[Source] = Field(min_length=1, max_length=4)
+    beside: list[Source] = Field([], max_length=4)
+    """Where others looked closer; shown with the answer."""
     given: dict[str, Any] = Field({})
     facts: dict[str, Expression] = Field({})
     verdict: Verdict
@@ -83,9 +83,9 @@ class Front(Strict):
         """YAML reads an unquoted true as a boolean; here it is a word."""
         verdict = given.get("verdict")
         if isinstance(verdict, dict):
-            told = {True: "true", False: "false"}
+            spelled = {True: "true", False: "false"}
             verdict = {
-                told.get(key, key) if isinstance(key, bool) else key: one for key, one in verdict.items()
+                spelled.get(key, key) if isinstance(key, bool) else key: one for key, one in verdict.items()
             }
             given = {**given, "verdict": verdict}
         return given
@@ -140,7 +140,7 @@ def every(language: str) -> tuple[list[Claim], list[Problem]]:
 
 @lru_cache(maxsize=64)
 def _read(path: Path, _changed: int) -> tuple[Claim | None, list[Problem]]:
-    return told(
+    return made_or_problems(
         f"{path.parent.parent.name}/claims/{path.name}", path, SECTIONS, lambda draft: _claim(path, draft)
     )
 

@@ -21,14 +21,14 @@ def chart(figure: Figure, drawn: Drawn, texts: Mapping[str, Item], provenance: s
     """The chart, with a title that says what to look at."""
     names = [_named(value, texts) for value in drawn.across]
     draw = _bars if figure.kind == "bars" else _lines
-    told = " ".join(
+    sentences = " ".join(
         f"{texts[key].text}: "
         + ", ".join(f"{name} {said(value, figure)}" for name, value in zip(names, values, strict=True))
         + "."
         for key, values in drawn.series.items()
     )
     if drawn.level is not None:
-        told += f" {texts['level'].text}: {said(drawn.level, figure)}."
+        sentences += f" {texts['level'].text}: {said(drawn.level, figure)}."
     made = draw(figure, drawn, texts, names)
     made.update_layout(
         margin={"l": 8, "r": 8, "t": 24, "b": 8},
@@ -46,7 +46,7 @@ def chart(figure: Figure, drawn: Drawn, texts: Mapping[str, Item], provenance: s
     )
     made.update_xaxes(zeroline=False, automargin=True, tickfont={"size": 13})
     made.update_yaxes(zeroline=False, automargin=True, tickfont={"size": 13})
-    return Chart(made, texts["title"].text, provenance, f"{texts['title'].text}. {told}")
+    return Chart(made, texts["title"].text, provenance, f"{texts['title'].text}. {sentences}")
 
 
 def said(value: float, figure: Figure) -> str:

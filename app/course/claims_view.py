@@ -64,8 +64,8 @@ def _card(claim: Claim, words: Words) -> None:
         st.markdown("  \n".join([words("claims.beside"), *map(_source, claim.front.beside)]))
 
 
-def _source(heard: claims.Heard) -> str:
-    return f"[{plain(heard.name)}]({heard.link}): {plain(heard.says)}"
+def _source(source: claims.Source) -> str:
+    return f"[{plain(source.name)}]({source.link}): {plain(source.says)}"
 
 
 def _say(claim: Claim, verdict: str) -> None:
@@ -75,11 +75,11 @@ def _say(claim: Claim, verdict: str) -> None:
 
 def _verdict(claim: Claim, mine: progress.Answer, words: Words) -> None:
     """The verdict next to the visitor's: a word, a glyph and a colour."""
-    told = words(f"claims.{mine.given}") if mine.given in VERDICTS else ""
+    chosen = words(f"claims.{mine.given}") if mine.given in VERDICTS else ""
     st.html(
         f"<p class='verdict {claim.verdict}'><strong><span aria-hidden='true'>{GLYPHS[claim.verdict]}</span> "
         f"{escape(words(f'claims.is_{claim.verdict}'))}</strong> "
-        f"<span>{escape(words('claims.you_said', said=told))}</span></p>"
+        f"<span>{escape(words('claims.you_said', said=chosen))}</span></p>"
     )
 
 

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from . import progress, reading
 from .lesson import SECTIONS, Expression, Lesson, Misconception, Name, Problem, Section, Strict
-from .source import Draft, Mistake, apart, compute, known, section, told
+from .source import Draft, Mistake, apart, compute, known, made_or_problems, section
 
 QUESTIONS = tuple(f"M{number}" for number in range(1, 13))
 FILE = "inventory.md"
@@ -71,7 +71,7 @@ def read(language: str) -> tuple[Inventory | None, list[Problem]]:
 
 @lru_cache(maxsize=16)
 def _read(path: Path, _changed: int) -> tuple[Inventory | None, list[Problem]]:
-    return told(f"{path.parent.name}/{path.name}", path, QUESTIONS, _inventory)
+    return made_or_problems(f"{path.parent.name}/{path.name}", path, QUESTIONS, _inventory)
 
 
 def _inventory(draft: Draft) -> Inventory:

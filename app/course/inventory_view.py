@@ -157,8 +157,8 @@ def _explained(question: Question, mine: progress.Answer, words: Words) -> None:
         st.error((chosen and chosen.note) or words("inventory.not_it"), icon=":material/cancel:")
         st.markdown(words("inventory.right_is", answer=plain(best.text)) + " " + best.note)
     if mine.given in question.mistakes:
-        told = words(f"misconceptions.{question.id}")
-        st.markdown(words("inventory.misconception", name=question.id, told=told))
+        text = words(f"misconceptions.{question.id}")
+        st.markdown(words("inventory.misconception", name=question.id, text=text))
 
 
 def _treated(question: Question, words: Words) -> None:

@@ -115,9 +115,9 @@ class Section:
     prose: str
     items: Mapping[str, Item]
 
-    def words(self, told: bool = True) -> int:
-        """Number of words the learner sees at once: the prose, the list, and if `told` the longest of its notes."""
-        notes = max((len(item.note.split()) for item in self.items.values()), default=0) if told else 0
+    def words(self, with_notes: bool = True) -> int:
+        """Number of words the learner sees at once: the prose, the list and, `with_notes`, the longest of its notes."""
+        notes = max((len(item.note.split()) for item in self.items.values()), default=0) if with_notes else 0
         return len(self.prose.split()) + sum(len(item.text.split()) for item in self.items.values()) + notes
 
 

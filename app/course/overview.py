@@ -14,7 +14,7 @@ from . import progress, reading, teaching
 from .words import Words
 
 PARTS = ("at", "lesson", "claims", "inventory", "question")  # what an address can request on this page
-MARKS = {"done": "✓", "begun": "◐", "new": "○"}
+MARKS = {"done": "✓", "started": "◐", "new": "○"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,11 @@ def listed(language: str, order: str) -> list[Listed]:
 
 
 def state(key: str) -> str:
-    """A lesson's progress: done, begun or new."""
+    """A lesson's progress: done, started or new."""
     mine = progress.here().lessons.get(key)
     if mine is None or (mine.predict is None and not mine.done):
         return "new"
-    return "done" if mine.done else "begun"
+    return "done" if mine.done else "started"
 
 
 def open_lesson(key: str | None) -> None:
@@ -86,7 +86,7 @@ def draw(lessons: list[Listed], words: Words) -> None:
                     st.markdown(plain(each.about))
                 minutes = words("course.minutes", minutes=each.minutes)
                 st.caption(f"{MARKS[now]} {words(f'course.{now}')} · {minutes}")
-                label = {"new": "start", "begun": "go_on", "done": "again"}[now]
+                label = {"new": "start", "started": "go_on", "done": "again"}[now]
                 st.button(
                     words(f"course.{label}"), on_click=open_lesson, args=(each.id,), key=f"open-{each.id}"
                 )
@@ -128,8 +128,8 @@ def print_sheets() -> None:
 def take_home(lessons: list[Listed], words: Words) -> None:
     """The learner's answers as files."""
     kept = progress.here()
-    begun = any(state(each.id) != "new" for each in lessons)
-    if "home" in teaching.hidden() or not (begun or kept.inventories or kept.claims):
+    started = any(state(each.id) != "new" for each in lessons)
+    if "home" in teaching.hidden() or not (started or kept.inventories or kept.claims):
         return
     st.caption(words("course.kept"))
     titles = {each.id: each.title for each in lessons}

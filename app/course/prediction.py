@@ -94,7 +94,7 @@ def strip(lesson: Lesson, mine: progress.Progress, words: Words, *, open_end: bo
         return
     parts = []
     if found.given is not None:  # otherwise a class has made its predictions aloud
-        parts.append(words("steps.you_said", said=plain(_told(lesson, found.given))))
+        parts.append(words("steps.you_said", said=plain(_in_words(lesson, found.given))))
     if not open_end:
         parts.append(words("steps.it_was", was=plain(outcome(lesson))))
     mark = {True: ":green[✓]", False: "✗", None: ""}[found.right] if not open_end else ""
@@ -102,7 +102,7 @@ def strip(lesson: Lesson, mine: progress.Progress, words: Words, *, open_end: bo
         st.markdown(" · ".join([*parts, mark] if mark else parts))
 
 
-def _told(lesson: Lesson, given: progress.Given) -> str:
+def _in_words(lesson: Lesson, given: progress.Given) -> str:
     if isinstance(given, float | int):
         return f"{given:g}"
     items = lesson.sections["predict"].items

@@ -17,7 +17,7 @@ from specdec_core.errors import sentence
 
 from . import pictures
 from .lesson import MOST_WORDS, SECTIONS, Code, Front, Lesson, Picture, Problem, Section
-from .source import Draft, Mistake, apart, compute, known, section, told
+from .source import Draft, Mistake, apart, compute, known, made_or_problems, section
 from .words import FOLDER as FOLDER
 
 _NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -80,7 +80,9 @@ def read(language: str, key: str, folder: Path | None = None) -> tuple[Lesson | 
 
 @lru_cache(maxsize=256)
 def _read(path: Path, _changed: int) -> tuple[Lesson | None, list[Problem]]:
-    return told(f"{path.parent.name}/{path.name}", path, SECTIONS, lambda draft: _lesson(path, draft))
+    return made_or_problems(
+        f"{path.parent.name}/{path.name}", path, SECTIONS, lambda draft: _lesson(path, draft)
+    )
 
 
 def _lesson(path: Path, draft: Draft) -> Lesson:
@@ -94,7 +96,7 @@ def _lesson(path: Path, draft: Draft) -> Lesson:
     for at in ("predict", "watch", "change", "explain"):
         _check_picture(front, at, draft)
     sections = {key: section(key, lines, facts) for key, lines in draft.sections.items()}
-    first = sections["hook"].words() + sections["predict"].words(told=False)
+    first = sections["hook"].words() + sections["predict"].words(with_notes=False)
     if first > MOST_WORDS:
         raise Mistake(
             draft.sections["predict"][0][0] if draft.sections["predict"] else 1,

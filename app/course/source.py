@@ -78,7 +78,7 @@ def apart(path: Path, sections: Sequence[str]) -> Draft:
     return Draft(front, where, _sections(lines, ends[0] + 1, sections))
 
 
-def told(
+def made_or_problems(
     shown: str, path: Path, sections: Sequence[str], make: Callable[[Draft], Made]
 ) -> tuple[Made | None, list[Problem]]:
     """The result of `make` for a file, or a sentence for each of its mistakes; `shown` is the file's displayed name."""

@@ -68,10 +68,10 @@ def _convert(name: str, report: Callable[[float | None, str], None]) -> None:
         assert process.stdout is not None
         for line in process.stdout:
             try:
-                told = json.loads(line)
-                refusal = told.get("error", refusal)
-                if "words" in told:
-                    report(told["fraction"], str(told["words"]))
+                message = json.loads(line)
+                refusal = message.get("error", refusal)
+                if "words" in message:
+                    report(message["fraction"], str(message["words"]))
             except (ValueError, AttributeError, KeyError):  # a library's own output
                 log.info("conversion of %s: %s", name, line.rstrip())
         code = process.wait()

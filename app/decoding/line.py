@@ -20,9 +20,9 @@ class Line:
         self._moved = threading.Condition()
 
     @contextmanager
-    def turn(self, left: Callable[[], bool], told: Callable[[int], None]) -> Iterator[object]:
-        """Hold the device; the value is the ticket. While others are ahead, `told` receives their number; `left` says
-        whether to give up."""
+    def turn(self, left: Callable[[], bool], on_place: Callable[[int], None]) -> Iterator[object]:
+        """Hold the device; the value is the ticket. While others are ahead, `on_place` receives their number; `left`
+        says whether to give up."""
         ticket, place = object(), 0
         try:
             with self._moved:
@@ -32,7 +32,7 @@ class Line:
                         raise Left
                     if ahead != place:
                         place = ahead
-                        told(place)
+                        on_place(place)
                     self._moved.wait(timeout=0.1)
             yield ticket
         finally:

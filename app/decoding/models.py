@@ -186,16 +186,16 @@ class Shelf:
             self._set(choice, Status("loading", "Loading the models"))
             models = self._load(choice)
         except Exception as error:
-            told = (
+            message = (
                 str(error)
                 if isinstance(error, SpecdecError)
                 else "The models could not be loaded; the log has the details."
             )
-            self._set(choice, Status("failed", told))
+            self._set(choice, Status("failed", message))
             if isinstance(error, SpecdecError):
                 raise
             log.exception("loading %s failed", choice)
-            raise ModelError(told) from error
+            raise ModelError(message) from error
         seconds = time.perf_counter() - started
         with self._guard:
             self._families[choice] = models
@@ -222,14 +222,14 @@ class Shelf:
         return report
 
     def _download(self, choice: Choice, name: str) -> None:
-        def told(done: int, total: int) -> None:
+        def on_progress(done: int, total: int) -> None:
             share = f"{done / 1e6:,.0f} of {total / 1e6:,.0f} MB"
             self._set(
                 choice, Status("loading", f"Downloading {name}: {share}", done / total if total else None)
             )
 
         try:
-            self._fetch(name, told)
+            self._fetch(name, on_progress)
         except ModelError as error:  # a local copy may still do without the network; loading will tell
             log.info("%s", error)
 

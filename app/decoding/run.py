@@ -82,7 +82,7 @@ class Run(Job):
     deleted: bool = False
     archive: Archive = field(default_factory=Archive)
     _asked: float = 0.0  # when it was asked to stop
-    _heard: threading.Condition = field(default_factory=threading.Condition)
+    _changed: threading.Condition = field(default_factory=threading.Condition)
     _questions: int = 0
     _answer: str | None = ""  # None while a question is open
 
@@ -109,9 +109,9 @@ class Run(Job):
         """Request the run's end, which comes within one round."""
         if not self.stopped:
             self._asked = time.perf_counter()
-            with self._heard:
+            with self._changed:
                 self._stop.set()
-                self._heard.notify_all()
+                self._changed.notify_all()
 
     def belongs_to(self, owner: str | None, ticket: str = "") -> bool:
         """Whether it belongs to this owner or has this ticket. A run without an owner belongs to nobody."""
@@ -146,7 +146,7 @@ class Run(Job):
             computing = len(request.lanes)
             events = race(models, prompt, list(request.lanes), cancelled=lambda: self.stopped, ask=ask)
             for event in events:
-                self.hear(event)
+                self.process(event)
                 computing -= isinstance(event, Ended)
                 if not computing:  # the device is free; a stopped race saves its records only now
                     break
@@ -155,35 +155,35 @@ class Run(Job):
         if self.stopped:
             log.info("run %s computed no more %.4f s after it was asked to stop", self.id, idle - self._asked)
         for event in events:
-            self.hear(event)
+            self.process(event)
 
     def queued(self, place: int) -> None:
         """Report its place in the queue."""
         self.place = place
-        self.tell({"type": "queued", "place": place})
+        self.publish({"type": "queued", "place": place})
 
     def ending(self, end: State) -> None:
         """Report to the page how it ended."""
         if end == "stopped" and self.state in ("loading", "queued"):
             self.error = STOPPED
         if self.error:
-            self.tell({"type": "error", "message": self.error})
-        self.tell({"type": "done"})
+            self.publish({"type": "error", "message": self.error})
+        self.publish({"type": "done"})
 
     def ask(self, text: str) -> str:
         """Wait on the worker's thread for the visitor's next words; returns nothing once the run is to end.
 
         A run whose visitor does not answer for `ANSWER_S` seconds ends.
         """
-        with self._heard:
+        with self._changed:
             self._questions += 1
             self._answer = None
-            self.tell(
+            self.publish(
                 {"type": "ask", "question": self._questions, "text": text[-ASKED_SHOWN:], "most": MAX_ANSWER}
             )
-            self._heard.wait_for(lambda: self._answer is not None or self.stopped, timeout=ANSWER_S)
+            self._changed.wait_for(lambda: self._answer is not None or self.stopped, timeout=ANSWER_S)
             words, self._answer = self._answer, ""
-            self.tell({"type": "answered", "question": self._questions})
+            self.publish({"type": "answered", "question": self._questions})
         if words is None and not self.stopped:
             self.error = f"No guess came for {ANSWER_S / 60:g} minutes, so the run ended. Its text is kept."
             self.cancel()
@@ -191,11 +191,11 @@ class Run(Job):
 
     def answer(self, question: int, words: str) -> bool:
         """Accept the visitor's answer to an open question; returns whether it was open."""
-        with self._heard:
+        with self._changed:
             if self._answer is not None or question != self._questions or self.stopped:
                 return False
             self._answer = words[:MAX_ANSWER]
-            self._heard.notify_all()
+            self._changed.notify_all()
             return True
 
     @property
@@ -223,21 +223,21 @@ class Run(Job):
         query = (*query, *([f"ticket={self.ticket}"] if self.ticket else []))
         return path + ("?" + "&".join(query) if query else "")
 
-    def tell(self, message: dict[str, Any]) -> None:
+    def publish(self, message: dict[str, Any]) -> None:
         """Append a message for the event stream."""
         self.messages.append(json.dumps(message, ensure_ascii=False, separators=(",", ":")))
 
-    def hear(self, event: Event) -> None:
+    def process(self, event: Event) -> None:
         """Process one event of the race."""
         if isinstance(event, Started):
-            self.tell({"type": "started", **_fields(event), "label": self.request.labels[event.lane]})
+            self.publish({"type": "started", **_fields(event), "label": self.request.labels[event.lane]})
         elif isinstance(event, Step):
-            self.tell({"type": "step", **_fields(event)})
+            self.publish({"type": "step", **_fields(event)})
         elif not isinstance(event, Ended):
             self.archive.put(self.trace_name(event.lane), event.trace)
             self.ends[event.lane] = event.end
             stats = {**_fields(event.stats), "decode_s": event.stats.decode_s}
-            self.tell(
+            self.publish(
                 {
                     "type": "finished",
                     "lane": event.lane,

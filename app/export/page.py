@@ -157,7 +157,7 @@ def of_one_race(traces: Sequence[Trace]) -> bool | None:
     return False if apart > 2 * spent + 10 else None
 
 
-def _told(raced: bool | None, lanes: int) -> str:
+def _caveat(raced: bool | None, lanes: int) -> str:
     """The caveat next to a speedup between the lanes; empty if they were raced."""
     runs = f"{'two ' if lanes == 2 else ''}separate runs"
     if raced:
@@ -173,7 +173,7 @@ def _settings(
     from specdec_core.sweep.totals import LEAST_TOKENS
 
     compared = not differing(traces)
-    beside = _told(raced, len(traces)) if compared else ""
+    beside = _caveat(raced, len(traces)) if compared else ""
     used = {str(trace.header.settings.get("rule")) for trace in traces} & RULES.keys()
     return {
         "labels": names,
@@ -206,8 +206,8 @@ def _head(traces: Sequence[Trace], names: list[str], heading: str, raced: bool |
         )
     elif raced is False:
         notes.append(
-            f"The lanes come from {_told(raced, len(traces))}. A speedup between them is valid only if the machine was "
-            "equally free in each; a race would have measured both under the same load."
+            f"The lanes come from {_caveat(raced, len(traces))}. A speedup between them is valid only if the machine "
+            "was equally free in each; a race would have measured both under the same load."
         )
     elif raced is None:
         notes.append(
@@ -235,7 +235,7 @@ def _foot(traces: Sequence[Trace]) -> str:
     version = traces[-1].header.packages.get("specdec_core", "")
     return f"""<footer>
 <p>Made with Specdec Lab{_text(f" {version}" if version else "")}. This file is complete: it makes no requests,
-and it plays wherever it is opened. The place you stand at is in its address, behind the #.</p>
+and it plays wherever it is opened. The place you are at is in its address, after the #.</p>
 <div id="saving"></div>
 <p>A saved record is read by <code>specdec_core.Trace.from_json</code>, by <code>python -m specdec_core export</code>,
 which makes a page like this one, and by the import of the lab's library.</p>

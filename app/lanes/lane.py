@@ -300,15 +300,15 @@ def words(lane: Lane) -> list[str]:
     """A lane's unusual settings, for its card and its label, without the proposer's title."""
     kind, rule = PROPOSERS[lane.proposer], RULES[lane.rule]
     said = []
-    if asks_length(lane):
+    if uses_length(lane):
         said.append(f"γ = {lane.gamma}" if lane.length == "fixed" else f"γ up to {lane.gamma}")
-    said += _told(fields(kind.Options), lane.options)
+    said += _option_words(fields(kind.Options), lane.options)
     if lane.rule != USUAL.rule:
         said.append(rule.title if rule.lossless else f"lossy: {rule.title}")
-    said += _told(fields(rule.Options), lane.rule_options)
+    said += _option_words(fields(rule.Options), lane.rule_options)
     if lane.length != USUAL.length_policy:
         said.append(LENGTH_POLICIES[lane.length].title)
-    said += _told(fields(LENGTH_POLICIES[lane.length].Options), lane.length_options)
+    said += _option_words(fields(LENGTH_POLICIES[lane.length].Options), lane.length_options)
     if lane.overlap and kind.can_overlap:
         said.append("overlap")
     if lane.memory:
@@ -316,7 +316,7 @@ def words(lane: Lane) -> list[str]:
     return said
 
 
-def asks_length(lane: Lane) -> bool:
+def uses_length(lane: Lane) -> bool:
     """Whether γ applies to the lane's proposer."""
     kind = PROPOSERS[lane.proposer]
     try:
@@ -331,7 +331,7 @@ def label(lane: Lane, number: int) -> str:
     return f"{LETTERS[number]} · " + ", ".join([PROPOSERS[lane.proposer].title, *words(lane)])
 
 
-def _told(known: Mapping[str, OptionField], values: Mapping[str, Any]) -> list[str]:
+def _option_words(known: Mapping[str, OptionField], values: Mapping[str, Any]) -> list[str]:
     return [
         f"{known[name].title.lower()} = {_short(known[name].write(value))}" for name, value in values.items()
     ]

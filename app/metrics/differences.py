@@ -12,7 +12,7 @@ from specdec_core.record.trace import Trace
 
 from .numbers import parting
 
-Fate = Literal["accepted", "rejected", "not guessed"]
+Outcome = Literal["accepted", "rejected", "not guessed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Spot:
     Attributes:
         position: of the token in the output, from 0.
         token: the committed token's text, which both lanes share.
-        fates: the outcome of the first and the second lane's guess there.
+        outcomes: the outcome of the first and the second lane's guess there.
         guesses: what each guessed; None if it had no guess there.
         rounds: each lane's round that committed the token, from 0.
         nodes: each lane's node there; None if nothing was guessed.
@@ -30,7 +30,7 @@ class Spot:
 
     position: int
     token: str
-    fates: tuple[Fate, Fate]
+    outcomes: tuple[Outcome, Outcome]
     guesses: tuple[str | None, str | None]
     rounds: tuple[int, int]
     nodes: tuple[int | None, int | None]
@@ -47,7 +47,7 @@ class Differences:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    fate: Fate
+    outcome: Outcome
     guess: str | None
     round: int
     node: int | None
@@ -59,12 +59,12 @@ def differences(first: Trace, second: Trace) -> Differences:
     shared = min(len(first.token_ids), len(second.token_ids)) if parts is None else parts
     spots = []
     for at, (one, other) in enumerate(zip(_places(first)[:shared], _places(second)[:shared], strict=False)):
-        if one.fate != other.fate and "accepted" in (one.fate, other.fate):
+        if one.outcome != other.outcome and "accepted" in (one.outcome, other.outcome):
             spots.append(
                 Spot(
                     position=at,
                     token=first.output.texts[at],
-                    fates=(one.fate, other.fate),
+                    outcomes=(one.outcome, other.outcome),
                     guesses=(one.guess, other.guess),
                     rounds=(one.round, other.round),
                     nodes=(one.node, other.node),
@@ -82,7 +82,7 @@ def _places(trace: Trace) -> list[_Place]:
         for place in range(len(row.committed.token)):
             if place < len(path):
                 node: int | None = path[place]
-                fate: Fate = "accepted"
+                outcome: Outcome = "accepted"
             else:
                 above = path[place - 1] if place else -1
                 node = next(
@@ -93,7 +93,7 @@ def _places(trace: Trace) -> list[_Place]:
                     ),
                     None,
                 )
-                fate = "not guessed" if node is None else "rejected"
+                outcome = "not guessed" if node is None else "rejected"
             guess = None if node is None else trace.texts.get(str(nodes.token[node]), "")
-            found.append(_Place(fate, guess, row.index, node))
+            found.append(_Place(outcome, guess, row.index, node))
     return found

@@ -25,7 +25,7 @@ class Distance:
         share: share of the committed tokens known not to be the target's: at temperature 0 all of them, above
             it those that were kept where a lossless rule would have refused; None if it is not counted or cannot
             be.
-        short: for a cell of the table; `told` is a sentence that also says how it was counted.
+        short: for a cell of the table; `sentence` also says how it was counted.
         source: "exact", "measured" or "" if nothing is claimed.
         refused: above temperature 0, share of the rejected guesses that a lossless rule would have kept; None if
             this is not counted, or nothing was rejected.
@@ -34,7 +34,7 @@ class Distance:
     lossless: bool
     share: float | None
     short: str
-    told: str
+    sentence: str
     source: str
     refused: float | None = None
 
@@ -52,8 +52,8 @@ def distance(plain: Trace, lane: Trace) -> Distance:
 def _lossless(plain: Trace, lane: Trace) -> Distance:
     at = parting(plain, lane)
     if lane.header.settings.get("temperature"):
-        told = "The rule keeps the target's distribution, not its words: above temperature 0 the texts may differ."
-        return Distance(True, None, "lossless", told, "exact")
+        sentence = "The rule keeps the target's distribution, not its words: above temperature 0 the texts may differ."
+        return Distance(True, None, "lossless", sentence, "exact")
     shared = min(len(plain.token_ids), len(lane.token_ids))
     if not shared:
         return Distance(
@@ -62,32 +62,32 @@ def _lossless(plain: Trace, lane: Trace) -> Distance:
     if at is None:
         stopped = " The run was stopped." if "cancelled" in (plain.end, lane.end) else ""
         if len(plain.token_ids) == len(lane.token_ids):
-            told = f"All {count(shared, 'token')} match lane A's.{stopped}"
-            return Distance(True, 0.0, "lossless, same text", told, "exact")
+            sentence = f"All {count(shared, 'token')} match lane A's.{stopped}"
+            return Distance(True, 0.0, "lossless, same text", sentence, "exact")
         short = f"lossless, same as far as both wrote ({count(shared, 'token')})"
-        told = f"The first {count(shared, 'token')} match lane A's; after them only one of the two wrote.{stopped}"
+        sentence = f"The first {count(shared, 'token')} match lane A's; after them only one of the two wrote.{stopped}"
         uncompared = len(lane.token_ids) > shared
-        return Distance(True, None if uncompared else 0.0, short, told, "exact")
-    told = (
+        return Distance(True, None if uncompared else 0.0, short, sentence, "exact")
+    sentence = (
         f"At temperature 0 the text should match lane A's, but it differs from token {at + 1} on: two tokens were tied "
         "to within rounding, or the rule is broken."
     )
-    return Distance(True, None, f"diverges at token {at + 1}", told, "measured")
+    return Distance(True, None, f"diverges at token {at + 1}", sentence, "measured")
 
 
 def _first_choices(lane: Trace) -> Distance:
     """At temperature 0: the committed tokens that are not the target's most likely, penalties included."""
     positions = [position for row in lane.rounds for position in row.positions]
     if len(positions) != len(lane.token_ids):
-        told = "The record holds no probabilities, so what the rule accepted cannot be counted."
-        return Distance(False, None, "lossy, not counted", told, "")
+        sentence = "The record holds no probabilities, so what the rule accepted cannot be counted."
+        return Distance(False, None, "lossy, not counted", sentence, "")
     other = sum(position.token != position.p.id[0] for position in positions)
     share = other / len(positions)
-    told = (
+    sentence = (
         f"{other} of {count(len(positions), 'token')} are not what the target itself would have written next after the "
         "same text."
     )
-    return Distance(False, share, f"lossy: {share:.1%} not the target's own", told, "measured")
+    return Distance(False, share, f"lossy: {share:.1%} not the target's own", sentence, "measured")
 
 
 def _other_verdicts(lane: Trace) -> Distance:
@@ -108,11 +108,11 @@ def _other_verdicts(lane: Trace) -> Distance:
         f"lossy: kept wrongly {kept} of {count(len(accepted), 'guess')}, "
         f"refused wrongly {refused} of {len(rejected)}"
     )
-    told = (
+    sentence = (
         "With the same guesses and coins a lossless rule (speculative sampling) would not have kept "
         f"{kept} of the {count(len(accepted), 'guess')} that were kept, and would have kept {refused} of the "
         f"{len(rejected)} that were rejected. Both change the distribution of the text; so may what is drawn after a "
         "rejection, which is not counted here."
     )
     share = kept / len(lane.token_ids)
-    return Distance(False, share, short, told, "measured", refused / len(rejected) if rejected else None)
+    return Distance(False, share, short, sentence, "measured", refused / len(rejected) if rejected else None)

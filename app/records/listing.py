@@ -71,11 +71,11 @@ def best(entry: Entry, figure: str) -> float:
 
     Drafting off the clock, e.g. the oracle's, gives a bound and not a measured speedup.
     """
-    lanes = [lane for lane in entry.guessing if figure != "speedup" or not _unpaid(lane)]
+    lanes = [lane for lane in entry.guessing if figure != "speedup" or not _is_off_the_clock(lane)]
     return max((getattr(lane, figure) or 0.0 for lane in lanes), default=0.0)
 
 
-def _unpaid(lane: Summary) -> bool:
+def _is_off_the_clock(lane: Summary) -> bool:
     kind = PROPOSERS.get(lane.proposer)
     return kind is not None and kind.off_the_clock
 

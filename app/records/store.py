@@ -177,7 +177,7 @@ class Library:
             gone = connection.execute(delete(runs).where(mine)).rowcount > 0
         if gone:
             # deleted data is still in the write-ahead log
-            with _told(), self._lock, self._engine.connect() as connection:
+            with _as_sentence(), self._lock, self._engine.connect() as connection:
                 # SQLAlchemy types it as None once closed, which it is not here
                 connection.connection.driver_connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # type: ignore[union-attr]
         return gone
@@ -196,7 +196,7 @@ class Library:
 
     @contextmanager
     def _transaction(self, *, writes: bool = False) -> Iterator[Connection]:
-        with _told(), self._lock, (self._writer if writes else self._engine).begin() as connection:
+        with _as_sentence(), self._lock, (self._writer if writes else self._engine).begin() as connection:
             yield connection
 
     def _find(self, where: Any) -> list[Saved]:
@@ -243,7 +243,7 @@ class Library:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _as_sentence() -> Iterator[None]:
     """The database's error as one sentence; its details are logged."""
     try:
         yield

@@ -94,9 +94,9 @@ def draw(of: str, *, opens: int | None = None, **shown: Any) -> Seen:
     if cursor["round"] is None:
         cursor["round"] = opens
     seen = player(cursor=cursor, rules=RULE_WORDS, of=of, addressed=True, **shown)
-    told = seen.cursor or {}
-    for key in CURSOR if told.get("of") == of else ():
-        value = None if told.get(key) is None else str(told[key])
+    reported = seen.cursor or {}
+    for key in CURSOR if reported.get("of") == of else ():
+        value = None if reported.get(key) is None else str(reported[key])
         if st.query_params.get(key) != value:
             address.put(key, value)
     return seen

@@ -62,7 +62,7 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
     draft = models.draft if header.draft is not None else None
     capacity = kind.capacity(settings, len(header.decoder_start or header.prompt_ids))
     widest = max((row.width for row in trace.rounds), default=0)
-    riders = [row.riders for row in trace.rounds]
+    extra_rows = [row.riders for row in trace.rounds]
     fallen = [row.width - row.riders - (row.cache_after - row.cache_before) for row in trace.rounds]
     captured = header.device == "cuda"  # graphs round the rows up
     reserved: Literal["exact", "modelled"] = "modelled" if captured else "exact"
@@ -95,10 +95,10 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
         ),
         Line(
             "Used by the window",
-            max(riders, default=0) * models.target.kv_bytes,
+            max(extra_rows, default=0) * models.target.kv_bytes,
             "exact",
             "In the round with most: extra tokens in the pass that find later guesses and are never kept; "
-            f"{sum(riders):,} rows in all.",
+            f"{sum(extra_rows):,} rows in all.",
             part=True,
         ),
         Line(

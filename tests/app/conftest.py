@@ -103,7 +103,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
     from specdec_core import race
 
     core.bring()
-    shelf = Shelf(lambda choice: scripted_models(), lambda name, told: None)
+    shelf = Shelf(lambda choice: scripted_models(), lambda name, on_progress: None)
     shelf.get(Choice())
     runs = Runs(lambda choice, gone: shelf.get(choice, gone), race, owner=lambda: visitor.of_session())
     monkeypatch.setattr(services, "shelf", lambda: shelf)

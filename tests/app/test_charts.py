@@ -266,9 +266,9 @@ def test_the_difference_strip_has_the_player_s_signs() -> None:
     """Catches: a sign that says “corrected” here and “rejected” in the player."""
     script = (Path(__file__).parents[2] / "app" / "player" / "static" / "text.js").read_text(encoding="utf-8")
     (marks,) = re.findall(r"export const MARK = \{\n(.*?)\n\};", script)
-    theirs = dict(re.findall(r'(\w+): "([^"]*)"', marks))
+    player_marks = dict(re.findall(r'(\w+): "([^"]*)"', marks))
     for source in ("accepted", "corrected", "bonus"):
-        assert SOURCES[source][1] == theirs[source]
+        assert SOURCES[source][1] == player_marks[source]
 
 
 def test_the_difference_strip_ends_where_texts_part(traces: list[Trace]) -> None:

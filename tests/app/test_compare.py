@@ -129,7 +129,7 @@ def test_no_address_breaks_the_page(text: str) -> None:
         ("draft-model;" + "x" * 5_000, "longer than 4,000 characters"),
     ],
 )
-def test_what_an_address_says_wrongly_is_told_and_the_rest_holds(text: str, sentence: str) -> None:
+def test_what_an_address_says_wrongly_is_reported_and_the_rest_holds(text: str, sentence: str) -> None:
     lane, complaints = decode(text)
     assert any(sentence in complaint for complaint in complaints), complaints
     check(lane.settings(SHARED))
@@ -254,13 +254,13 @@ def test_a_lossy_text_s_distance_is_counted_from_the_record(traces: list[Trace])
     assert other > 0
     assert found.share == pytest.approx(other / 40)
     assert not found.lossless and found.source == "measured"
-    assert f"{other} of 40 tokens" in found.told
+    assert f"{other} of 40 tokens" in found.sentence
     same = distance(traces[0], traces[1])
     assert same.lossless and same.share == 0.0 and same.source == "exact"
 
 
 def test_above_temperature_0_a_lossy_text_is_judged_by_the_same_coins() -> None:
-    """Kept although the coin says no to min(1, p/q), from the record's own columns; behind that all falls."""
+    """Kept although the coin says no to min(1, p/q), from the record's own columns; after that all falls."""
     lanes = [
         Settings(proposer="none", max_new_tokens=60, temperature=1.0),
         Settings(rule="ensemble", rule_options={"weight": 0.1}, max_new_tokens=60, temperature=1.0),
@@ -307,7 +307,7 @@ def test_what_a_lossy_rule_refuses_wrongly_is_counted_as_well(rule: str, options
     assert (
         f"kept wrongly {kept} of {accepted} guesses, refused wrongly {refused} of {rejected}" in found.short
     )
-    assert f"would have kept {refused} of the {rejected} that were rejected" in found.told
+    assert f"would have kept {refused} of the {rejected} that were rejected" in found.sentence
 
 
 def test_lanes_that_were_stopped_are_the_same_only_as_far_as_both_went() -> None:
@@ -321,17 +321,17 @@ def test_lanes_that_were_stopped_are_the_same_only_as_far_as_both_went() -> None
         found = distance(plain, lane)
         assert found.lossless and found.share == share
         assert found.short == "lossless, same as far as both wrote (20 tokens)"
-        assert "The run was stopped." in found.told
+        assert "The run was stopped." in found.sentence
     same = distance(short, short)
-    assert (same.short, same.share) == ("lossless, same text", 0.0) and "stopped" in same.told
-    assert "stopped" not in distance(*raced([LANES[0], LANES[1]])).told
+    assert (same.short, same.share) == ("lossless, same text", 0.0) and "stopped" in same.sentence
+    assert "stopped" not in distance(*raced([LANES[0], LANES[1]])).sentence
 
 
 def test_what_the_record_does_not_say_is_not_made_up() -> None:
     lanes = [Settings(proposer="none", max_new_tokens=20),
              Settings(rule="typical", max_new_tokens=20, record="tokens")]  # fmt: skip
     found = distance(*raced(lanes))
-    assert found.share is None and found.source == "" and "cannot be counted" in found.told
+    assert found.share is None and found.source == "" and "cannot be counted" in found.sentence
 
 
 def test_differences_are_the_places_only_one_lane_guessed(traces: list[Trace]) -> None:
@@ -344,13 +344,13 @@ def test_differences_are_the_places_only_one_lane_guessed(traces: list[Trace]) -
         at for at, source in enumerate(sources) if source == "accepted"
     ]
     for spot in found.spots:
-        assert spot.fates == ("not guessed", "accepted")
+        assert spot.outcomes == ("not guessed", "accepted")
         row = second.rounds[spot.rounds[1]]
         assert spot.nodes[1] is not None
         assert second.texts[str(row.nodes.token[spot.nodes[1]])] == spot.guesses[1]
     chains = differences(second, traces[2])
     for spot in chains.spots:
-        assert "accepted" in spot.fates and spot.fates[0] != spot.fates[1]
+        assert "accepted" in spot.outcomes and spot.outcomes[0] != spot.outcomes[1]
 
 
 def opened(**params: str | list[str]) -> AppTest:
@@ -383,9 +383,9 @@ def test_the_page_opens_with_plain_decoding_and_two_lanes(fresh: Runs, theme: st
     assert not at.exception
     assert at.title[0].value == "Compare"
     assert addressed(at) == []
-    told = " ".join(element.proto.body for element in at.get("html"))
+    html = " ".join(element.proto.body for element in at.get("html"))
     for letter in "ABC":
-        assert f'aria-label="Lane {letter}"' in told
+        assert f'aria-label="Lane {letter}"' in html
 
 
 def test_a_lane_is_built_in_the_form_and_kept_in_the_address(fresh: Runs) -> None:
@@ -434,11 +434,11 @@ def test_lanes_are_duplicated_moved_and_removed(fresh: Runs) -> None:
 
 def test_a_lane_that_cannot_run_says_so_at_its_card_and_before_a_run(fresh: Runs) -> None:
     at = opened(lane=["branching;rule=block", "medusa"])
-    told = words(at).replace("\\", "")
+    shown = words(at).replace("\\", "")
     with pytest.raises(Exception) as refused:  # noqa: PT011 (the core's own sentence is what the page has to show)
         check(Settings(proposer="branching", rule="block"))
-    assert str(refused.value) in told
-    assert "The proposer 'medusa'" in told  # the scripted models have no heads
+    assert str(refused.value) in shown
+    assert "The proposer 'medusa'" in shown  # the scripted models have no heads
     press(at, "go")
     assert at.error[0].value.replace("\\", "").startswith("Lane B: ")
     assert sum(fresh.counts().values()) == 0
@@ -492,8 +492,8 @@ def test_every_tab_opens_after_a_run(fresh: Runs) -> None:
 
 def test_why_and_where_they_part_stand_below_the_race(fresh: Runs) -> None:
     at = raced_page(opened(tokens="32"), fresh)
-    told = words(at).replace("\\", "")
-    assert "a round commits" in told
+    shown = words(at).replace("\\", "")
+    assert "a round commits" in shown
     run = fresh.get(param(at, "run"))
     assert run is not None
     spots = differences(run.traces[1], run.traces[2]).spots
@@ -517,8 +517,8 @@ def test_a_lane_without_rounds_is_not_called_too_short(fresh: Runs, monkeypatch:
     monkeypatch.setattr(Run, "traces", property(lambda run: bare))
     at.run()
     assert not at.exception
-    told = words(at).replace("\\", "")
-    assert "**B** Recorded without its rounds" in told and "Too few tokens were decoded" not in told
+    shown = words(at).replace("\\", "")
+    assert "**B** Recorded without its rounds" in shown and "Too few tokens were decoded" not in shown
 
 
 @pytest.mark.parametrize("away", ["", "lanes,why,table", ",".join(links.PARTS["compare"])])
@@ -563,13 +563,13 @@ def test_a_presentation_of_a_comparison_is_the_race_alone(fresh: Runs) -> None:
 
 
 def test_a_presentation_of_nothing_says_so(fresh: Runs) -> None:
-    told = words(opened(present="1"))
-    assert "There is no run to present" in told and "Press Run and watch" not in told
+    shown = words(opened(present="1"))
+    assert "There is no run to present" in shown and "Press Run and watch" not in shown
 
 
 def test_a_comparison_hides_none_of_the_lab_s_parts(fresh: Runs) -> None:
-    told = opened(hide="numbers,lanes").warning[0].value.replace("\\", "")
-    assert "hides “numbers”" in told and "it can hide title, prompt, choices, settings, run, lanes" in told
+    shown = opened(hide="numbers,lanes").warning[0].value.replace("\\", "")
+    assert "hides “numbers”" in shown and "it can hide title, prompt, choices, settings, run, lanes" in shown
 
 
 def test_a_preset_sets_lanes_prompt_and_temperature(fresh: Runs) -> None:
@@ -610,14 +610,14 @@ def test_lanes_and_the_last_comparison_are_there_again_after_another_page(fresh:
     assert param(at, "run") == run
 
 
-def test_a_link_s_mistakes_are_told(fresh: Runs) -> None:
+def test_a_link_s_mistakes_are_reported(fresh: Runs) -> None:
     at = opened(lane=["quill", "branching;o.width=99"], gamma="3", tokens="99999", colour="red")
-    told = at.warning[0].value.replace("\\", "")
+    shown = at.warning[0].value.replace("\\", "")
     for sentence in (
         "proposer “quill”",
         "Width (Branching draft)",
         "The length has to be",
         "“gamma”, “colour”",
     ):
-        assert sentence in told
+        assert sentence in shown
     assert addressed(at) == ["draft-model", "branching"]

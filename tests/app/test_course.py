@@ -79,7 +79,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def told(folder: Path, text: str) -> list[str]:
+def problems_of(folder: Path, text: str) -> list[str]:
     """What is said about a lesson with this text."""
     (folder / "en" / "01-bad.md").write_text(text, encoding="utf-8")
     lesson, problems = reading.read("en", "bad", folder)
@@ -159,9 +159,9 @@ MISTAKES = (
 def test_a_mistake_names_file_line_and_remedy(
     folder: Path, piece: str, instead: str, where: str | int | None, words: str
 ) -> None:
-    """Catches: a mistake that is not seen, is told of another line, or ends in a traceback."""
+    """Catches: a mistake that is not seen, is reported of another line, or ends in a traceback."""
     assert GOOD.count(piece) == 1
-    found = told(folder, GOOD.replace(piece, instead))
+    found = problems_of(folder, GOOD.replace(piece, instead))
     assert len(found) == 1
     line = re.fullmatch(r"en/01-bad\.md, line (\d+): (.+)", found[0], re.DOTALL)
     assert line and words in line[2], found
@@ -169,20 +169,20 @@ def test_a_mistake_names_file_line_and_remedy(
         assert int(line[1]) == (where if isinstance(where, int) else at_line(where)), found
 
 
-def test_all_that_is_wrong_with_the_form_is_told_at_once(folder: Path) -> None:
+def test_all_that_is_wrong_with_the_form_is_reported_at_once(folder: Path) -> None:
     """Catches: a teacher who has to come back for every single mistake."""
-    found = told(folder, GOOD.replace("minutes: 2", "minutes: 20").replace("[M4]", "[M13]"))
+    found = problems_of(folder, GOOD.replace("minutes: 2", "minutes: 20").replace("[M4]", "[M13]"))
     assert len(found) == 2
 
 
 def test_a_file_that_is_no_text_or_too_long_is_refused(folder: Path) -> None:
     (folder / "en" / "02-raw.md").write_bytes(b"\xff\xfe\x00")
     assert "not UTF-8" in str(reading.read("en", "raw", folder)[1][0])
-    assert "longer than" in told(folder, GOOD + "x" * 70_000)[0]
+    assert "longer than" in problems_of(folder, GOOD + "x" * 70_000)[0]
 
 
 def test_the_page_names_a_broken_lesson_and_the_rest_works(folder: Path) -> None:
-    told(folder, GOOD.replace("picture: player, with: {examples: [draft-model]}", "picture: plaxer"))
+    problems_of(folder, GOOD.replace("picture: player, with: {examples: [draft-model]}", "picture: plaxer"))
     at = page(lesson="bad")
     assert "en/01-bad.md, line 10" in sent(at).replace("\\", "") and "plaxer" in sent(at)
     assert [each.key for each in at.button if (each.key or "").startswith("open-")] == [
@@ -193,7 +193,7 @@ def test_the_page_names_a_broken_lesson_and_the_rest_works(folder: Path) -> None
     assert "Which?" in sent(at)
 
 
-def test_an_unknown_lesson_is_told_and_the_list_stays(folder: Path) -> None:
+def test_an_unknown_lesson_is_reported_and_the_list_stays(folder: Path) -> None:
     at = page(lesson="<img src=x onerror=alert(1)>")
     assert "There is no lesson" in at.warning[0].value
     assert at.button(key="open-good")
@@ -207,7 +207,7 @@ def test_an_unknown_lesson_is_told_and_the_list_stays(folder: Path) -> None:
         ({"lang": "tlh"}, "The link requests the language “tlh”"),
     ],
 )
-def test_what_a_link_names_wrongly_is_told_and_the_rest_of_it_works(
+def test_what_a_link_names_wrongly_is_reported_and_the_rest_of_it_works(
     folder: Path, params: dict[str, str], words: str
 ) -> None:
     at = page(**params)
@@ -319,7 +319,7 @@ def test_every_misconception_is_taught() -> None:
 
 
 def test_no_option_of_a_choice_stands_out_by_its_length(lesson: Lesson) -> None:
-    """Catches: a right option that is told by being the only careful one, or the only short one."""
+    """Catches: a right option that is given away by being the only careful one, or the only short one."""
     if lesson.front.predict.kind != "choice":
         return
     items = lesson.sections["predict"].items
@@ -334,8 +334,8 @@ def test_no_text_is_named_by_how_hard_it_is() -> None:
     for key in shipped():
         picture = lesson_of(key).front.predict.picture
         if picture is not None and isinstance(names := picture.given.get("examples"), dict):
-            told = re.compile(r"hard|easy|slow|fast|guess|repeat", re.IGNORECASE)
-            assert not [name for name in names.values() if told.search(name)], key
+            giveaway = re.compile(r"hard|easy|slow|fast|guess|repeat", re.IGNORECASE)
+            assert not [name for name in names.values() if giveaway.search(name)], key
 
 
 def test_options_of_the_lookup_are_not_in_the_order_of_the_answer() -> None:
@@ -377,11 +377,11 @@ def test_the_minutes_are_added_up(folder: Path) -> None:
 
 
 def test_a_line_about_a_lesson_holds_no_typed_number(folder: Path) -> None:
-    assert told(folder, GOOD.replace("minutes: 2", "about: Three of 4 win.\nminutes: 2"))
-    assert not told(folder, GOOD.replace("minutes: 2", "about: Three win.\nminutes: 2"))
+    assert problems_of(folder, GOOD.replace("minutes: 2", "about: Three of 4 win.\nminutes: 2"))
+    assert not problems_of(folder, GOOD.replace("minutes: 2", "about: Three win.\nminutes: 2"))
 
 
-def stands(at: Any) -> str:
+def place_of(at: Any) -> str:
     """What the page says is on show; the browser goes to the top where it changes."""
     found = re.search(r'"place": ?"([^"]*)"', sent(at))
     assert found
@@ -390,30 +390,30 @@ def stands(at: Any) -> str:
 
 def test_a_new_step_or_list_is_a_new_place_and_a_choice_is_none() -> None:
     at, lesson = page(lesson="race"), lesson_of("race")
-    places = [stands(at)]
+    places = [place_of(at)]
     at.radio(key="course-race-prediction").set_value("both").run()
-    assert stands(at) == places[0]
+    assert place_of(at) == places[0]
     press(at, "course-lock")
-    places.append(stands(at))
+    places.append(place_of(at))
     press(at, "course-next")
-    places.append(stands(at))
+    places.append(place_of(at))
     press(at, "course-all")
-    places.append(stands(at))
+    places.append(place_of(at))
     press(at, "open-coin")
-    places.append(stands(at))
+    places.append(place_of(at))
     press(at, "course-all")
-    assert stands(at) == places[3]
+    assert place_of(at) == places[3]
     press(at, "beside-claims-1")
-    places.append(stands(at))
+    places.append(place_of(at))
     press(at, "claim-less-computation-false")
-    assert stands(at) == places[-1]
+    assert place_of(at) == places[-1]
     assert len(set(places)) == len(places), lesson.id
 
 
 def test_the_next_question_is_a_new_place_and_its_explanation_is_none() -> None:
     for when in ("before", "after"):
         at = page(inventory=when)
-        first = stands(at)
+        first = place_of(at)
         found, _ = inventory.read("en")
         assert found is not None
         (field,) = at.radio
@@ -421,6 +421,6 @@ def test_the_next_question_is_a_new_place_and_its_explanation_is_none() -> None:
         field.set_value(next(iter(found.questions[question].text.items))).run()
         press(at, "inventory-answer")
         if when == "after":
-            assert stands(at) == first
+            assert place_of(at) == first
             press(at, "inventory-next")
-        assert stands(at) != first
+        assert place_of(at) != first

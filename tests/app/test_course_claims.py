@@ -101,8 +101,8 @@ def test_every_claim_names_its_source_and_fits_a_screen(key: str) -> None:
         assert re.match("(exact|recorded|modelled)", drawn.provenance), "a chart that does not say what it is"
         for values in claim.drawn.series.values():
             form = ".0%" if claim.front.chart.share else ".3g"
-            heard = [format(value, form) if value > 1e-9 or value < -1e-9 else "0" for value in values]
-            assert all(f" {value}" in drawn.alt for value in heard), "a value no screen reader hears"
+            written = [format(value, form) if value > 1e-9 or value < -1e-9 else "0" for value in values]
+            assert all(f" {value}" in drawn.alt for value in written), "a value no screen reader hears"
 
 
 # --- verdicts, by other means --------------------------------------------------------------------------------------
@@ -288,7 +288,7 @@ def test_long_texts_do_not_shorten_the_best_draft() -> None:
     assert claim.verdict == "false"
 
 
-def test_a_machine_that_is_not_there_or_too_small_is_told() -> None:
+def test_a_machine_that_is_not_there_or_too_small_is_reported() -> None:
     with pytest.raises(ValueError, match="no profile “dodo”"):
         facts.pair_gain("dodo", 1, 512, 0.8, 4)
     with pytest.raises(ValueError, match="needs"):
@@ -298,7 +298,7 @@ def test_a_machine_that_is_not_there_or_too_small_is_told() -> None:
 # --- a file with a mistake -----------------------------------------------------------------------------------------
 
 
-def told(folder: Path, text: str) -> list[str]:
+def problems_of(folder: Path, text: str) -> list[str]:
     (folder / "01-bad.md").write_text(text, encoding="utf-8")
     found, problems = claims.every("en")
     assert (found == []) == bool(problems)
@@ -306,11 +306,11 @@ def told(folder: Path, text: str) -> list[str]:
 
 
 def test_a_claim_in_order_has_its_verdict_and_its_chart_worked_out(folder: Path) -> None:
-    assert told(folder, GOOD) == []
+    assert problems_of(folder, GOOD) == []
     claim = claims.every("en")[0][0]
     assert claim.verdict == "true" and claim.sections["answer"].prose == "Two is 2."
     assert claim.drawn == claims.Drawn((1, 2), {"size": (1.0, 2.0)}, 1)
-    assert told(folder, GOOD.replace('"true":', "true:").replace('"false":', "false:")) == [], (
+    assert problems_of(folder, GOOD.replace('"true":', "true:").replace('"false":', "false:")) == [], (
         "unquoted words"
     )
 
@@ -345,9 +345,9 @@ def test_a_claim_in_order_has_its_verdict_and_its_chart_worked_out(folder: Path)
 def test_a_mistake_names_file_line_and_remedy(
     folder: Path, piece: str, instead: str, line: int, words: str
 ) -> None:
-    """Catches: a mistake that is not seen, is told of another line, or ends in a traceback."""
+    """Catches: a mistake that is not seen, is reported of another line, or ends in a traceback."""
     assert GOOD.count(piece) == 1
-    found = told(folder, GOOD.replace(piece, instead))
+    found = problems_of(folder, GOOD.replace(piece, instead))
     assert len(found) == 1
     said = re.fullmatch(r"en/claims/01-bad\.md, line (\d+): (.+)", found[0], re.DOTALL)
     assert said and words in said[2], found
@@ -356,8 +356,8 @@ def test_a_mistake_names_file_line_and_remedy(
 
 def test_a_broken_claim_is_named_on_the_page_and_the_others_work(folder: Path) -> None:
     (folder / "00-good.md").write_text(GOOD, encoding="utf-8")
-    told_here = GOOD.replace("two > 1", "two > 3")
-    (folder / "01-bad.md").write_text(told_here, encoding="utf-8")
+    broken = GOOD.replace("two > 1", "two > 3")
+    (folder / "01-bad.md").write_text(broken, encoding="utf-8")
     at = page(claims="1")
     assert "en/claims/01-bad.md, line 7" in sent(at).replace("\\", "")
     press(at, "claim-good-true")
@@ -369,9 +369,9 @@ def test_a_broken_claim_is_named_on_the_page_and_the_others_work(folder: Path) -
 
 def secrets(claim: Claim) -> list[str]:
     """What the page must not hold before the visitor has said something."""
-    told = [claim.sections["answer"].prose, claim.sections["demonstration"].prose]
-    told += [item.text for key, item in claim.sections["demonstration"].items.items() if key == "title"]
-    return [text[:50] for text in told]
+    texts = [claim.sections["answer"].prose, claim.sections["demonstration"].prose]
+    texts += [item.text for key, item in claim.sections["demonstration"].items.items() if key == "title"]
+    return [text[:50] for text in texts]
 
 
 def test_no_answer_is_in_the_page_before_it_is_asked_for_and_each_is_judged() -> None:
@@ -384,12 +384,12 @@ def test_no_answer_is_in_the_page_before_it_is_asked_for_and_each_is_judged() ->
     for claim in found.values():
         assert claim.front.claim.split(".")[0][:10] in text.replace("\\", "")
         assert [piece for piece in secrets(claim) if piece in text] == [], claim.id
-    heard = {one.link for claim in found.values() for one in claim.front.heard}
+    linked = {one.link for claim in found.values() for one in claim.front.heard}
     assert not [
         one.link
         for claim in found.values()
         for one in claim.front.beside
-        if one.link in text and one.link not in heard
+        if one.link in text and one.link not in linked
     ]
     open_ones = dict(found)
     for key, said in zip(list(found), itertools.cycle(claims.VERDICTS), strict=False):

@@ -41,11 +41,11 @@ def lesson(key: str) -> Any:
 
 def random_pairs(count: int) -> list[tuple[list[float], list[float]]]:
     """Random pairs of distributions over two to five tokens, some with zeros."""
-    dice = random.Random(5)
+    source = random.Random(5)
     found = []
     for _ in range(count):
-        size = dice.randint(2, 5)
-        rows = [[dice.choice([0.0, 1.0, 2.0, 3.0]) * dice.random() for _ in range(size)] for _ in "pq"]
+        size = source.randint(2, 5)
+        rows = [[source.choice([0.0, 1.0, 2.0, 3.0]) * source.random() for _ in range(size)] for _ in "pq"]
         if all(sum(row) > 0.1 for row in rows):
             found.append(tuple([value / sum(row) for value in row] for row in rows))
     return found  # type: ignore[return-value]
@@ -118,7 +118,7 @@ def test_the_question_does_not_hold_its_answer(round_of: stairs.With) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"drafts": ["sat on"]}, "has 2 words"),
         ({"drafts": ["sat on the mat and slept"]}, "has to leave"),
@@ -126,8 +126,8 @@ def test_the_question_does_not_hold_its_answer(round_of: stairs.With) -> None:
         ({"wrong": 4, "drafts": ["a on the mat and slept"]}, "first wrong at guess 4"),
     ],
 )
-def test_stairs_that_cannot_be_drawn_are_refused(change: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValidationError, match=told):
+def test_stairs_that_cannot_be_drawn_are_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
         stairs.With.model_validate({"before": "cat", "target": "sat on the mat and slept", **change})
 
 
@@ -181,15 +181,15 @@ def test_trials_settle_on_the_masses(rule: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("p", "q", "told"),
+    ("p", "q", "message"),
     [
         ([0.5, 0.6], [0.5, 0.5], "add up to 1"),
         ([0.5, 0.5], [0.2, 0.3, 0.5], "same tokens"),
         ([1.0], [1.0], "two or"),
     ],
 )
-def test_what_is_no_distribution_is_refused(p: list[float], q: list[float], told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_what_is_no_distribution_is_refused(p: list[float], q: list[float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         coin.masses("speculative-sampling", p, q)
     with pytest.raises(ValueError, match="there is no rule “luck”"):
         coin.rule_named("luck")
@@ -228,13 +228,13 @@ def test_the_question_shows_p_and_q_alone() -> None:
 
 def test_the_trials_say_how_far_off_a_rule_is() -> None:
     given = trials.With(p=list(P), q=list(Q), rules=list(RULES))
-    told = trials.said(given, "resample-from-target", 100, (0.4, 0.4, 0.2), 71, WORDS)
-    assert "0.15" in told and "0.100" in told and "71 of 100" in told and "70%" in told
+    message = trials.said(given, "resample-from-target", 100, (0.4, 0.4, 0.2), 71, WORDS)
+    assert "0.15" in message and "0.100" in message and "71 of 100" in message and "70%" in message
     assert WORDS("trials.lossless") in trials.said(given, "token-matching", 1, (1.0, 0.0, 0.0), 0, WORDS)
     for rule in RULES:
         verdict = trials.said(given, rule, 100, (0.4, 0.4, 0.2), 71, WORDS)
         assert ("<b>✓" in verdict) == (coin.off_target(rule, P, Q) < 1e-9) != ("<b>✗" in verdict)
-    assert "trials from p: 0.100" in told, "a distance says from what"
+    assert "trials from p: 0.100" in message, "a distance says from what"
 
 
 def test_a_rules_name_does_not_say_whether_it_is_right() -> None:
@@ -345,15 +345,15 @@ def test_many_runs_of_both_settle_on_the_distribution() -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "told"),
+    ("target", "message"),
     [
         ({"a": {"b": 1.0}, "c": {"a": 1.0}}, "does not say what follows “b”"),
         ({"a": {"b": 0.5}, "b": {"a": 1.0}}, "add up to 1"),
         ({"a": {"b": 1.5, "a": -0.5}, "b": {"a": 1.0}}, "add up to 1"),
     ],
 )
-def test_tables_that_are_no_language_are_refused(target: Any, told: str) -> None:
-    with pytest.raises(ValidationError, match=told):
+def test_tables_that_are_no_language_are_refused(target: Any, message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
         same_distribution_picture.With.model_validate({"before": "a", "target": target, "draft": target})
 
 
@@ -403,7 +403,7 @@ def test_sums_that_differ_are_counted_and_the_widest_gap_is_shown() -> None:
     given = batch_shape.With(sums=10)
     html = batch_shape.picture(given, ((1.0, 1.0), (2.0, 2.5), (3.0, 3.25)), WORDS)
     assert html.count("class='differs'") == 2 and html.count("class='same'") == 1
-    assert WORDS("batch_shape.told", differing=2, sums=3, rows=6) in html
+    assert WORDS("batch_shape.summary", differing=2, sums=3, rows=6) in html
     assert WORDS("batch_shape.widest", alone="2", among="2.5") in html
     assert WORDS("batch_shape.none") in batch_shape.picture(given, ((1.0, 1.0),), WORDS)
 

@@ -150,28 +150,32 @@ def test_guessing_gains_less_the_longer_the_prompt_and_the_more_the_longer_the_a
 
 def guesses(found: Any) -> list[tuple[float, bool | None]]:
     """For each token of a greedy record its −log₂ p, and whether it is the head of the draft's distribution."""
-    told = []
+    found_bits = []
     for row in found["rounds"]:
         for token, at in zip(row["committed"]["token"], row["positions"], strict=True):
             chance = dict(zip(at["model_p"]["id"], at["model_p"]["prob"], strict=True))[token]
-            told.append(
+            found_bits.append(
                 (-math.log2(chance), None if at["model_q"] is None else at["model_q"]["id"][0] == token)
             )
-    return told
+    return found_bits
 
 
 @pytest.mark.parametrize("example", ["welcome", "draft-model", "slower", "long-draft"])
-def test_the_ribbon_tells_what_was_recorded_of_each_token(example: str) -> None:
+def test_the_ribbon_shows_what_was_recorded_of_each_token(example: str) -> None:
     found, tokens = raw(example), ease.ribbon(example)
-    told = guesses(found)
+    found_bits = guesses(found)
     assert "".join(token.text for token in tokens) == found["output"]["text"]
-    assert [token.bits for token in tokens] == pytest.approx([max(0.0, bits) for bits, _ in told], abs=1e-6)
-    assert [token.guessed for token in tokens] == [guessed for _, guessed in told]
-    asked = [guessed for _, guessed in told if guessed is not None]
+    assert [token.bits for token in tokens] == pytest.approx(
+        [max(0.0, bits) for bits, _ in found_bits], abs=1e-6
+    )
+    assert [token.guessed for token in tokens] == [guessed for _, guessed in found_bits]
+    asked = [guessed for _, guessed in found_bits if guessed is not None]
     assert ease.guessed_share(example) == pytest.approx(sum(asked) / len(asked))
-    assert ease.below_a_bit(example) == pytest.approx(sum(bits < 1 for bits, _ in told) / len(told))
+    assert ease.below_a_bit(example) == pytest.approx(
+        sum(bits < 1 for bits, _ in found_bits) / len(found_bits)
+    )
     for kind in (True, False):
-        bits = [max(0.0, bits) for bits, guessed in told if guessed is kind]
+        bits = [max(0.0, bits) for bits, guessed in found_bits if guessed is kind]
         if bits:
             assert ease.mean_bits(example, kind) == pytest.approx(sum(bits) / len(bits), abs=1e-6)
 
@@ -254,8 +258,8 @@ def test_the_first_word_does_not_come_sooner() -> None:
 def test_the_boxes_to_pick_are_those_whose_words_were_accepted() -> None:
     lesson = lesson_of("tokens")
     found = ease.boxes("welcome", 8)
-    told = guesses(raw("welcome"))
-    assert lesson.right["predict"] == {"abcdefgh"[at] for at in range(8) if told[found[at]][1]}
+    found_bits = guesses(raw("welcome"))
+    assert lesson.right["predict"] == {"abcdefgh"[at] for at in range(8) if found_bits[found[at]][1]}
     texts = [lesson.sections["predict"].items[key].text for key in "abcdefgh"]
     assert texts == [f"{'ABCDEFGH'[at]} · {ease.box_text('welcome', 8, at)}" for at in range(8)]
     assert lesson.right["check"] == {"root"}
@@ -304,7 +308,7 @@ def test_each_token_of_the_ribbon_has_its_mark_its_height_and_its_words() -> Non
     )
     items = re.findall(
         r"<li class='(\w+)(?: apart)?' title.*?--h:([\d.]+)'.*?class='word'[^>]*>(.*?)</span>",
-        ribbon.told("", tokens, (), WORDS),
+        ribbon.with_outcomes("", tokens, (), WORDS),
     )
     assert items == [
         ("guessed", "0.000", "&lt;b&gt;"),
@@ -312,8 +316,8 @@ def test_each_token_of_the_ribbon_has_its_mark_its_height_and_its_words() -> Non
         ("unasked", "1.000", "↵"),
         ("guessed", "0.200", WORDS("ribbon.end")),
     ]
-    assert "would have written “or”" in ribbon.told("", tokens, (), WORDS)
-    key = re.findall(r"<li class='(\w+)'>", ribbon.told("", tokens[:1], (), WORDS))
+    assert "would have written “or”" in ribbon.with_outcomes("", tokens, (), WORDS)
+    key = re.findall(r"<li class='(\w+)'>", ribbon.with_outcomes("", tokens[:1], (), WORDS))
     assert key == ["guessed", "height"]  # of marks that do not occur the key says nothing
 
 
@@ -367,10 +371,10 @@ def test_the_wait_is_drawn_to_scale() -> None:
 def test_a_lesson_can_be_gone_through_and_keeps_its_answer_until_the_prediction(key: str) -> None:
     lesson = lesson_of(key)
     at = page(lesson=key)
-    told = sent(at)
+    shown = sent(at)
     notes = [item.note for item in lesson.sections["predict"].items.values() if item.note]
-    assert not any(note[:40] in told for note in notes)
-    assert " bits; " not in told  # as the ribbon says of each token
+    assert not any(note[:40] in shown for note in notes)
+    assert " bits; " not in shown  # as the ribbon says of each token
     predict(at, lesson)
     for _ in STEPS[2:]:
         press(at, "course-next")
@@ -457,7 +461,7 @@ def wait(found: measuring.Measuring) -> None:
         time.sleep(0.02)
 
 
-def test_a_measurement_that_fails_is_told_and_can_be_tried_again(
+def test_a_measurement_that_fails_is_reported_and_can_be_tried_again(
     fresh: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from app import services
@@ -466,7 +470,7 @@ def test_a_measurement_that_fails_is_told_and_can_be_tried_again(
     def broken(choice: Any) -> Any:
         raise ModelError("The weights are gone.")
 
-    monkeypatch.setattr(services, "shelf", lambda: Shelf(broken, lambda name, told: None))
+    monkeypatch.setattr(services, "shelf", lambda: Shelf(broken, lambda name, on_progress: None))
     found = measuring.Measuring()
     found.begin()
     wait(found)
@@ -476,7 +480,7 @@ def test_a_measurement_that_fails_is_told_and_can_be_tried_again(
 
 
 def test_both_models_read_a_sentence_when_they_are_asked_to(fresh: Runs) -> None:
-    """The scripted target gives the next letter .65 (others .05), and the draft errs behind d."""
+    """The scripted target gives the next letter .65 (others .05), and the draft errs after d."""
     found = asking.ask("bcdea")
     assert isinstance(found, asking.Read)
     assert [token.text for token in found.tokens] == ["c", "d", "e", "a"]

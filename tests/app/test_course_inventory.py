@@ -1,4 +1,5 @@
-"""The inventory: what is right by other means, its file, the way through it, and that nothing is told too soon."""
+"""The inventory: what is right by other means, its file, the way through it, and that nothing is given away too
+soon."""
 
 from __future__ import annotations
 
@@ -99,7 +100,7 @@ def test_m2_m4_the_formula_played_out() -> None:
     ] == pytest.approx([gain(0.95, 1, 0.05), gain(0.7, 4, 0.05), gain(0.8, 4, 0.2), gain(0.8, 8, 0.2)])
 
 
-def test_m3_what_is_behind_a_rejection_is_lost() -> None:
+def test_m3_what_is_after_a_rejection_is_lost() -> None:
     """Σ αⁱ / γ: guess number i is in the text if all up to it passed."""
     found = shipped()
     assert found.facts["used"] == pytest.approx(sum(0.8**guess for guess in range(1, 6)) / 5)
@@ -247,7 +248,7 @@ def at_line(piece: str) -> int:
 def test_a_mistake_names_file_line_and_remedy(
     folder: Path, piece: str, instead: str, where: str, words: str
 ) -> None:
-    """Catches: a mistake that is not seen, is told of another line, or ends in a traceback."""
+    """Catches: a mistake that is not seen, is reported of another line, or ends in a traceback."""
     assert GOOD.count(piece) == 1
     if words == "Text after":  # an option without its line: its explanation joins the one before
         words, where = "“nay” is in only one", "  M6:"
@@ -288,7 +289,7 @@ def kept(at: AppTest) -> progress.Kept:
 
 
 def test_before_the_course_nothing_says_what_is_right() -> None:
-    """Catches: a note, a mark, a right option or a score among all that is sent, before or behind the last answer."""
+    """Catches: a note, a mark, a right option or a score among all that is sent, before or after the last answer."""
     found = shipped()
     at = page(inventory="before")
     for number, question in enumerate(found.questions.values(), 1):
@@ -371,7 +372,7 @@ def test_an_answer_is_locked_and_a_link_cannot_open_what_is_not_answered(folder:
 
 
 def test_an_open_inventory_has_no_marks_in_what_is_taken_home(folder: Path) -> None:
-    """Catches: a download that tells before the twelfth answer what the page does not."""
+    """Catches: a download that reveals before the twelfth answer what the page does not."""
     at = page(inventory="before")
     give(at, "before", "aye")
     give(at, "before", "nay")

@@ -59,21 +59,21 @@ def lesson(key: str) -> reading.Lesson:
 
 
 def outcomes(alpha: float, gamma: int) -> list[tuple[float, int]]:
-    """Every way γ independent guesses can fall, with its chance, and how many are used."""
-    ways = []
+    """Every outcome of γ independent guesses, with its chance, and how many are used."""
+    cases = []
     for passed in itertools.product((True, False), repeat=gamma):
         chance = math.prod(alpha if each else 1.0 - alpha for each in passed)
-        ways.append((chance, next((at for at, each in enumerate(passed) if not each), gamma)))
-    return ways
+        cases.append((chance, next((at for at, each in enumerate(passed) if not each), gamma)))
+    return cases
 
 
-def test_length_asks_for_the_mean_over_all_ways_the_guesses_can_fall() -> None:
-    ways, found = outcomes(0.8, 5), lesson("length")
-    mean = sum(chance * (used + 1) for chance, used in ways)
+def test_length_asks_for_the_mean_over_all_outcomes_of_the_guesses() -> None:
+    cases, found = outcomes(0.8, 5), lesson("length")
+    mean = sum(chance * (used + 1) for chance, used in cases)
     assert found.answer == pytest.approx(mean, abs=1e-12) == pytest.approx(3.68928)
     assert (
         found.facts["used"]
-        == pytest.approx(sum(chance * used for chance, used in ways) / 5)
+        == pytest.approx(sum(chance * used for chance, used in cases) / 5)
         == pytest.approx(0.537856)
     )
     assert found.right["check"] == {"depends"}
@@ -85,7 +85,7 @@ def test_best_lengths_are_those_of_the_formula_as_it_is_written() -> None:
 
     found = lesson("length").facts
     assert (found["cheap_best"], round(found["cheap_gain"], 2)) == (8, 3.09)
-    assert (found["dear_best"], round(found["dear_gain"], 2)) == (4, 1.87)
+    assert (found["costly_best"], round(found["costly_gain"], 2)) == (4, 1.87)
     for alpha, cost, slope in itertools.product((0.1, 0.5, 0.8, 0.95), (0.0, 0.05, 0.3), (0.0, 0.02, 0.2)):
         speeds = [gain(alpha, gamma, cost, slope) for gamma in range(17)]
         for gamma, speed in enumerate(speeds):
@@ -96,11 +96,11 @@ def test_best_lengths_are_those_of_the_formula_as_it_is_written() -> None:
 
 @pytest.mark.parametrize(("alpha", "gamma"), [(0.8, 5), (0.3, 2), (1.0, 4), (0.0, 3)])
 def test_columns_say_what_becomes_of_each_guess(alpha: float, gamma: int) -> None:
-    parts, ways = length_chances.shares(alpha, gamma), outcomes(alpha, gamma)
+    parts, cases = length_chances.shares(alpha, gamma), outcomes(alpha, gamma)
     for place in range(gamma):
-        used = sum(chance for chance, count in ways if count > place)
-        refused = sum(chance for chance, count in ways if count == place)
-        unseen = sum(chance for chance, count in ways if count < place)
+        used = sum(chance for chance, count in cases if count > place)
+        refused = sum(chance for chance, count in cases if count == place)
+        unseen = sum(chance for chance, count in cases if count < place)
         assert [parts[key][place] for key in ("used", "refused", "unseen")] == pytest.approx(
             [used, refused, unseen], abs=1e-12
         )
@@ -156,21 +156,24 @@ def test_overlap_gains_twice_at_most_and_hardly_anything_at_half() -> None:
 def test_the_timetable_is_that_of_two_machines(alpha: float, drafting: float) -> None:
     """Against two machines that are each free from some time on; no machine ever does two things at once."""
     given = overlap_gantt.With(alpha=alpha, gamma=3, rounds=20, seed=4)
-    dice = overlap_gantt.dice(4, 20, 3)
+    random_numbers = overlap_gantt.random_numbers(4, 20, 3)
     serial, beside = (overlap_gantt.rounds(given, alpha, drafting, mode) for mode in overlap_gantt.MODES)
     assert (
         serial.tokens
         == beside.tokens
-        == sum(1 + sum(1 for _ in itertools.takewhile(lambda coin: coin < alpha, row[:3])) for row in dice)
+        == sum(
+            1 + sum(1 for _ in itertools.takewhile(lambda coin: coin < alpha, row[:3]))
+            for row in random_numbers
+        )
     )
     assert serial.end == pytest.approx(20 * (1 + drafting))
     ready, clock, won = drafting, 0.0, 0
-    for number, row in enumerate(dice):
+    for number, row in enumerate(random_numbers):
         began = max(ready, clock)
         clock = began + 1.0
-        bet = all(coin < alpha for coin in row)
-        ready = began + drafting if bet else clock + drafting
-        won += bet and number < 19
+        correct = all(coin < alpha for coin in row)
+        ready = began + drafting if correct else clock + drafting
+        won += correct and number < 19
     assert beside.end == pytest.approx(clock)
     assert beside.won == won
     assert beside.lost_tokens == pytest.approx((19 - won) * 3 * min(1.0, drafting) / drafting)
@@ -282,7 +285,7 @@ def test_a_crowd_on_the_roofline_by_hand(batch: int, context: int) -> None:
     assert found["full"] < 1 < found["alone"]
 
 
-def test_long_texts_bring_some_of_it_back_and_what_does_not_fit_is_told() -> None:
+def test_long_texts_bring_some_of_it_back_and_what_does_not_fit_is_reported() -> None:
     short, long = (failing.crowd("eagle", "h100-sxm", 128, context) for context in (128, 2_048))
     assert short is not None and long is not None and long > short
     assert failing.crowd("eagle", "h100-sxm", 512, 32_768) is None
@@ -365,13 +368,13 @@ def test_wide_proposals_cost_what_their_recorded_rounds_read() -> None:
 
 def test_bounds_of_a_lookup_hold_whatever_was_proposed() -> None:
     """Rounds with proposals of any length up to ten: what was truly read lies between the bounds."""
-    dice = random.Random(3)
+    random_numbers = random.Random(3)
     for _ in range(200):
-        chance, finds = dice.random(), dice.random()
+        chance, finds = random_numbers.random(), random_numbers.random()
         read = kept = refused = 0
         for _ in range(50):
-            length = dice.randint(1, 10) if dice.random() < finds else 0
-            passed = next((at for at in range(length) if dice.random() >= chance), length)
+            length = random_numbers.randint(1, 10) if random_numbers.random() < finds else 0
+            passed = next((at for at in range(length) if random_numbers.random() >= chance), length)
             read, kept, refused = read + length, kept + passed, refused + (passed < length)
         if not kept:
             continue
@@ -394,7 +397,7 @@ def test_the_fastest_within_a_limit_is_found_and_named() -> None:
         made.designs("opera")
 
 
-def test_a_design_is_told_to_be_over_unsure_within_or_best() -> None:
+def test_a_design_is_said_to_be_over_unsure_within_or_best() -> None:
     def said(mine: made.Design) -> str:
         return workshop.verdict(mine, best, 0.5, WORDS)[-60:]
 
@@ -444,7 +447,7 @@ def test_the_race_holds_two_to_four_lossless_lanes_that_compare_understands(
         ("sandbox", ["the wall is the limit"]),
     ],
 )
-def test_every_step_of_a_lesson_is_drawn_and_nothing_is_told_before_the_prediction(
+def test_every_step_of_a_lesson_is_drawn_and_nothing_is_given_away_before_the_prediction(
     key: str, secrets: list[str]
 ) -> None:
     at = page(lesson=key)

@@ -65,7 +65,7 @@ def test_the_measured_figures_are_those_of_the_file(card: dict) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "ask", "told"),
+    ("change", "ask", "message"),
     [
         (
             lambda c: c["figures"]["groups"].pop("code"),
@@ -98,14 +98,14 @@ def test_the_measured_figures_are_those_of_the_file(card: dict) -> None:
     ],
 )
 def test_a_figure_that_is_missing_gets_a_sentence(
-    card: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change, ask, told: str
+    card: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change, ask, message: str
 ) -> None:
     changed = json.loads(json.dumps(card))
     change(changed)
     path = tmp_path / "measurements.json"
     path.write_text(json.dumps(changed), encoding="utf-8")
     monkeypatch.setattr(measured, "FILE", path)
-    with pytest.raises(ValueError, match=told) as caught:
+    with pytest.raises(ValueError, match=message) as caught:
         ask()
     assert "\n" not in str(caught.value)
 
@@ -285,7 +285,7 @@ def test_the_plane_s_dots_stand_where_they_were_measured(card: dict) -> None:
         assert sum(alpha**k for k in range(5)) / (1 + 4 * cost) == pytest.approx(1.5, abs=2e-3)
     assert len(plane.alike(1.5, 4, 0.5, 1.0)) == plane.STEPS + 1
     for name in given.drafters:
-        assert plane.told(plane.dot(name, "code", 4), 4, WORDS)
+        assert plane.summary(plane.dot(name, "code", 4), 4, WORDS)
 
 
 @pytest.mark.parametrize("wrong", [{"drafters": ["medusas"]}, {"drafters": ["exit 99"]}, {"drafters": []}])
@@ -297,7 +297,7 @@ def test_the_plane_refuses_what_was_not_measured(wrong: dict) -> None:
 
 
 def test_the_lists_below_medusa_s_guesses_begin_alike_and_eagle_s_do_not() -> None:
-    ways = {}
+    beginnings = {}
     for example in ("medusa", "eagle"):
         found = trace(example)
         assert heads.forked(found)
@@ -307,10 +307,10 @@ def test_the_lists_below_medusa_s_guesses_begin_alike_and_eagle_s_do_not() -> No
             for depth, below in heads.levels(found, found.rounds[at])
             if depth == 2
         ]
-        ways[example] = max(counts)
+        beginnings[example] = max(counts)
         shown = heads.lists(found, found.rounds[heads.forked(found)[0]], example, WORDS)
         assert shown.count("<section") >= 2
-    assert ways["medusa"] == 1 < ways["eagle"]
+    assert beginnings["medusa"] == 1 < beginnings["eagle"]
     with pytest.raises(ValueError, match="no tree of the example “draft-model”"):
         heads.With(examples=["draft-model"])
 
@@ -480,4 +480,4 @@ def test_any_text_can_be_looked_up(text: str) -> None:
     found = lookup.run(text[: lookup.MOST], text[: lookup.MOST], 3, 8)
     assert found.passes <= len(found.written)
     assert lookup.shown(found, WORDS)
-    assert lookup.told(found, WORDS)
+    assert lookup.summary(found, WORDS)

@@ -124,13 +124,13 @@ def test_the_meters_move_in_opposite_directions(given: dial.With) -> None:
         assert lenient.tokens > strict.tokens and lenient.distance > strict.distance
 
 
-def test_dear_guesses_make_the_stop_pay(lesson: Lesson) -> None:
+def test_costly_guesses_make_the_stop_pay(lesson: Lesson) -> None:
     """What `watch` asks: at the lowest cost on the dial stopping loses, at the highest it wins."""
     given = dial.With.model_validate(lesson.front.watch.given)
     found = [dial.at_dial(given, rules.EXACT, (), stop) for stop in given.stops]
     cheap = [each.speedup(given.costs[0]) for each in found]
-    dear = [each.speedup(given.costs[-1]) for each in found]
-    assert max(cheap) == cheap[0] and max(dear) > dear[0]
+    costly = [each.speedup(given.costs[-1]) for each in found]
+    assert max(cheap) == cheap[0] and max(costly) > costly[0]
     assert [each.acceptance for each in found] == sorted(each.acceptance for each in found)
 
 

@@ -85,7 +85,7 @@ def test_the_answer_is_not_in_the_page_before_the_prediction(lesson: Lesson) -> 
     assert "Node 5" not in said and "cells of the tree:" not in said
     shown = tree_builder.still(TREE, WORDS)
     assert shown["mask"] is None and shown["positions"] is None and shown["worth"] == []
-    assert {(node["told"], node["chance"]) for node in shown["nodes"]} == {("", "")}
+    assert {(node["sentence"], node["chance"]) for node in shown["nodes"]} == {("", "")}
 
 
 # --- the builder ---------------------------------------------------------------------------------------------------
@@ -141,7 +141,11 @@ def test_the_scene_s_mask_is_the_relation_of_ancestors() -> None:
     assert shown["mask"] == [[row[: len(column)] == column for column in order] for row in order]
     assert shown["positions"] == [len(node) for node in order]
     last = shown["nodes"][order.index((1, 0))]
-    assert last["chance"] == f"{0.2 * 0.4:.0%}" and "3 cells" in last["told"] and "node 2" in last["told"]
+    assert (
+        last["chance"] == f"{0.2 * 0.4:.0%}"
+        and "3 cells" in last["sentence"]
+        and "node 2" in last["sentence"]
+    )
     json.dumps(shown)  # it goes to the browser
 
 
@@ -158,9 +162,9 @@ def test_a_chain_on_the_record_is_counted_by_hand() -> None:
     found = trees.on_record("medusa", ((0,),))
     assert found is not None
     rounds = [row for row in trace.rounds if row.nodes.token]
-    for row, told in zip(rounds, found, strict=True):
+    for row, replayed in zip(rounds, found, strict=True):
         right = row.committed.token[0] == row.nodes.token[0] and len(row.committed.token) > 1
-        assert told.tokens == (2 if right else 1) and told.decided
+        assert replayed.tokens == (2 if right else 1) and replayed.decided
 
 
 def test_what_a_lesson_may_not_ask_of_it() -> None:

@@ -72,7 +72,7 @@ def test_the_bundled_family_is_loaded_first_and_both_stay() -> None:
     """Catches: a visitor who waits for the larger family, and one who loads it anew after others were chosen."""
     order: list[Choice] = []
     shelf = Shelf(
-        lambda choice: order.append(choice) or object(), lambda name, told: None, stay=(Choice(), CHAT)
+        lambda choice: order.append(choice) or object(), lambda name, on_progress: None, stay=(Choice(), CHAT)
     )
     shelf.warm()
     until(lambda: shelf.status(CHAT).state == "ready")
@@ -92,7 +92,7 @@ def test_a_conversion_s_progress_is_shown_and_logged(caplog: pytest.LogCaptureFi
             report(step / 100, "Converting weights")
             seen.append(shelf.status(choice))
 
-    shelf = Shelf(lambda choice: object(), lambda name, told: None, prepare=prepare)
+    shelf = Shelf(lambda choice: object(), lambda name, on_progress: None, prepare=prepare)
     with caplog.at_level("INFO", logger="app.decoding.models"):
         shelf.get(CHAT)
     assert (seen[42].state, seen[42].text, seen[42].fraction) == ("loading", "Converting weights", 0.42)
@@ -111,7 +111,7 @@ def two(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> tuple[Shelf, threading.
                 raise ModelError("'smollm2-135m-instruct' is not on this machine.")
         return scripted_models()
 
-    shelf = Shelf(load, lambda name, told: None, stay=(Choice(), CHAT))
+    shelf = Shelf(load, lambda name, on_progress: None, stay=(Choice(), CHAT))
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "operator", lambda: policy.Policy(models="bundled", family=catalogue.CHAT))
     shelf.warm()
@@ -174,9 +174,9 @@ def test_a_conversion_s_process_reports_what_it_does(monkeypatch: pytest.MonkeyP
     """Catches: progress that arrives at the end, a library's own words taken for progress."""
     line = json.dumps({"fraction": 0.5, "words": "Converting weights"})
     _child(monkeypatch, f"print({line!r}); print('[a library] hello'); print('3'); print('null')")
-    told: list[tuple[float | None, str]] = []
-    conversion.prepare(CHAT, lambda fraction, words: told.append((fraction, words)))
-    assert told[1:] == [(0.5, "Converting weights")]
+    reports: list[tuple[float | None, str]] = []
+    conversion.prepare(CHAT, lambda fraction, words: reports.append((fraction, words)))
+    assert reports[1:] == [(0.5, "Converting weights")]
     conversion.prepare(Choice(), lambda fraction, words: pytest.fail("the bundled family needs none"))
 
 

@@ -215,7 +215,7 @@ def set_to(trace: Trace, **choices: Any) -> Trace:
     )
 
 
-def test_the_head_tells_the_settings_that_each_lane_heeded(traces: list[Trace]) -> None:
+def test_the_head_names_the_settings_that_each_lane_used(traces: list[Trace]) -> None:
     """Catches: γ for a proposer that never asks for it; an option that is silent because it is as usual."""
     lanes = [
         set_to(traces[0], proposer="none"),
@@ -233,8 +233,8 @@ def test_the_head_tells_the_settings_that_each_lane_heeded(traces: list[Trace]) 
         usual = {key: field.default for key, field in fields(sd.PROPOSERS[name].Options).items()}
         wanted = usual | ({"width": 2} if name == "branching" else {})
         for key, value in wanted.items():
-            told = value if isinstance(value, str) else json.dumps(value)
-            assert ("" if value is None else f"{key} = {told}") in rows["options"][at]
+            written = value if isinstance(value, str) else json.dumps(value)
+            assert ("" if value is None else f"{key} = {written}") in rows["options"][at]
     assert rows["options"][0] == ""
 
 
@@ -255,8 +255,8 @@ def test_a_lane_is_called_as_in_a_comparison(traces: list[Trace]) -> None:
 
 def beside(traces: list[Trace], **more: Any) -> tuple[bool, str]:
     """Whether the player holds the lanes' times against each other, and what stands beside the speedup."""
-    told = json.loads(Elements(page.make(traces, **more)).scripts["settings"][0])
-    return told["compared"], told["provenance_note"]
+    settings = json.loads(Elements(page.make(traces, **more)).scripts["settings"][0])
+    return settings["compared"], settings["provenance_note"]
 
 
 def test_separate_runs_are_called_so_beside_their_speedup(traces: list[Trace]) -> None:

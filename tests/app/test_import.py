@@ -48,7 +48,7 @@ def test_a_trace_is_kept_as_recorded_elsewhere(race_traces: list[Trace]) -> None
     library.close()
 
 
-def test_contradictions_are_told_and_the_trace_is_kept(race_traces: list[Trace]) -> None:
+def test_contradictions_are_reported_and_the_trace_is_kept(race_traces: list[Trace]) -> None:
     library = Library()
     data = changed(race_traces[1], lambda content: content["stats"].update(accepted=0))
     _, summary = importing.take(ANNA, "a.json", data, library)
@@ -99,9 +99,9 @@ BROKEN: dict[str, tuple[Callable[[Trace], bytes], str]] = {
 def test_what_is_no_trace_is_refused_in_one_sentence(name: str, race_traces: list[Trace]) -> None:
     library = Library()
     make, said = BROKEN[name]
-    with pytest.raises(TraceError) as told:
+    with pytest.raises(TraceError) as caught:
         importing.take(ANNA, f"{name}.json", make(race_traces[1]), library)
-    sentence = str(told.value)
+    sentence = str(caught.value)
     assert said in sentence and "\n" not in sentence and len(sentence) < 400
     assert library.runs_of(ANNA) == [] and library.size() == 0
     library.close()
@@ -139,16 +139,16 @@ def test_hostile_texts_are_shown_as_text_and_bad_files_as_a_sentence(
     monkeypatch.setattr(visitor, "of_session", lambda: ANNA)
     monkeypatch.setattr(visitor, "is_remembered", lambda: True)
     library = services.library()
-    told = [
+    imported = [
         tools._take(f"{HOSTILE}.json", changed(race_traces[1], hostile), library),
         tools._take("bad.json", b"{", library),
         tools._take("good.json", race_traces[1].to_json().encode(), library),
     ]
-    assert [sound for sound, _ in told] == [False, False, True]
+    assert [sound for sound, _ in imported] == [False, False, True]
     (bad,) = [saved for saved in library.runs_of(ANNA) if saved.prompt == HOSTILE]
     at = AppTest.from_file(MAIN, default_timeout=30)
     at.run()
-    at.session_state["imported"] = told
+    at.session_state["imported"] = imported
     at.query_params["run"] = bad.id
     at.switch_page("app_pages/library.py").run()
     assert not at.exception

@@ -89,7 +89,7 @@ def test_a_cookie_that_we_did_not_make_names_nobody(value: str) -> None:
 def saving(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
     """Runs as the app has them: saved for whoever is at the page."""
     library = services.library()
-    shelf = Shelf(lambda choice: scripted_models(), lambda name, told: None)
+    shelf = Shelf(lambda choice: scripted_models(), lambda name, on_progress: None)
     runs = Runs(
         lambda choice, gone: shelf.get(choice, gone),
         race,
@@ -145,7 +145,7 @@ def test_a_library_that_fails_does_not_fail_the_run(fresh: Runs, caplog: pytest.
     def broken(run: object) -> None:
         raise OSError("disk full")
 
-    shelf = Shelf(lambda choice: scripted_models(), lambda name, told: None)
+    shelf = Shelf(lambda choice: scripted_models(), lambda name, on_progress: None)
     runs = Runs(lambda choice, gone: shelf.get(choice, gone), race, owner=lambda: ANNA, save=broken)
     run = runs.start(Request("abc", LANES, ("a", "b"), Choice()))
     assert run.wait(20) and run.error is None and len(run.traces) == 2
@@ -332,7 +332,7 @@ def test_examples_can_be_opened_while_models_load_or_after_they_failed(
         never.wait(20)
         raise OSError("no weights")
 
-    shelf = Shelf(load, lambda name, told: None)
+    shelf = Shelf(load, lambda name, on_progress: None)
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     shelf.warm()
     if state == "failed":
@@ -476,13 +476,13 @@ def test_a_run_in_memory_is_opened_by_its_owner_and_by_a_link_that_holds_and_by_
 
     monkeypatch.setattr(visitor, "of_session", lambda: BEN)
     opened(link)
-    theirs = [lane["url"] for lane in played[-1]["traces"]]
-    assert [status(url, whose) for url in theirs for whose in (BEN, None)] == [200] * 4
+    shared = [lane["url"] for lane in played[-1]["traces"]]
+    assert [status(url, whose) for url in shared for whose in (BEN, None)] == [200] * 4
     assert "no longer kept" in opened(saved.id) and saved.id not in str(played)
 
     services.library().revoke(ANNA, saved.id)
     assert "no longer kept" in opened(link) and saved.id not in str(played)
-    assert [status(url, whose) for url in (*mine, *theirs) for whose in (BEN, None)] == [404] * 8
+    assert [status(url, whose) for url in (*mine, *shared) for whose in (BEN, None)] == [404] * 8
     assert [status(url, ANNA) for url in mine] == [200, 200]
 
 
@@ -659,9 +659,9 @@ def test_a_run_that_is_no_longer_in_memory_comes_back_from_the_library_as_it_was
         assert not at.exception and not at.get("page_link") and param(at, "run") == saved.id
         return words(at)
 
-    told = show()
+    shown = show()
     restarted(monkeypatch)
-    assert show() == told and "no longer" not in told
+    assert show() == shown and "no longer" not in shown
     after = services.runs().get(saved.id)
     assert after is not None and after is not before and after.finished
     for name in ("id", "owner", "request", "ends", "device", "templated", "error"):
@@ -751,7 +751,7 @@ def test_without_cookies_the_traces_travel_with_the_page(
     assert example and "url" in entries.traces([example], ANNA, library, inline=True)[0]
 
 
-# What is opened, what the player is told of it, and links that last
+# What is opened, what the player receives of it, and links that last
 
 
 @pytest.fixture

@@ -295,9 +295,9 @@ def test_a_file_that_is_no_library_of_ours_is_refused_and_left_alone(tmp_path: P
         (tmp_path, "cannot be opened for writing"),
     ):
         before = path.read_bytes() if path.is_file() else None
-        with pytest.raises(LibraryError, match=words) as told:
+        with pytest.raises(LibraryError, match=words) as caught:
             Library(path)
-        assert "SPECDEC_LIBRARY" in str(told.value) and str(told.value).endswith(".")
+        assert "SPECDEC_LIBRARY" in str(caught.value) and str(caught.value).endswith(".")
         assert before is None or path.read_bytes() == before
 
 

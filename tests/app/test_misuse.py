@@ -198,7 +198,7 @@ def test_a_run_from_the_library_goes_home_as_one_page_and_a_deleted_one_says_so(
     assert "deleted" in entries.data(entry, 0, ANNA, library).decode()
 
 
-def test_a_damaged_file_is_told_and_not_a_crash(
+def test_a_damaged_file_is_reported_and_not_a_crash(
     tmp_path: Path, kept: list[tuple[Summary, bytes]], caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "library.sqlite3"

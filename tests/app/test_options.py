@@ -180,10 +180,10 @@ def test_a_lossy_rule_is_labelled_everywhere_and_promises_no_equal_texts(fresh: 
     run = fresh.get(param(at, "run"))
     assert run is not None
     assert run.request.labels[1] == "Draft model, γ = 4, lossy"
-    told = words(at).replace("\\", "")
-    assert "Lossy: Bent rule changes the target's distribution." in told
-    assert "speculation changed the time, not the text" not in told
-    assert "measured · lossy rule" in told
+    shown = words(at).replace("\\", "")
+    assert "Lossy: Bent rule changes the target's distribution." in shown
+    assert "speculation changed the time, not the text" not in shown
+    assert "measured · lossy rule" in shown
 
 
 def test_lossless_rules_are_not_called_lossy(race_traces: list[Trace]) -> None:

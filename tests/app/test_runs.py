@@ -69,7 +69,7 @@ def make(race: Any, **limits: int) -> Runs:
     return Runs(lambda choice, gone: SimpleNamespace(device="cpu"), race, **limits)
 
 
-def told(run: Run) -> list[dict[str, Any]]:
+def messages(run: Run) -> list[dict[str, Any]]:
     return [json.loads(message) for message in run.messages]
 
 
@@ -80,7 +80,7 @@ def until(fact: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def test_runs_compute_one_at_a_time_in_the_order_they_came_and_hear_their_place() -> None:
+def test_runs_compute_one_at_a_time_in_the_order_they_came_and_receive_their_place() -> None:
     race = Gate()
     runs = make(race)
     started = []
@@ -100,7 +100,7 @@ def test_runs_compute_one_at_a_time_in_the_order_they_came_and_hear_their_place(
         assert run.wait(WAIT)
     assert race.order == ["a", "b", "c"]
     assert race.most == 1
-    assert [message["place"] for message in told(started[2]) if message["type"] == "queued"] == [2, 1]
+    assert [message["place"] for message in messages(started[2]) if message["type"] == "queued"] == [2, 1]
 
 
 def test_two_devices_compute_side_by_side() -> None:
@@ -133,7 +133,7 @@ def test_a_cancelled_run_ends_within_a_round() -> None:
     assert run.wait(WAIT)
     assert race.rounds == 0
     assert race.computing == 0
-    assert told(run)[-1] == {"type": "done"}
+    assert messages(run)[-1] == {"type": "done"}
 
 
 def test_a_cancelled_run_frees_the_device_before_its_record_is_written_up(race_traces: list[Trace]) -> None:
@@ -162,7 +162,10 @@ def test_a_run_cancelled_in_line_leaves_it_and_never_computes() -> None:
     second.cancel()
     assert second.wait(WAIT)
     assert race.order == ["first"]
-    assert told(second)[-2:] == [{"type": "error", "message": "Stopped before it started."}, {"type": "done"}]
+    assert messages(second)[-2:] == [
+        {"type": "error", "message": "Stopped before it started."},
+        {"type": "done"},
+    ]
     first.cancel()
     assert first.wait(WAIT)
 
@@ -180,16 +183,16 @@ def test_a_desk_has_one_run_and_ends_it_when_it_is_closed() -> None:
         desk.start(request())
 
 
-def test_an_error_of_the_core_is_told_as_its_own_sentence() -> None:
+def test_an_error_of_the_core_is_reported_as_its_own_sentence() -> None:
     def refuse(*_: Any, **__: Any) -> Iterator[Event]:
         raise PromptError("The prompt cannot be read.")
 
     run = make(refuse).start(request())
     assert run.wait(WAIT)
-    assert told(run) == [{"type": "error", "message": "The prompt cannot be read."}, {"type": "done"}]
+    assert messages(run) == [{"type": "error", "message": "The prompt cannot be read."}, {"type": "done"}]
 
 
-def test_an_unforeseen_error_is_told_without_its_details_and_logged_with_them(
+def test_an_unforeseen_error_is_reported_without_its_details_and_logged_with_them(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def fail(*_: Any, **__: Any) -> Iterator[Event]:
@@ -203,7 +206,7 @@ def test_an_unforeseen_error_is_told_without_its_details_and_logged_with_them(
     assert "secret.py" in caplog.text
 
 
-def test_a_full_memory_is_told_as_such() -> None:
+def test_a_full_memory_is_reported_as_such() -> None:
     def fail(*_: Any, **__: Any) -> Iterator[Event]:
         raise MemoryError
 
@@ -218,7 +221,7 @@ def test_messages_carry_every_field_of_a_step_and_the_trace_s_address(race_trace
     race.go.release()
     run = runs.start(request())
     assert run.wait(WAIT)
-    started, step, finished, done = told(run)
+    started, step, finished, done = messages(run)
     assert started["type"] == "started"
     assert started["label"] == "Plain decoding"
     assert {
@@ -310,10 +313,10 @@ def test_run_ids_cannot_be_guessed() -> None:
 
 
 class Talk:
-    """A race that asks its visitor in each round, until it is told to end."""
+    """A race that asks its visitor in each round, until it is cancelled."""
 
     def __init__(self) -> None:
-        self.heard: list[str] = []
+        self.answers: list[str] = []
         self.computing = threading.Event()
 
     def __call__(
@@ -328,7 +331,7 @@ class Talk:
         yield Started(0, "you", "x", 1, 0.0)
         while not cancelled():
             self.computing.set()
-            self.heard.append(ask("Once upon"))
+            self.answers.append(ask("Once upon"))
             self.computing.clear()
             yield Step(0, 0, 0.1, [1], ["a"], ["plain"], [], [], [], 1)
         yield Ended(0, "cancelled")
@@ -336,7 +339,7 @@ class Talk:
 
 def asked(run: Run) -> dict[str, Any] | None:
     """The question that stands open."""
-    said = [message for message in told(run) if message["type"] in ("ask", "answered")]
+    said = [message for message in messages(run) if message["type"] in ("ask", "answered")]
     return said[-1] if said and said[-1]["type"] == "ask" else None
 
 
@@ -351,7 +354,7 @@ def test_a_run_waits_for_its_visitor_and_takes_the_answer_to_the_open_question_o
     assert not run.answer(first["question"] + 1, "x")
     assert run.answer(first["question"], " a time" + "x" * 10_000)
     until(lambda: asked(run) not in (None, first))
-    assert race.heard[0].startswith(" a time") and len(race.heard[0]) == first["most"]
+    assert race.answers[0].startswith(" a time") and len(race.answers[0]) == first["most"]
     assert not run.answer(first["question"], "again")
     run.cancel()
     assert run.wait(WAIT)
@@ -377,9 +380,9 @@ def test_while_a_run_waits_for_its_visitor_others_compute_and_it_goes_on_before_
     assert question is not None
     assert person.answer(question["question"], "words")
     time.sleep(0.05)
-    assert talk.heard == []  # the device is taken: one at a time still
+    assert talk.answers == []  # the device is taken: one at a time still
     race.go.release()
-    until(lambda: talk.heard == ["words"])
+    until(lambda: talk.answers == ["words"])
     until(lambda: race.order == ["first", "second"])
     person.cancel()
     race.go.release()
@@ -423,7 +426,7 @@ def test_a_visitor_who_says_nothing_ends_the_run_with_a_sentence(monkeypatch: py
     run = make(Talk()).start(request())
     assert run.wait(WAIT)
     assert "No guess came for" in (run.error or "")
-    assert told(run)[-2]["type"] == "error"
+    assert messages(run)[-2]["type"] == "error"
 
 
 def test_closing_the_desk_ends_a_run_that_waits_for_its_visitor() -> None:

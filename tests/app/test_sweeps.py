@@ -171,10 +171,13 @@ def test_errors_are_sentences() -> None:
     def crash(choice: Any, gone: Any) -> Any:
         raise RuntimeError("secret details")
 
-    for load, told in ((refuse, "There is no such model."), (crash, "because of an error in the program")):
+    for load, sentence in (
+        (refuse, "There is no such model."),
+        (crash, "because of an error in the program"),
+    ):
         job = Sweeps(load, lambda device: Line()).start(order(), "me")
         assert job.wait(WAIT)
-        assert job.state == "failed" and told in (job.error or "") and "secret" not in (job.error or "")
+        assert job.state == "failed" and sentence in (job.error or "") and "secret" not in (job.error or "")
     medusa = make().start(order(lanes=(PLAIN, PLAIN.but(proposer="medusa"))), "me")
     assert medusa.wait(WAIT)
     assert medusa.state == "failed" and "medusa" in (medusa.error or "")
@@ -240,11 +243,11 @@ def test_the_page_sweeps_what_was_chosen_and_shows_the_matrix(page: AppTest, job
     assert "medians over prompts and their repeats" in words(page)
     assert json.loads(chart.proto.spec)["layout"]["yaxis"]["ticktext"] == ["Stories", "Code"]
     (lines,) = tables(page)
-    told = lines[1]
+    line = lines[1]
     speed = job.rows[1].tokens / job.rows[1].seconds * job.rows[0].seconds / job.rows[0].tokens
-    assert (told["Kind of text"], told["Lane"], told["Prompts"]) == ("Stories", "B · Draft *model*", "1")
-    assert 0.1 < float(told["Speedup"].partition("×")[0]) / speed < 10 and "None" not in str(lines)
-    assert told["Acceptance rate α"].startswith(f"{job.rows[1].acceptance_rate:.0%} (")
+    assert (line["Kind of text"], line["Lane"], line["Prompts"]) == ("Stories", "B · Draft *model*", "1")
+    assert 0.1 < float(line["Speedup"].partition("×")[0]) / speed < 10 and "None" not in str(lines)
+    assert line["Acceptance rate α"].startswith(f"{job.rows[1].acceptance_rate:.0%} (")
     for measure, sign, how in (
         ("tokens_per_pass", ".", "medians over"),
         ("alpha", "%", "judged guesses together"),
@@ -305,7 +308,7 @@ def test_a_speedup_above_tokens_per_pass_is_marked_as_noise(page: AppTest, jobs:
     assert "? marks a speedup above the tokens per pass" in words(page)
 
 
-def test_an_unknown_sweep_is_told(jobs: Sweeps) -> None:
+def test_an_unknown_sweep_is_reported(jobs: Sweeps) -> None:
     at = AppTest.from_function(script, default_timeout=30)
     at.query_params["sweep"] = "<img src=x onerror=alert(1)>"
     at.run()

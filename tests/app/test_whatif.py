@@ -79,8 +79,8 @@ def test_a_link_brings_every_choice_back(race_traces: list[Trace]) -> None:
     at = opened(race_traces, **given)
     assert address(at) == given and not at.warning
     assert at.selectbox(key="wp").value == CARD and at.select_slider(key="wb").value == "32"
-    told = replay(race_traces[1], known()[CARD], 32, 2048, target="3B", draft="135M")
-    assert f"{told.speedup:.2f}× there (modelled)" in words(at)
+    result = replay(race_traces[1], known()[CARD], 32, 2048, target="3B", draft="135M")
+    assert f"{result.speedup:.2f}× there (modelled)" in words(at)
 
 
 def test_choosing_writes_the_address_and_defaults_leave_it(race_traces: list[Trace]) -> None:
@@ -116,7 +116,7 @@ def test_choosing_writes_the_address_and_defaults_leave_it(race_traces: list[Tra
         ({"wp": "<img src=x onerror=alert(1)>" * 20}, "machine"),
     ],
 )
-def test_what_a_link_says_wrongly_is_told_in_a_sentence_and_mended(
+def test_what_a_link_says_wrongly_is_reported_in_a_sentence_and_mended(
     race_traces: list[Trace], given: dict[str, str], said: str
 ) -> None:
     """Catches: a wrong link that silently shows something else, and a complaint that never goes away."""
@@ -167,12 +167,13 @@ def test_what_does_not_fit_is_said_and_nothing_is_drawn(race_traces: list[Trace]
 def test_measured_and_modelled_stand_apart_and_say_which_they_are(race_traces: list[Trace]) -> None:
     """Catches: one figure out of two clocks, a measured speedup under another machine's name."""
     at = opened(race_traces, wp=CARD)
-    told = replay(race_traces[1], known()[CARD], 1, 128, target="8B", draft="1B")
+    result = replay(race_traces[1], known()[CARD], 1, 128, target="8B", draft="1B")
     measured = race_traces[1].stats.tokens_per_second / race_traces[0].stats.tokens_per_second  # type: ignore[operator]
     row = tables(at)[0][0]
     assert [*row][1:3] == ["speedup, measured", "speedup, modelled"]
     assert (
-        row["speedup, measured"] == f"{measured:.2f}×" and row["speedup, modelled"] == f"{told.speedup:.2f}×"
+        row["speedup, measured"] == f"{measured:.2f}×"
+        and row["speedup, modelled"] == f"{result.speedup:.2f}×"
     )
     assert "measured ·" in words(at) and "modelled · roofline of NVIDIA H100 SXM (80 GB)" in words(at)
     assert "Peak figures" in words(at) and "data sheet" in words(at)
@@ -206,10 +207,10 @@ def test_a_profile_without_a_draft_says_which_lane_it_cannot_time(
 
 
 def test_the_bars_are_the_speedups(race_traces: list[Trace]) -> None:
-    told = replay(race_traces[1], known()[CARD], 8)
-    chart = charts.clocks(["one", "two", "one"], [1.5, None, 2.0], [told, told, None], "a machine, today")
+    result = replay(race_traces[1], known()[CARD], 8)
+    chart = charts.clocks(["one", "two", "one"], [1.5, None, 2.0], [result, result, None], "a machine, today")
     here, there = chart.figure.data
-    assert [*here.x] == [1.5, None, 2.0] and [*there.x] == [told.speedup, told.speedup, None]
+    assert [*here.x] == [1.5, None, 2.0] and [*there.x] == [result.speedup, result.speedup, None]
     assert here.marker.pattern.shape != there.marker.pattern.shape
     assert here.name.startswith("measured") and there.name.startswith("modelled")
     assert len({*here.y}) == 3  # two lanes of one name keep a row each
@@ -218,25 +219,25 @@ def test_the_bars_are_the_speedups(race_traces: list[Trace]) -> None:
 
 
 def test_the_curve_is_marked_where_the_rounds_were(race_traces: list[Trace]) -> None:
-    told = replay(race_traces[1], known()[CARD], 64)
-    chart = charts.widths(told.costs, ["b"], [1], [told], told.provenance)
+    result = replay(race_traces[1], known()[CARD], 64)
+    chart = charts.widths(result.costs, ["b"], [1], [result], result.provenance)
     line, marks = chart.figure.data
     for width, ratio in zip(line.x, line.y, strict=True):
-        assert ratio == pytest.approx(told.costs.target(width) / told.costs.target(1))
+        assert ratio == pytest.approx(result.costs.target(width) / result.costs.target(1))
     assert dict(zip(marks.x, marks.customdata, strict=True)) == {
-        width: told.widths.count(width) for width in {*told.widths}
+        width: result.widths.count(width) for width in {*result.widths}
     }
-    assert all(y == pytest.approx(told.costs.ratio(x)) for x, y in zip(marks.x, marks.y, strict=True))
+    assert all(y == pytest.approx(result.costs.ratio(x)) for x, y in zip(marks.x, marks.y, strict=True))
 
 
 def test_hostile_labels_reach_the_charts_and_the_page_as_text(race_traces: list[Trace]) -> None:
     label = "<img src=x onerror=alert(1)> [a](javascript:b) $x$"
     at = opened(race_traces, ["plain", label], wp=CARD)
     assert not any(UNESCAPED.search(element.value) for element in (*at.markdown, *at.caption))
-    told = replay(race_traces[1], known()[CARD])
+    result = replay(race_traces[1], known()[CARD])
     for chart in (
-        charts.clocks([label], [1.0], [told], "here"),
-        charts.widths(told.costs, [label], [1], [told], "there"),
+        charts.clocks([label], [1.0], [result], "here"),
+        charts.widths(result.costs, [label], [1], [result], "there"),
     ):
         assert "<img" not in json.dumps([one.to_plotly_json() for one in chart.figure.data], default=str)
 
@@ -246,10 +247,10 @@ def test_the_sentence_about_the_knee_is_the_roofline_s(race_traces: list[Trace])
     assert isinstance(profile, Modelled)
     for batch in (1, 32, 256):
         choice = whatif.Choice(CARD, batch, 512, "8B", "1B")
-        told = replay(race_traces[1], profile, batch, 512, target="8B", draft="1B")
-        said = whatif.sentences(["B"], [1.2], [told], profile, choice)
-        widest = max(told.widths)
-        assert f"over {widest} tokens costs {told.costs.ratio(widest):.2f} plain passes" in said[0]
+        result = replay(race_traces[1], profile, batch, 512, target="8B", draft="1B")
+        said = whatif.sentences(["B"], [1.2], [result], profile, choice)
+        widest = max(result.widths)
+        assert f"over {widest} tokens costs {result.costs.ratio(widest):.2f} plain passes" in said[0]
         assert f"{profile.knee(SHAPES['8B'], batch, 512):,}" in said[2] or "one token" in said[2]
 
 

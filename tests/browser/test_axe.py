@@ -1,5 +1,5 @@
 """What axe-core, an independent checker, finds against WCAG 2.2 AA: the pages in all their states, the player alone, an
-exported page. And what it cannot find: actions that need a mouse, states told by colour alone."""
+exported page. And what it cannot find: actions that need a mouse, states shown by colour alone."""
 
 from __future__ import annotations
 
@@ -166,13 +166,13 @@ _serving = player._serving  # which it needs
 def test_the_pages(server: Server, tab: Callable[[str], Page], theme: str) -> None:
     """As a visitor finds them who comes for the first time."""
     page = tab(theme)
-    for address, told in (
+    for address, text in (
         ("/", "faster than Plain decoding"),
         ("/compare", "Press Run and watch"),
         ("/library", "Nothing here yet"),
     ):
         page.goto(server.url + address)
-        page.get_by_text(told).first.wait_for()
+        page.get_by_text(text).first.wait_for()
         check(page, f"{address}, {theme}", colours=theme == "dark")
 
 

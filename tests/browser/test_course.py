@@ -55,13 +55,13 @@ def at_step(page: Page, name: str) -> None:
 LISTENING = "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
 
 
-def further(page: Page, told: str) -> None:
+def further(page: Page, name: str) -> None:
     """The next step, by its key."""
     page.locator(".st-key-course-next button:visible").wait_for()
     page.evaluate("document.activeElement?.blur()")
     page.evaluate(LISTENING)
     page.keyboard.press("n")
-    at_step(page, told)
+    at_step(page, name)
 
 
 def read(key: str) -> Lesson:
@@ -136,10 +136,10 @@ def test_a_lesson_by_keyboard_with_axe_on_every_screen(page: Page, server: Serve
     predict(page, lesson)
     holds_its_width(page, f"{key} watch")
     check(page, f"{key} watch, {theme}")
-    for name, told in zip(
+    for name, label in zip(
         STEPS[2:], ("Change", "Explain", "Code", "Check", "Try it in the lab"), strict=True
     ):
-        further(page, told)
+        further(page, label)
         if name == "check":
             reach(page, f".st-key-course-{key}-check")
             page.keyboard.press("Space")
@@ -184,9 +184,9 @@ def test_a_lesson_opened_on_a_small_screen_is_like_one_that_became_small(
             kinds.add(lesson.front.predict.kind)
             begin(page, server.url, key)
             predict(page, lesson)
-            for told in ("Watch", "Change"):
-                at_step(page, told)
-                assert page.evaluate(WIDTH) <= size[0], f"{key}, {told}"
+            for name in ("Watch", "Change"):
+                at_step(page, name)
+                assert page.evaluate(WIDTH) <= size[0], f"{key}, {name}"
                 page.evaluate("document.activeElement?.blur()")
                 page.keyboard.press("n")
     finally:
@@ -204,8 +204,8 @@ def test_a_presentation_is_led_with_four_keys(page: Page, server: Server) -> Non
     page.keyboard.press("p")
     at_step(page, "Watch")
     check(page, "presentation")
-    for told in ("Change", "Explain", "Check"):
-        further(page, told)
+    for name in ("Change", "Explain", "Check"):
+        further(page, name)
     page.evaluate(LISTENING)
     page.keyboard.press("b")
     at_step(page, "Explain")
@@ -251,14 +251,14 @@ SCROLLED = "document.querySelector('[data-testid=stMain]').scrollTop"
 
 
 def test_a_new_step_begins_at_its_top_and_a_choice_moves_nothing(page: Page, server: Server) -> None:
-    """Catches: a phone on which Next leads behind the text of the next step; a page that jumps at every rerun."""
+    """Catches: a phone on which Next leads past the text of the next step; a page that jumps at every rerun."""
     try:
         shown(page, server.url, "coin", 390, 844)
-        for told in ("Change", "Explain", "Code"):
+        for name in ("Change", "Explain", "Code"):
             page.locator(".st-key-course-next button:visible").click()
-            at_step(page, told)
-            assert page.evaluate(SCROLLED) == 0, told
-            assert page.evaluate("document.activeElement.dataset.testid") == "stMain", told
+            at_step(page, name)
+            assert page.evaluate(SCROLLED) == 0, name
+            assert page.evaluate("document.activeElement.dataset.testid") == "stMain", name
         page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop = 200")
         page.locator(".st-key-course-coin-light button:visible").nth(1).click()
         rested(page)
@@ -281,9 +281,9 @@ def test_a_phone_shows_formula_lit_line_and_coin_where_they_belong(page: Page, s
             "one => one.closest('td').getBoundingClientRect().toJSON()"
         )
         assert own["left"] <= badge["left"] and badge["right"] <= own["right"]
-        for told in ("Change", "Explain"):
+        for name in ("Change", "Explain"):
             page.locator(".st-key-course-next button:visible").click()
-            at_step(page, told)
+            at_step(page, name)
         frame = box(page, ".st-key-course-formula")
         bases = page.locator(".katex-html .base").evaluate_all(
             "all => all.map((one) => one.getBoundingClientRect().right)"

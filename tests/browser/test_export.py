@@ -75,16 +75,16 @@ def test_linked_modules_export_what_the_browser_s_own_loader_gives(browser: Brow
     names = sorted(path.name for path in page.PLAYER.glob("*.js"))
     every = "".join(f'import * as m{at} from "./{name}";\n' for at, name in enumerate(names))
     modules = ", ".join(f'"{name}": m{at}' for at, name in enumerate(names))
-    told = "(m) => Object.fromEntries(Object.entries(m).map(([name, given]) => [name, `${typeof given} ${given}`]))"
+    text_of = "(m) => Object.fromEntries(Object.entries(m).map(([name, given]) => [name, `${typeof given} ${given}`]))"
     for name in names:
         (tmp_path / name).write_text((page.PLAYER / name).read_text(encoding="utf-8"), encoding="utf-8")
     (tmp_path / "every.js").write_text(
         f"{every}export const modules = {{ {modules} }};\n"
-        f"export function tell() {{ const told = {told};\n"
-        "  window.told = Object.fromEntries(Object.entries(modules).map(([name, m]) => [name, told(m)])); }\n",
+        f"export function describe() {{ const textOf = {text_of};\n"
+        "  window.texts = Object.fromEntries(Object.entries(modules).map(([name, m]) => [name, textOf(m)])); }\n",
         encoding="utf-8",
     )
-    linked = linker.link(tmp_path, "every.js", "tell")
+    linked = linker.link(tmp_path, "every.js", "describe")
 
     def serve(route: Route) -> None:
         asked = route.request.url.rpartition("/")[2]
@@ -94,18 +94,18 @@ def test_linked_modules_export_what_the_browser_s_own_loader_gives(browser: Brow
     shown = browser.new_page()
     shown.route("**/*", serve)
     shown.goto("http://player.test/")
-    native = shown.evaluate("import('/every.js').then(({ tell }) => (tell(), window.told))")
-    shown.evaluate("delete window.told")
+    native = shown.evaluate("import('/every.js').then(({ describe }) => (describe(), window.texts))")
+    shown.evaluate("delete window.texts")
     shown.add_script_tag(content=linked)
-    ours = shown.evaluate("window.told")
+    bundled = shown.evaluate("window.texts")
     shown.close()
     assert native.keys() == set(names)
     native["source.js"].pop("ROOT", None)
     for name in names:
         # A function's text may differ where it names the module's own address, and nowhere else.
-        assert ours[name].keys() == native[name].keys(), name
+        assert bundled[name].keys() == native[name].keys(), name
         for exported, text in native[name].items():
-            assert ours[name][exported] == text.replace("import.meta.url", linker.NOWHERE), (
+            assert bundled[name][exported] == text.replace("import.meta.url", linker.NOWHERE), (
                 f"{name}: {exported}"
             )
 
@@ -138,9 +138,9 @@ def test_the_place_is_in_the_address_and_comes_back_from_it(opened: Open, traces
     first.keyboard.press("ArrowRight")
     first.wait_for_url(re.compile(r"#.*round=2"), wait_until="commit")
     assert "null" not in first.url
-    told = first.locator(".transcript").inner_text()
+    transcript = first.locator(".transcript").inner_text()
     second = opened(text, first.url[first.url.index("#") :])
-    expect(second.locator(".transcript")).to_have_text(told)
+    expect(second.locator(".transcript")).to_have_text(transcript)
     second.evaluate("location.hash = '#round=1'")
     expect(second.locator(".transcript")).to_contain_text("Round 1")
     second.locator(".player").focus()
@@ -179,7 +179,7 @@ def test_a_packed_record_plays_and_a_damaged_one_gets_a_sentence(
     )
 
 
-def test_a_browser_that_cannot_unpack_is_told_so(
+def test_a_browser_that_cannot_unpack_is_reported(
     opened: Open, traces: list[Trace], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The one change to the page, its missing part, stands in a script whose hash is allowed beside the page's own."""
@@ -216,7 +216,7 @@ def test_a_notebook_s_frame_plays_and_sees_nothing_of_the_notebook(
         inner.evaluate("() => { try { return parent.secret } catch (error) { return error.name } }")
         == "SecurityError"
     )
-    shown.wait_for_timeout(600)  # the place is told after a moment; there is no address to keep it in
+    shown.wait_for_timeout(600)  # the place is reported after a moment; there is no address to keep it in
     assert [url for url in sight.requests if not url.startswith("about:")] == []
     assert sight.complaints == []
     shown.close()
@@ -304,7 +304,7 @@ def test_a_presentation_is_the_player_alone_in_large_type_and_escape_leads_back(
     for view in ("mask", "odds", "tree"):
         shown.keyboard.press("v")
         shown.wait_for_url(re.compile(f"view={view}"), wait_until="commit")
-        shown.wait_for_timeout(700)  # the page's answer to what it was told before must not move the player
+        shown.wait_for_timeout(700)  # the page's answer to what it received before must not move the player
         expect(shown.locator(".panel").locator("visible=true")).to_have_count(1)
         expect(shown.locator(".panel-tab[aria-pressed=true]")).to_have_text(
             {"tree": "Round", "mask": "Mask", "odds": "Odds"}[view]

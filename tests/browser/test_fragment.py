@@ -1,4 +1,4 @@
-"""A fragment that answers while the page is being drawn leaves what stands behind it alone."""
+"""A fragment that answers while the page is being drawn leaves what comes after it alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def starved() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("bare", [False, True])
-def test_what_stands_behind_a_fragment_stays(browser: Browser, starved: str, bare: bool) -> None:
+def test_what_is_after_a_fragment_stays(browser: Browser, starved: str, bare: bool) -> None:
     """Catches: the headline numbers of a finished run overwritten by the player above them on a busy machine.
 
     The bare one shows that the mishap is produced here at all; when it passes whole, `quirks.fragment` can go.

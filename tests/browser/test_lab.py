@@ -99,9 +99,9 @@ def test_the_keyboard_steps_through_the_rounds_and_a_reload_comes_back_to_the_sa
         page.keyboard.press("ArrowDown")
     expect(page.locator(".transcript")).to_contain_text("Round 3")
     page.wait_for_url(re.compile(r"[?&]round=3"), wait_until="commit")
-    told = page.locator(".transcript").inner_text()
+    transcript = page.locator(".transcript").inner_text()
     page.reload()
-    expect(page.locator(".transcript")).to_have_text(told)
+    expect(page.locator(".transcript")).to_have_text(transcript)
     page.locator(".player").focus()
     page.keyboard.press("ArrowUp")
     expect(page.locator(".transcript")).to_contain_text("Round 2")
@@ -189,9 +189,9 @@ def test_the_way_back_leads_to_the_page_before_not_through_the_viewers_moves(ope
     expect(page.locator(".lane")).to_have_count(2)
     page.locator(".player").focus()
     steps = page.evaluate("history.length")
-    for key, told in (("Home", "round=0"), ("ArrowDown", "round=1"), ("ArrowRight", "step=0")):
+    for key, address in (("Home", "round=0"), ("ArrowDown", "round=1"), ("ArrowRight", "step=0")):
         page.keyboard.press(key)
-        page.wait_for_url(re.compile(told), wait_until="commit")
+        page.wait_for_url(re.compile(address), wait_until="commit")
         page.wait_for_timeout(300)  # what the server writes comes later
     page.locator("[data-test-script-state=notRunning]").wait_for(state="attached")
     assert page.evaluate("history.length") == steps

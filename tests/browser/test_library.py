@@ -47,9 +47,9 @@ def test_an_example_is_opened_walked_through_and_found_again_by_its_address(visi
     expect(page.locator(".provenance")).to_contain_text("recorded")
     page.locator(".control.first").click()
     page.wait_for_url(re.compile(r"run=recorded\.draft-model.*round=0"), wait_until="commit")
-    told = page.locator(".transcript").inner_text()
+    transcript = page.locator(".transcript").inner_text()
     page.reload()
-    expect(page.locator(".transcript")).to_have_text(told, timeout=SLOW)
+    expect(page.locator(".transcript")).to_have_text(transcript, timeout=SLOW)
     page.get_by_role("button", name="Close").click()
     expect(page.locator(".lane")).to_have_count(0, timeout=SLOW)
 
@@ -68,7 +68,7 @@ def test_a_run_is_kept_shared_read_in_another_browser_and_revoked(visit: Open) -
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
     page.wait_for_url(re.compile(r"round=2"), wait_until="commit")
-    told = page.locator(".transcript").inner_text()
+    transcript = page.locator(".transcript").inner_text()
     page.get_by_role("button", name="Share").click()
     page.get_by_role("button", name="Make a link").click()
     code = page.get_by_test_id("stCode")
@@ -76,7 +76,7 @@ def test_a_run_is_kept_shared_read_in_another_browser_and_revoked(visit: Open) -
     link = code.inner_text().strip()
 
     other = visit(link)
-    expect(other.locator(".transcript")).to_have_text(told, timeout=SLOW)
+    expect(other.locator(".transcript")).to_have_text(transcript, timeout=SLOW)
     expect(other.get_by_text("Shared with you by link")).to_be_visible()
     expect(other.get_by_text("Nothing here yet")).to_be_visible()
     for tool in ("Share", "Rename", "Delete"):

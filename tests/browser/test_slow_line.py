@@ -12,7 +12,7 @@ from .conftest import Server
 from .slow_line import Line, slow_line
 
 DELAY_S = 1.5  # in either direction, once the page stands there
-HEARD_MS = 2_700  # after a press: the server has done with it, and its answer is still on the way
+RECEIVED_MS = 2_700  # after a press: the server has done with it, and its answer is still on the way
 STILL = "[data-test-script-state=notRunning]"
 LONG = 60_000
 Open = Callable[[str], tuple[Page, Line]]
@@ -20,7 +20,7 @@ Open = Callable[[str], tuple[Page, Line]]
 
 @pytest.fixture
 def far(server: Server, open_page: Callable[..., Page]) -> Iterator[Open]:
-    """Open a page of the app by a line that becomes slow when it is told to."""
+    """Open a page of the app by a line that becomes slow on request."""
     pages: list[Page] = []
     with slow_line(urlsplit(server.url).port or 0) as line:
 
@@ -43,7 +43,7 @@ def test_two_runs_ticked_after_one_another_are_both_chosen(far: Open) -> None:
     boxes.nth(1).wait_for()
     line.delay_s = DELAY_S
     boxes.nth(0).click()
-    page.wait_for_timeout(HEARD_MS)
+    page.wait_for_timeout(RECEIVED_MS)
     boxes.nth(1).click()
     expect(page.get_by_role("button", name="Compare 2 runs")).to_be_visible(timeout=LONG)
 
@@ -53,7 +53,7 @@ def test_a_setting_changed_right_after_run_hides_nothing_of_the_run(far: Open) -
     page.get_by_role("button", name="Run").wait_for()
     line.delay_s = DELAY_S
     page.get_by_role("button", name="Run").click()
-    page.wait_for_timeout(HEARD_MS)
+    page.wait_for_timeout(RECEIVED_MS)
     page.locator("[data-testid=stSlider]").first.get_by_role("slider").press("ArrowRight")
     expect(page.get_by_text("Target passes saved")).to_be_visible(timeout=LONG)
     page.wait_for_timeout(4_000 * DELAY_S)  # what was still on its way
@@ -70,7 +70,7 @@ def test_a_lesson_does_not_fall_back(far: Open) -> None:
     page.locator(STILL).wait_for(state="attached")
     line.delay_s = DELAY_S
     lock.click()
-    page.wait_for_timeout(HEARD_MS)
+    page.wait_for_timeout(RECEIVED_MS)
     lock.click()
     page.wait_for_timeout(4_000 * DELAY_S)  # both answers
     expect(page.locator(".trail [aria-current=step]")).to_have_text("Watch", timeout=LONG)

@@ -145,7 +145,7 @@ def test_what_the_rounds_noise_explains_is_called_neither_faster_nor_slower() ->
     assert f"({unclear.low:.2f} to {unclear.high:.2f} by the scatter of the rounds)" in unclear.sentence
 
 
-def test_a_round_that_took_less_than_a_plain_one_is_told_to_be_noise() -> None:
+def test_a_round_that_took_less_than_a_plain_one_is_said_to_be_noise() -> None:
     found = why(plain(), timed(record(), 0.1, 5.0, 1.0))
     assert found is not None and found.cost < 1.0
     assert "less than one is timing noise" in found.sentence
@@ -167,7 +167,7 @@ def test_the_account_adds_up_to_the_measured_speedup() -> None:
         assert found.overhead == pytest.approx((times[2] - 1) / 10)
 
 
-def test_a_faster_lane_is_told_so_with_what_holds_it_back() -> None:
+def test_a_faster_lane_is_called_so_with_what_holds_it_back() -> None:
     found = why(plain(), timed(record(), 4.0, 10.0, 1.0))
     assert found is not None
     assert found.speedup > 2
@@ -197,7 +197,7 @@ def test_too_little_says_nothing() -> None:
     assert why(plain(), record(record="off")) is None
 
 
-def test_trees_are_told_by_counts_as_they_have_no_single_rate() -> None:
+def test_trees_are_described_by_counts_as_they_have_no_single_rate() -> None:
     """On a tree the loss is counted along its depth: siblings beside the accepted path are no lost tokens."""
     models = testing.scripted(next_probs, lambda context: [0.4, 0.3, 0.2, 0.1])
     trace = sd.decode(models, [0], sd.Settings(proposer="branching", max_new_tokens=41))

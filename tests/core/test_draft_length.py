@@ -378,7 +378,7 @@ def test_cost_aware_draws_out_copies_that_hold() -> None:
     assert max(_lengths(broken)[20:]) < 10
 
 
-def test_cost_aware_measures_only_what_it_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cost_aware_measures_only_what_it_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches: a repeatable run that measures nevertheless, a curve in seconds mixed with ratios, a draft
     model's cost charged to a proposer without one."""
     asked: list[object] = []

@@ -187,7 +187,7 @@ def test_a_draft_with_a_hole_is_accepted_less() -> None:
     assert broken < 4.0
 
 
-def test_every_exhibit_is_told_in_full() -> None:
+def test_every_exhibit_is_described_in_full() -> None:
     """Catches: an entry without its story, or a broken rule that a user could choose."""
     assert len(BY_NAME) == len(GALLERY)
     for exhibit in GALLERY:

@@ -296,7 +296,7 @@ def test_at_temperature_0_a_lossy_rule_gives_way_to_the_target_s_greedy_text(mod
     assert run(code(wanted)) == plain != sd.decode(models, PROMPT, wanted).token_ids
 
 
-def test_vllm_s_greedy_drafts_are_told_where_the_lab_draws_them() -> None:
+def test_vllm_s_greedy_drafts_are_noted_where_the_lab_draws_them() -> None:
     """Without `draft_sample_method` vLLM drafts the likeliest token, whatever the temperature."""
     said = "Drawn guesses: here the draft draws its tokens"
     for choices, noted in (

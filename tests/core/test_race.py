@@ -38,7 +38,7 @@ def test_the_lane_whose_clock_is_behind_computes_next() -> None:
     assert started == [0, 1, 2, 3]
 
 
-def test_a_step_tells_the_phases_that_the_record_tells() -> None:
+def test_a_step_reports_the_phases_that_the_record_holds() -> None:
     """Catches: a live picture of the time that the finished record corrects."""
     names = ("start_s", "draft_s", "verify_s", "judge_s", "commit_s", "ahead_s")
     steps: dict[int, list[list[float]]] = defaultdict(list)

@@ -350,7 +350,7 @@ def test_a_cell_knows_what_repeats(models: sd.Models) -> None:
     assert ",repeated," in to_csv(rows).splitlines()[0]
 
 
-def test_what_failed_is_told_once_for_each_prompt_and_reason() -> None:
+def test_what_failed_is_reported_once_for_each_prompt_and_reason() -> None:
     """Catches: the same sentence for every lane and repeat, which hides the others."""
     rows = [replace(row, error="Too long.") if row.name == "p" else row for row in rows_by_hand()]
     rows[8] = replace(rows[8], error="No memory.")

@@ -45,9 +45,9 @@ def test_runs_again_and_again_and_cleans_up(page: Page, server: Server) -> None:
           root.className = "specdec-player";
           parent_element.append(root);
           document.body.append(parent_element);
-          const told = () => null;
+          const ignore = () => null;
           window.again = (next) => (window.cleanup = run(
-            { data: next, parentElement: parent_element, setStateValue: told, setTriggerValue: told }));
+            { data: next, parentElement: parent_element, setStateValue: ignore, setTriggerValue: ignore }));
           again(data);
           again(data);
         }""",

@@ -23,7 +23,7 @@ def step(page: Page, key: str = "ArrowRight") -> None:
     page.keyboard.press(key)
 
 
-def test_the_sentences_follow_the_moment_and_tell_nothing_before_it(page: Page) -> None:
+def test_the_sentences_follow_the_moment_and_say_nothing_before_it(page: Page) -> None:
     """Catches: a view nobody explains, and an explanation that speaks of p, verdicts or text that are not there yet."""
     number = next(
         at for at, row in enumerate(spec_trace().rounds) if row.nodes.verdict[:2] == ["accepted", "rejected"]

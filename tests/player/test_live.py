@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 
 
 def messages() -> list[dict[str, Any]]:
-    """A race of the two sample traces, as the app's event stream tells it."""
+    """A race of the two sample traces, as the app's event stream sends it."""
     lanes = [plain_trace(), spec_trace()]
     said: list[dict[str, Any]] = [{"type": "queued", "place": 2}]
     for lane, trace in enumerate(lanes):
@@ -68,15 +68,15 @@ def test_a_run_becomes_a_replay(page: Page, server: Server) -> None:
     assert page.evaluate(COMMITTED, 0) == plain_trace().text
     assert page.evaluate(COMMITTED, 1) == spec_trace().text
     expect(page.locator(".notice")).to_be_hidden()
-    page.wait_for_function("told.length")
-    assert page.evaluate("told") == [["trigger", "done", "a"]]
-    # The page then calls the same run a replay: nothing is built anew, nothing is told again.
+    page.wait_for_function("sent.length")
+    assert page.evaluate("sent") == [["trigger", "done", "a"]]
+    # The page then calls the same run a replay: nothing is built anew, nothing is sent again.
     page.evaluate("shadow.querySelector('.tok').id = 'kept'")
     page.evaluate("data => player.update(data)", data(mode="live", events="/runs/a/events", traces=[]))
     page.evaluate("data => player.update(data)", data())
     page.wait_for_timeout(100)
     expect(page.locator("#kept")).to_have_count(1)
-    assert page.evaluate("told.length") == 1
+    assert page.evaluate("sent.length") == 1
 
 
 def test_lanes_fill_while_the_run_goes_on(page: Page, server: Server) -> None:
@@ -112,12 +112,12 @@ def test_a_broken_connection_loses_and_doubles_nothing(page: Page, server: Serve
     assert server.resumed[0] == 8
 
 
-def test_the_queue_is_told(page: Page, server: Server) -> None:
+def test_the_queue_is_shown(page: Page, server: Server) -> None:
     seen = threading.Event()
 
     def queued(last: int) -> Iterator[tuple[int | None, dict[str, Any]]]:
         yield 0, {"type": "queued", "place": 2}
-        seen.wait(30)  # a stream that ends would be told as lost and opened again
+        seen.wait(30)  # a stream that ends would be reported as lost and opened again
 
     server.streams["/runs/a/events"] = queued
     live(page)
@@ -132,8 +132,8 @@ def test_an_error_is_one_sentence(page: Page, server: Server) -> None:
     ]
     live(page)
     expect(page.locator(".notice")).to_have_text("The memory was not enough. <b>Really</b>")
-    page.wait_for_function("told.length")
-    assert page.evaluate("told") == [["trigger", "done", "a"]]
+    page.wait_for_function("sent.length")
+    assert page.evaluate("sent") == [["trigger", "done", "a"]]
 
 
 def test_a_lost_record_is_said_and_the_text_stays(page: Page, server: Server) -> None:
@@ -224,7 +224,7 @@ def test_the_time_axis_of_a_run_that_goes_on_reaches_the_lanes_clocks(page: Page
     parts = [len(said) // 3, 2 * len(said) // 3]
 
     def halting(last: int) -> list[tuple[int | None, dict[str, Any]]]:
-        """Each connection tells one part more; the last part waits."""
+        """Each connection sends one part more; the last part waits."""
         end = next((part for part in parts if part > last + 1), parts[-1])
         return [(id, said[id]) for id in range(last + 1, end)]
 
@@ -242,8 +242,8 @@ def test_the_time_axis_of_a_run_that_goes_on_reaches_the_lanes_clocks(page: Page
            })"""
     )
     assert ends[0] / ends[1] == pytest.approx(clocks[0] / clocks[1], rel=0.01)
-    told = page.locator(".time-axis > span").last.inner_text()  # how much time the axis spans
-    whole = float(told.split()[0]) / (1000 if told.endswith("ms") else 1)
+    span = page.locator(".time-axis > span").last.inner_text()  # how much time the axis spans
+    whole = float(span.split()[0]) / (1000 if span.endswith("ms") else 1)
     assert ends[1] * whole == pytest.approx(clocks[1], rel=0.05)
     expect(page.locator(".time-key > span:visible")).to_have_text(["draft", "target pass"])
     drawn = "row => [...row.querySelectorAll('.time-round')].map((each) => each.getAttribute('style'))"

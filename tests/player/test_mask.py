@@ -111,7 +111,7 @@ def test_rows_columns_positions_and_slots_are_those_of_the_pass(
     options: dict[str, Any],
     length: int,
 ) -> None:
-    """Catches: a mask that is not the one the model was given; riders without rows; slots in another order; a
+    """Catches: a mask that is not the one the model was given; extra tokens without rows; slots in another order; a
     compaction drawn otherwise than the memory was gathered (the keys themselves are compared)."""
     settings = sd.Settings(proposer=proposer, options=options, max_new_tokens=length)
     trace, passes = watched(models, "the cat and the dog and the cat and the", settings, monkeypatch)

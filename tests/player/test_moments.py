@@ -65,8 +65,8 @@ def test_events_follow_the_walk_of_the_rule(page: Page) -> None:
     for at, event in enumerate(seen[:-1]):
         fallen = [0, 1, 2, 4, 5][: max(0, at - 1)]
         assert event["judged"] == event["coins"] == fallen
-        told = ["rejected", "rejected", "accepted", None, "rejected", "accepted", None]
-        assert event["verdicts"] == [told[node] if node in fallen else "waiting" for node in range(7)]
+        verdicts = ["rejected", "rejected", "accepted", None, "rejected", "accepted", None]
+        assert event["verdicts"] == [verdicts[node] if node in fallen else "waiting" for node in range(7)]
         assert event["tokens"] == event["rounds"] == 0
         assert event["knows"] == (["q"] if at == 0 else ["q", "p"])
         assert event["clock"] == pytest.approx(row.draft_s + (row.verify_s if at else 0))
@@ -107,7 +107,7 @@ def test_the_transcript_says_each_event(page: Page) -> None:
     expect(said).to_contain_text("3 tokens from one target pass.")
 
 
-# Every round's sentences: at its moments, and as a lane that is filled step by step tells it.
+# Every round's sentences: at its moments, and as a lane that is filled step by step shows it.
 SENTENCES = """async ([record, steps]) => {
   const { addStep, emptyLane, laneOf } = await import("/player/model.js");
   const { momentsOf } = await import("/player/moments.js");
@@ -126,15 +126,15 @@ SENTENCES = """async ([record, steps]) => {
 
 def test_what_was_drafted_and_what_the_target_read_are_told_apart(page: Page) -> None:
     """Trees of which most is pruned: how many were drafted follows from the options, as counted here. Catches: a number
-    that is called proposed and is neither, and a live run that tells another story than its replay."""
+    that is called proposed and is neither, and a live run that shows another story than its replay."""
     settings = sd.Settings(proposer="branching", max_new_tokens=24)
     events = list(sd.stream(models(), PROMPT, settings))
     steps = [event for event in events if isinstance(event, sd.events.Step)]
     assert isinstance(events[-1], sd.events.Finished)
     record = json.loads(events[-1].trace.to_json())
-    told = page.evaluate(SENTENCES, [record, [dataclasses.asdict(step) for step in steps]])
+    sentences = page.evaluate(SENTENCES, [record, [dataclasses.asdict(step) for step in steps]])
     drafted = 3 + 3 * 3 + 2 * 4 * 3  # three below the root, and below each of at most four nodes of a level
-    for row, step in list(zip(told, steps, strict=True))[:-2]:  # the end leaves no room for all levels
+    for row, step in list(zip(sentences, steps, strict=True))[:-2]:  # the end leaves no room for all levels
         first, _, *_, last = row["moments"]
         assert first.endswith(f"a lane guessed {drafted} tokens; 16 of them are sent to the target.")
         accepted = step.verdict.count("accepted")
@@ -155,7 +155,7 @@ def test_what_was_drafted_and_what_the_target_read_are_told_apart(page: Page) ->
     assert all("proposed 4 tokens; the target accepted" in row["moments"][-1] for row in chain[:-3])
 
 
-def test_a_draft_of_which_nothing_was_sent_is_told_so(page: Page) -> None:
+def test_a_draft_of_which_nothing_was_sent_is_said_so(page: Page) -> None:
     record = tree_record()
     record["rounds"][0]["nodes"]["verdict"] = ["pruned"] * 7
     record["rounds"][0]["committed"] = {"token": [2], "source": ["plain"]}
@@ -203,7 +203,7 @@ def test_any_lane_can_lead(page: Page, server: Server) -> None:
     expect(page.locator(".round-title")).to_have_text(f"Round {ended}")
     page.keyboard.press("2")
     expect(leads).to_have_text("Forked")
-    page.wait_for_function("told.length && told[told.length - 1][2].lead === 1")
+    page.wait_for_function("sent.length && sent[sent.length - 1][2].lead === 1")
     open_player(page, traces=three_lanes(server), cursor={"round": 4, "lead": 1, "node": None})
     expect(leads).to_have_text("Forked")
 
@@ -291,7 +291,7 @@ def test_a_phone_shows_one_view_at_a_time(page: Page, width: int) -> None:
     page.get_by_role("button", name="Odds").click()
     expect(page.locator(".odds")).to_be_visible()
     expect(page.locator(".strip")).to_be_hidden()
-    page.wait_for_function("told.length && told[told.length - 1][2].view === 'odds'")
+    page.wait_for_function("sent.length && sent[sent.length - 1][2].view === 'odds'")
     assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
     small = page.evaluate(
         """() => ['.controls button', '.controls select', '.controls input', '.panel-tab', '.lane-lead']
@@ -334,8 +334,8 @@ def test_what_was_drafted_ahead_in_vain_does_not_exist_before_the_commit(page: P
         "rejected", "rejected", "accepted", "discarded", "rejected", "accepted", "discarded",
     ]  # fmt: skip
     for event in page.evaluate(MOMENTS, [record, 1]):
-        told = "discarded" if event["phase"] == "committed" else "absent"
-        assert [event["verdicts"][node] for node in (3, 6)] == [told, told]
+        verdict = "discarded" if event["phase"] == "committed" else "absent"
+        assert [event["verdicts"][node] for node in (3, 6)] == [verdict, verdict]
     open_player(page, traces=[{"label": "one", "trace": record}], cursor={"round": 1, "step": 0, "node": 3})
     box = page.locator(".player")
     assert box.locator(".tree [data-node]").count() == 5

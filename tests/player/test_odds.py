@@ -19,7 +19,7 @@ from specdec_core.rules import RULES
 from specdec_core.settings import Settings
 
 from .samples import Plan, spec_trace
-from .views import ALL, look, phases, recorded, stage, stand
+from .views import ALL, look, phases, recorded, show_moment, stage
 
 pytestmark = pytest.mark.browser
 
@@ -209,7 +209,7 @@ def test_how_likely_fixed_guesses_pass_is_exact_or_not_said(page: Page, proposer
     the chance under rules that judge otherwise, and a chance where some threshold is not in the record."""
     if (proposer, rule) == ("branching", "block"):
         return  # judges chains
-    told = several = 0
+    checked = several = 0
     for temperature in [0.0] if rule == "exact-match" else [0.0, 1.0]:
         trace = recorded(
             proposer,
@@ -239,7 +239,7 @@ def test_how_likely_fixed_guesses_pass_is_exact_or_not_said(page: Page, proposer
                 exact = _passing(rule, masses)
                 bound = {"<": exact < 0.001, ">": exact > 0.999}.get(chance[0])
                 assert bound if bound is not None else float(chance) == pytest.approx(exact, abs=6e-4), said
-                told += 1
+                checked += 1
                 several += len(rivals) > 1
             if rule in DECIDES:
                 assert not chances
@@ -253,10 +253,10 @@ def test_how_likely_fixed_guesses_pass_is_exact_or_not_said(page: Page, proposer
                 assert "left of p" in said and "The threshold is p" not in said
             assert "of the guesses: stays" not in said or rule in ("speculative-sampling", "exact-match")
     if rule not in DECIDES and (proposer, rule) != ("prompt-lookup", "exact-match"):
-        assert told > 3 and (several > 1 or proposer == "prompt-lookup"), (told, several)
+        assert checked > 3 and (several > 1 or proposer == "prompt-lookup"), (checked, several)
 
 
-def test_at_temperature_zero_a_lossy_rule_is_not_told_as_a_comparison(page: Page) -> None:
+def test_at_temperature_zero_a_lossy_rule_is_not_described_as_a_comparison(page: Page) -> None:
     """Under `ensemble` a wrong guess passes with 1 − w. Catches: "compares two tokens", as lossless rules do."""
     trace = recorded("draft-model", rule="ensemble", temperature=0.0)
     stage(page, trace)
@@ -294,7 +294,7 @@ def _hints(page: Page, trace: sd.Trace) -> dict[tuple[int, int], str]:
 def test_an_unreached_guess_says_what_kept_it_from_being_judged(
     page: Page, proposer: str, options: str, changes: dict[str, Any]
 ) -> None:
-    """Down from the root, the first guess that was not accepted tells. Catches: a rejection named where a rival was
+    """Down from the root, the first guess that was not accepted is named. Catches: a rejection named where a rival was
     accepted, and no reason at a place whose distributions are shown."""
     trace = recorded(proposer, options, **changes)
     stage(page, trace)
@@ -378,7 +378,7 @@ def test_an_unreached_guess_of_the_other_rules_says_why(page: Page) -> None:
     nodes.update(parent=[-1, -1, -1], depth=[1, 1, 1], verdict=["cut", "unreached", "unreached"])
     record["rounds"][0]["positions"] = record["rounds"][0]["positions"][1:]
     stage(page, record)
-    stand(page, 1, ALL, 2)
+    show_moment(page, 1, ALL, 2)
     assert page.locator(".odds .hint").inner_text() == "It was never judged, and the text ended before it."
 
 
@@ -425,7 +425,7 @@ def test_the_needle_lands_where_the_verdict_is(page: Page, proposer: str, option
 
 
 def test_a_block_shows_every_coin_and_keeps_up_to_the_last_that_passes(page: Page) -> None:
-    """Block verification. Catches: coins of tokens behind the end left out, though each had its say."""
+    """Block verification. Catches: coins of tokens after the end left out, though each had its say."""
     trace = recorded("draft-model", rule="block", draft_length=5)
     stage(page, trace)
     for row in trace.rounds:
@@ -454,7 +454,7 @@ def test_the_residual_and_the_number_that_drew_from_it(page: Page) -> None:
             last = row.positions[-1]
             if last.source in ("accepted", "plain"):
                 continue
-            stand(page, row.index + 1, ALL, -1)
+            show_moment(page, row.index + 1, ALL, -1)
             recorded_distribution = last.residual or last.p
             if last.residual:
                 values = dict(zip(recorded_distribution.id, recorded_distribution.prob, strict=True))
@@ -491,7 +491,7 @@ def test_a_later_sibling_names_its_own_distribution(page: Page) -> None:
         ("independent", "from the same q"),
     ):
         options = json.dumps({**json.loads(TREE), "draw": draw})
-        trace, told = recorded("branching", options), 0
+        trace, checked = recorded("branching", options), 0
         stage(page, trace)
         for (_, row, position, node), drawn in _looked(page, trace):
             nodes = row.nodes
@@ -508,8 +508,8 @@ def test_a_later_sibling_names_its_own_distribution(page: Page) -> None:
             assert own == pytest.approx(q[nodes.token[node]] / left, rel=1e-3)
             if draw == "distinct":
                 assert f"q = {own:.3f}" in text
-            told += 1
-        assert told > 3
+            checked += 1
+        assert checked > 3
 
 
 def test_at_temperature_zero_one_sentence_says_what_is_compared(page: Page) -> None:
@@ -565,7 +565,7 @@ def _another_future(record: dict[str, Any], at: int, event: int, judged: list[in
 @pytest.mark.parametrize("proposer", ["draft-model", "branching"])
 def test_another_future_gives_the_same_page(page: Page, proposer: str) -> None:
     """At every moment before the commit, the page is the same for a record that differs in all that comes later.
-    Catches: any word, width or attribute that is told before its moment."""
+    Catches: any word, width or attribute that is given away before its moment."""
     trace = recorded(proposer, TREE if proposer == "branching" else "{}", draft_length=3, max_new_tokens=12)
     record = json.loads(trace.to_json())
     looked = 0
@@ -575,7 +575,7 @@ def test_another_future_gives_the_same_page(page: Page, proposer: str) -> None:
         moments = phases(page, stop)
         nodes = [None, *range(min(5, len(row.nodes.token)))]
         seen = {
-            (event, node): stand(page, stop, event, node)
+            (event, node): show_moment(page, stop, event, node)
             for event in range(len(moments) - 1)
             for node in nodes
         }
@@ -584,11 +584,11 @@ def test_another_future_gives_the_same_page(page: Page, proposer: str) -> None:
             stage(page, _another_future(record, row.index, event, judged))
             assert phases(page, stop)[: event + 1] == moments[: event + 1]
             for node in nodes:
-                assert stand(page, stop, event, node) == seen[event, node], (stop, moments[event], node)
+                assert show_moment(page, stop, event, node) == seen[event, node], (stop, moments[event], node)
                 looked += 1
         stage(page, record)
         for event, (phase, node) in enumerate(moments):
-            stand(page, stop, event)
+            show_moment(page, stop, event)
             drawn = page.evaluate(CHART)
             died = phase == "committed" and "rejected" in row.nodes.verdict  # where the panel then looks
             assert page.locator(".odds .axis").count() == (phase == "judged" or died)
@@ -620,7 +620,7 @@ def test_hostile_numbers_break_nothing(page: Page) -> None:
         for row in record["rounds"][:4]:
             for node in range(-1, len(row["nodes"]["token"])):
                 for event in (0, 1, ALL):
-                    assert "odds" in stand(page, row["index"] + 1, event, node)
+                    assert "odds" in show_moment(page, row["index"] + 1, event, node)
         assert page.locator(".odds").inner_text() != ""
 
 
@@ -628,6 +628,6 @@ def test_markup_in_tokens_stays_text(page: Page) -> None:
     name = "<img src=x onerror=alert(2)>"
     stage(page, spec_trace([Plan([(name, 0.02, 0.7, 0.4)], name)]))
     for event in (0, 1, 2, ALL):
-        stand(page, 1, event, 0)
+        show_moment(page, 1, event, 0)
         assert page.evaluate("shadow.querySelectorAll('.player img, .player script').length") == 0
     assert name[:8] in page.locator(".odds").inner_text()

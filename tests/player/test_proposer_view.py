@@ -15,7 +15,7 @@ import specdec_core as sd
 from specdec_core.proposers.lookahead import Lookahead
 
 from .samples import spec_trace
-from .views import ALL, PROMPT, models, phases, recorded, stage, stand
+from .views import ALL, PROMPT, models, phases, recorded, show_moment, stage
 
 pytestmark = pytest.mark.browser
 
@@ -41,9 +41,10 @@ WINDOW = """() => {
 
 def test_the_window_is_the_proposers_state(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every round of a run on the bundled models, beside what the proposer itself held when it proposed and after it
-    had heard. Catches: a window drawn the wrong way round, phrases of another round, a verdict on the wrong token."""
+    had observed. Catches: a window drawn the wrong way round, phrases of another round, a verdict on the wrong
+    token."""
     proposed: list[dict[str, Any]] = []
-    heard: list[dict[str, Any]] = []
+    observed: list[dict[str, Any]] = []
 
     def spied(method: Callable[..., Any], into: list[dict[str, Any]]) -> Callable[..., Any]:
         def call(self: Lookahead, *rest: Any) -> Any:
@@ -55,18 +56,18 @@ def test_the_window_is_the_proposers_state(page: Page, monkeypatch: pytest.Monke
         return call
 
     monkeypatch.setattr(Lookahead, "propose", spied(Lookahead.propose, proposed))
-    monkeypatch.setattr(Lookahead, "observe", spied(Lookahead.observe, heard))
+    monkeypatch.setattr(Lookahead, "observe", spied(Lookahead.observe, observed))
     options = {"from_prompt": True, "window": 4, "ngram": 4}
     settings = sd.Settings(proposer="lookahead", options=options, temperature=1.0, seed=3, max_new_tokens=28)
     trace = sd.decode(models(), PROMPT, settings)
-    assert len(trace.rounds) == len(proposed) == len(heard)
+    assert len(trace.rounds) == len(proposed) == len(observed)
     stage(page, trace)
     tried, found = 0, 0
-    for row, before, after in zip(trace.rounds, proposed, heard, strict=True):
+    for row, before, after in zip(trace.rounds, proposed, observed, strict=True):
         stop, levels = row.index + 1, [list(level) for level in zip(*before["columns"], strict=True)]
         known = {phase: event for event, (phase, _) in enumerate(phases(page, stop))}
         first = min(known.values())
-        stand(page, stop, first)
+        show_moment(page, stop, first)
         drawn = page.evaluate(WINDOW)
         assert drawn["levels"][: len(levels)] == levels
         lefts = {
@@ -86,7 +87,7 @@ def test_the_window_is_the_proposers_state(page: Page, monkeypatch: pytest.Monke
         assert drawn["found"] == []
         if "proposed" in known:
             assert len(drawn["levels"]) == len(levels), "what the pass found is drawn before the pass"
-        stand(page, stop, ALL)
+        show_moment(page, stop, ALL)
         drawn = page.evaluate(WINDOW)
         new = {gram for gram in after["pool"] if gram not in set(before["pool"])}
         assert new <= {tuple(gram) for gram in drawn["found"]}  # one may have gone again at once
@@ -109,7 +110,7 @@ def test_what_the_window_found_waits_for_its_moment(page: Page) -> None:
     stage(page, trace)
     row = next(row for row in trace.rounds if row.nodes.token and row.note["harvested"])
     for event, (phase, _) in enumerate(phases(page, row.index + 1)):
-        html = stand(page, row.index + 1, event)
+        html = show_moment(page, row.index + 1, event)
         assert ("window-cell newest" in html) == (phase != "proposed")
         assert ("New in the pool" in html) == (phase == "committed")
         assert ("phrase-token waiting" in html) == (phase in ("proposed", "verified") or "waiting" in html)
@@ -124,13 +125,13 @@ def test_a_lookahead_record_without_the_newer_notes_draws_what_it_has(page: Page
         row["note"] = {name: row["note"][name] for name in ("window", "generated", "pool", "guesses")}
         row["note"]["harvested"] = [[1, 2, 3]]  # meant the round before
     stage(page, record)
-    stand(page, 3, ALL)
+    show_moment(page, 3, ALL)
     drawn = page.evaluate(WINDOW)
     assert drawn["levels"] == record["rounds"][2]["note"]["window"]
     assert drawn["found"] == drawn["recent"] == []
     record["rounds"][2]["note"] = {}
     stage(page, record)
-    stand(page, 3, ALL)
+    show_moment(page, 3, ALL)
     expect(page.locator(".window")).to_contain_text("does not hold the window")
 
 
@@ -165,7 +166,7 @@ def test_the_arrow_leads_from_the_tokens_that_were_copied(page: Page, match: str
     stage(page, trace)
     found, text = 0, [*trace.header.prompt_texts]
     for row in trace.rounds:
-        stand(page, row.index + 1, 0)
+        show_moment(page, row.index + 1, 0)
         shown = _joined(page, ".lookup-text .piece")
         assert shown == "".join(text)
         if row.note["match_start"] is None:
@@ -189,7 +190,7 @@ def test_the_arrow_leads_from_the_tokens_that_were_copied(page: Page, match: str
             expect(page.locator(".window")).to_contain_text(
                 "There was one such place" if places == 1 else f"There were {places} such places"
             )
-        stand(page, row.index + 1, ALL)
+        show_moment(page, row.index + 1, ALL)
         for node, verdict in enumerate(row.nodes.verdict):
             assert verdict in str(page.locator(f".ghost[data-node='{node}']").get_attribute("class"))
         text += [
@@ -208,7 +209,7 @@ def test_a_long_text_is_folded_between_the_match_and_the_end(page: Page) -> None
     record["header"]["prompt_ids"][start + length + copied : start + length + copied] = [1] * 300
     record["header"]["prompt_texts"][start + length + copied : start + length + copied] = ["~"] * 300
     stage(page, record)
-    stand(page, 1, 0)
+    show_moment(page, 1, 0)
     shown = _joined(page, ".lookup-text .piece")
     assert shown.count("~") < 60
     gaps = [
@@ -226,7 +227,7 @@ def test_work_drafted_ahead_is_drawn_to_scale_and_what_was_lost_is_hatched(page:
     lost = 0
     for row in trace.rounds:
         for event, (phase, _) in enumerate(phases(page, row.index + 1)):
-            stand(page, row.index + 1, event)
+            show_moment(page, row.index + 1, event)
             assert page.locator(".gantt").count() == (phase == "committed")
             assert page.locator(".lost-token").count() == 0 or phase == "committed"
         bars = dict(
@@ -243,7 +244,7 @@ def test_work_drafted_ahead_is_drawn_to_scale_and_what_was_lost_is_hatched(page:
         if taken := row.note.get("ahead", row.note.get("ahead_levels")):
             assert re.search(rf"\b{taken} (guess|level)", page.locator(".window").inner_text())
     assert lost > 3
-    stand(page, 1 + next(row.index for row in trace.rounds if "discarded" in row.nodes.verdict), ALL)
+    show_moment(page, 1 + next(row.index for row in trace.rounds if "discarded" in row.nodes.verdict), ALL)
     for hatched in (".phase.gone", ".lost-token"):
         texture = page.locator(hatched).first.evaluate("each => getComputedStyle(each).backgroundImage")
         assert "repeating-linear-gradient" in texture
@@ -260,14 +261,14 @@ def test_work_drafted_ahead_is_drawn_to_scale_and_what_was_lost_is_hatched(page:
 def test_the_heads_and_the_exit_are_one_line(page: Page, proposer: str, words: str) -> None:
     trace = recorded(proposer, max_new_tokens=8)
     stage(page, trace)
-    stand(page, 1, 0)
+    show_moment(page, 1, 0)
     lines = page.locator(".window .window-line")
     assert lines.count() == 1 and re.search(words, lines.inner_text())
 
 
 def test_nothing_is_shown_for_proposers_without_a_view_of_their_own(page: Page) -> None:
     stage(page, spec_trace())
-    stand(page, 1, ALL)
+    show_moment(page, 1, ALL)
     assert page.locator(".window").is_hidden()
 
 
@@ -291,6 +292,6 @@ def test_hostile_notes_break_nothing(page: Page, proposer: str) -> None:
             row.update(note=note, riders="x", ahead_s="long", ahead_passes=-1)
         stage(page, record)
         for event in (0, 1, ALL):
-            assert "window" in stand(page, 2, event)
+            assert "window" in show_moment(page, 2, event)
         assert page.evaluate("shadow.querySelectorAll('.player img').length") == 0
         assert page.locator(".window").inner_text() != ""

@@ -43,7 +43,7 @@ def test_shows_exactly_the_committed_text(page: Page) -> None:
     assert "Write a story." in page.locator(".lane .prompt").first.inner_text()
 
 
-def test_marks_tell_each_verdict(page: Page) -> None:
+def test_marks_show_each_verdict(page: Page) -> None:
     trace = spec_trace()
     open_player(page)
     for source in ("accepted", "corrected", "bonus", "plain"):
@@ -434,19 +434,19 @@ def test_the_page_learns_where_the_cursor_rests(page: Page) -> None:
     page.locator(".player").focus()
     for _ in range(3):
         page.keyboard.press("ArrowDown")
-    page.wait_for_function("told.length")
+    page.wait_for_function("sent.length")
     rest = {"round": 6, "step": None, "node": None, "lead": None, "view": None}
-    assert page.evaluate("told") == [["state", "cursor", rest]]
+    assert page.evaluate("sent") == [["state", "cursor", rest]]
     page.locator(".chips [data-node='0']").click()
-    page.wait_for_function("told.length > 1")
-    assert page.evaluate("told[1]") == ["state", "cursor", {**rest, "node": 0}]
+    page.wait_for_function("sent.length > 1")
+    assert page.evaluate("sent[1]") == ["state", "cursor", {**rest, "node": 0}]
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("told.length > 2")
-    assert page.evaluate("told[2]") == ["state", "cursor", {**rest, "round": 7, "step": 1}]
+    page.wait_for_function("sent.length > 2")
+    assert page.evaluate("sent[2]") == ["state", "cursor", {**rest, "round": 7, "step": 1}]
     page.keyboard.press("1")
-    page.wait_for_function("told.length > 3")
-    assert page.evaluate("told[3][2].lead") == 0
+    page.wait_for_function("sent.length > 3")
+    assert page.evaluate("sent[3][2].lead") == 0
 
 
 def test_a_cursor_that_comes_back_from_the_page_moves_nothing(page: Page) -> None:
@@ -455,7 +455,7 @@ def test_a_cursor_that_comes_back_from_the_page_moves_nothing(page: Page) -> Non
     open_player(page, cursor={"round": 3, "node": None})
     page.locator(".player").focus()
     page.keyboard.press("ArrowDown")
-    page.wait_for_function("told.length")
+    page.wait_for_function("sent.length")
     page.keyboard.press("ArrowDown")
     page.evaluate("data => player.update(data)", data(cursor={"round": 4, "node": None}))
     expect(page.locator(".where")).to_have_text("Round 5 of 12")
@@ -482,7 +482,7 @@ def test_autoplay_runs_from_the_prompt(page: Page) -> None:
     open_player(page, autoplay=True)
     expect(page.locator(".control.play")).to_have_attribute("aria-label", "Pause (space)")
     expect(page.locator(".where")).to_have_text("Round 1 of 12")
-    assert page.evaluate("told") == []
+    assert page.evaluate("sent") == []
 
 
 def branching_record(wide: int, deep: int) -> dict[str, Any]:
@@ -547,11 +547,13 @@ def test_pruned_and_discarded_guesses_have_their_own_marks_and_are_not_counted_a
         assert chip.evaluate("c => getComputedStyle(c).backgroundImage") != "none"
         expect(page.locator(f".legend [data-verdict={verdict}]")).to_be_visible()
     expect(page.locator(".legend [data-verdict=cut]")).to_be_hidden()
-    told = page.locator(".transcript")
-    expect(told).to_contain_text("guessed 7 tokens, of which the target read 6; it accepted 1, rejected")
-    expect(told).to_contain_text("1 token drafted ahead came to nothing.")
-    expect(told).to_contain_text("The pass included 7 extra tokens.")
-    expect(told).to_contain_text("ran alongside the check for 4.2 ms.")
+    transcript = page.locator(".transcript")
+    expect(transcript).to_contain_text(
+        "guessed 7 tokens, of which the target read 6; it accepted 1, rejected"
+    )
+    expect(transcript).to_contain_text("1 token drafted ahead came to nothing.")
+    expect(transcript).to_contain_text("The pass included 7 extra tokens.")
+    expect(transcript).to_contain_text("ran alongside the check for 4.2 ms.")
 
 
 def test_a_lossy_rule_is_named_and_nothing_lossless_is_said_of_it(page: Page, server: Server) -> None:

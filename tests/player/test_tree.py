@@ -59,7 +59,7 @@ def test_no_two_nodes_stand_on_one_place_and_no_more_rows_than_leaves(page: Page
                 assert rows[0] <= rows[1], "lines between two levels cross"
 
 
-def test_the_layout_does_not_tell_the_verdicts(page: Page, server: Server) -> None:
+def test_the_layout_does_not_give_the_verdicts_away(page: Page, server: Server) -> None:
     """Catches: an accepted child that comes first before it is judged."""
     parents = random_parents(24, 3)
     places = []

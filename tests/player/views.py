@@ -29,7 +29,7 @@ _STAGE = """async text => {
   box.append(views.odds.root, views.window.root);
   window.shadow.lastElementChild.replaceChildren(box);
   window.phases = stop => moments.momentsOf(lane, lane.rounds[stop - 1]).map(({ phase, node }) => [phase, node]);
-  window.stand = (stop, event, node) => {
+  window.showMoment = (stop, event, node) => {
     const selection = node === null ? null : { lane: 0, round: stop - 1, node };
     const view = state.visible([lane], { stop, event, selection, lead: 0 });
     for (const each of Object.values(views)) each.show(view, {});
@@ -39,20 +39,20 @@ _STAGE = """async text => {
 
 
 def stage(page: Page, record: sd.Trace | dict[str, Any]) -> None:
-    """Open both views on a trace; `stand` then moves to a moment of it."""
+    """Open both views on a trace; `show_moment` then moves to a moment of it."""
     page.evaluate(_STAGE, record.to_json() if isinstance(record, sd.Trace) else json.dumps(record))
 
 
-def stand(page: Page, stop: int, event: int | None = ALL, node: int | None = None) -> str:
+def show_moment(page: Page, stop: int, event: int | None = ALL, node: int | None = None) -> str:
     """Show round `stop` (from 1) at one of its moments; the page's elements as text."""
-    html: str = page.evaluate("at => stand(...at)", [stop, event, node])
+    html: str = page.evaluate("at => showMoment(...at)", [stop, event, node])
     return html
 
 
 _LOOK = """([moments, press, what]) => {
   const [look, button] = [eval(what), press && eval(press)];
   return moments.map(([stop, event, node]) => {
-    window.stand(stop, event, node);
+    window.showMoment(stop, event, node);
     button?.()?.click();
     return look();
   });

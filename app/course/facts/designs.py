@@ -149,8 +149,8 @@ def _round(example: str) -> float:
         context=0,
         pair="",
     )
-    told = whatif.on_clock(trace(example), home, costs, home.target.layers)
-    return told.seconds / len(told.rounds)
+    result = whatif.on_clock(trace(example), home, costs, home.target.layers)
+    return result.seconds / len(result.rounds)
 
 
 def _exit_cost() -> float:

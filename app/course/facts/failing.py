@@ -52,8 +52,10 @@ def over_temperatures(
 def tendency(values: Sequence[float]) -> str:
     """“falls”, “rises”, “dips” (falls, then rises), “other”; changes below half a percent are ignored."""
     steps = [other - one for one, other in pairwise(values)]
-    ways = [1 if step > 0 else -1 for step in steps if abs(step) >= LEAST]
-    turns = [way for at, way in enumerate(ways) if at == 0 or way != ways[at - 1]]
+    directions = [1 if step > 0 else -1 for step in steps if abs(step) >= LEAST]
+    turns = [
+        direction for at, direction in enumerate(directions) if at == 0 or direction != directions[at - 1]
+    ]
     return {(-1,): "falls", (1,): "rises", (-1, 1): "dips"}.get(tuple(turns), "other")
 
 

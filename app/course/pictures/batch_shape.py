@@ -44,8 +44,10 @@ def picture(given: With, pairs: tuple[tuple[float, float], ...], words: Words) -
         f"<span class='{'differs' if one != other else 'same'}'>{'≠' if one != other else '='}</span>"
         for one, other in pairs
     )
-    told = words("batch_shape.told", differing=len(differing), sums=len(pairs), rows=given.rows)
-    parts = [f"<p>{escape(told)}</p><div role='img' aria-label='{escape(told, quote=True)}'>{cells}</div>"]
+    summary = words("batch_shape.summary", differing=len(differing), sums=len(pairs), rows=given.rows)
+    parts = [
+        f"<p>{escape(summary)}</p><div role='img' aria-label='{escape(summary, quote=True)}'>{cells}</div>"
+    ]
     if differing:
         one, other = max(differing, key=lambda pair: abs(pair[0] - pair[1]))
         shown = words("batch_shape.widest", alone=f"{one:.9g}", among=f"{other:.9g}")

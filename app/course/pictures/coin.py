@@ -76,7 +76,7 @@ def tossed(p: Sequence[float], q: Sequence[float], found: Masses, token: int, u:
     bar = found.thresholds[token]
     assert bar is not None
     kept = u < bar
-    told = words(
+    sentence = words(
         "coin.kept" if kept else "coin.fell",
         token=LETTERS[token],
         u=f"{u:.2f}",
@@ -90,7 +90,7 @@ def tossed(p: Sequence[float], q: Sequence[float], found: Masses, token: int, u:
         ),
     )
     kind, mark = ("kept", "✓") if kept else ("fell", "✗")
-    return f"<p class='tossed {kind}' role='status'><b>{mark}</b> {escape(told)}</p>"
+    return f"<p class='tossed {kind}' role='status'><b>{mark}</b> {escape(sentence)}</p>"
 
 
 def question(p: Sequence[float], q: Sequence[float], words: Words) -> str:

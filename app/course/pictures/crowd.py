@@ -72,13 +72,13 @@ def draw(given: With, at: Place) -> None:
 def lines(given: With, batch: int, context: int, words: Words) -> Chart:
     """Modelled speedup over the number of requests, a line for each example; what does not fit has no point."""
     figure = go.Figure()
-    told, highest = [], 4.0
+    sentences, highest = [], 4.0
     for number, example in enumerate(given.examples, 1):
         speeds = [crowd(example, given.profile, readers, context) for readers in BATCHES]
         now = crowd(example, given.profile, batch, context)
         style = look(number)
         name = measured.name("lane", str(trace(example).header.settings["proposer"]), words)
-        told.append(
+        sentences.append(
             words("crowd.no_room", name=name)
             if now is None
             else words("crowd.now", name=name, speed=now, batch=batch)
@@ -140,5 +140,5 @@ def lines(given: With, batch: int, context: int, words: Words) -> Chart:
         figure,
         words("crowd.title" if fits else "crowd.full", batch=batch, context=f"{context:,}"),
         words("crowd.modelled", machine=machine.label, pair=pair),
-        " ".join(told),
+        " ".join(sentences),
     )

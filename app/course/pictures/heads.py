@@ -144,8 +144,10 @@ def lists(found: Trace, row: Round, example: str, words: Words) -> str:
             reads += f" <s>{escape(unread)}</s>"
         verdict = ""
         if len(found_) > 1:
-            told = words(f"heads.{kind}", count=len(found_), ways=beginnings(found_))
-            verdict = f"<span class='verdict {kind}'>{'=' if kind == 'same' else '≠'} {escape(told)}</span>"
+            sentence = words(f"heads.{kind}", count=len(found_), ways=beginnings(found_))
+            verdict = (
+                f"<span class='verdict {kind}'>{'=' if kind == 'same' else '≠'} {escape(sentence)}</span>"
+            )
         cards = "".join(_card(each, words) for each in found_[:LISTS])
         more = len(found_) - LISTS
         rest = f"<li class='more'>{escape(words('heads.more', count=more))}</li>" if more > 0 else ""

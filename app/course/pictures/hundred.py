@@ -48,9 +48,9 @@ def panel(given: With, rule: str, words: Words) -> str:
     cells = "".join(
         f"<span class='{'yes' if kept else 'no'}'>{'✓' if kept else '·'}</span>" for kept in accepted
     )
-    told = words("hundred.alt", kept=sum(accepted), rounds=ROUNDS)
+    alt = words("hundred.alt", kept=sum(accepted), rounds=ROUNDS)
     return (
         f"<figure><figcaption><b>{escape(words(f'hundred.{rule}'))}</b> "
         f"{escape(words('hundred.share', share=f'{share:.0%}', kept=sum(accepted), rounds=ROUNDS))}</figcaption>"
-        f"<div role='img' aria-label='{escape(told, quote=True)}'>{cells}</div></figure>"
+        f"<div role='img' aria-label='{escape(alt, quote=True)}'>{cells}</div></figure>"
     )

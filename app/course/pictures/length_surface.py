@@ -191,7 +191,7 @@ def surface(alpha: float, cost: float, slope: float, words: Words) -> Chart:
         hovermode="closest",
         dragmode=False,
     )
-    told = "; ".join(
+    best_lengths = "; ".join(
         words("length-surface.alt_best", alpha=f"{rate:.0%}", gamma=best_length_sloped(rate, cost, slope))
         for rate in (0.3, 0.5, 0.7, 0.8, 0.9)
     )
@@ -199,7 +199,7 @@ def surface(alpha: float, cost: float, slope: float, words: Words) -> Chart:
         figure,
         words("length-surface.title"),
         words("length-surface.modelled", source=measured.source(words)),
-        words("length-surface.alt", cost=cost, slope=slope, told=told),
+        words("length-surface.alt", cost=cost, slope=slope, best_lengths=best_lengths),
     )
 
 
@@ -281,8 +281,8 @@ def _example_dot(example: str, title: str) -> Dot | None:
     speedup = numbers.measured_speedup(plain.stats, other.stats)
     if speedup is None or numbers.unmodelled(settings) or settings.draft_length > LONGEST:
         return None
-    told = numbers.modelled_speedup(plain.stats, other.stats, settings.draft_length)
-    return None if told is None else Dot(told.alpha, told.gamma, speedup, told.cost, title, example=True)
+    found = numbers.modelled_speedup(plain.stats, other.stats, settings.draft_length)
+    return None if found is None else Dot(found.alpha, found.gamma, speedup, found.cost, title, example=True)
 
 
 def _lane_names(words: Words) -> Sequence[tuple[str, str]]:

@@ -110,7 +110,7 @@ def draw(given: With, at: Place) -> None:
             st.info(words("lookup.empty"), icon=":material/edit:")
             return
         found = run(texts[0][:MOST], texts[1][:MOST], given.ngram, given.gamma)
-        st.markdown(told(found, words))
+        st.markdown(summary(found, words))
         exact = words("lookup.exact", ngram=given.ngram, gamma=given.gamma)
         draw_chart(arcs(found, words, exact), at.key("arcs"))
         st.html(shown(found, words))
@@ -146,12 +146,12 @@ def copies(trace: Trace, begin: int) -> tuple[Copy, ...]:
     return tuple(found)
 
 
-def told(found: Found, words: Words) -> str:
+def summary(found: Found, words: Words) -> str:
     """The result in words."""
     copied = sum(copy.passed for copy in found.copies)
     wrong = sum(copy.guessed - copy.passed for copy in found.copies)
     return words(
-        "lookup.told", tokens=len(found.written), passes=found.passes, tau=len(found.written) / found.passes,
+        "lookup.summary", tokens=len(found.written), passes=found.passes, tau=len(found.written) / found.passes,
         copied=copied, wrong=wrong, searched=len(found.copies),
     )  # fmt: skip
 
@@ -222,8 +222,8 @@ def arcs(found: Found, words: Words, exact: str) -> Chart:
         xaxis={"visible": False, "range": [0, total]},
         yaxis={"visible": False, "range": [-0.2 * total, 1.2 * max(tallest, 0.5 * total)]},
     )
-    told_ = words("lookup.arcs", hits=len(hits), misses=len(found.copies) - len(hits))
-    return Chart(figure, words("lookup.title"), exact, told_)
+    alt = words("lookup.arcs", hits=len(hits), misses=len(found.copies) - len(hits))
+    return Chart(figure, words("lookup.title"), exact, alt)
 
 
 def _marked(texts: tuple[str, ...], begin: int, numbers: dict[int, int], kind: str) -> str:

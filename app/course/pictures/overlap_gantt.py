@@ -195,17 +195,21 @@ def gantt(given: With, alpha: float, drafting: float, mode: Mode, words: Words) 
 
 def rounds(given: With, alpha: float, drafting: float, mode: Mode) -> Timetable:
     """The rounds of seeded random numbers, the same for either way of working and for every α."""
-    return timetable(dice(given.seed, given.rounds, given.gamma), alpha, drafting, mode == "overlap")
+    return timetable(
+        random_numbers(given.seed, given.rounds, given.gamma), alpha, drafting, mode == "overlap"
+    )
 
 
 @lru_cache(maxsize=64)
-def dice(seed: int, count: int, gamma: int) -> tuple[tuple[float, ...], ...]:
+def random_numbers(seed: int, count: int, gamma: int) -> tuple[tuple[float, ...], ...]:
     """For each round a number for each guess and one for the token after them."""
-    thrown = np.random.default_rng(seed).random((count, gamma + 1))
-    return tuple(tuple(row) for row in thrown.tolist())
+    drawn = np.random.default_rng(seed).random((count, gamma + 1))
+    return tuple(tuple(row) for row in drawn.tolist())
 
 
-def timetable(dice: Sequence[Sequence[float]], alpha: float, drafting: float, overlap: bool) -> Timetable:
+def timetable(
+    random_numbers: Sequence[Sequence[float]], alpha: float, drafting: float, overlap: bool
+) -> Timetable:
     """Which lane is busy when, in plain target passes: a check takes one, a draft `drafting`.
 
     A guess passes if its number is below α. During a check the draft already drafts the next round, assuming that all
@@ -214,8 +218,8 @@ def timetable(dice: Sequence[Sequence[float]], alpha: float, drafting: float, ov
     """
     spans: list[Span] = []
     clock, left, tokens, won, lost = 0.0, drafting, 0, 0, 0.0
-    gamma = len(dice[0]) - 1
-    for number, row in enumerate(dice):
+    gamma = len(random_numbers[0]) - 1
+    for number, row in enumerate(random_numbers):
         if left > 0.0:
             spans.append(Span("draft", number, clock, left, gamma * left / drafting))
             clock += left
@@ -223,7 +227,7 @@ def timetable(dice: Sequence[Sequence[float]], alpha: float, drafting: float, ov
         held = accepted == gamma and row[gamma] < alpha
         spans.append(Span("verify", number, clock, 1.0, accepted + 1))
         left = drafting
-        if overlap and number + 1 < len(dice):
+        if overlap and number + 1 < len(random_numbers):
             ahead = min(drafting, 1.0)
             spans.append(
                 Span("draft" if held else "lost", number + 1, clock, ahead, gamma * ahead / drafting)

@@ -115,7 +115,7 @@ def draw(given: With, at: Place) -> None:
             )
         found = [dot(name, group, gamma) for name in given.drafters]
         chosen = found[given.drafters.index(picked)]
-        st.markdown(told(chosen, gamma, words))
+        st.markdown(summary(chosen, gamma, words))
         draw_chart(chart(found, chosen, gamma, words), at.key("plane"))
 
     show()
@@ -137,7 +137,7 @@ def dot(name: str, group: str, gamma: int) -> Dot:
     return Dot(name, found.alpha, max(0.0, cost), found.speedup, length)
 
 
-def told(chosen: Dot, gamma: int, words: Words) -> str:
+def summary(chosen: Dot, gamma: int, words: Words) -> str:
     """The selected drafter, in a sentence."""
     modelled = theory.speedup(chosen.alpha, gamma, chosen.cost)
     values = {
@@ -151,9 +151,13 @@ def told(chosen: Dot, gamma: int, words: Words) -> str:
     if chosen.measured is None:
         free = theory.speedup(chosen.alpha, gamma, 0.0)
         return words(
-            "plane.told_blind", **values, free=free, tokens=gamma + 1, wide=proposers.width_ratio(gamma + 1)
+            "plane.summary_blind",
+            **values,
+            free=free,
+            tokens=gamma + 1,
+            wide=proposers.width_ratio(gamma + 1),
         )
-    return words("plane.told", **values, measured=chosen.measured)
+    return words("plane.summary", **values, measured=chosen.measured)
 
 
 def title(name: str, words: Words, short: bool = False) -> str:

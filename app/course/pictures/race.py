@@ -127,7 +127,7 @@ def _text(lane: Trace, name: str, slow: float, other_end: float | None, words: W
     cuts = [0]
     for row in lane.rounds:
         cuts.append(cuts[-1] + len(row.committed.token))
-    parts, flagged, begun = [], other_end is None, False
+    parts, flagged, started = [], other_end is None, False
     for row, (start, stop) in zip(lane.rounds, pairwise(cuts), strict=True):
         if not flagged and other_end is not None and row.end_s > other_end:
             flagged = True
@@ -136,7 +136,7 @@ def _text(lane: Trace, name: str, slow: float, other_end: float | None, words: W
             )
         several = "several" if stop - start > 1 else "one"
         piece = "".join(lane.output.texts[start:stop])
-        piece = piece if begun else piece.lstrip("\n")
-        begun = begun or bool(piece)
+        piece = piece if started else piece.lstrip("\n")
+        started = started or bool(piece)
         parts.append(f"<span class='{several}' style='--at:{row.end_s * slow:.2f}s'>{escape(piece)}</span>")
     return f"<figure><figcaption>{escape(name)}</figcaption><pre tabindex='0'>{''.join(parts)}</pre></figure>"

@@ -31,13 +31,13 @@ HIGHEST = 5.0  # bits of a full bar
 class With(Strict):
     """`examples`: ids of assets/traces/index.toml, each with its title; if several, the learner picks one.
 
-    `boxes`: the number of words in question. With `told` their outcome is shown as well, as is every other token's.
+    `boxes`: the number of words in question. With `outcomes` their outcome is shown as well, as is every other token's.
     `own`: an initial sentence that the learner can edit and give to the two models on this machine.
     """
 
     examples: dict[str, str] = Field(min_length=1, max_length=6)
     boxes: int = Field(0, ge=0, le=12)
-    told: bool = True
+    outcomes: bool = True
     own: str = Field("", max_length=200)
 
     @field_validator("examples")
@@ -71,10 +71,12 @@ def draw(given: With, at: Place) -> None:
         example = recorded.find(picked)
         assert example is not None
         prompt, tokens = trace(picked).header.prompt, ribbon(picked)
-        st.html(told(prompt, tokens, found, at.words) if given.told else boxed(prompt, tokens, found))
+        st.html(
+            with_outcomes(prompt, tokens, found, at.words) if given.outcomes else boxed(prompt, tokens, found)
+        )
         st.caption(
             at.words(
-                "ribbon.recorded" if given.told else "ribbon.before",
+                "ribbon.recorded" if given.outcomes else "ribbon.before",
                 machine=example.machine,
                 date=example.recorded[:10],
             )
@@ -99,7 +101,7 @@ def _own(first: str, at: Place) -> None:
         known = ("loading", "busy", "failed")
         st.warning(at.words(f"ribbon.{found}") if found in known else plain(found), icon=":material/info:")
         return
-    st.html(told("", found.tokens, (), at.words))
+    st.html(with_outcomes("", found.tokens, (), at.words))
     st.caption(at.words("ribbon.measured", machine=found.machine, target=found.target, draft=found.draft))
 
 
@@ -123,7 +125,7 @@ def _box(text: str, letter: str) -> str:
     return f"{lead}<span class='box'><b>{letter}</b>{escape(text.strip())}</span>"
 
 
-def told(prompt: str, tokens: tuple[Judged, ...], found: tuple[int, ...], words: Words) -> str:
+def with_outcomes(prompt: str, tokens: tuple[Judged, ...], found: tuple[int, ...], words: Words) -> str:
     """Every token with a bar for its surprise, and whether the small model guessed it."""
     said, end = {kind: words(f"ribbon.said_{kind}") for kind in KINDS.values()}, words("ribbon.end")
     items = "".join(

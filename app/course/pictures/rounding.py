@@ -86,12 +86,12 @@ def verdict(given: With, stored: str, raised: float, words: Words) -> str:
     exact = [sum(terms) for terms in given.logits.values()]
     gap = exact[0] - exact[1] - raised
     flipped = forth != back
-    told = words("rounding.flip" if flipped else "rounding.same", forth=forth, back=back)
+    sentence = words("rounding.flip" if flipped else "rounding.same", forth=forth, back=back)
     close = words("rounding.gap", gap=f"{abs(gap):.2f}", word=names[0] if gap > 1e-9 else names[1])
     tie = words("rounding.tie_exact")
     return (
         f"<p class='rounding-said{' flip' if flipped else ''}' role='status'><b>{'⇄' if flipped else '='} "
-        f"{escape(told)}</b> {escape(tie if abs(gap) < 1e-9 else close)}</p>"
+        f"{escape(sentence)}</b> {escape(tie if abs(gap) < 1e-9 else close)}</p>"
     )
 
 
@@ -113,11 +113,11 @@ def panel(given: With, stored: str, raised: float, backwards: bool, words: Words
             f"<tr class='{'best' if at == best else ''}' translate='no'>"
             f"<th scope='row'>{escape(name)} {mark}</th>{chain}</tr>"
         )
-    told = words("rounding.tie" if tie else "rounding.wins", word=list(given.logits)[best])
+    sentence = words("rounding.tie" if tie else "rounding.wins", word=list(given.logits)[best])
     head = words("rounding.backwards" if backwards else "rounding.forwards")
     return (
         f"<table><caption>{escape(head)}</caption><tbody>{''.join(rows)}</tbody>"
-        f"<tfoot><tr><td colspan={len(sums[0]) + 1}>{escape(told)}</td></tr></tfoot></table>"
+        f"<tfoot><tr><td colspan={len(sums[0]) + 1}>{escape(sentence)}</td></tr></tfoot></table>"
     )
 
 
@@ -135,10 +135,10 @@ def strips(given: With, stored: str, raised: float, words: Words) -> str:
             f"{'⇄' if flip else ''}</span>"
             for step, flip in enumerate(flips)
         )
-        told = words("rounding.strip_alt", name=name, flips=sum(flips), steps=STEPS)
+        sentence = words("rounding.strip_alt", name=name, flips=sum(flips), steps=STEPS)
         rows.append(
             f"<div class='strip'><b translate='no'>{escape(name)}</b>"
-            f"<div role='img' aria-label='{escape(told, quote=True)}'>{cells}</div></div>"
+            f"<div role='img' aria-label='{escape(sentence, quote=True)}'>{cells}</div></div>"
         )
     return f"<div class='rounding-strips'><p>{escape(words('rounding.strips'))}</p>{''.join(rows)}</div>"
 

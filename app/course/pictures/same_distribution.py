@@ -100,8 +100,8 @@ def lanes(of: Language, runs: tuple[Trace, Trace], seed: int, words: Words) -> s
             f"<dd translate='no'><span class='root'><b>{escape(of.before)}</b></span>{chips}</dd>"
         )
     differing = sum(one != two for one, two in zip(*texts, strict=True))
-    told = words("same_distribution.differing", differing=differing, words=len(texts[0]), seed=seed)
-    return f"<div class='same-law'><p role='status'>{escape(told)}</p><dl class='texts'>{''.join(shown)}</dl></div>"
+    sentence = words("same_distribution.differing", differing=differing, words=len(texts[0]), seed=seed)
+    return f"<div class='same-law'><p role='status'>{escape(sentence)}</p><dl class='texts'>{''.join(shown)}</dl></div>"
 
 
 def table(
@@ -119,7 +119,7 @@ def table(
     rows = "".join(_row(of, text, target, plain, guessed, top) for text in order)
     away = [total_variation(one, target) for one in (written, plain, guessed)]
     exact = "0" if away[0] < 1e-9 else f"{away[0]:.3f}"
-    told = words(
+    sentence = words(
         "same_distribution.distances",
         exact=exact,
         plain=f"{away[1]:.3f}",
@@ -134,7 +134,7 @@ def table(
         f"<div class='same-law'><table class='counts'><caption>{escape(words('same_distribution.table'))}</caption>"
         f"<thead><tr><th scope='col'>{escape(words('same_distribution.text'))}</th><td></td>{heads}</tr></thead>"
         f"<tbody>{rows}</tbody></table>"
-        f"<p role='status'>{escape(told)}</p></div>"
+        f"<p role='status'>{escape(sentence)}</p></div>"
     )
 
 

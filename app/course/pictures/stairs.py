@@ -173,14 +173,16 @@ def picture(before: str, of: Round, now: Moment, words: Words) -> str:
             f"<tr><td class='pass ahead' colspan={size}>{escape(words('stairs.pass_ahead'))}</td></tr>"
         )
     else:
-        told = escape(words("stairs.pass", rows=len(of.answers)))
-        rows.append(f"<tr><td class='pass{' new' if now.step == 1 else ''}' colspan={size}>{told}</td></tr>")
+        sentence = escape(words("stairs.pass", rows=len(of.answers)))
+        rows.append(
+            f"<tr><td class='pass{' new' if now.step == 1 else ''}' colspan={size}>{sentence}</td></tr>"
+        )
         rows += [_answer(before, of, at, seen, now, words) for at in range(len(of.answers))]
     if now.done:
         rows += [_head(words("stairs.written"), size), _written(before, of)]
     return (
         f"<div class='stairs-frame'><p class='said' role='status'><span>"
-        f"{escape(words('stairs.step', step=now.step, last=steps(of)))}</span> {_told(of, now, words)}</p>"
+        f"{escape(words('stairs.step', step=now.step, last=steps(of)))}</span> {_sentence(of, now, words)}</p>"
         f"<table class='stairs'><caption class='unseen'>{escape(words('stairs.table'))}</caption>"
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
@@ -240,17 +242,19 @@ def _written(before: str, of: Round) -> str:
     return f"<tr class='out' translate='no'><td class='root'><b>{escape(before)}</b></td>{cells}{empty}</tr>"
 
 
-def _told(of: Round, now: Moment, words: Words) -> str:
+def _sentence(of: Round, now: Moment, words: Words) -> str:
     """The moment in a sentence."""
     if now.step == 0:
-        return escape(words("stairs.told_guesses", guesses=len(of.guesses)))
+        return escape(words("stairs.sentence_guesses", guesses=len(of.guesses)))
     if now.step == 1:
-        return escape(words("stairs.told_pass", rows=len(of.answers)))
+        return escape(words("stairs.sentence_pass", rows=len(of.answers)))
     if now.done:
-        behind = of.verdicts.count("unreached")
-        which = "bonus" if of.last == "bonus" else "corrected_tail" if behind else "corrected"
-        told = words(f"stairs.told_{which}", tokens=len(of.written), word=of.written[-1], behind=behind)
-        return f"<strong>{escape(words('stairs.count', tokens=len(of.written)))}</strong> {escape(told)}"
+        unreached = of.verdicts.count("unreached")
+        which = "bonus" if of.last == "bonus" else "corrected_tail" if unreached else "corrected"
+        sentence = words(
+            f"stairs.sentence_{which}", tokens=len(of.written), word=of.written[-1], unreached=unreached
+        )
+        return f"<strong>{escape(words('stairs.count', tokens=len(of.written)))}</strong> {escape(sentence)}"
     at = now.judged - 1
     key = "same" if of.verdicts[at] == "accepted" else "differs"
-    return escape(words(f"stairs.told_{key}", number=at + 1, guess=of.guesses[at], answer=of.answers[at]))
+    return escape(words(f"stairs.sentence_{key}", number=at + 1, guess=of.guesses[at], answer=of.answers[at]))

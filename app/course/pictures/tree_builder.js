@@ -3,7 +3,7 @@
 /**
  * @typedef {number[]} Path from the root, a child's number on each level
  * @typedef {{row: number, column: number}} Place
- * @typedef {Place & {path: Path, parent: number|null, label: string, chance: string, told: string}} TreeNode the root has no parent
+ * @typedef {Place & {path: Path, parent: number|null, label: string, chance: string, sentence: string}} TreeNode the root has no parent
  * @typedef {Place & {path: Path, parent: number, label: string}} Slot where a guess can be added
  * @typedef {{title: string, note: string, meters: {label: string, value: number, shown: string, look: string}[]}} Part
  * @typedef {{nodes: TreeNode[], slots: Slot[], rows: number, columns: number, mask: boolean[][]|null, positions: number[],
@@ -71,10 +71,10 @@ function draw(own, data) {
     own.path = slot.path;
     own.send("add", slot.path);
   });
-  const told = el("p", { class: "told", "aria-live": "polite" }, chosen < 0 ? words.choose : data.nodes[chosen].told);
+  const sentence = el("p", { class: "told", "aria-live": "polite" }, chosen < 0 ? words.choose : data.nodes[chosen].sentence);
   const left = el("section", { class: "part", "aria-label": words.tree },
     el("h3", {}, words.tree, " ", el("span", { class: "spent" }, data.spent)), tree,
-    el("p", { class: "note" }, words.chance_help), told);
+    el("p", { class: "note" }, words.chance_help), sentence);
   left.style.setProperty("--most", String(data.most));
   if (chosen > 0) {
     const away = el("button", { type: "button", class: "away" }, words.remove.replace("{number}", String(chosen)));

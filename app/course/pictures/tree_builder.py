@@ -158,16 +158,16 @@ def exchange(tree: Sequence[Choice], accuracy: Accuracy, budget: int, held: str,
             height=80,
         )
         st.button(words("tree_builder.load"), on_click=load, key=at.key("load"))
-        if told := st.session_state.get(problem):
-            st.error(plain(told), icon=":material/report:")
+        if message := st.session_state.get(problem):
+            st.error(plain(message), icon=":material/report:")
 
 
 def acted(component: str, held: str, accuracy: Accuracy, budget: int) -> Callable[[], None]:
     """Called when a node was added or removed in the browser."""
 
     def react() -> None:
-        told = st.session_state.get(component)
-        act = told.get("act") if isinstance(told, Mapping) else getattr(told, "act", None)
+        value = st.session_state.get(component)
+        act = value.get("act") if isinstance(value, Mapping) else getattr(value, "act", None)
         tree = fitting(st.session_state.get(held, []), accuracy, budget)
         st.session_state[held] = after(tree, act, accuracy, budget)
 
@@ -236,7 +236,7 @@ def scene(tree: Sequence[Choice], accuracy: Accuracy, budget: int, words: Words)
             "parent": number[choice[:-1]] if choice else None,
             "chance": f"{medusa_tree.worth(choice, accuracy):.0%}" if choice else "",
             "label": node_label(choice, number, accuracy, words),
-            "told": told(choice, order, mask, words),
+            "sentence": node_sentence(choice, order, mask, words),
         }
         for choice in [(), *order]
     ]
@@ -300,20 +300,22 @@ def node_label(choice: Choice, number: Mapping[Choice, int], accuracy: Accuracy,
     )
 
 
-def told(choice: Choice, order: Sequence[Choice], mask: Sequence[Sequence[bool]], words: Words) -> str:
+def node_sentence(
+    choice: Choice, order: Sequence[Choice], mask: Sequence[Sequence[bool]], words: Words
+) -> str:
     """What a node sees and its position, according to the mask."""
     places = [(), *order]
     at = places.index(choice)
     seen = [column for column, visible in enumerate(mask[at]) if visible]
     if not choice:
-        return words("tree_builder.told_root")
+        return words("tree_builder.sentence_root")
     above = [
         words("tree_builder.root") if not column else words("tree_builder.node", number=column)
         for column in seen[:-1]
     ]
     beside = sum(len(other) == len(choice) for other in order) - 1
     return words(
-        "tree_builder.told",
+        "tree_builder.sentence",
         number=at,
         cells=len(seen),
         above=", ".join(above),
@@ -327,7 +329,9 @@ def still(tree: Sequence[Sequence[int]], words: Words) -> dict[str, Any]:
     choices = medusa_tree.check(tree)
     shown = scene(choices, [[1.0] * MOST] * MOST, len(choices), words)
     for node in shown["nodes"]:
-        node.update(chance="", told="", label=words("tree_builder.guess") if node["path"] else node["label"])
+        node.update(
+            chance="", sentence="", label=words("tree_builder.guess") if node["path"] else node["label"]
+        )
     return {**shown, "mask": None, "positions": None, "spent": "", "worth": []}
 
 
@@ -357,7 +361,7 @@ def on_record(tree: Sequence[Choice], example: str, words: Words) -> list[dict[s
         return []
     settled = sum(row.decided for row in found)
     mine = sum(row.tokens for row in found) / len(found)
-    theirs = sum(row.recorded for row in found) / len(found)
+    recorded_mean = sum(row.recorded for row in found) / len(found)
     nodes = max(len(row.nodes.token) for row in trace(example).rounds)
     return [
         {
@@ -368,7 +372,7 @@ def on_record(tree: Sequence[Choice], example: str, words: Words) -> list[dict[s
                     mine,
                     "yours",
                 ),
-                meter(words("tree_builder.recorded_tree", nodes=nodes), theirs, "best"),
+                meter(words("tree_builder.recorded_tree", nodes=nodes), recorded_mean, "best"),
             ],
             "note": words("tree_builder.record", rounds=len(found), settled=settled),
         }

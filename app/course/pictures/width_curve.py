@@ -125,9 +125,9 @@ def measured(found: measuring.Measuring, words: Words) -> list[Line]:
     if found.curve is None:
         return []
     curve = found.curve
-    told = words("width-curve.here", model=curve.model, machine=curve.machine, time=curve.date[11:16])
+    source = words("width-curve.here", model=curve.model, machine=curve.machine, time=curve.date[11:16])
     first = curve.at(1)
-    return [Line(words("width-curve.this"), told, {width: curve.at(width) / first for width in WIDTHS})]
+    return [Line(words("width-curve.this"), source, {width: curve.at(width) / first for width in WIDTHS})]
 
 
 def table(lines: list[Line], tokens: int, words: Words) -> str:

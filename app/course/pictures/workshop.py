@@ -43,7 +43,7 @@ class With(Strict):
 
     text: str
     limit: float = Field(0.5, gt=0.0, le=20.0)
-    tell: bool = False
+    view_only: bool = False
 
     @field_validator("text")
     @classmethod
@@ -57,7 +57,7 @@ class With(Strict):
 
 def draw(given: With, at: Place) -> None:
     """Draw the plane, with the choices unless it is only for viewing."""
-    if given.tell:
+    if given.view_only:
         draw_chart(plane(given.text, None, given.limit, at.words), at.key("plane"))
         return
 
@@ -112,8 +112,8 @@ def verdict(mine: Design, best: Design, limit: float, words: Words) -> str:
     how = words("workshop.how_modelled" if mine.modelled else "workshop.how_measured")
     if mine.lane == "plain":
         how = words("workshop.how_plain")
-    told = words("workshop.yours", speed=mine.speed, how=how, work=work(mine, words))
-    return f"{told} {words(f'workshop.{said}', limit=f'{limit:.0%}')}"
+    sentence = words("workshop.yours", speed=mine.speed, how=how, work=work(mine, words))
+    return f"{sentence} {words(f'workshop.{said}', limit=f'{limit:.0%}')}"
 
 
 def work(shown: Design, words: Words) -> str:
