@@ -254,9 +254,9 @@ def template(tokenizer: Any) -> tuple[list[int], list[int], str]:
     text = tokenizer.apply_chat_template(
         [{"role": "user", "content": mark}], tokenize=False, add_generation_prompt=True
     )
-    before, behind = text.split(mark)
+    before, after = text.split(mark)
     encode = tokenizer.encode
-    return encode(before, add_special_tokens=False), encode(behind, add_special_tokens=False), text
+    return encode(before, add_special_tokens=False), encode(after, add_special_tokens=False), text
 
 
 def _choose(logits: Tensor, talks: Sequence[Conversation], chance: torch.Generator) -> Tensor:

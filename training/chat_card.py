@@ -75,7 +75,7 @@ def measure(
     store: Path | None = None,
     most: int | None = None,
     only: Sequence[str] = (),
-    told: Callable[[str], None] = print,
+    on_prompt: Callable[[str], None] = print,
 ) -> dict[str, Any]:
     """All figures of the card, as plain values for JSON.
 
@@ -86,7 +86,7 @@ def measure(
         store: keeps the rows as they come, so that an interrupted run can resume.
         most: prompts of each kind, from the beginning of each file; None takes all.
         only: lanes to measure, by name; none named means all.
-        told: receives each prompt.
+        on_prompt: receives each prompt.
     """
     models = sd.load_models(model)
     found: dict[str, Any] = {
@@ -111,7 +111,7 @@ def measure(
     for name, path in SETS.items():
         prompts = cases(path, most)
         part_store = store.with_suffix(f".{name.replace(' ', '-')}.jsonl") if store else None
-        rows = rows_of(models, prompts, chosen, repeats, part_store, told)
+        rows = rows_of(models, prompts, chosen, repeats, part_store, on_prompt)
         repeated = {(row.family, row.name): row.repeated or 0.0 for row in rows if row.lane == 0}
         looping = {key for key, share in repeated.items() if share >= LOOP}
         found["sets"][name] = {
@@ -313,11 +313,11 @@ def equality_words(name: str, measured: dict[str, Any]) -> str:
     """How many greedy texts were equal, and every fork."""
     forks = measured["forks"]
     prompts, lanes = measured["generate"], measured["lanes"]
-    theirs = sum(fork["lane"] == "generate" for fork in forks)
-    ours = len(forks) - theirs
+    generate_forks = sum(fork["lane"] == "generate" for fork in forks)
+    lane_forks = len(forks) - generate_forks
     said = (
-        f"- {name}: plain decoding equals `generate` on {prompts - theirs} of {prompts} prompts, and a lane equals "
-        f"plain decoding in {lanes - ours} of {lanes} texts."
+        f"- {name}: plain decoding equals `generate` on {prompts - generate_forks} of {prompts} prompts, and a lane "
+        f"equals plain decoding in {lanes - lane_forks} of {lanes} texts."
     )
     listed = [
         f"{fork['prompt']}, {fork['lane']}: token {fork['at']}, margin {fork['margin']:.1e}" for fork in forks

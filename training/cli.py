@@ -28,12 +28,12 @@ def fetch(
     from training.fetch import fetch as fetch_all
 
     for row in fetch_all(corpus, only):
-        told = (
+        summary = (
             row["note"]
             if row["kind"] == "manual"
             else f"{row['bytes']} bytes, as trained: {row['as_trained']}"
         )
-        typer.echo(f"{row['output']}: {told}")
+        typer.echo(f"{row['output']}: {summary}")
 
 
 @app.command()

@@ -88,7 +88,7 @@ def measure(
     folder: Path,
     repeats: int = 3,
     store: Path | None = None,
-    told: Callable[[str], None] = print,
+    on_prompt: Callable[[str], None] = print,
 ) -> dict[str, Any]:
     """All figures, as plain values for JSON.
 
@@ -96,10 +96,10 @@ def measure(
     """
     prompts = read_prompts(models, folder)
     layer, exits = best_exit(
-        models, [p.case for p in prompts if p.case.family == "code" and p.enters], repeats, told
+        models, [p.case for p in prompts if p.case.family == "code" and p.enters], repeats, on_prompt
     )
     lanes = [*LANES, lane("early-exit", "early-exit", layer=layer)]
-    rows = rows_of(models, [prompt.case for prompt in prompts], lanes, repeats, store, told)
+    rows = rows_of(models, [prompt.case for prompt in prompts], lanes, repeats, store, on_prompt)
     curves = {
         which: curve_of(models, which)
         for which in ("usual", "larger")
@@ -114,7 +114,7 @@ def measure(
     # Verse at temperature 0 is mostly loops, which do not count; at temperature 1 it is not.
     verse = [prompt for prompt in prompts if prompt.case.family == "poem"]
     drawn = [warm(each) for each in lanes]
-    hot = rows_of(models, [prompt.case for prompt in verse], drawn, repeats, None, told)
+    hot = rows_of(models, [prompt.case for prompt in verse], drawn, repeats, None, on_prompt)
     summaries["poem, temperature 1"] = summarise(verse, hot, drawn)
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -140,7 +140,7 @@ def rows_of(
     lanes: Sequence[Lane],
     repeats: int,
     store: Path | None,
-    told: Callable[[str], None],
+    on_prompt: Callable[[str], None],
 ) -> list[Measured]:
     """All cells, plain decoding in every turn."""
     settings = [each.settings for each in lanes]
@@ -151,17 +151,17 @@ def rows_of(
         if row.error:
             raise ValueError(f"{row.family} / {row.name}, {row.label}: {row.error}")
         if row.lane == 0 and row.repeat == 0:
-            told(f"{row.family} / {row.name}")
+            on_prompt(f"{row.family} / {row.name}")
         rows.append(row)
     return rows
 
 
 def best_exit(
-    models: sd.Models, cases: list[Case], repeats: int, told: Callable[[str], None]
+    models: sd.Models, cases: list[Case], repeats: int, on_prompt: Callable[[str], None]
 ) -> tuple[int, dict[str, dict[str, float]]]:
     """The exit layer that is fastest on code, and the speedup of each."""
     lanes = [lane(str(layer), "early-exit", layer=layer) for layer in EXIT_LAYERS]
-    rows = rows_of(models, cases, lanes, repeats, None, told)
+    rows = rows_of(models, cases, lanes, repeats, None, on_prompt)
     names = [(case.family, case.name) for case in cases]
     found = {each.name: line(rows, names, each.name) for each in lanes}
     best = max(EXIT_LAYERS, key=lambda layer: found[str(layer)]["speedup"] or 0.0)

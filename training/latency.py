@@ -20,10 +20,10 @@ def token_seconds(model: Any, calls: int = 60, prompt: int = 128, fed: int = 1) 
     model(ids[:, :prompt], past_key_values=cache, use_cache=True)
     times = []
     for call in range(calls + 5):
-        begun = time.perf_counter()
+        start = time.perf_counter()
         model(ids[:, prompt:], past_key_values=cache, use_cache=True)
         if call >= 5:
-            times.append(time.perf_counter() - begun)
+            times.append(time.perf_counter() - start)
         cache.crop(-fed)
     return statistics.median(times)
 

@@ -181,7 +181,7 @@ def steps(
             progress = plan.progress(clock.seconds, state["tokens"])
             if progress >= 1 or stop.wanted or taken == plan.stop_after_steps:
                 break
-            begun = time.perf_counter()
+            start = time.perf_counter()
             rate = relative_rate(state["step"], progress, plan.warmup_steps, plan.decay_share)
             ids = batches.next().to(device)
             parts = objective(ids)
@@ -197,7 +197,7 @@ def steps(
             state["step"] += 1
             state["tokens"] += size(ids)
             taken += 1
-            clock.add(time.perf_counter() - begun)
+            clock.add(time.perf_counter() - start)
             if state["step"] % 10 == 0:
                 row = {"step": state["step"], "tokens": state["tokens"], "seconds": round(clock.seconds, 1)}
                 row |= {"loss": round(value, 4), "rate": round(rate, 4)}

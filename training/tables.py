@@ -34,10 +34,10 @@ def table_task(rng: Random) -> str:
             for row in cells
         )
         return f"Table:\n{source}\nJSON:\n{body}"
-    told = "\n".join(
+    sentences = "\n".join(
         ". ".join(f"The {c.lower()} is {v}" for c, v in zip(columns, row, strict=True)) + "." for row in cells
     )
-    return f"Table:\n{source}\nSentences:\n{told}"
+    return f"Table:\n{source}\nSentences:\n{sentences}"
 
 
 def number_rows_task(rng: Random) -> str:
@@ -141,12 +141,12 @@ def loop_function_task(rng: Random) -> str:
     """A documented function that filters, counts or changes the items of a list."""
     item = rng.choice(["number", "word", "value", "name", "item"])
     verb = rng.choice(["count", "find", "remove", "largest", "total"])
-    told, body, last = _LOOPS[verb]
+    docstring, body, last = _LOOPS[verb]
     alone = verb in ("largest", "total")
     name = f"{verb}_{item}s" if verb == "total" else f"{verb}_{item}"
     lines = [
         f"def {name}({item}s):" if alone else f"def {name}({item}s, target):",
-        f'    """{told.format(item)}"""',
+        f'    """{docstring.format(item)}"""',
         *("    " + line.format(item) for line in body),
         f"    return {last}",
     ]

@@ -148,8 +148,10 @@ def name_question_task(rng: Random, text: str) -> str | None:
 
 def evidence(context: str, question: str, answer: str) -> str:
     """The sentence of `context` sharing most content words with the question and (twice) the answer."""
-    asked, told = words(question), words(answer)
-    return max(sentences(context), key=lambda part: len(words(part) & asked) + 2 * len(words(part) & told))
+    asked, answered = words(question), words(answer)
+    return max(
+        sentences(context), key=lambda part: len(words(part) & asked) + 2 * len(words(part) & answered)
+    )
 
 
 class Person:
@@ -171,15 +173,15 @@ class Person:
 
     def sentences(self, rng: Random) -> list[str]:
         """The facts as sentences, the name first, the others shuffled."""
-        told = [
+        found = [
             f"{self.subject} works as a {self.job}.",
             f"{self.subject} likes to eat {self.food}.",
             f"{self.subject} has a {self.color} {self.thing}.",
             f"Every {self.day}, {self.subject.lower()} goes to the {self.place}.",
             f"{self.subject} has a {self.animal} at home.",
         ]
-        rng.shuffle(told)
-        return [f"{self.name} is {self.age} years old and lives in {self.town}.", *told]
+        rng.shuffle(found)
+        return [f"{self.name} is {self.age} years old and lives in {self.town}.", *found]
 
     def fields(self) -> dict[str, str]:
         """Form labels and their values."""

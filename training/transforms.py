@@ -160,11 +160,11 @@ def documented_functions(files: Files) -> Iterator[dict[str, Any]]:
         except (SyntaxError, ValueError, RecursionError):
             continue
         for node in tree.body:
-            if not isinstance(node, ast.FunctionDef) or not (told := ast.get_docstring(node)):
+            if not isinstance(node, ast.FunctionDef) or not (docstring := ast.get_docstring(node)):
                 continue
             code = ast.get_source_segment(text, node)
             if code and len(code) <= 2000:
-                first = told.strip().splitlines()[0]
+                first = docstring.strip().splitlines()[0]
                 yield {"instruction": first, "code": code + "\n", "name": node.name, "repo": path}
 
 

@@ -75,7 +75,7 @@ def test_numbers_and_tables() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (
             ["pretrain", "giant", "--minutes", "1"],
@@ -87,7 +87,7 @@ def test_numbers_and_tables() -> None:
 )
 def test_bad_input_is_one_sentence(
     arguments: list[str],
-    told: str,
+    message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -97,5 +97,5 @@ def test_bad_input_is_one_sentence(
         cli.main()
     error = capsys.readouterr().err
     assert stopped.value.code == 1
-    assert told in error
+    assert message in error
     assert "Traceback" not in error

@@ -331,7 +331,7 @@ def test_the_card_measures_every_lane(
         lambda models, which: width_curve(models.drafting(which), prefix=50, budget_s=0.3),
     )
     assert [case.prompt for case in cases(prompts, 1)] == ["the cat", "the mat"]
-    found = measure("tiny", tmp_path / "runs", told=lambda said: None)
+    found = measure("tiny", tmp_path / "runs", on_prompt=lambda prompt: None)
     text = render(found)
     assert "{{" not in text and "{{figures" not in text
     for label in ("draft-model", "eagle", "medusa", "prompt-lookup"):

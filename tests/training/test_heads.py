@@ -73,11 +73,11 @@ def test_medusa_heads_learn(shared: bool, soft: bool, target: Frozen, tmp_path: 
         for was, found in zip(untrained, heads.accuracy or [], strict=True):
             assert found[0] > 0.35 and found[0] > was[0]
     log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
-    assert len(log[0]["parts"]) == 3, "the log tells the loss of each head"
+    assert len(log[0]["parts"]) == 3, "the log has the loss of each head"
 
 
 def test_an_eagle_head_learns(target: Frozen, tmp_path: Path) -> None:
-    """Both parts of the loss fall, and the token behind the guessed state is the target's. Catches: states paired with
+    """Both parts of the loss fall, and the token after the guessed state is the target's. Catches: states paired with
     the wrong token or compared one place off."""
     head, rows = new_eagle(target, seed=0), _rows()
     loss = eagle_loss(head, target)

@@ -1,4 +1,4 @@
-"""What is a step told to do? The parts of the loss against direct constructions."""
+"""What does a step minimise? The parts of the loss against direct constructions."""
 
 from __future__ import annotations
 
