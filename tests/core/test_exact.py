@@ -255,7 +255,7 @@ def test_a_rule_that_looks_where_it_must_not_gives_itself_away() -> None:
     assert distance(PeeksBelow(), [-1, 0], p, q) > 0.001
     with pytest.raises(ValueError, match="the threshold of node 0 changed"):
         distance(WaitsBelow(), [-1, 0], p, q)
-    assert distance(StopsEarly(), [-1, 0], p, q) > 0.001  # hears coins that block verification need not
+    assert distance(StopsEarly(), [-1, 0], p, q) > 0.001  # uses coins that block verification does not need
 
 
 def test_a_rule_that_uses_an_undecided_distribution_is_not_certified() -> None:

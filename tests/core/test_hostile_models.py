@@ -150,7 +150,7 @@ def test_a_deeply_nested_configuration_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_lanes_in_several_threads_see_their_own_states() -> None:
-    """Medusa beside plain decoding on the same weights. Catches: a hook that hears another thread."""
+    """Medusa beside plain decoding on the same weights. Catches: a hook that receives another thread's states."""
     models = headed("llama")
     settings = sd.Settings(proposer="medusa", max_new_tokens=40, record="tokens")
     alone = sd.decode(models, [1, 2, 3], settings)

@@ -233,7 +233,7 @@ def earliest_of_the_longest(text: list[int], most: int, count: int) -> list[int]
 
 @pytest.mark.parametrize("match", MATCHES)
 def test_vllm_s_match_is_the_lab_s_first_and_no_other(match: str) -> None:
-    """Random texts: an option that ever copies something else is told, and one that never does is not."""
+    """Random texts: an option that ever copies something else is noted, and one that never does is not."""
     kind, numbers = sd.PROPOSERS["prompt-lookup"], Random(3)
     wanted = settings(proposer="prompt-lookup", draft_length=4, options={"max_ngram": 3, "match": match})
     differs = False
