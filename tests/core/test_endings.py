@@ -16,13 +16,13 @@ from .trees import Oracle
 STORY = [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]
 
 
-def _tells(text: tuple[int, ...]) -> Sequence[float]:
+def _next_letter(text: tuple[int, ...]) -> Sequence[float]:
     """Sure of the next letter of the story."""
     return [1.0 if token == len(text) else 0.0 for token in range(20)]
 
 
 def _models(eos: tuple[int, ...] = (), bos: int | None = None) -> sd.Models:
-    return scripted(_tells, _tells, eos=eos, bos=bos)
+    return scripted(_next_letter, _next_letter, eos=eos, bos=bos)
 
 
 def _settings(proposer: str, **changes: object) -> sd.Settings:
@@ -131,7 +131,7 @@ def test_closing_the_stream_ends_it() -> None:
     def next_probs(text: tuple[int, ...]) -> Sequence[float]:
         nonlocal asked
         asked += 1
-        return _tells(text)
+        return _next_letter(text)
 
     events = sd.stream(scripted(next_probs), [0, 1], _settings("none"))
     while not isinstance(next(events), sd.Step):
