@@ -38,7 +38,7 @@ def test_a_colour_is_written_in_the_theme_alone() -> None:
 
 
 def test_what_the_theme_names_is_used() -> None:
-    """Catches: a colour that outlived what it was for, and a property that nothing defines."""
+    """Catches: a colour that outlived what it was for."""
     code = "\n".join([*FILES.values(), CSS])
     defined = set(re.findall(r"--([a-z]+):", CSS))
     assert COLOURS.keys() < defined
