@@ -8,6 +8,7 @@ import streamlit as st
 
 from app.records.store import Unavailable
 from app.text import plain
+from app.theme import CSS
 from app.ui import address, quirks
 
 st.set_page_config(page_title="Specdec Lab", page_icon=Path(__file__).with_name("icon.png"), layout="wide")
@@ -21,7 +22,7 @@ page = st.navigation(
     ],
     position="top",
 )
-st.html(quirks.style(quirks.ON_PRIMARY + quirks.LEGIBLE_CODE + quirks.NO_EMPTY_BOXES))
+st.html(quirks.style(CSS + quirks.ON_PRIMARY + quirks.LEGIBLE_CODE + quirks.NO_EMPTY_BOXES))
 address.catch_up(page.url_path)
 try:
     page.run()

@@ -20,6 +20,8 @@ from typing import Any
 
 from playwright.sync_api import CDPSession, Page, Route, sync_playwright
 
+from app.theme import CSS
+
 STATIC = Path(__file__).resolve().parent.parent / "app" / "player" / "static"
 HOST = "http://player.invalid/"  # answered from disk by `_serve`, never resolved
 TYPES = {".js": "text/javascript", ".css": "text/css"}
@@ -87,9 +89,8 @@ def record() -> list[dict[str, Any]]:
 def _serve(route: Route) -> None:
     name = route.request.url.removeprefix(HOST)
     if name == "":
-        route.fulfill(
-            content_type="text/html", body='<!doctype html><meta charset="utf-8"><div id="host"></div>'
-        )
+        body = f'<!doctype html><meta charset="utf-8"><style>{CSS}</style><div id="host"></div>'
+        route.fulfill(content_type="text/html", body=body)
     elif (file := STATIC / Path(name).name).is_file():
         route.fulfill(content_type=TYPES[file.suffix], body=file.read_text(encoding="utf-8"))
     else:

@@ -23,7 +23,7 @@ SHOWN = listing.MOST_SHOWN
 # Keep the compare button in sight of the cards on which runs are chosen, below Streamlit's own header.
 STYLE = """<style>
 :--layout:has(> .st-key-choice) { position: sticky; top: 3.75rem; z-index: 10; }
-.st-key-compare { background: light-dark(#fbfaf8, #14181f); padding-block: 0.5rem; }
+.st-key-compare { background: var(--page); padding-block: 0.5rem; }
 </style>"""
 
 library = services.library()

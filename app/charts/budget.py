@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
+from app.theme import OTHER, PHASES, fill
 from specdec_core.record.trace import Trace
 
 from .chart import Chart
-from .palette import OTHER, PHASES, fill
 from .panels import broken, empty
 
 TITLE = "Where did each millisecond go? Guessing pays off if the whole bar is shorter than plain decoding's"

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from html import escape
 
+from app.theme import look
 from specdec_core.record.trace import Trace
 from specdec_core.sweep.totals import wilson
 
 from .chart import Chart
-from .palette import look
 from .panels import empty, panels, place
 
 TITLE = "How soon do guesses go wrong? A falling line means that later guesses are worse"

@@ -9,10 +9,10 @@ import plotly.graph_objects as go
 
 from app.metrics.numbers import parting
 from app.text import count
+from app.theme import CLEAR, SOURCES
 from specdec_core.record.trace import Trace
 
 from .chart import Chart
-from .palette import SOURCES
 from .panels import broken, empty
 
 TITLE = "Which tokens did one lane guess and another not? Compare the rows"
@@ -74,7 +74,7 @@ def difference_strip(traces: Sequence[Trace], labels: Sequence[str], provenance:
             x=[None],
             y=[None],
             mode="markers",
-            marker={"color": "rgba(0,0,0,0)"},
+            marker={"color": CLEAR},
             legendgroup=source,
         )
     lines = -(-length // ACROSS)

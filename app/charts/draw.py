@@ -5,16 +5,16 @@ from __future__ import annotations
 import plotly.graph_objects as go
 import streamlit as st
 
-from .chart import Chart
+from app.theme import TEXT
 
-# as in .streamlit/config.toml; Streamlit's own grey is too pale
-TEXT = {"light": "#121823", "dark": "#e8e6e1"}
+from .chart import Chart
 
 
 def draw(chart: Chart, key: str) -> None:
     """Draw `chart` across the page's column; `key` must be unique on the page."""
     st.markdown(f"**{chart.title}**")
-    figure = inked(chart.figure, TEXT.get(st.context.theme.type or "light", TEXT["light"]))
+    # Streamlit's own grey is too pale
+    figure = inked(chart.figure, TEXT.dark if st.context.theme.type == "dark" else TEXT.light)
     st.plotly_chart(figure, alt=chart.alt, config={"displayModeBar": False}, key=key, width="stretch")
     st.caption(chart.provenance)
 

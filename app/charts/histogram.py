@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from html import escape
 
 from app.text import count
+from app.theme import GREY, fill, look
 from specdec_core.record.trace import Trace
 
 from .chart import Chart
-from .palette import fill, look
 from .panels import empty, panels, place
 
 TITLE = "How many tokens does one target pass yield? Plain decoding always gets one"
@@ -48,7 +48,7 @@ def tokens_per_pass(traces: Sequence[Trace], labels: Sequence[str], provenance: 
         figure.add_vline(
             **place(panel, named),
             x=tau,
-            line={"width": 2, "dash": "dot", "color": "#7b8494"},
+            line={"width": 2, "dash": "dot", "color": GREY},
         )
         figure.layout.annotations[panel].text += f"<br>τ = {tau:.2f}"
         shares = ", ".join(

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import plotly.graph_objects as go
 
 from app.text import count
+from app.theme import MORE, SLOWER_FASTER
 from specdec_core.sweep.totals import beyond, mark
 
 from .chart import Chart
-from .palette import MORE, SLOWER_FASTER
 from .panels import broken, empty
 
 if TYPE_CHECKING:

@@ -16,12 +16,12 @@ from statistics import fmean
 import plotly.graph_objects as go
 
 from app.metrics import numbers
+from app.theme import GREY, PAGE, SLOWER_FASTER, look
 from specdec_core import theory
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
 
 from .chart import Chart
-from .palette import SLOWER_FASTER, look
 from .panels import broken, empty, panels, place
 
 TITLE = "Does the measured point lie on the formula's surface? Above it the run was faster, below it slower"
@@ -169,7 +169,7 @@ def _panel(figure: go.Figure, at: dict[str, int], found: Point, lane: int) -> No
                 "labelfont": {"size": 12},
                 "labelformat": ".1f",
             },
-            line={"width": 3 if level == 1.0 else 1, "color": "#7b8494"},
+            line={"width": 3 if level == 1.0 else 1, "color": GREY},
             showscale=False,
             hoverinfo="skip",
         )
@@ -184,7 +184,7 @@ def _panel(figure: go.Figure, at: dict[str, int], found: Point, lane: int) -> No
             "symbol": look(lane).symbol,
             "size": 13,
             "color": look(lane).colour,
-            "line": {"width": 2, "color": "#fbfaf8"},
+            "line": {"width": 2, "color": PAGE.light},
         },
         customdata=[[found.measured, expected]],
         hovertemplate="measured %{customdata[0]:.2f}×, the formula says %{customdata[1]:.2f}×<br>"

@@ -9,10 +9,10 @@ from itertools import accumulate
 import plotly.graph_objects as go
 
 from app.text import count
+from app.theme import OTHER, PHASES, fill
 from specdec_core.record.trace import Trace
 
 from .chart import Chart
-from .palette import OTHER, PHASES, fill
 
 
 def round_timeline(traces: Sequence[Trace], labels: Sequence[str], provenance: str) -> Chart:

@@ -9,10 +9,10 @@ from itertools import accumulate
 import plotly.graph_objects as go
 
 from app.text import count
+from app.theme import look
 from specdec_core.record.trace import Trace
 
 from .chart import Chart
-from .palette import look
 
 
 def tokens_against_time(traces: Sequence[Trace], labels: Sequence[str], provenance: str) -> Chart:

@@ -11,15 +11,13 @@ from math import log10
 
 import plotly.graph_objects as go
 
+from app.theme import BLUE, GREY, PAGE, look
 from specdec_core.analysis.whatif import WhatIf
 from specdec_core.machines.costs import Costs
 
 from .chart import Chart
-from .palette import look
 from .panels import broken, empty
 
-MEASURED = "#7b8494"
-PROFILE = "#2f7fc4"
 WIDEST = 64
 ZERO_WIDTH = "\u200b"
 
@@ -43,8 +41,8 @@ def clocks(
     bounds = [" a bound" if one and one.off_the_clock else "" for one in results]
     figure = go.Figure()
     bars: tuple[tuple[str, list[float | None], str, str], ...] = (
-        ("measured", [*measured], MEASURED, ""),
-        (first.kind, [one.speedup if one else None for one in results], PROFILE, "/"),
+        ("measured", [*measured], GREY, ""),
+        (first.kind, [one.speedup if one else None for one in results], BLUE, "/"),
     )
     for kind, speedups, colour, pattern in bars:
         figure.add_bar(
@@ -66,7 +64,7 @@ def clocks(
             },
             hovertemplate=f"{kind}: " + "%{x:.2f}× plain decoding<extra>%{y}</extra>",
         )
-    figure.add_vline(x=1.0, line={"color": MEASURED, "width": 1.5, "dash": "dot"}, opacity=0.7, layer="below")
+    figure.add_vline(x=1.0, line={"color": GREY, "width": 1.5, "dash": "dot"}, opacity=0.7, layer="below")
     most = max(1.0, *(speedup for _, speedups, _, _ in bars for speedup in speedups if speedup))
     figure.update_layout(
         barmode="group",
@@ -120,7 +118,7 @@ def widths(
             x=steps,
             y=[costs.ratio(step) for step in steps],
             mode="lines",
-            line={"color": MEASURED, "width": 2.5},
+            line={"color": GREY, "width": 2.5},
             hovertemplate="%{x} tokens in a pass: %{y:.2f} plain passes<extra></extra>",
         )
     )
@@ -140,7 +138,7 @@ def widths(
                 "symbol": look(lane).symbol,
                 "size": [7 + 9 * (count / rounds) ** 0.5 for count in counts.values()],
                 "opacity": 0.85,
-                "line": {"width": 1, "color": "rgba(255, 255, 255, 0.7)"},
+                "line": {"width": 1, "color": PAGE.light},
             },
             hovertemplate="%{customdata} rounds of %{x} tokens: %{y:.2f} plain passes each<extra>"
             + broken(label)

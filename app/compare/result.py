@@ -108,7 +108,7 @@ def _table(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
     lanes = [shown.request.lanes[number] for number in numbers]
     titles = [shown.request.labels[number].partition(" · ")[2] for number in numbers]
     rows = table(traces, lanes, measured, lines, numbers)
-    st.html(html(rows, titles, numbers, st.context.theme.type or "light"))
+    st.html(html(rows, titles, numbers))
     repeats.controls(shown)
     repeats.advice(shown)
     with st.expander("What the rows mean", icon=":material/menu_book:"):

@@ -157,12 +157,11 @@ def to_json(rows: Sequence[Row], labels: Sequence[str], about: Mapping[str, Any]
     )  # fmt: skip
 
 
-def html(rows: Sequence[Row], titles: Sequence[str], numbers: Sequence[int], theme: str = "light") -> str:
+def html(rows: Sequence[Row], titles: Sequence[str], numbers: Sequence[int]) -> str:
     """The table as HTML; all texts are escaped.
 
     Args:
         titles, numbers: the lanes' names and places in the run, for their chips.
-        theme: the page's, light or dark.
     """
     head = "".join(
         f'<th scope="col">{chip(number)}<span>{escape(title)}</span></th>'
@@ -176,15 +175,14 @@ def html(rows: Sequence[Row], titles: Sequence[str], numbers: Sequence[int], the
         for row in rows
     )
     return (
-        f"<style>{STYLE}.sd-table{{--sd-page:{PAGE[theme]}}}</style>"
+        f"<style>{STYLE}</style>"
         '<div class="sd-scroll" tabindex="0" role="region" aria-label="Figures of all lanes">'
         f'<table class="sd-table"><colgroup><col>{wide}</colgroup>'
         f'<thead><tr><th scope="col">Figure</th>{head}</tr></thead><tbody>{body}</tbody></table></div>'
     )
 
 
-# as in .streamlit/config.toml: content scrolls under the titles
-PAGE = {"light": "#fbfaf8", "dark": "#14181f"}
+# The titles have a ground: content scrolls under them.
 STYLE = """
 .sd-scroll{overflow-x:auto;max-width:100%}
 .sd-table{border-collapse:separate;border-spacing:0;width:100%;font-variant-numeric:tabular-nums;font-size:.95rem}
@@ -194,7 +192,7 @@ border-bottom:1px solid color-mix(in srgb,currentColor 16%,transparent);min-widt
 .sd-table thead th span{overflow-wrap:anywhere}
 .sd-table thead th>span:last-child{display:block;margin-top:.35rem;font-size:.875rem;line-height:1.3}
 .sd-table tbody th,.sd-table thead th:first-child{font-weight:600;position:sticky;left:0;z-index:1;
-background:var(--sd-page);min-width:9rem}
+background:var(--page);min-width:9rem}
 .sd-table small{display:block;font-weight:400;font-size:.8rem;opacity:.78;line-height:1.35}
 .sd-table td b{font-weight:650;font-size:1.02rem}
 .sd-table td i{display:block;height:4px;border-radius:2px;margin-top:.3rem;background:currentColor;opacity:.55}

@@ -8,8 +8,8 @@ from html import escape
 import plotly.graph_objects as go
 
 from app.charts.chart import Chart
-from app.charts.palette import fill, look
 from app.charts.panels import broken
+from app.theme import fill, look
 
 from .claims import Drawn, Figure
 from .lesson import Item

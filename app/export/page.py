@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from app.lanes import of_trace as lane
+from app.theme import CSS
 from specdec_core.errors import SettingsError
 from specdec_core.models.generation import OFF
 from specdec_core.record.schema import Header
@@ -88,7 +89,7 @@ def make(
 <meta name="generator" content="Specdec Lab">
 <title>{_text(heading)}</title>
 <link rel="icon" href="data:,">
-<style>{_style("page.css")}</style>
+<style>{_own_style()}</style>
 <style id="player-style" media="not all">{style}</style>
 </head>
 <body>
@@ -332,8 +333,8 @@ def _linked(_files: tuple[tuple[str, int], ...]) -> tuple[str, str]:
 
 
 @cache
-def _style(name: str) -> str:
-    return _sealed(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+def _own_style() -> str:
+    return _sealed(CSS + Path(__file__).with_suffix(".css").read_text(encoding="utf-8"))
 
 
 def _sealed(css: str) -> str:

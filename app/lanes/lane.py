@@ -44,7 +44,7 @@ TABLES = {
     "l": Table("length", "length_options", LENGTH_POLICIES),
 }
 KEYS = ("proposer", "gamma", "rule", "length", "overlap", "memory")  # the settings besides the options
-LETTERS = "ABCDEF"  # lane A is plain decoding; colour, dash and symbol are those of `charts.palette.LANES`
+LETTERS = "ABCDEF"  # lane A is plain decoding; colour, dash and symbol are those of `theme.LANES`
 
 
 @dataclass(frozen=True, slots=True)

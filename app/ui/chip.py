@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from html import escape
 
-from app.charts.palette import look
 from app.lanes.lane import LETTERS
+from app.theme import WHITE, look
 
 DASHES = {  # plotly's dash names as alternating pixels of line and gap
     "solid": (28,),
@@ -22,8 +22,8 @@ def chip(number: int) -> str:
     drawn = look(number)
     line = f"display:block;height:4px;margin-top:2px;background:{_dashed(drawn.colour, DASHES[drawn.dash])}"
     letter = (
-        "display:block;line-height:24px;border-radius:6px;text-align:center;font-weight:700;font-size:15px;color:#fff;"
-        f"background:{_deep(drawn.colour)}"
+        "display:block;line-height:24px;border-radius:6px;text-align:center;font-weight:700;font-size:15px;"
+        f"color:{WHITE};background:{_deep(drawn.colour)}"
     )
     return (
         f'<span role="img" aria-label="Lane {LETTERS[number]}" style="display:inline-block;width:28px;flex:none">'

@@ -70,9 +70,11 @@ def style(text: str) -> str:
 
 # Text on the primary colour is always white, and a button's shortcut even paler: illegible on the dark theme's
 # light blue (https://github.com/streamlit/streamlit/issues/12801).
-ON_PRIMARY = ":--app :--primary :is(p, kbd, span) { color: light-dark(#fff, #14181f); opacity: 1; }\n"
+ON_PRIMARY = ":--app :--primary :is(p, kbd, span) { color: var(--page); opacity: 1; }\n"
 # The same in popovers, which are outside the element that has the theme's colour scheme.
-ON_PRIMARY_IN_POPOVERS = ":--popover :--primary :is(p, kbd, span) { color: #14181f; opacity: 1; }\n"
+ON_PRIMARY_IN_POPOVERS = (
+    ":--popover :--primary :is(p, kbd, span) { color-scheme: dark; color: var(--page); opacity: 1; }\n"
+)
 # The colours of highlighted code are the same on every ground, and too pale for ours.
 LEGIBLE_CODE = """
 :--app :--code .token.token { color: inherit; }

@@ -23,10 +23,6 @@ from .conftest import Server
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 SLOW = 60_000
 STILL = "[data-test-script-state=notRunning]"  # Streamlit's page when no script of it runs
-DARK = (  # .streamlit/config.toml's dark theme, as Streamlit hands it to a component
-    "--st-text-color: #e8e6e1; --st-background-color: #14181f; --st-secondary-background-color: #1e242e;"
-    "--st-border-color: #353d4a; --st-primary-color: #8fbcf0"
-)
 # A text's contrast follows from its own look, from the grounds it stands on, its own and its ancestors', and from the
 # grounds of others that lie across it. LOOKS names all that for each text; of texts that are alike one is measured,
 # once per session. Contrast takes most of axe's time, and most of a page is the same from one state to the next.
@@ -292,7 +288,7 @@ def test_the_player(alone: player.Server, tab: Callable[[str], Page], theme: str
     page.goto(alone.url)
     page.wait_for_function("window.ready")
     if theme == "dark":
-        page.evaluate("style => { document.documentElement.style.cssText = style }", DARK)
+        page.evaluate("document.documentElement.style.colorScheme = 'dark'")
     player.open_player(page, cursor={"round": 2, "node": 0})
     assert page.locator(".player").get_attribute("data-theme") == theme
     check(page)

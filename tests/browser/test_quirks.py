@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from app.theme import CSS
 from app.ui import quirks
 
 from .conftest import streamlit_alone
@@ -46,7 +47,7 @@ def test_text_on_the_dark_theme_s_light_accent_is_white_and_ours_is_dark(bare: P
     assert lightness(bare, "Inside") > 0.9
     scheme = bare.locator(quirks.SELECTORS["popover"]).evaluate("box => getComputedStyle(box).colorScheme")
     assert scheme == "normal", "with a colour scheme, ON_PRIMARY alone does for popovers"
-    bare.add_style_tag(content=quirks.css(quirks.ON_PRIMARY + quirks.ON_PRIMARY_IN_POPOVERS))
+    bare.add_style_tag(content=CSS + quirks.css(quirks.ON_PRIMARY + quirks.ON_PRIMARY_IN_POPOVERS))
     assert lightness(bare, "Primary") < 0.2
     assert lightness(bare, "Inside") < 0.2
 

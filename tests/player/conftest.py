@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
+from app.theme import CSS
 from tests.player.samples import plain_trace, spec_trace
 
 HERE = Path(__file__).parent
@@ -55,7 +56,7 @@ class _Handler(BaseHTTPRequestHandler):
         if path in self.state.files:
             body, kind = self.state.files[path].encode(), Path(path).suffix or ".json"
         elif path == "/":
-            body, kind = (HERE / "page.html").read_bytes(), ".html"
+            body, kind = (HERE / "page.html").read_bytes().replace(b"/* theme */", CSS.encode()), ".html"
         elif path == "/player/player.css":  # the component's style: all style sheets in one
             body, kind = b"\n".join(sheet.read_bytes() for sheet in sorted(STATIC.glob("*.css"))), ".css"
         elif path.startswith("/player/") and (file := STATIC / Path(path).name).is_file():

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Page, expect
 
+from app.theme import PAGE, TEXT
 from tests.player.conftest import Server, open_player
 
 SVG, HTML = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xhtml}"
@@ -64,7 +65,7 @@ def test_a_png_has_the_view_s_size_twice_and_its_colours(page: Page) -> None:
     width, height, colours = pixels(made["png"])
     assert (width, height) == (2 * made["width"], 2 * made["height"])
     assert abs(made["width"] - box["width"] - 24) <= 1
-    paper, ink = bytes.fromhex("fbfaf8"), bytes.fromhex("1d2430")
+    paper, ink = (bytes.fromhex(colour.light[1:]) for colour in (PAGE, TEXT))
     assert {paper, ink} <= colours
     assert len(colours) > 20, "letters are drawn smoothly"
 

@@ -36,7 +36,7 @@ CORE = """
     __main__
 """
 APP = """
-    text config
+    text config theme
     lanes metrics
     decoding
     records

@@ -9,7 +9,6 @@ import streamlit as st
 from pydantic import Field, field_validator
 
 from app.charts.chart import Chart
-from app.charts.palette import look
 from app.course import measured
 from app.course.facts.failing import crowd, machines
 from app.course.facts.recorded import trace
@@ -17,6 +16,7 @@ from app.course.lesson import Strict
 from app.course.projector import draw as draw_chart
 from app.course.words import Words
 from app.records import examples as recorded
+from app.theme import GREY, ORANGE, look
 from app.ui.fragment import fragment
 
 from . import Place
@@ -97,9 +97,9 @@ def lines(given: With, batch: int, context: int, words: Words) -> Chart:
             hovertemplate=words("crowd.hover") + "<extra></extra>",
         )
         highest = max([highest, *filter(None, speeds)])
-    figure.add_hline(y=1.0, line={"color": "#7b8494", "width": 2, "dash": "dot"})
-    figure.add_hrect(y0=0.05, y1=1.0, fillcolor="#d0742f", opacity=0.12, line_width=0, layer="below")
-    figure.add_vline(x=batch, line={"color": "#7b8494", "width": 1, "dash": "dot"})
+    figure.add_hline(y=1.0, line={"color": GREY, "width": 2, "dash": "dot"})
+    figure.add_hrect(y0=0.05, y1=1.0, fillcolor=ORANGE, opacity=0.12, line_width=0, layer="below")
+    figure.add_vline(x=batch, line={"color": GREY, "width": 1, "dash": "dot"})
     figure.add_annotation(
         x=0.01, xref="paper", xanchor="left", y=-0.02, yanchor="top", text=words("crowd.slower"),
         showarrow=False, font={"size": 13},

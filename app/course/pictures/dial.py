@@ -13,12 +13,12 @@ from pydantic import Field, field_validator, model_validator
 
 from app.charts.chart import Chart
 from app.charts.draw import draw as draw_chart
-from app.charts.palette import LANES
 from app.course.facts import rules
 from app.course.facts.rules import EXACT
 from app.course.lesson import Strict
 from app.course.words import Words
 from app.records import examples as recorded
+from app.theme import LANES
 from app.ui.fragment import fragment
 from specdec_core.errors import SpecdecError
 from specdec_core.exact.early_stop import Stopped

@@ -10,17 +10,16 @@ import streamlit as st
 from pydantic import Field, model_validator
 
 from app.charts.chart import Chart
-from app.charts.palette import fill
 from app.course.facts.failing import favourite_acceptance, rolled_acceptance
 from app.course.lesson import Strict
 from app.course.projector import draw as draw_chart
 from app.course.words import Words
+from app.theme import BLUE, CLEAR, GREEN, GREY, ORANGE, PAGE, fill
 from app.ui.fragment import fragment
 from specdec_core.sampling import at_temperature
 
 from . import Place
 
-TARGET, DRAFT, BOTH, HERE = "#2f7fc4", "#d0742f", "#2f8f76", "#9a7d0a"
 STEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0)
 
 
@@ -65,13 +64,13 @@ def bars(target: Sequence[float], draft: Sequence[float], heat: float, words: Wo
     names = [words("heat.token", letter=chr(ord("A") + at)) for at in range(len(p))]
     shared = [min(one, other) for one, other in zip(p, q, strict=True)]
     figure = go.Figure()
-    for name, values, colour, offset in (("p", p, TARGET, 0), ("q", q, DRAFT, 1)):
+    for name, values, colour, offset in (("p", p, BLUE, 0), ("q", q, ORANGE, 1)):
         figure.add_bar(
             name=words(f"heat.{name}"),
             x=names,
             y=values,
             offsetgroup=offset,
-            marker={"color": "rgba(0, 0, 0, 0)", "line": {"width": 2.5, "color": colour}},
+            marker={"color": CLEAR, "line": {"width": 2.5, "color": colour}},
             hovertemplate=f"{name}: %{{y:.1%}}<extra></extra>",
         )
         figure.add_bar(
@@ -80,7 +79,7 @@ def bars(target: Sequence[float], draft: Sequence[float], heat: float, words: Wo
             x=names,
             y=shared,
             offsetgroup=offset,
-            marker=fill(BOTH, "/"),
+            marker=fill(GREEN, "/"),
             hovertemplate="%{y:.1%}<extra>" + words("heat.shared") + "</extra>",
         )
     rolled = rolled_acceptance(target, draft, heat)
@@ -108,8 +107,8 @@ def curves(target: Sequence[float], draft: Sequence[float], heat: float, words: 
     temperatures, rolled, favourite = _over(tuple(target), tuple(draft))
     figure = go.Figure()
     for name, values, colour, dash in (
-        ("rolled", rolled, BOTH, "solid"),
-        ("favourite", favourite, DRAFT, "dash"),
+        ("rolled", rolled, GREEN, "solid"),
+        ("favourite", favourite, ORANGE, "dash"),
     ):
         figure.add_scatter(
             name=words(f"heat.{name}"),
@@ -134,13 +133,13 @@ def curves(target: Sequence[float], draft: Sequence[float], heat: float, words: 
         marker={
             "size": 14,
             "symbol": ["circle", "diamond"],
-            "color": [BOTH, DRAFT],
-            "line": {"width": 2, "color": "#fbfaf8"},
+            "color": [GREEN, ORANGE],
+            "line": {"width": 2, "color": PAGE.light},
         },
         hoverinfo="skip",
         cliponaxis=False,
     )
-    figure.add_vline(x=heat, line={"color": "#7b8494", "width": 1.5, "dash": "dot"})
+    figure.add_vline(x=heat, line={"color": GREY, "width": 1.5, "dash": "dot"})
     figure.update_layout(
         height=340,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},

@@ -8,20 +8,19 @@ import plotly.graph_objects as go
 from pydantic import Field
 
 from app.charts.chart import Chart
-from app.charts.palette import fill
 from app.course.lesson import Strict
 from app.course.projector import draw as draw_chart
 from app.course.words import Words
+from app.theme import BLUE, GOLD, GREY, ORANGE, TEXT, WHITE, fill, mixed
 from specdec_core import theory
 
 from . import Place
 
-PALE = {"#d0742f": "#f8e0d2", "#9aa2af": "#e6e8ec"}  # dark text must be legible on it in either theme
 LOOKS = {
-    "used": ("#2f7fc4", ""),
-    "refused": ("#d0742f", "x"),
-    "unseen": ("#9aa2af", "."),
-    "own": ("#9a7d0a", ""),
+    "used": (BLUE, ""),
+    "refused": (ORANGE, "x"),
+    "unseen": (GREY, "."),
+    "own": (GOLD, ""),
 }
 
 
@@ -54,7 +53,7 @@ def columns(alpha: float, gamma: int, words: Words) -> Chart:
             insidetextanchor="middle",
             textangle=0,
             constraintext="none",
-            textfont={"size": 13, "color": "#ffffff" if part in ("used", "own") else "#121823"},
+            textfont={"size": 13, "color": WHITE if part in ("used", "own") else TEXT.light},
             marker=fill(*look) if part in ("used", "own") else _faint(*look),
             hovertemplate="%{x}: %{y:.1%}<extra>" + words(f"length-chances.legend_{part}") + "</extra>",
         )
@@ -103,7 +102,7 @@ def shares(alpha: float, gamma: int) -> dict[str, list[float]]:
 def _faint(colour: str, pattern: str) -> dict[str, object]:
     """Pale, under a pattern: the token is not in the text."""
     return {
-        "color": PALE[colour],
+        "color": mixed(colour, 0.2),  # dark text must be legible on it in either theme
         "pattern": {"shape": pattern, "size": 8, "solidity": 0.2, "fillmode": "overlay", "fgcolor": colour},
         "line": {"width": 1, "color": colour},
     }

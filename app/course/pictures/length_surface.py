@@ -12,7 +12,6 @@ import streamlit as st
 from pydantic import Field
 
 from app.charts.chart import Chart
-from app.charts.palette import SLOWER_FASTER
 from app.course import measured
 from app.course.facts.designs import CHAINS, GAMMA
 from app.course.facts.lengths import LONGEST, best_length_sloped, speedup_sloped
@@ -22,6 +21,7 @@ from app.course.projector import draw as draw_chart
 from app.course.words import Words
 from app.metrics import numbers
 from app.records import examples as recorded
+from app.theme import BLUE, GOLD, GREY, ORANGE, PAGE, PURPLE, SLOWER_FASTER, TEXT, mixed
 from app.ui.fragment import fragment
 from specdec_core.settings import Settings
 
@@ -29,7 +29,6 @@ from . import Place
 
 RATES = [at / 40 for at in range(41)]
 LEVELS = (0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
-RIDGE, HERE = "#a0629a", "#9a7d0a"
 
 
 class With(Strict):
@@ -131,7 +130,7 @@ def surface(alpha: float, cost: float, slope: float, words: Words) -> Chart:
                     "labelfont": {"size": 13},
                     "labelformat": ".1f",
                 },
-                line={"width": 3 if level == 1.0 else 1, "color": "#7b8494"},
+                line={"width": 3 if level == 1.0 else 1, "color": GREY},
                 showscale=False,
                 showlegend=False,
                 hoverinfo="skip",
@@ -142,7 +141,7 @@ def surface(alpha: float, cost: float, slope: float, words: Words) -> Chart:
         y=[best or None for best in ridge],
         name=words("length-surface.ridge"),
         mode="lines",
-        line={"color": RIDGE, "width": 4, "shape": "hvh"},
+        line={"color": PURPLE, "width": 4, "shape": "hvh"},
         hoverinfo="skip",
     )
     for example in (False, True):
@@ -157,7 +156,7 @@ def surface(alpha: float, cost: float, slope: float, words: Words) -> Chart:
                 "symbol": "diamond" if example else "circle",
                 "size": 12 if example else 10,
                 "color": [_solid(dot.speedup) for dot in shown],
-                "line": {"width": 1.5, "color": "#121823"},
+                "line": {"width": 1.5, "color": TEXT.light},
             },
             customdata=[[dot.name, dot.speedup, dot.cost] for dot in shown],
             hovertemplate=words("length-surface.dot") + "<extra></extra>",
@@ -169,7 +168,7 @@ def surface(alpha: float, cost: float, slope: float, words: Words) -> Chart:
             y=[best],
             name=words("length-surface.best"),
             mode="markers",
-            marker={"symbol": "star", "size": 20, "color": HERE, "line": {"width": 1.5, "color": "#fbfaf8"}},
+            marker={"symbol": "star", "size": 20, "color": GOLD, "line": {"width": 1.5, "color": PAGE.light}},
             hoverinfo="skip",
         )
     figure.update_layout(
@@ -213,7 +212,7 @@ def cut(alpha: float, cost: float, slope: float, words: Words) -> Chart:
             x=lengths,
             y=speeds,
             mode="lines+markers",
-            line={"color": "#2f7fc4", "width": 3},
+            line={"color": BLUE, "width": 3},
             marker={"size": 8},
             hovertemplate="γ = %{x}: %{y:.2f}×<extra></extra>",
         )
@@ -225,10 +224,10 @@ def cut(alpha: float, cost: float, slope: float, words: Words) -> Chart:
         text=[words("length-surface.star", gamma=best, speed=speeds[best])],
         textposition="top center" if best < 11 else "top left",
         textfont={"size": 14},
-        marker={"symbol": "star", "size": 20, "color": HERE},
+        marker={"symbol": "star", "size": 20, "color": GOLD},
         hoverinfo="skip",
     )
-    figure.add_hline(y=1.0, line={"color": "#7b8494", "width": 1.5, "dash": "dot"})
+    figure.add_hline(y=1.0, line={"color": GREY, "width": 1.5, "dash": "dot"})
     figure.update_layout(
         height=470,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
@@ -304,5 +303,4 @@ def _shade(speed: float) -> float:
 def _solid(speed: float) -> str:
     """This speedup's colour on the surface, opaque."""
     at = _shade(speed)
-    end, start = ((47, 127, 196), (205, 222, 238)) if at >= 0 else ((208, 105, 47), (244, 219, 205))
-    return "rgb({}, {}, {})".format(*(round(a + (b - a) * abs(at)) for a, b in zip(start, end, strict=True)))
+    return mixed(BLUE if at >= 0 else ORANGE, 0.22 + 0.78 * abs(at))

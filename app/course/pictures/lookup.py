@@ -17,11 +17,11 @@ import streamlit as st
 from pydantic import Field, field_validator
 
 from app.charts.chart import Chart
-from app.charts.palette import PHASES
 from app.course import replay
 from app.course.lesson import Strict
 from app.course.projector import draw as draw_chart
 from app.course.words import Words
+from app.theme import BLUE, GREY, ORANGE, faint
 from app.ui.fragment import fragment
 from specdec_core.record.trace import Trace
 
@@ -29,7 +29,6 @@ from . import Place
 
 MOST = 900  # characters of either text
 _PIECE = re.compile(r"\s*(?:\w+|[^\w\s])")
-HIT, MISS = PHASES["verify"][0], PHASES["draft"][0]
 ROUND = 48  # pieces of an arc
 
 
@@ -188,17 +187,17 @@ def arcs(found: Found, words: Words, exact: str) -> Chart:
             y=[(last - first) * sin(pi * at) for at in along],
             mode="lines",
             line={
-                "color": HIT if hit else MISS, "width": max(3.0, 2.5 * copy.passed) if hit else 1.5,
+                "color": BLUE if hit else ORANGE, "width": max(3.0, 2.5 * copy.passed) if hit else 1.5,
                 "dash": "solid" if hit else "dash",
             },
             opacity=0.55 if hit else 0.9,
             hovertemplate=words("lookup.arc", passed=copy.passed, guessed=copy.guessed) + "<extra></extra>",
             showlegend=False,
         )  # fmt: skip
-    for start, end, key, colour in ((0, begin, "read", 0.45), (begin, total, "write", 0.2)):
+    for start, end, key, share in ((0, begin, "read", 0.45), (begin, total, "write", 0.2)):
         figure.add_shape(
             type="rect", x0=start, x1=end, y0=-0.075 * total, y1=0, line={"width": 0},
-            fillcolor=f"rgba(123, 132, 148, {colour})",
+            fillcolor=faint(GREY, share),
         )  # fmt: skip
         figure.add_annotation(
             x=(start + end) / 2, y=-0.075 * total, text=words(f"lookup.{key}"), showarrow=False, yanchor="top",

@@ -13,10 +13,10 @@ import streamlit as st
 from pydantic import Field
 
 from app.charts.chart import Chart
-from app.charts.palette import PHASES, fill
 from app.course.lesson import Strict
 from app.course.projector import draw as draw_chart
 from app.course.words import Words
+from app.theme import CLEAR, GREY, ORANGE, PAGE, PHASES, WHITE, fill
 from app.ui.fragment import fragment
 from specdec_core import theory
 
@@ -24,7 +24,6 @@ from . import Place
 
 Mode = Literal["serial", "overlap"]
 MODES: tuple[Mode, ...] = ("serial", "overlap")
-LOST = "#d0742f"
 
 
 class With(Strict):
@@ -118,9 +117,9 @@ def gantt(given: With, alpha: float, drafting: float, mode: Mode, words: Words) 
     looks = {
         "draft": fill(PHASES["draft"][0], ""),  # only what is thrown away is hatched
         "lost": {
-            "color": "rgba(0, 0, 0, 0)",
-            "pattern": {"shape": "x", "size": 7, "solidity": 0.3, "fillmode": "overlay", "fgcolor": LOST},
-            "line": {"width": 1.5, "color": LOST},
+            "color": CLEAR,
+            "pattern": {"shape": "x", "size": 7, "solidity": 0.3, "fillmode": "overlay", "fgcolor": ORANGE},
+            "line": {"width": 1.5, "color": ORANGE},
         },
         "verify": fill(*PHASES["verify"]),
     }
@@ -137,14 +136,14 @@ def gantt(given: With, alpha: float, drafting: float, mode: Mode, words: Words) 
             textposition="inside",
             insidetextanchor="middle",
             textangle=0,
-            textfont={"size": 13, "color": "#ffffff"},
+            textfont={"size": 13, "color": WHITE},
             constraintext="none",
-            marker=look | {"line": {"width": 1.5, "color": LOST if what == "lost" else "#5b6472"}},
+            marker=look | {"line": {"width": 1.5, "color": ORANGE if what == "lost" else PAGE.light}},
             customdata=[[span.round + 1, words(f"overlap-gantt.{what}"), span.tokens] for span in spans],
             hovertemplate=words("overlap-gantt.hover") + "<extra></extra>",
         )
     if abs(rest.end - shown.end) > 1e-9:
-        figure.add_vline(x=rest.end, line={"color": "#7b8494", "width": 2, "dash": "dash"})
+        figure.add_vline(x=rest.end, line={"color": GREY, "width": 2, "dash": "dash"})
         figure.add_annotation(
             x=rest.end,
             y=1.0,

@@ -18,12 +18,12 @@ import streamlit as st
 from pydantic import Field, field_validator
 
 from app.charts.chart import Chart
-from app.charts.palette import SLOWER_FASTER, look
 from app.course import measured
 from app.course.facts import proposers
 from app.course.lesson import Strict
 from app.course.projector import draw as draw_chart
 from app.course.words import Words
+from app.theme import GREY, PAGE, SLOWER_FASTER, look
 from app.ui.fragment import fragment
 from specdec_core import theory
 
@@ -201,7 +201,7 @@ def chart(found: Sequence[Dot], chosen: Dot, gamma: int, words: Words) -> Chart:
             x=[cost for cost, _ in line],
             y=[alpha for _, alpha in line],
             mode="lines",
-            line={"width": 3 if level == 1.0 else 1, "color": "#7b8494"},
+            line={"width": 3 if level == 1.0 else 1, "color": GREY},
             hoverinfo="skip",
         )
         cost, alpha = line[len(line) // 8 if level > 1.0 else -len(line) // 5]
@@ -226,7 +226,7 @@ def chart(found: Sequence[Dot], chosen: Dot, gamma: int, words: Words) -> Chart:
             cliponaxis=False,
             marker={
                 "symbol": look(place).symbol, "size": size, "color": look(place).colour,
-                "line": {"width": 2, "color": "#fbfaf8"},
+                "line": {"width": 2, "color": PAGE.light},
             },
             customdata=[title(each.name, words) for each in dots],
             hovertemplate="%{customdata}<br>α = %{y:.1%}, c = %{x:.2f}<extra></extra>",

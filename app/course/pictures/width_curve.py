@@ -155,7 +155,7 @@ def chart(lines: list[Line], tokens: int, words: Words) -> Chart:
     import plotly.graph_objects as go
 
     from app.charts import Chart
-    from app.charts.palette import look
+    from app.theme import GREY, PURPLE, look
 
     figure = go.Figure()
     beliefs = {"all": [float(width) for width in WIDTHS], "one": [1.0 for _ in WIDTHS]}
@@ -165,7 +165,7 @@ def chart(lines: list[Line], tokens: int, words: Words) -> Chart:
             y=belief,
             name=words(f"width-curve.{name}"),
             mode="lines",
-            line={"color": "#7b8494", "width": 2, "dash": "dot" if name == "all" else "dash"},
+            line={"color": GREY, "width": 2, "dash": "dot" if name == "all" else "dash"},
             hoverinfo="skip",
         )
     for number, line in enumerate(lines, 1):
@@ -179,7 +179,7 @@ def chart(lines: list[Line], tokens: int, words: Words) -> Chart:
             marker={"symbol": style.symbol, "size": 8},
             hovertemplate="n = %{x}: %{y:.2f}×<extra>" + escape(line.name) + "</extra>",
         )
-    figure.add_vline(x=tokens, line={"color": "#a0629a", "width": 2, "dash": "solid"})
+    figure.add_vline(x=tokens, line={"color": PURPLE, "width": 2, "dash": "solid"})
     figure.update_layout(
         height=400,
         margin={"l": 8, "r": 8, "t": 8, "b": 110},

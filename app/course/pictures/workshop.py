@@ -10,7 +10,6 @@ import streamlit as st
 from pydantic import Field, field_validator
 
 from app.charts.chart import Chart
-from app.charts.palette import look
 from app.choosing import presets
 from app.course import measured
 from app.course.facts.designs import (
@@ -29,11 +28,11 @@ from app.course.lesson import Strict
 from app.course.projector import draw as draw_chart
 from app.course.words import Words
 from app.lanes.lane import Lane, encode
+from app.theme import GREY, ORANGE, PURPLE, look
 from app.ui.fragment import fragment
 
 from . import Place
 
-HERE = "#a0629a"
 EDITS = dict.fromkeys(("verbatim edits", "conversions"), "copy")  # kinds from one family of prompts
 ORDER = ("plain", *CHAINS, LOOKUP, *reversed(WIDE))  # determines each one's style
 
@@ -188,13 +187,13 @@ def plane(text: str, mine: Design | None, limit: float, words: Words) -> Chart:
             x=[(mine.least * mine.most) ** 0.5],
             y=[mine.speed],
             mode="markers",
-            marker={"symbol": "circle-open", "size": 30, "color": HERE, "line": {"width": 4, "color": HERE}},
+            marker={"symbol": "circle-open", "size": 30, "color": PURPLE, "line": {"width": 4}},
             hoverinfo="skip",
         )
     wall = 1.0 + limit
-    figure.add_vline(x=wall, line={"color": "#d0742f", "width": 3})
-    figure.add_vrect(x0=wall, x1=right, fillcolor="#d0742f", opacity=0.1, line_width=0, layer="below")
-    figure.add_hline(y=1.0, line={"color": "#7b8494", "width": 1.5, "dash": "dot"})
+    figure.add_vline(x=wall, line={"color": ORANGE, "width": 3})
+    figure.add_vrect(x0=wall, x1=right, fillcolor=ORANGE, opacity=0.1, line_width=0, layer="below")
+    figure.add_hline(y=1.0, line={"color": GREY, "width": 1.5, "dash": "dot"})
     highest = max(each.speed for each in found)
     figure.add_annotation(
         x=0.99, xref="paper", xanchor="right", y=0.995, yref="paper", yanchor="top",

@@ -107,18 +107,10 @@ export function bringIntoView(part) {
 }
 
 /**
- * Whether the page around `node` is dark, judged by the theme's background or, without one, the page's own.
+ * Whether the page is dark around `node`; a page that allows both schemes is as the system.
  * @param {Element} node
  */
 export function isDark(node) {
-  const host = /** @type {Partial<ShadowRoot>} */ (node.getRootNode()).host ?? node;
-  const themed = getComputedStyle(host).getPropertyValue("--st-background-color").trim();
-  const probe = el("span", { hidden: true });
-  node.append(probe);
-  if (themed) probe.style.color = themed;
-  const found = themed ? getComputedStyle(probe).color : getComputedStyle(document.body).backgroundColor;
-  probe.remove();
-  const [red, green, blue, alpha = 1] = (found.match(/[\d.]+/g) ?? [255, 255, 255]).map(Number);
-  if (alpha === 0) return matchMedia("(prefers-color-scheme: dark)").matches;
-  return 0.299 * red + 0.587 * green + 0.114 * blue < 128;
+  const schemes = getComputedStyle(node).colorScheme;
+  return schemes.includes("dark") && (!schemes.includes("light") || matchMedia("(prefers-color-scheme: dark)").matches);
 }

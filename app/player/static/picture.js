@@ -93,23 +93,22 @@ export function svgOf(panel) {
   }
   const inline = panel.getBoundingClientRect().width;
   copy.style.cssText += `; inline-size: ${inline}px; max-inline-size: none; margin: 0; block-size: auto; min-block-size: 0; max-block-size: none; position: absolute; left: ${EDGE}px; top: ${EDGE}px`;
-  outer.style.cssText += `; position: relative; inline-size: ${box.getBoundingClientRect().width}px; border-radius: 0`;
+  outer.style.cssText += `; position: relative; inline-size: ${box.getBoundingClientRect().width}px; border-radius: 0; background: var(--page); color-scheme: ${box.dataset.theme}`;
   const css = cssOf(/** @type {Document|ShadowRoot} */ (box.getRootNode()));
-  for (const name of new Set(css.match(/--st-[\w-]+/g))) {
-    const value = getComputedStyle(box).getPropertyValue(name).trim();
+  const around = getComputedStyle(sure(box.parentElement));
+  for (const name of new Set(css.match(/--[\w-]+/g))) {
+    const value = around.getPropertyValue(name).trim();
     if (value) outer.style.setProperty(name, value);
   }
   for (const [name, fonts] of FONTS) outer.style.setProperty(name, fonts);
   const { width, height } = measured(box, outer, copy);
-  const page = getComputedStyle(box).getPropertyValue("--page").trim() || "#fff";
   const svg = new DOMParser().parseFromString(
-    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"><style/><rect width="100%" height="100%"/>`
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"><style/>`
     + '<foreignObject x="0" y="0" width="100%" height="100%"/></svg>', "image/svg+xml",
   ).documentElement;
-  const [style, back, place] = svg.children;
+  const [style, place] = svg.children;
   style.textContent = `${css}\n* { animation: none !important; transition: none !important; }`; // in its final state
   svg.setAttribute("style", `font-size: ${getComputedStyle(document.documentElement).fontSize}`); // the size of a rem
-  back.setAttribute("style", `fill: ${page}`);
   place.append(outer);
   return { text: new XMLSerializer().serializeToString(svg).replace(NOT_XML, "\ufffd").toWellFormed(), width, height };
 }
