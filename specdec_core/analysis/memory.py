@@ -48,7 +48,7 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
     Raises:
         SettingsError: if these are not the models of the record.
     """
-    from specdec_core.runtime.cpu_linear import packed_bytes
+    from specdec_core.runtime.cpu_linear import copied_bytes
 
     header = trace.header
     if header.target != models.target.info:
@@ -69,10 +69,11 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
     lines = [
         Line("Target's weights", weight_bytes(models.target), "exact", "All lanes share them."),
         Line(
-            "Target's packed weights",
-            packed_bytes(getattr(models.target, "model", None)),
+            "Target's rearranged weights",
+            copied_bytes(getattr(models.target, "model", None)),
             "modelled",
-            "Rearranged for the processor, mostly instead of the weights; assumed to be as large as those were.",
+            "Copies rearranged for the processor, a large model's instead of its weights, a small one's beside them; "
+            "assumed to be as large as those are.",
         ),
         Line("Draft's weights", weight_bytes(draft), "exact", "Of the draft model."),
         *(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from specdec_core.errors import ModelError, SettingsError
 from specdec_core.record.schema import ModelInfo
-from specdec_core.runtime.cpu_linear import pack
+from specdec_core.runtime.cpu_linear import by_columns, pack
 from specdec_core.runtime.cuda_graphs import Graphs
 from specdec_core.runtime.reader import CausalReader, Reader, lean_forward
 from specdec_core.runtime.t5 import EncoderDecoder
@@ -20,6 +20,8 @@ from .tokenizer import Codec, HubCodec
 if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedModel
+
+    from specdec_core.runtime.llama import Joined
 
 
 class Model(Protocol):
@@ -75,7 +77,14 @@ class HubModel:
 
     def pack(self) -> int:
         """Pack its weights for a CPU; see `runtime.cpu_linear.pack`."""
-        return pack(self.model, self.lean.joined() if self.lean else ())
+        return pack(self.model, self._joined())
+
+    def by_columns(self) -> None:
+        """Store its weights for a CPU that reads one token at a time; see `runtime.cpu_linear.by_columns`."""
+        by_columns(self.model, self._joined())
+
+    def _joined(self) -> list[Joined]:
+        return self.lean.joined() if self.lean else []
 
     def reader(self, capacity: int, widest: int = 0) -> Reader:
         if self.graphs:

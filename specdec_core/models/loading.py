@@ -94,11 +94,15 @@ def load_models(
         tokenizer, model, small, names=names, graphs=graphs, heads=heads, larger_draft=larger,
         draft_vocabularies=(parts.get(draft_source or ""), parts.get(larger_source or "")),
     )  # fmt: skip
-    # after the heads, which copy its rows, and the checks; drafts read one token at a time and gain nothing from it
+    # after the heads, which copy its rows, and the checks
     if isinstance(models.target, HubModel):
         models.target.pack()
     else:
         pack(model)
+    for one in (models.draft, models.larger_draft):
+        own = one.model if isinstance(one, NarrowModel) else one
+        if isinstance(own, HubModel):
+            own.by_columns()  # drafts read one token at a time
     return models
 
 

@@ -1,12 +1,11 @@
-"""Linear layers on a CPU: weights packed once, so that a pass over a few tokens costs little more than over one.
+"""Linear layers on a CPU: the product that is fastest for the number of tokens in a pass.
 
-A matrix product with 2 to 64 rows spends most of its time rearranging the weights for the processor, in each
-call. oneDNN can keep the rearranged copy. Speculative decoding depends on cheap passes over several tokens, so targets
-on a CPU are loaded with such copies where memory allows. Results differ from the plain product by rounding only.
+Many rows: a matrix product with 2 to 64 rows spends most of its time rearranging the weights for the processor, in
+each call. oneDNN can keep the rearranged copy, so that a pass over a few tokens costs little more than over one, which
+is what speculative decoding depends on. One or two rows: the plain product is fastest on weights stored by columns.
 
-The copy replaces the weight: only its shape and dtype stay (a tensor on the device
-"meta", which nothing can compute with by mistake), unless another module also reads it, as embeddings do a tied
-output matrix. So a packed model takes hardly more memory than an unpacked one.
+Which is used follows from sizes alone and not from a measurement at each start: the products differ by rounding, and
+the same seed is to write the same text after every start. `python -m benchmarks` measures them side by side.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from functools import cache
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .llama import Joined
@@ -25,51 +25,92 @@ from .machine import available_bytes
 
 LARGEST_SHARE = 0.25  # of the free memory the copies may take
 TYPICAL_ROWS = 8  # the number of tokens the packing is chosen for
+FEW_ROWS = 2  # up to which the plain product on columns is faster than the packed one
+BOTH_BYTES = 64_000_000  # weights up to this size are kept beside their packed copies
 
 
 def pack(model: nn.Module, joined: Sequence[Joined] = ()) -> int:
     """Pack the weight of every float32 `nn.Linear` of `model`; returns how many were packed.
 
-    Of a `joined` product the whole is packed, and its parts compute as slices of it.
-    Leaves the model as it is, and returns 0, where torch has no oneDNN or memory is short. A packed model computes as
-    before; it can no longer be saved or moved to another device.
+    Of a `joined` product the whole is packed, and its parts compute as slices of it. The weights of a small model stay,
+    stored by columns, for passes over one or two tokens. Those of a larger one are replaced by the copies, unless
+    another module also reads them, as embeddings do a tied output matrix: their shape and dtype stay (a tensor on the
+    device "meta", which nothing can compute with by mistake), and the model can no longer be saved or moved.
+    Leaves the model as it is, and returns 0, where torch has no oneDNN or memory is short.
     """
-    parts = {part for whole in joined for part in whole.parts}
-    linears = [module for module in model.modules() if type(module) is nn.Linear and module not in parts]
-    linears += joined
-    fit = [
-        module
-        for module in linears
-        if module.weight.dtype == torch.float32 and module.weight.device.type == "cpu"
-    ]
-    shared = _shared(model)
-    kept = sum(module.weight.nbytes for module in fit if module.weight in shared)
-    largest = max((module.weight.nbytes for module in fit), default=0)
-    if not fit or not _works() or kept + largest > LARGEST_SHARE * available_bytes(torch.device("cpu")):
+    linears = _linears(model, joined)
+    size = sum(module.weight.nbytes for module in linears)
+    both, shared = size <= BOTH_BYTES, _shared(model)
+    kept = sum(module.weight.nbytes for module in linears if both or module.weight in shared)
+    largest = max((module.weight.nbytes for module in linears), default=0)
+    if not linears or not _works() or kept + largest > LARGEST_SHARE * available_bytes(torch.device("cpu")):
         return 0
-    for module in fit:
-        module.forward = _Packed(module)  # type: ignore[method-assign, assignment]
-        if module.weight not in shared:
+    for module in linears:
+        columns = _by_columns(module, shared) if both else None
+        module.forward = _Packed(module, columns)  # type: ignore[method-assign, assignment]
+        if not both and module.weight not in shared:
             _drop(module)
     for whole in joined:
         start = 0
         for part in whole.parts:
+            if both:
+                part.weight.data = whole.weight.detach()[start : start + part.out_features]
+            else:
+                _drop(part)
             part.forward = _Part(whole, start, part.out_features)  # type: ignore[method-assign, assignment]
             start += part.out_features
-            _drop(part)
     _give_back()
-    return len(fit)
+    return len(linears)
 
 
-def packed_bytes(model: nn.Module | None) -> int:
-    """Bytes of the packed weights, assumed to be as large as the originals; 0 without a model."""
+def by_columns(model: nn.Module, joined: Sequence[Joined] = ()) -> None:
+    """Store the weights of a model that reads one token at a time by columns: a quarter faster, and the same size.
+
+    As for `pack`, of float32 layers on a CPU. A small matrix that another module reads too is copied.
+    """
+    shared = _shared(model)
+    for module in _linears(model, joined):
+        if module.weight not in shared:
+            _by_columns(module, shared)
+        elif module.weight.nbytes <= BOTH_BYTES:
+            module.forward = _Columns(module, _by_columns(module, shared))  # type: ignore[method-assign, assignment]
+    for whole in joined:
+        rows = whole.weight.detach().split([part.out_features for part in whole.parts])
+        for part, own in zip(whole.parts, rows, strict=True):
+            part.weight.data = own
+
+
+def _linears(model: nn.Module, joined: Sequence[Joined]) -> list[nn.Linear]:
+    """The float32 linear layers on a CPU, joined ones instead of their parts."""
+    parts = {part for whole in joined for part in whole.parts}
+    found = [module for module in model.modules() if type(module) is nn.Linear and module not in parts]
+    return [
+        module
+        for module in (*found, *joined)
+        if module.weight.dtype == torch.float32 and module.weight.device.type == "cpu"
+    ]
+
+
+def _by_columns(module: nn.Linear, shared: set[nn.Parameter]) -> Tensor:
+    """The weight (out, in), stored by columns; the module's own from now on, unless another module reads it too."""
+    columns = module.weight.detach().t().contiguous().t()
+    if module.weight not in shared:
+        module.weight.data = columns
+    return columns
+
+
+def copied_bytes(model: nn.Module | None) -> int:
+    """Bytes of what products hold besides the parameters, packed copies assumed to be as large as the originals."""
     if model is None:
         return 0
-    return sum(
-        int(module.weight.nbytes)
-        for module in model.modules()
-        if type(module) is nn.Linear and isinstance(vars(module).get("forward"), _Packed | _Part)
-    )
+    shared, total = _shared(model), 0
+    for module in model.modules():
+        product = vars(module).get("forward")
+        if isinstance(product, _Packed | _Part):
+            total += int(module.weight.nbytes)
+        if isinstance(product, _Packed | _Columns) and product.columns is not None:
+            total += int(product.columns.nbytes) if module.weight in shared else 0
+    return total
 
 
 def _shared(model: nn.Module) -> set[nn.Parameter]:
@@ -96,17 +137,33 @@ def _give_back() -> None:
 
 
 class _Packed:
-    """The forward of one linear layer: (…, in) → (…, out), float32."""
+    """The forward of one linear layer: (…, in) → (…, out), float32.
 
-    def __init__(self, module: nn.Linear) -> None:
-        self.bias = module.bias
+    `columns` is its weight (out, in) stored by columns, for few rows.
+    """
+
+    def __init__(self, module: nn.Linear, columns: Tensor | None) -> None:
+        self.bias, self.columns = module.bias, columns
+        self.few = FEW_ROWS * module.in_features if columns is not None else 0
         self.product = _ops()._linear_pointwise.default  # looked up once: a pass makes eighty of these calls
         with torch.no_grad():
             self.weight = _ops()._reorder_linear_weight(module.weight.detach(), TYPICAL_ROWS)
 
     def __call__(self, rows: Tensor) -> Tensor:
+        if self.columns is not None and rows.numel() <= self.few:
+            return F.linear(rows, self.columns, self.bias)
         result: Tensor = self.product(rows, self.weight, self.bias, "none", [], "")
         return result
+
+
+class _Columns:
+    """The forward of one linear layer whose weight (out, in) is stored by columns."""
+
+    def __init__(self, module: nn.Linear, columns: Tensor) -> None:
+        self.bias, self.columns = module.bias, columns
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        return F.linear(rows, self.columns, self.bias)
 
 
 class _Part:
@@ -131,6 +188,6 @@ def _works() -> bool:
     layer = nn.Linear(16, 8)
     rows = torch.linspace(-1, 1, 32).reshape(1, 2, 16)
     try:
-        return bool(torch.allclose(_Packed(layer)(rows), layer(rows), atol=1e-5))
+        return bool(torch.allclose(_Packed(layer, None)(rows), layer(rows), atol=1e-5))
     except (AttributeError, NotImplementedError, RuntimeError):
         return False

@@ -4,8 +4,7 @@ A pass over a handful of tokens spends more time starting operations than comput
 twice as many as needed: three products for queries, keys and values, two for gate and up, and keys and values repeated
 for grouped queries. Here these products are joined, RoPE turns queries and keys at once, and attention reads the
 KV cache where it lies. The model's own weights are used: a joined matrix holds them, and the model's parameters become
-views of it. `reader.lean_forward` compares the
-result with that of transformers' own forward before it is used.
+views of it. `reader.lean_forward` compares the result with that of transformers' own forward before it is used.
 """
 
 from __future__ import annotations
@@ -126,9 +125,8 @@ class LlamaForward:
             self.layers, memory.reserved(states, self.shared_heads, self.width), strict=False
         ):
             states = self._attend(layer, states, cos, sin, mask, block, memory.end)
-            both = layer.gate_and_up.forward(layer.before_mlp(states))
-            half = both.shape[-1] // 2
-            states = layer.down.forward(layer.activation(both[:, :half]) * both[:, half:]).add_(states)
+            gate, up = layer.gate_and_up.forward(layer.before_mlp(states)).chunk(2, -1)
+            states = layer.down.forward(layer.activation(gate).mul_(up)).add_(states)
         states = self.norm(states)
         logits: Tensor = self.output(states[-logits_to_keep:].unsqueeze(0))
         return logits, states
@@ -148,13 +146,12 @@ class LlamaForward:
         rows = layer.attention_input.forward(layer.before_attention(states)).view(count, -1, self.width)
         both = rows[:, :turned]
         if layer.query_norm is not None and layer.key_norm is not None:
-            both = torch.cat(
-                (layer.query_norm(both[:, : self.heads]), layer.key_norm(both[:, self.heads :])), 1
-            )
-        half = self.width // 2
-        # the sign of the first half is in `sin`
-        swapped = torch.cat((both[..., half:], both[..., :half]), -1)
-        torch.addcmul(both * cos, swapped, sin, out=rows[:, :turned])
+            queries, keys = both.split((self.heads, shared), 1)
+            queries = layer.query_norm(queries.reshape(-1, self.width)).view(queries.shape)
+            keys = layer.key_norm(keys.reshape(-1, self.width)).view(keys.shape)
+            both = torch.cat((queries, keys), 1)
+        # swaps the halves; the sign of the first is in `sin`
+        torch.addcmul(both * cos, both.roll(self.width // 2, -1), sin, out=rows[:, :turned])
         block[:, :, end : end + count] = rows[:, self.heads :].view(count, 2, shared, -1).permute(1, 2, 0, 3)
         keys, values = block[:, None, :, : end + count]
         mixed = F.scaled_dot_product_attention(
@@ -193,14 +190,15 @@ class LlamaForward:
 
 
 def _norm(module: Any) -> Product:
-    """RMSNorm over the last dimension: three quarters of the time of `F.rms_norm` in float32 on a CPU."""
+    """RMSNorm of rows (n, d): about 0.6 times the time of `F.rms_norm` in float32 on a CPU."""
     weight, eps = module.weight, float(module.variance_epsilon)
     if weight.dtype != torch.float32 or weight.device.type != "cpu":
         return lambda rows: F.rms_norm(rows, (rows.shape[-1],), weight, eps)
-    small = torch.tensor(eps)
+    # a product with equal weights is the cheapest mean
+    small, equal = torch.tensor(eps), torch.full((len(weight), 1), 1.0 / len(weight))
 
     def norm(rows: Tensor) -> Tensor:
-        scale = torch.addcmul(small, rows, rows).mean(-1, keepdim=True).rsqrt_()
+        scale = torch.addmm(small, rows * rows, equal).rsqrt_()
         return torch.mul(rows, scale).mul_(weight)
 
     return norm
@@ -211,12 +209,12 @@ def suits(model: PreTrainedModel) -> bool:
     config: Any = model.config
     rope = getattr(config, "rope_parameters", None) or {}
     return (
-        # on CUDA, graphs remove what this saves; packed weights lie on "meta" and cannot be joined any more
+        # on CUDA, graphs remove what this saves
         all(weight.device.type == "cpu" for weight in model.parameters())
         and type(model).__name__ in CLASSES
         and rope.get("rope_type", "default") in ROPE_TYPES
         and all(
-            type(module) in PLAIN
+            type(module) in PLAIN and "forward" not in vars(module)  # packed before
             for module in model.modules()
             if isinstance(module, (nn.Linear, nn.Embedding))
         )

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from specdec_core.models.bundle import HubModel
-from specdec_core.runtime.cpu_linear import pack, packed_bytes
+from specdec_core.runtime import cpu_linear
+from specdec_core.runtime.cpu_linear import by_columns, copied_bytes, pack
 from specdec_core.runtime.llama import LlamaForward
 from specdec_core.runtime.reader import CausalReader, lean_forward
 from specdec_core.tree import TokenTree
@@ -48,17 +49,21 @@ def _model(kind: str) -> PreTrainedModel:
     return model
 
 
-@pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
+@pytest.mark.parametrize("stored", ["plain", "packed", "both", "by columns"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_pass_is_that_of_transformers(kind: str, packed: bool) -> None:
+def test_every_pass_is_that_of_transformers(kind: str, stored: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Prompts, chains, trees, steps, kept paths and rewinds on a copy of the model that nothing was done to; logits and
     states within 1e-4 of their size. Catches: a head, sign, angle, norm, bias or row that is off."""
     model = _model(kind)
     whole = CausalReader(copy.deepcopy(model), CAPACITY)
     lean = lean_forward(model, kind)
     assert lean is not None
-    if packed:
-        assert pack(model, lean.joined()) and packed_bytes(model)
+    if stored == "packed":
+        monkeypatch.setattr(cpu_linear, "BOTH_BYTES", 0)
+    if stored in ("packed", "both"):
+        assert pack(model, lean.joined()) and copied_bytes(model)
+    elif stored == "by columns":
+        by_columns(model, lean.joined())
     walk(whole, CausalReader(model, CAPACITY, lean=lean), 1e-4)
 
 

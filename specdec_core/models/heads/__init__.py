@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
-from specdec_core.runtime.cpu_linear import pack
+from specdec_core.runtime.cpu_linear import by_columns, pack
 
 from . import eagle, medusa
 from .eagle import EagleHead
@@ -37,7 +37,9 @@ def load_heads(
         # copies a draft vocabulary's rows before the matrix is packed
         head.output(target.get_output_embeddings())
     if "eagle" in heads:
-        pack(heads["eagle"])  # it reads several tokens per pass; a Medusa head reads one
+        pack(heads["eagle"])
+    if "medusa" in heads:  # reads one token per pass
+        by_columns(heads["medusa"])
     return dict(heads)
 
 
