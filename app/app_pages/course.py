@@ -22,8 +22,8 @@ teaching.dress(words)
 top.begin()
 if "rail" not in teaching.hidden():
     overview.rail(listed, words)
-for problem in teaching.problems(words):
-    st.warning(plain(problem), icon=":material/link_off:")
+for sentence in teaching.problems(words):
+    st.warning(plain(sentence), icon=":material/link_off:")
 key = st.query_params.get("lesson")
 lesson, problems = reading.read(language, key) if key else (None, [])
 if key and lesson is None:
