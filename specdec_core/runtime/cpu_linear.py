@@ -105,11 +105,13 @@ def copied_bytes(model: nn.Module | None) -> int:
         return 0
     shared, total = _shared(model), 0
     for module in model.modules():
+        if type(module) is not nn.Linear:
+            continue
         product = vars(module).get("forward")
         if isinstance(product, _Packed | _Part):
-            total += int(module.weight.nbytes)
+            total += module.weight.nbytes
         if isinstance(product, _Packed | _Columns) and product.columns is not None:
-            total += int(product.columns.nbytes) if module.weight in shared else 0
+            total += product.columns.nbytes if module.weight in shared else 0
     return total
 
 
