@@ -46,8 +46,8 @@ def pack(model: nn.Module, joined: Sequence[Joined] = ()) -> int:
     if not linears or not _works() or kept + largest > LARGEST_SHARE * available_bytes(torch.device("cpu")):
         return 0
     for module in linears:
-        columns = _by_columns(module, shared) if both else None
-        module.forward = _Packed(module, columns)  # type: ignore[method-assign, assignment]
+        few = _by_columns(module, shared) if both else None
+        module.forward = _Packed(module, few)  # type: ignore[method-assign, assignment]
         if not both and module.weight not in shared:
             _drop(module)
     for whole in joined:
@@ -70,10 +70,8 @@ def by_columns(model: nn.Module, joined: Sequence[Joined] = ()) -> None:
     """
     shared = _shared(model)
     for module in _linears(model, joined):
-        if module.weight not in shared:
-            _by_columns(module, shared)
-        elif module.weight.nbytes <= BOTH_BYTES:
-            module.forward = _Columns(module, _by_columns(module, shared))  # type: ignore[method-assign, assignment]
+        if module.weight not in shared or module.weight.nbytes <= BOTH_BYTES:
+            module.forward = _by_columns(module, shared)  # type: ignore[method-assign, assignment]
     for whole in joined:
         rows = whole.weight.detach().split([part.out_features for part in whole.parts])
         for part, own in zip(whole.parts, rows, strict=True):
@@ -91,12 +89,12 @@ def _linears(model: nn.Module, joined: Sequence[Joined]) -> list[nn.Linear]:
     ]
 
 
-def _by_columns(module: nn.Linear, shared: set[nn.Parameter]) -> Tensor:
-    """The weight (out, in), stored by columns; the module's own from now on, unless another module reads it too."""
+def _by_columns(module: nn.Linear, shared: set[nn.Parameter]) -> _Columns:
+    """Its product by columns; the module's weight is stored so from now on, unless another module reads it too."""
     columns = module.weight.detach().t().contiguous().t()
     if module.weight not in shared:
         module.weight.data = columns
-    return columns
+    return _Columns(module, columns)
 
 
 def copied_bytes(model: nn.Module | None) -> int:
@@ -138,34 +136,39 @@ def _give_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-class _Packed:
-    """The forward of one linear layer: (…, in) → (…, out), float32.
+class _Columns:
+    """The forward of one linear layer for few rows: (…, in) → (…, out), float32; `columns` is its weight (out, in)
+    stored by columns."""
 
-    `columns` is its weight (out, in) stored by columns, for few rows.
-    """
-
-    def __init__(self, module: nn.Linear, columns: Tensor | None) -> None:
+    def __init__(self, module: nn.Linear, columns: Tensor) -> None:
         self.bias, self.columns = module.bias, columns
-        self.few = FEW_ROWS * module.in_features if columns is not None else 0
+        self.transposed = columns.t()
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        if rows.dim() == 2 and self.bias is None:  # without the detour of `F.linear` over two transpositions
+            return torch.mm(rows, self.transposed)
+        return F.linear(rows, self.columns, self.bias)
+
+
+class _Packed:
+    """The forward of one linear layer: (…, in) → (…, out), float32; `few` computes up to `FEW_ROWS` rows."""
+
+    def __init__(self, module: nn.Linear, few: _Columns | None) -> None:
+        self.bias, self.few = module.bias, few
+        self.few_numbers = FEW_ROWS * module.in_features if few is not None else 0
         self.product = _ops()._linear_pointwise.default  # looked up once: a pass makes eighty of these calls
         with torch.no_grad():
             self.weight = _ops()._reorder_linear_weight(module.weight.detach(), TYPICAL_ROWS)
 
+    @property
+    def columns(self) -> Tensor | None:
+        return self.few.columns if self.few is not None else None
+
     def __call__(self, rows: Tensor) -> Tensor:
-        if self.columns is not None and rows.numel() <= self.few:
-            return F.linear(rows, self.columns, self.bias)
+        if self.few is not None and rows.numel() <= self.few_numbers:
+            return self.few(rows)
         result: Tensor = self.product(rows, self.weight, self.bias, "none", [], "")
         return result
-
-
-class _Columns:
-    """The forward of one linear layer whose weight (out, in) is stored by columns."""
-
-    def __init__(self, module: nn.Linear, columns: Tensor) -> None:
-        self.bias, self.columns = module.bias, columns
-
-    def __call__(self, rows: Tensor) -> Tensor:
-        return F.linear(rows, self.columns, self.bias)
 
 
 class _Part:

@@ -128,8 +128,8 @@ class LlamaForward:
             gate, up = layer.gate_and_up.forward(layer.before_mlp(states)).chunk(2, -1)
             states = layer.down.forward(layer.activation(gate).mul_(up)).add_(states)
         states = self.norm(states)
-        logits: Tensor = self.output(states[-logits_to_keep:].unsqueeze(0))
-        return logits, states
+        logits: Tensor = self.output(states[-logits_to_keep:])
+        return logits.unsqueeze(0), states
 
     def _attend(
         self,
