@@ -97,7 +97,7 @@ def load() -> Subjects:
     packed = _random(224, 12, 608)
     packed.load_state_dict(target.state_dict())
     random_target = HubModel("random target", packed)
-    random_target.pack()
+    random_target.arrange()
     models = sd.Models(
         Letters(4096),
         random_target,

@@ -72,8 +72,7 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
             "Target's rearranged weights",
             copied_bytes(getattr(models.target, "model", None)),
             "modelled",
-            "Copies rearranged for the processor, a large model's instead of its weights, a small one's beside them; "
-            "assumed to be as large as those are.",
+            "Copies stored for the processor, mostly instead of the weights; assumed to be as large as those were.",
         ),
         Line("Draft's weights", weight_bytes(draft), "exact", "Of the draft model."),
         *(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from specdec_core.errors import ModelError, SettingsError
 from specdec_core.record.schema import ModelInfo
-from specdec_core.runtime.cpu_linear import by_columns, pack
+from specdec_core.runtime.cpu_linear import arrange, by_columns
 from specdec_core.runtime.cuda_graphs import Graphs
 from specdec_core.runtime.reader import CausalReader, Reader, lean_forward
 from specdec_core.runtime.t5 import EncoderDecoder
@@ -20,8 +20,6 @@ from .tokenizer import Codec, HubCodec
 if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedModel
-
-    from specdec_core.runtime.llama import Joined
 
 
 class Model(Protocol):
@@ -75,16 +73,9 @@ class HubModel:
         self.positions = int(getattr(model.config, "max_position_embeddings", None) or 1_000_000)
         self.kv_bytes = kv_bytes(model)
 
-    def pack(self) -> int:
-        """Pack its weights for a CPU; see `runtime.cpu_linear.pack`."""
-        return pack(self.model, self._joined())
-
-    def by_columns(self) -> None:
-        """Store its weights for a CPU that reads one token at a time; see `runtime.cpu_linear.by_columns`."""
-        by_columns(self.model, self._joined())
-
-    def _joined(self) -> list[Joined]:
-        return self.lean.joined() if self.lean else []
+    def arrange(self, steps: bool = False) -> None:
+        """Store its weights for a CPU, where they are on one; `steps`: for passes over one token. See `cpu_linear`."""
+        (by_columns if steps else arrange)(self.model, self.lean.joined() if self.lean else ())
 
     def reader(self, capacity: int, widest: int = 0) -> Reader:
         if self.graphs:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from specdec_core.errors import ModelError
-from specdec_core.runtime.cpu_linear import pack
+from specdec_core.runtime.cpu_linear import arrange
 from specdec_core.runtime.cuda_graphs import works
 from specdec_core.runtime.machine import choose_device, choose_dtype, describe, fitting_threads
 from specdec_core.runtime.reader import CausalReader, self_check, skeleton
@@ -96,13 +96,13 @@ def load_models(
     )  # fmt: skip
     # after the heads, which copy its rows, and the checks
     if isinstance(models.target, HubModel):
-        models.target.pack()
+        models.target.arrange()
     else:
-        pack(model)
+        arrange(model)
     for one in (models.draft, models.larger_draft):
         own = one.model if isinstance(one, NarrowModel) else one
         if isinstance(own, HubModel):
-            own.by_columns()  # drafts read one token at a time
+            own.arrange(steps=True)
     return models
 
 
