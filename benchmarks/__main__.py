@@ -7,6 +7,7 @@ and outputs are compared token for token: being fast at writing a different text
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -17,9 +18,21 @@ from rich.console import Console
 from rich.table import Table
 
 from specdec_core import theory
+from specdec_core.models import catalogue
 
-from . import decoding, overhead, passes, subjects
-from .decoding import ASSISTED, DRAFT, DRAFT_OFF, GENERATE, PLAIN, PLAIN_OFF
+from . import decoding, llamacpp, overhead, passes, subjects
+from .decoding import (
+    ASSISTED,
+    DRAFT,
+    DRAFT_OFF,
+    GENERATE,
+    GENERATE_LOOKUP,
+    LLAMA_CPP,
+    LOOKUP,
+    PLAIN,
+    PLAIN_OFF,
+    STATIC,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +52,7 @@ def at_least(name: str, value: float, bound: float) -> Row:
 
 
 def main(
+    family: Annotated[str, typer.Option(help="A name of the catalogue.")] = catalogue.BUNDLED,
     quick: Annotated[bool, typer.Option(help="One prompt per family, few repetitions.")] = False,
     file: Annotated[Path | None, typer.Option("--json", help="Write all figures to this file.")] = None,
     gamma: Annotated[int, typer.Option(min=1, max=64, help="Draft length.")] = 4,
@@ -46,10 +60,13 @@ def main(
 ) -> None:
     """Measure decoding speed, recording cost, loading and stopping on this machine."""
     console, errors = Console(), Console(stderr=True)
-    subject = subjects.load()
+    subject = subjects.load(family)
     where = subjects.surroundings(subject)
     chosen = subjects.prompts(subject, per_family=1 if quick else 4)
-    with errors.status("Measuring; leave the machine alone meanwhile.") as status:
+    counts = (subject.models.threads, subject.default_threads)
+    with ExitStack() as stack:
+        status = stack.enter_context(errors.status("Measuring; leave the machine alone meanwhile."))
+        peers = stack.enter_context(llamacpp.peers(subject.target, counts)) if llamacpp.installed() else None
         result = decoding.compare(
             subject,
             chosen,
@@ -57,26 +74,38 @@ def main(
             gamma=gamma,
             repeats=2 if quick else 5,
             on_progress=lambda text: status.update(f"Decoding, {text}"),
+            peers=peers,
         )
         status.update("Passes of different widths")
         widths, step = passes.width_curve(subject, 20 if quick else 60)
+        stream = passes.streaming(subject, 20 if quick else 60)
+        wide = peers[result.threads[LLAMA_CPP]].passes(128, 20 if quick else 60) if peers else {}
         status.update("Rounds outside the models")
         around = overhead.outside(subject, chosen[0], 3 if quick else 9)
         status.update("Loading and stopping")
         other = passes.stopping(subject, chosen[0], 3 if quick else 9)
-        if subject.bundled:
+        if subject.real and not subject.chat:
             other |= passes.loading(1 if quick else 3)
 
     families = {
         "plain / generate": result.ratio(GENERATE, PLAIN),
-        "draft / assisted": result.ratio(ASSISTED, DRAFT),
+        "plain / generate, static cache": result.ratio(STATIC, PLAIN),
+        **({"draft / assisted": result.ratio(ASSISTED, DRAFT)} if subject.draft is not None else {}),
+        "prompt lookup / theirs": result.ratio(GENERATE_LOOKUP, LOOKUP),
         "draft / plain": result.ratio(PLAIN, DRAFT),
+        "prompt lookup / plain": result.ratio(PLAIN, LOOKUP),
+        **({"plain / llama.cpp": result.ratio(LLAMA_CPP, PLAIN)} if peers else {}),
         "draft / plain, lane clock": result.ratio(PLAIN, DRAFT, "clock"),
         "acceptance rate": result.rate(0),
         "tokens per pass": result.rate(1),
     }
     cost = step / widths[1]
-    rows = [*_rows(families, result, other), *_around(around)]
+    rows = [
+        *_rows(families, result, other),
+        *_around(around),
+        *_limit(widths, stream),
+        *_against(widths, wide),
+    ]
     _print(console, where, rows, families, widths, cost, gamma, result)
     if file is not None:
         content: dict[str, Any] = {
@@ -87,8 +116,10 @@ def main(
             "speeds_tokens_per_s": {name: result.speed(name) for name in next(iter(result.timings.values()))},
             "width_curve_s": widths,
             "draft_step_s": step,
+            "streaming_s": stream,
+            "llama_cpp_width_curve_s": wide,
             "cost_ratio": cost,
-            "generate_threads": result.generate_threads,
+            "threads": result.threads,
             "mismatches": result.mismatches,
         }
         file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
@@ -109,10 +140,17 @@ def _rows(
     }
     rows = [
         at_least("plain, recording, against generate", over("plain / generate"), 1.0),
-        at_least("draft model against assisted generation", over("draft / assisted"), 1.3),
-        at_least("draft model against plain on code", code.get("code", float("nan")), 1.4),
+        Row("the same against its static cache", over("plain / generate, static cache"), "×"),
+        at_least("prompt lookup against theirs", over("prompt lookup / theirs"), 1.0),
         Row("draft model against plain, all families", median(code.values()), "×"),
+        Row("prompt lookup against plain, all families", over("prompt lookup / plain"), "×"),
     ]
+    if "plain / llama.cpp" in families:
+        rows.append(Row("plain, recording, against llama.cpp", over("plain / llama.cpp"), "×"))
+    if "draft / assisted" in families:
+        rows.append(at_least("draft model against assisted generation", over("draft / assisted"), 1.3))
+    if "code" in code:
+        rows.append(at_least("draft model against plain on code", code["code"], 1.4))
     rows += [
         Row(f"cost of the full record, {name}", value, "%", "≤ 5 %", value <= 5)
         for name, value in recording.items()
@@ -147,15 +185,40 @@ def _around(seconds: dict[str, float]) -> list[Row]:
     ]
 
 
+def _limit(widths: dict[int, float], stream: float) -> list[Row]:
+    return [
+        Row("all weights read once by the fastest product", 1e3 * stream, "ms"),
+        *(
+            Row(f"T({width}) against that", widths[width] / stream, "×")
+            for width in (1, 5)
+            if width in widths
+        ),
+    ]
+
+
+def _against(widths: dict[int, float], wide: dict[int, float]) -> list[Row]:
+    """Passes against llama.cpp's; below 1 ours is faster."""
+    return [
+        Row(f"T({width}) against llama.cpp's, {1e3 * seconds:.1f} ms", widths[width] / seconds, "×")
+        for width, seconds in wide.items()
+        if width in widths
+    ]
+
+
 def _by_cpu_time(result: decoding.Comparison) -> dict[str, float]:
     """The same medians by seconds of CPU: not checked against any bound, but less disturbed by other processes."""
     pairs = {
         "plain / generate": (GENERATE, PLAIN),
         "draft / assisted": (ASSISTED, DRAFT),
+        "prompt lookup / theirs": (GENERATE_LOOKUP, LOOKUP),
         "draft / plain": (PLAIN, DRAFT),
     }
-    ratios = {name: median(result.ratio(*names, "cpu").values()) for name, names in pairs.items()}
-    ratios["draft / plain, code"] = result.ratio(PLAIN, DRAFT, "cpu").get("code", float("nan"))
+    decoders = next(iter(result.timings.values()))
+    ratios = {
+        name: median(result.ratio(*names, "cpu").values())
+        for name, names in pairs.items()
+        if decoders.keys() >= set(names)
+    }
     ratios["full record, draft model"] = median(result.ratio(DRAFT, DRAFT_OFF, "cpu").values())
     ratios["full record, plain"] = median(result.ratio(PLAIN, PLAIN_OFF, "cpu").values())
     return ratios
@@ -205,7 +268,7 @@ def _print(
     console.print(f"by CPU time: {by_cpu}", highlight=False)
     speeds = {name: result.speed(name) for name in next(iter(result.timings.values()))}
     console.print("tokens/s: " + ", ".join(f"{name} {speed:.0f}" for name, speed in speeds.items()))
-    console.print(f"generate's threads (its fastest): {result.generate_threads}")
+    console.print(f"threads of the others (each its fastest): {result.threads}")
     if result.mismatches:
         console.print(f"[bold red]{len(result.mismatches)} outputs differ:[/]")
         for line in result.mismatches:

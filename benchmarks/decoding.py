@@ -5,17 +5,22 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Literal
 
 import specdec_core as sd
 
-from .subjects import Prompt, Subjects
+from .llamacpp import Peer
+from .subjects import Mode, Prompt, Subjects
 
 PLAIN, DRAFT, DRAFT_OFF, PLAIN_OFF = "plain", "draft-model", "draft-model, no record", "plain, no record"
-GENERATE, ASSISTED = "generate", "generate, assisted"
+LOOKUP = "prompt-lookup"
+GENERATE, STATIC = "generate", "generate, static cache"
+ASSISTED, GENERATE_LOOKUP = "generate, assisted", "generate, prompt lookup"
+LLAMA_CPP = "llama.cpp"
+LOOKUP_TOKENS = 10  # guessed at a time by prompt lookup, here and there
 
 
 Kind = Literal["wall", "cpu", "clock"]
@@ -37,7 +42,7 @@ class Comparison:
     """All timings, by prompt and decoder."""
 
     timings: dict[Prompt, dict[str, Timing]]
-    generate_threads: dict[str, int]
+    threads: dict[str, int]
     mismatches: list[str]
 
     def ratio(self, slow: str, fast: str, kind: Kind = "wall") -> dict[str, float]:
@@ -72,16 +77,31 @@ def compare(
     gamma: int,
     repeats: int,
     on_progress: Callable[[str], None],
+    peers: Mapping[int, Peer] | None = None,
 ) -> Comparison:
-    """Time every decoder on every prompt `repeats` times, interleaved, after one untimed call each."""
-    prompts = list(prompts)
-    counts = {
-        name: _best_threads(subjects, prompts[0], length, draft)
-        for name, draft in ((GENERATE, None), (ASSISTED, gamma))
-    }
+    """Time every decoder on every prompt `repeats` times, interleaved, after one untimed call each.
 
-    def in_lab(proposer: str, record: str) -> Callable[[Prompt, Timing], list[int]]:
-        settings = sd.Settings(proposer=proposer, draft_length=gamma, max_new_tokens=length, record=record)
+    `peers`: llama.cpp by number of threads, if it takes part. Its arithmetic is another, so its text may differ.
+    """
+    prompts = list(prompts)
+    theirs: dict[str, tuple[Mode, int]] = {
+        GENERATE: ("plain", 0),
+        STATIC: ("static cache", 0),
+        GENERATE_LOOKUP: ("prompt lookup", LOOKUP_TOKENS),
+    }
+    if subjects.draft is not None:
+        theirs[ASSISTED] = ("assisted", gamma)
+    counts = {}
+    for name, (mode, guesses) in theirs.items():
+        counts[name] = _fastest(
+            sorted({subjects.models.threads, subjects.default_threads}),
+            lambda count, mode=mode, guesses=guesses: subjects.generate(  # type: ignore[misc]
+                prompts[0].ids, min(length, 24), count, mode, guesses
+            ),
+        )
+
+    def in_lab(proposer: str, record: str, guesses: int = gamma) -> Callable[[Prompt, Timing], list[int]]:
+        settings = sd.Settings(proposer=proposer, draft_length=guesses, max_new_tokens=length, record=record)
 
         def call(prompt: Prompt, timing: Timing) -> list[int]:
             trace = sd.decode(subjects.models, prompt.ids, settings)
@@ -91,17 +111,24 @@ def compare(
 
         return call
 
-    def in_transformers(name: str, draft: int | None) -> Callable[[Prompt, Timing], list[int]]:
-        return lambda prompt, timing: subjects.generate(prompt.ids, length, counts[name], draft)
+    def in_transformers(name: str, mode: Mode, guesses: int) -> Callable[[Prompt, Timing], list[int]]:
+        return lambda prompt, timing: subjects.generate(prompt.ids, length, counts[name], mode, guesses)
 
     decoders = {
         PLAIN: in_lab("none", "full"),
-        GENERATE: in_transformers(GENERATE, None),
         DRAFT: in_lab("draft-model", "full"),
-        ASSISTED: in_transformers(ASSISTED, gamma),
+        LOOKUP: in_lab("prompt-lookup", "full", LOOKUP_TOKENS),
+        **{name: in_transformers(name, *how) for name, how in theirs.items()},
         DRAFT_OFF: in_lab("draft-model", "off"),
         PLAIN_OFF: in_lab("none", "off"),
     }
+    if peers:
+        counts[LLAMA_CPP] = _fastest(
+            sorted(peers),
+            lambda count: peers[count].generate(prompts[0].ids, min(length, 24), subjects.models.eos),
+        )
+        peer = peers[counts[LLAMA_CPP]]
+        decoders[LLAMA_CPP] = lambda prompt, timing: peer.generate(prompt.ids, length, subjects.models.eos)
     result = Comparison({}, counts, [])
     for prompt in prompts:
         on_progress(f"{prompt.family}: {prompt.name}")
@@ -118,19 +145,19 @@ def compare(
         result.mismatches += [
             f"{prompt.family}, {prompt.name}: {name} differs from {GENERATE} at token {place}"
             for name in decoders
-            if (place := _first_difference(timings[name].tokens, timings[GENERATE].tokens)) is not None
+            if name != LLAMA_CPP
+            and (place := _first_difference(timings[name].tokens, timings[GENERATE].tokens)) is not None
         ]
     return result
 
 
-def _best_threads(subjects: Subjects, prompt: Prompt, length: int, gamma: int | None) -> int:
-    """transformers gets whichever thread count it is faster on: ours or torch's default."""
-    counts = sorted({subjects.models.threads, subjects.default_threads})
+def _fastest(counts: Sequence[int], call: Callable[[int], object]) -> int:
+    """The number of threads with which a call is fastest: every peer gets its best."""
     seconds: dict[int, list[float]] = {count: [] for count in counts}
     for turn in range(4):
         for count in counts:
             began = time.perf_counter()
-            subjects.generate(prompt.ids, min(length, 24), count, gamma)
+            call(count)
             if turn:
                 seconds[count].append(time.perf_counter() - began)
     return min(counts, key=lambda count: median(seconds[count]))

@@ -10,8 +10,12 @@ import time
 from pathlib import Path
 from statistics import median
 
+import torch
+import torch.nn.functional as F
+
 import specdec_core as sd
 from specdec_core.runtime import width_curve as hardware
+from specdec_core.runtime.machine import threads
 
 from .subjects import Prompt, Subjects
 
@@ -23,6 +27,29 @@ def width_curve(subjects: Subjects, repeats: int) -> tuple[dict[int, float], flo
     curve = hardware.width_curve(subjects.models, repeats=repeats, budget_s=math.inf)
     assert curve.draft_s is not None
     return curve.table, curve.draft_s
+
+
+def streaming(subjects: Subjects, repeats: int) -> float:
+    """Seconds of multiplying one row with every matrix of the target once, by the fastest of torch's plain products.
+
+    No decoder in torch can be faster: each pass reads all weights.
+    """
+    named = subjects.target.named_parameters()  # a tied output matrix is among them once, as the embedding
+    tied = subjects.target.config.tie_word_embeddings
+    weights = [one.detach() for name, one in named if one.dim() == 2 and (tied or "embed_tokens" not in name)]
+    rows = [torch.ones(1, weight.shape[1]) for weight in weights]
+    columns = [weight.t().contiguous() for weight in weights]
+    best = math.inf
+    with torch.inference_mode(), threads(subjects.models.threads):
+        for product, matrices in ((F.linear, weights), (torch.mm, columns)):
+            seconds = []
+            for _ in range(repeats + 1):
+                began = time.perf_counter()
+                for row, matrix in zip(rows, matrices, strict=True):
+                    product(row, matrix)
+                seconds.append(time.perf_counter() - began)
+            best = min(best, median(seconds[1:]))
+    return best
 
 
 def loading(repeats: int) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""What is measured: the bundled pair in our decoder, the same weights in transformers, the prompts, the machine."""
+"""What is measured: a family in our decoder, the same weights in transformers, the prompts, the machine."""
 
 from __future__ import annotations
 
@@ -12,21 +12,24 @@ from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM, PreTrainedModel
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 from transformers.utils import logging
 
 import specdec_core as sd
 from specdec_core.models import catalogue
 from specdec_core.models.bundle import HubModel
-from specdec_core.models.sources import resolve
+from specdec_core.models.hub import load_model
+from specdec_core.models.sources import locate, resolve
 from specdec_core.runtime.machine import describe, fitting_threads, threads
 from specdec_core.testing import Letters
 
 PROMPTS = Path(__file__).resolve().parent.parent / "assets" / "prompts"
+CPU = torch.device("cpu")
+Mode = Literal["plain", "static cache", "assisted", "prompt lookup"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,23 +43,38 @@ class Prompt:
 
 @dataclass
 class Subjects:
-    """Our decoder and transformers' on the same weights. `bundled` is false for random weights of the same shapes."""
+    """Our decoder and transformers' on the same weights.
+
+    Attributes:
+        draft: None where transformers' assisted generation cannot use the family's draft, as it lacks part of the
+            vocabulary.
+        real: false for random weights of the bundled shapes.
+        chat: whether prompts are messages.
+    """
 
     models: sd.Models
     target: PreTrainedModel
-    draft: PreTrainedModel
-    bundled: bool
+    draft: PreTrainedModel | None
+    real: bool = True
+    chat: bool = False
 
     @cached_property
     def default_threads(self) -> int:
         """torch's default number of threads."""
         return torch.get_num_threads()
 
-    def generate(self, ids: Sequence[int], length: int, count: int, gamma: int | None = None) -> list[int]:
-        """transformers' greedy `generate` on `count` CPU threads; with `gamma`, assisted by the draft."""
+    def generate(
+        self, ids: Sequence[int], length: int, count: int, mode: Mode = "plain", gamma: int = 4
+    ) -> list[int]:
+        """transformers' greedy `generate` on `count` CPU threads; `gamma` tokens are guessed at a time."""
         options: dict[str, Any] = {}
-        if gamma is not None:
+        if mode == "static cache":
+            options["cache_implementation"] = "static"
+        elif mode == "prompt lookup":
+            options["prompt_lookup_num_tokens"] = gamma
+        elif mode == "assisted":
             # Assisted generation reads these from the assistant's configuration.
+            assert self.draft is not None
             config = self.draft.generation_config
             config.num_assistant_tokens = gamma
             config.num_assistant_tokens_schedule = "constant"
@@ -76,23 +94,26 @@ class Subjects:
         return new
 
 
-def load() -> Subjects:
-    """The bundled pair; random weights of its shapes where it is not there yet.
+def load(family: str = catalogue.BUNDLED) -> Subjects:
+    """A family of the catalogue; random weights of the bundled family's shapes where it is not there yet.
 
-    transformers gets a separately loaded model: ours holds packed copies of its weights, and transformers'
-    `generate` must neither gain nor suffer from them.
+    transformers gets a separately loaded model: ours stores its weights in another way, and transformers' `generate`
+    must neither gain nor suffer from that.
     """
     logging.disable_progress_bar()
     logging.set_verbosity_error()
-    entry = catalogue.find(catalogue.BUNDLED)
-    assert entry is not None and entry.draft is not None
-    folder = Path(resolve(entry.target))
-    if folder.is_dir():
+    entry = catalogue.find(family)
+    if entry is None:
+        raise sd.ModelError(f"There is no family '{family}' in the catalogue.")
+    if not entry.bundled:
+        target = load_model(locate(entry.name), CPU, torch.float32)
+        return Subjects(sd.load_models(family, device="cpu", dtype="float32"), target, None, chat=True)
+    assert entry.draft is not None
+    if Path(resolve(entry.target)).is_dir():
         target, draft = (
-            AutoModelForCausalLM.from_pretrained(resolve(name), dtype=torch.float32).eval()
-            for name in (entry.target, entry.draft)
+            load_model(resolve(name), CPU, torch.float32) for name in (entry.target, entry.draft)
         )
-        return Subjects(sd.load_models(device="cpu", dtype="float32"), target, draft, bundled=True)
+        return Subjects(sd.load_models(device="cpu", dtype="float32"), target, draft)
     target, draft = _random(224, 12, 608), _random(128, 2, 352)
     packed = _random(224, 12, 608)
     packed.load_state_dict(target.state_dict())
@@ -105,7 +126,7 @@ def load() -> Subjects:
         machine=describe(torch.device("cpu")),
         threads=fitting_threads(torch.device("cpu"), packed.num_parameters()),
     )
-    return Subjects(models, target, draft, bundled=False)
+    return Subjects(models, target, draft, real=False)
 
 
 def _random(width: int, layers: int, inner: int) -> PreTrainedModel:
@@ -128,11 +149,16 @@ def _random(width: int, layers: int, inner: int) -> PreTrainedModel:
 
 
 def prompts(subjects: Subjects, per_family: int) -> list[Prompt]:
-    """The first `per_family` prompts of each shipped family; random ids where there is no tokenizer for them."""
+    """The first `per_family` prompts of each shipped family; random ids where there is no tokenizer for them.
+
+    A chat family gets the messages alone, in its template.
+    """
     found = []
-    for path in sorted(PROMPTS.glob("*.toml")):
+    for path in sorted(PROMPTS.glob("chat-*.toml" if subjects.chat else "*.toml")):
         for item in tomllib.loads(path.read_text(encoding="utf-8"))["prompt"][:per_family]:
-            if subjects.bundled:
+            if subjects.chat:
+                ids = subjects.models.chat(item["text"])
+            elif subjects.real:
                 ids = subjects.models.codec.encode(item["text"])
             else:
                 rng = random.Random(item["name"])
@@ -143,8 +169,7 @@ def prompts(subjects: Subjects, per_family: int) -> list[Prompt]:
 
 def surroundings(subjects: Subjects) -> dict[str, str]:
     """Machine, threads, versions and date, to accompany each figure."""
-    assert subjects.models.draft is not None
-    target, draft = subjects.models.target.info, subjects.models.draft.info
+    loaded = [model.info for model in (subjects.models.target, subjects.models.draft) if model is not None]
     return {
         "date": datetime.now(UTC).isoformat(timespec="minutes"),
         "machine": describe(torch.device("cpu")),
@@ -154,6 +179,6 @@ def surroundings(subjects: Subjects) -> dict[str, str]:
         "torch": version("torch"),
         "transformers": version("transformers"),
         "specdec_core": sd.__version__,
-        "models": f"{target.name} {target.parameters / 1e6:.1f} M, {draft.name} {draft.parameters / 1e6:.2f} M"
-        + ("" if subjects.bundled else " (random weights: speed only, acceptance means nothing)"),
+        "models": ", ".join(f"{info.name} {info.parameters / 1e6:.2f} M" for info in loaded)
+        + ("" if subjects.real else " (random weights: speed only, acceptance means nothing)"),
     }

@@ -18,7 +18,7 @@ from specdec_core.randomness import Stream, uniforms
 from specdec_core.record.schema import EndReason, Round, Source, Verdict
 from specdec_core.record.stats import Tally
 from specdec_core.record.trace import Trace
-from specdec_core.rules import Judgement
+from specdec_core.rules import Decision
 from specdec_core.runtime import PREFILL_CHUNK
 from specdec_core.runtime.machine import threads
 from specdec_core.sampling import draw
@@ -102,20 +102,24 @@ class Judged:
     """The rule's decision.
 
     Attributes:
+        source: what the last token is.
         scores: float32 (n + 1, V), the target's logits after penalties.
-        p, q: the distributions the rule saw; see `Rule.judge`.
         coins: the random number of each node.
         tokens: the accepted tokens and the last one, corrected or bonus.
+        p, q: the distributions the rule saw (see `Rule.judge`); no p where it is one-hot and integers decided.
+        final: what the last token was drawn from, likewise.
         number: the random number that drew the last one; None where the distribution is one-hot.
     """
 
-    judgement: Judgement
+    decision: Decision
+    source: Source
     scores: Tensor
-    p: Tensor
-    q: Tensor | None
     coins: list[float]
     tokens: list[int]
-    number: float | None
+    p: Tensor | None = None
+    q: Tensor | None = None
+    final: Tensor | None = None
+    number: float | None = None
 
 
 @dataclass(slots=True)
@@ -237,6 +241,11 @@ class Lane:
         scores = verified.logits
         if self.past is not None:
             scores = self.past.penalised(scores, paths_of(tree))
+        if self.warp.greedy and proposal.q is None and not self.plan.rule.own_probabilities:
+            best: list[int] = scores.argmax(-1).tolist()
+            if (decision := self.plan.rule.judge_greedy(tree, best, coins)) is not None:
+                tokens = [*(tree.tokens[node] for node in decision.path), best[decision.end]]
+                return Judged(decision, decision.source_in(tree), scores, coins, tokens)
         p, q = self._distributions(scores, proposal)
         judgement = self.plan.rule.judge(tree, p, q, coins)
         if self.warp.greedy:
@@ -245,7 +254,7 @@ class Lane:
             number = float(uniforms(seed, Stream.CORRECTION, context.round, 1)[0])
             last = int(draw(judgement.final, number))
         tokens = [*(tree.tokens[node] for node in judgement.path), last]
-        return Judged(judgement, scores, p, q, coins, tokens, number)
+        return Judged(judgement, judgement.source, scores, coins, tokens, p, q, judgement.final, number)
 
     def commit(
         self,
@@ -257,7 +266,7 @@ class Lane:
         clock: RoundClock,
     ) -> Committed:
         """The first `kept` tokens become text, the KV cache keeps their rows, and the proposer receives the verdict."""
-        tokens, path = judged.tokens[:kept], judged.judgement.path[:kept]
+        tokens, path = judged.tokens[:kept], judged.decision.path[:kept]
         self.target.keep([0, *(node + 1 for node in path[: kept - 1])])
         self.tokens.extend(tokens)
         outcome = Outcome(path, tokens, extra, (clock.laps[0], clock.laps[1]))
@@ -277,24 +286,25 @@ class Lane:
         seconds: list[float],
     ) -> Step:
         """Write the round down; `before` is the length of the KV cache as it began."""
-        tree, judgement, kept = proposal.tree, judged.judgement, len(committed.tokens)
-        final: Source = judgement.source if len(tree) else "plain"
+        tree, decision, kept = proposal.tree, judged.decision, len(committed.tokens)
+        final: Source = judged.source if len(tree) else "plain"
         sources: list[Source] = ["accepted"] * len(committed.path)
         sources += [final] * (kept - len(sources))
         row = new_round(
             context.round, self.tally.clock, seconds, (before, self.target.length), proposal,
-            _cut(tree, judgement, kept), (committed.tokens, sources), committed.ahead,
+            _cut(tree, decision, kept), (committed.tokens, sources), committed.ahead,
         )  # fmt: skip
         passes = proposal.passes + committed.ahead.passes
         self.tally.add(tree, row.nodes.verdict, kept, passes, seconds)
         one_hot = self.warp.greedy and not self.plan.rule.own_probabilities
         self.recorder.add(
             RawRound(
-                row, tree, judgement, judged.coins, verified.logits,
+                row, tree, decision, judged.coins, verified.logits,
                 None if one_hot else judged.p, None if one_hot else judged.q,
                 proposal.logits, proposal.logit_rows, judged.number,
                 [one.model_q for one in (*proposal.dropped, *committed.ahead.dropped)],
                 None if self.past is None else judged.scores,
+                judged.final,
             )
         )  # fmt: skip
         return self._step(row)
@@ -341,12 +351,12 @@ def _drafting_rows(proposal: Proposal) -> list[int]:
     return [parent + 1 if rows is None else rows[parent + 1] for parent in proposal.tree.parents]
 
 
-def _cut(tree: TokenTree, judgement: Judgement, kept: int) -> list[Verdict]:
+def _cut(tree: TokenTree, decision: Decision, kept: int) -> list[Verdict]:
     """The rule's verdicts, with `cut` for what it judged beyond the last committed token."""
-    if kept > len(judgement.path):
-        return judgement.verdicts
-    alive = {-1, *judgement.path[: kept - 1]}
+    if kept > len(decision.path):
+        return decision.verdicts
+    alive = {-1, *decision.path[: kept - 1]}
     return [
         "cut" if verdict in ("accepted", "rejected") and tree.parents[node] not in alive else verdict
-        for node, verdict in enumerate(judgement.verdicts)
+        for node, verdict in enumerate(decision.verdicts)
     ]

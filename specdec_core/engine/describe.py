@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from specdec_core.record.schema import TOP, Candidates, Position, Round
-from specdec_core.rules import Judgement
+from specdec_core.rules import Decision
 from specdec_core.rules.block import recorded_masses
 from specdec_core.rules.speculative_sampling import at_nodes, thresholds
 from specdec_core.sampling import Warp
@@ -21,7 +21,7 @@ class RawRound:
 
     row: Round
     tree: TokenTree
-    judgement: Judgement
+    decision: Decision
     coins: list[float]
     logits: Tensor
     p: Tensor | None  # None: greedy, p is one-hot at the argmax
@@ -32,6 +32,7 @@ class RawRound:
     draw: float | None
     dropped_q: list[float | None] = field(default_factory=list)  # of drafted tokens the target never saw
     scores: Tensor | None = None  # the logits after penalties; None: there are none
+    final: Tensor | None = None  # (V,), what the last token was drawn from; None: greedy
 
     def draft_row(self, position: int) -> int:
         """The row of `draft_logits` that guessed what follows a position; −1 if there is none."""
@@ -131,7 +132,7 @@ def _fill_nodes(batch: list[RawRound], target: _Described, draft: _Described | N
     for raw in batch:
         nodes, end = raw.row.nodes, start + len(raw.tree)
         unseen: list[None] = [None] * (len(nodes.token) - len(raw.tree))
-        nodes.coin, nodes.threshold = [*raw.coins, *unseen], [*raw.judgement.thresholds, *unseen]
+        nodes.coin, nodes.threshold = [*raw.coins, *unseen], [*raw.decision.thresholds, *unseen]
         nodes.model_p, nodes.rank = [*model_p[start:end], *unseen], [*rank[start:end], *unseen]
         nodes.model_q = [*model_q[start:end], *raw.dropped_q]
         nodes.entropy = [*(target.entropy[where] for where in rows[start:end]), *unseen]
@@ -166,7 +167,9 @@ class _Heads:
                         drafted.append(raw.q[children[0]])
             row += len(raw.logits)
             draft_row += 0 if raw.draft_logits is None else len(raw.draft_logits)
-        corrected = [raw.judgement.final for raw in batch if _has_residual(raw) and raw.p is not None]
+        corrected = [
+            raw.final for raw in batch if _has_residual(raw) and raw.p is not None and raw.final is not None
+        ]
         self.model_p = iter(_candidates(target.probs[target_rows]))
         self.model_q = iter(_candidates(draft.probs[draft_rows]) if draft is not None and draft_rows else [])
         self.p = iter(_candidates(torch.stack(warped)) if warped else [])
@@ -224,7 +227,7 @@ class _Heads:
 
 def _places(raw: RawRound) -> list[int]:
     """The node each committed token of the round follows; −1 is the root."""
-    return [-1, *raw.judgement.path][: len(raw.row.committed.token)]
+    return [-1, *raw.decision.path][: len(raw.row.committed.token)]
 
 
 def _has_residual(raw: RawRound) -> bool:

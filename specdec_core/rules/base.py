@@ -47,10 +47,13 @@ class Decision:
         """The position the next token follows: 0 is the root, i + 1 node i."""
         return self.path[-1] + 1 if self.path else 0
 
+    def source_in(self, tree: TokenTree) -> Source:
+        """What the next token is: a corrected one if nodes were left to accept."""
+        return "corrected" if tree.children[self.end] else "bonus"
+
     def then(self, tree: TokenTree, final: Tensor) -> Judgement:
-        """The judgement in which the next token comes from `final`: a corrected one if nodes were left to accept."""
-        source: Source = "corrected" if tree.children[self.end] else "bonus"
-        return Judgement(self.path, self.verdicts, self.thresholds, final, source)
+        """The judgement in which the next token comes from `final`."""
+        return Judgement(self.path, self.verdicts, self.thresholds, final, self.source_in(tree))
 
 
 @dataclass(slots=True)
@@ -151,6 +154,19 @@ class Rule(ABC):
                 where the proposal was deterministic, which is a point mass at each node's token.
             coins: n uniform numbers in [0, 1); node i passes if coins[i] < its threshold.
         """
+
+    def judge_greedy(self, tree: TokenTree, best: Sequence[int], coins: Sequence[float]) -> Decision | None:
+        """Judge deterministic proposals at temperature 0 as `judge` would, from integers; None where only `judge` can.
+
+        Args:
+            best: the target's most likely token at each position: 0 after the root, i + 1 after node i.
+        """
+        return None
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "judge" in vars(cls) and "judge_greedy" not in vars(cls):
+            cls.judge_greedy = Rule.judge_greedy  # type: ignore[method-assign]  # the parent's judges another rule
 
     def judge_recorded(self, seen: Recorded) -> Decision:
         """Judge a recorded round as `judge` would have judged it.

@@ -9,7 +9,7 @@ from specdec_core.errors import SettingsError
 from specdec_core.settings import Settings
 
 from .base import Decision, Judgement, Rule
-from .speculative_sampling import judge, judge_recorded
+from .speculative_sampling import judge, judge_greedy, judge_recorded
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -41,6 +41,9 @@ class ExactMatch(Rule):
 
     def judge(self, tree: TokenTree, p: Tensor, q: Tensor | None, coins: Sequence[float]) -> Judgement:
         return judge(tree, p, None, coins)  # p is one-hot: the threshold is 1 at the argmax and 0 elsewhere
+
+    def judge_greedy(self, tree: TokenTree, best: Sequence[int], coins: Sequence[float]) -> Decision:
+        return judge_greedy(tree, best, coins)
 
     def judge_recorded(self, seen: Recorded) -> Decision:
         return judge_recorded(seen, points=True)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from specdec_core.lazy_torch import torch
 
 from .base import Decision, Judgement, Rule, walk
-from .speculative_sampling import over
+from .speculative_sampling import judge_greedy, over
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -73,6 +73,9 @@ class KSeq(Rule):
             mass = left.sum()
             final = left / mass if float(mass) > 0.0 else final
         return decision.then(tree, final)
+
+    def judge_greedy(self, tree: TokenTree, best: Sequence[int], coins: Sequence[float]) -> Decision:
+        return judge_greedy(tree, best, coins)  # ρ is 1: no two different point masses share a token
 
     def judge_recorded(self, seen: Recorded) -> Decision:
         """At nodes without siblings, or whose siblings are different point masses, ρ is 1; else not in the trace."""

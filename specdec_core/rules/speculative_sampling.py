@@ -39,6 +39,9 @@ class SpeculativeSampling(Rule):
     def judge(self, tree: TokenTree, p: Tensor, q: Tensor | None, coins: Sequence[float]) -> Judgement:
         return judge(tree, p, q, coins)
 
+    def judge_greedy(self, tree: TokenTree, best: Sequence[int], coins: Sequence[float]) -> Decision:
+        return judge_greedy(tree, best, coins)
+
     def judge_recorded(self, seen: Recorded) -> Decision:
         return judge_recorded(seen)
 
@@ -72,6 +75,11 @@ def judge(
     else:
         left = p[decision.end]
     return decision.then(tree, left)
+
+
+def judge_greedy(tree: TokenTree, best: Sequence[int], coins: Sequence[float]) -> Decision:
+    """`judge` for deterministic proposals where p is one-hot; arguments as in `Rule.judge_greedy`."""
+    return walk(tree, coins, lambda child, failed: float(tree.tokens[child] == best[tree.parents[child] + 1]))
 
 
 def judge_recorded(seen: Recorded, weight: float = 1.0, points: bool = False) -> Decision:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .base import Decision, Judgement, Rule
-from .speculative_sampling import judge, judge_recorded
+from .speculative_sampling import judge, judge_greedy, judge_recorded
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -34,6 +34,9 @@ class TokenMatching(Rule):
 
     def judge(self, tree: TokenTree, p: Tensor, q: Tensor | None, coins: Sequence[float]) -> Judgement:
         return judge(tree, p, None, coins)
+
+    def judge_greedy(self, tree: TokenTree, best: Sequence[int], coins: Sequence[float]) -> Decision:
+        return judge_greedy(tree, best, coins)
 
     def judge_recorded(self, seen: Recorded) -> Decision:
         return judge_recorded(seen, points=True)

@@ -99,7 +99,7 @@ def test_all_of_a_decode_runs_on_the_models_threads(monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(kind, name, watched)
 
     watch(CausalReader, "_call", "call")
-    watch(SpeculativeSampling, "judge", "judge")
+    watch(SpeculativeSampling, "judge_greedy", "judge")
     watch(Recorder, "_describe", "describe")
     for event in sd.stream(models, PROMPTS[0], sd.Settings(max_new_tokens=60)):
         assert torch.get_num_threads() == 2, f"left changed after {type(event).__name__}"
