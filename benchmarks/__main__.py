@@ -7,7 +7,6 @@ and outputs are compared token for token: being fast at writing a different text
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -20,14 +19,13 @@ from rich.table import Table
 from specdec_core import theory
 from specdec_core.models import catalogue
 
-from . import decoding, llamacpp, overhead, passes, subjects
+from . import decoding, overhead, passes, subjects
 from .decoding import (
     ASSISTED,
     DRAFT,
     DRAFT_OFF,
     GENERATE,
     GENERATE_LOOKUP,
-    LLAMA_CPP,
     LOOKUP,
     PLAIN,
     PLAIN_OFF,
@@ -63,10 +61,7 @@ def main(
     subject = subjects.load(family)
     where = subjects.surroundings(subject)
     chosen = subjects.prompts(subject, per_family=1 if quick else 4)
-    counts = (subject.models.threads, subject.default_threads)
-    with ExitStack() as stack:
-        status = stack.enter_context(errors.status("Measuring; leave the machine alone meanwhile."))
-        peers = stack.enter_context(llamacpp.peers(subject.target, counts)) if llamacpp.installed() else None
+    with errors.status("Measuring; leave the machine alone meanwhile.") as status:
         result = decoding.compare(
             subject,
             chosen,
@@ -74,12 +69,10 @@ def main(
             gamma=gamma,
             repeats=2 if quick else 5,
             on_progress=lambda text: status.update(f"Decoding, {text}"),
-            peers=peers,
         )
         status.update("Passes of different widths")
         widths, step = passes.width_curve(subject, 20 if quick else 60)
         stream = passes.streaming(subject, 20 if quick else 60)
-        wide = peers[result.threads[LLAMA_CPP]].passes(128, 20 if quick else 60) if peers else {}
         status.update("Rounds outside the models")
         around = overhead.outside(subject, chosen[0], 3 if quick else 9)
         status.update("Loading and stopping")
@@ -94,7 +87,6 @@ def main(
         "prompt lookup / theirs": result.ratio(GENERATE_LOOKUP, LOOKUP),
         "draft / plain": result.ratio(PLAIN, DRAFT),
         "prompt lookup / plain": result.ratio(PLAIN, LOOKUP),
-        **({"plain / llama.cpp": result.ratio(LLAMA_CPP, PLAIN)} if peers else {}),
         "draft / plain, lane clock": result.ratio(PLAIN, DRAFT, "clock"),
         "acceptance rate": result.rate(0),
         "tokens per pass": result.rate(1),
@@ -104,7 +96,6 @@ def main(
         *_rows(families, result, other),
         *_around(around),
         *_limit(widths, stream),
-        *_against(widths, wide),
     ]
     _print(console, where, rows, families, widths, cost, gamma, result)
     if file is not None:
@@ -117,7 +108,6 @@ def main(
             "width_curve_s": widths,
             "draft_step_s": step,
             "streaming_s": stream,
-            "llama_cpp_width_curve_s": wide,
             "cost_ratio": cost,
             "threads": result.threads,
             "mismatches": result.mismatches,
@@ -145,8 +135,6 @@ def _rows(
         Row("draft model against plain, all families", median(code.values()), "×"),
         Row("prompt lookup against plain, all families", over("prompt lookup / plain"), "×"),
     ]
-    if "plain / llama.cpp" in families:
-        rows.append(Row("plain, recording, against llama.cpp", over("plain / llama.cpp"), "×"))
     if "draft / assisted" in families:
         rows.append(at_least("draft model against assisted generation", over("draft / assisted"), 1.3))
     if "code" in code:
@@ -193,15 +181,6 @@ def _limit(widths: dict[int, float], stream: float) -> list[Row]:
             for width in (1, 5)
             if width in widths
         ),
-    ]
-
-
-def _against(widths: dict[int, float], wide: dict[int, float]) -> list[Row]:
-    """Passes against llama.cpp's; below 1 ours is faster."""
-    return [
-        Row(f"T({width}) against llama.cpp's, {1e3 * seconds:.1f} ms", widths[width] / seconds, "×")
-        for width, seconds in wide.items()
-        if width in widths
     ]
 
 

@@ -5,21 +5,19 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Literal
 
 import specdec_core as sd
 
-from .llamacpp import Peer
 from .subjects import Mode, Prompt, Subjects
 
 PLAIN, DRAFT, DRAFT_OFF, PLAIN_OFF = "plain", "draft-model", "draft-model, no record", "plain, no record"
 LOOKUP = "prompt-lookup"
 GENERATE, STATIC = "generate", "generate, static cache"
 ASSISTED, GENERATE_LOOKUP = "generate, assisted", "generate, prompt lookup"
-LLAMA_CPP = "llama.cpp"
 LOOKUP_TOKENS = 10  # guessed at a time by prompt lookup, here and there
 
 
@@ -77,12 +75,8 @@ def compare(
     gamma: int,
     repeats: int,
     on_progress: Callable[[str], None],
-    peers: Mapping[int, Peer] | None = None,
 ) -> Comparison:
-    """Time every decoder on every prompt `repeats` times, interleaved, after one untimed call each.
-
-    `peers`: llama.cpp by number of threads, if it takes part. Its arithmetic is another, so its text may differ.
-    """
+    """Time every decoder on every prompt `repeats` times, interleaved, after one untimed call each."""
     prompts = list(prompts)
     theirs: dict[str, tuple[Mode, int]] = {
         GENERATE: ("plain", 0),
@@ -122,13 +116,6 @@ def compare(
         DRAFT_OFF: in_lab("draft-model", "off"),
         PLAIN_OFF: in_lab("none", "off"),
     }
-    if peers:
-        counts[LLAMA_CPP] = _fastest(
-            sorted(peers),
-            lambda count: peers[count].generate(prompts[0].ids, min(length, 24), subjects.models.eos),
-        )
-        peer = peers[counts[LLAMA_CPP]]
-        decoders[LLAMA_CPP] = lambda prompt, timing: peer.generate(prompt.ids, length, subjects.models.eos)
     result = Comparison({}, counts, [])
     for prompt in prompts:
         on_progress(f"{prompt.family}: {prompt.name}")
@@ -145,8 +132,7 @@ def compare(
         result.mismatches += [
             f"{prompt.family}, {prompt.name}: {name} differs from {GENERATE} at token {place}"
             for name in decoders
-            if name != LLAMA_CPP
-            and (place := _first_difference(timings[name].tokens, timings[GENERATE].tokens)) is not None
+            if (place := _first_difference(timings[name].tokens, timings[GENERATE].tokens)) is not None
         ]
     return result
 

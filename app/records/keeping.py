@@ -104,23 +104,26 @@ def _read(saved: Saved, owner: str | None) -> Run | None:
     """The run that `_written` serialised; None if there is none, or one of another version of the core."""
     if saved.request is None:
         return None
-    content = json.loads(saved.request)
     try:
-        lanes = tuple(Settings(**lane) for lane in content["lanes"])
-    except (SpecdecError, TypeError):
+        content = json.loads(saved.request)
+        request = Request(
+            saved.prompt,
+            tuple(Settings(**lane) for lane in content["lanes"]),
+            tuple(content["labels"]),
+            Choice(**content["choice"]) if content["choice"] else None,
+            content["chat"],
+            content["system"],
+        )
+        run = Run(
+            id=saved.id,
+            owner=owner,
+            request=request,
+            ends={int(lane): end for lane, end in content["ends"].items()},
+            device=content["device"],
+            templated=content["templated"],
+            error=content["error"],
+        )
+    except (SpecdecError, KeyError, TypeError, ValueError):
         return None
-    choice = Choice(**content["choice"]) if content["choice"] else None
-    request = Request(
-        saved.prompt, lanes, tuple(content["labels"]), choice, content["chat"], content["system"]
-    )
-    run = Run(
-        id=saved.id,
-        owner=owner,
-        request=request,
-        ends={int(lane): end for lane, end in content["ends"].items()},
-        device=content["device"],
-        templated=content["templated"],
-        error=content["error"],
-    )
     run.perform(lambda: None)  # it is over
     return run

@@ -7,6 +7,9 @@ that `from_pretrained(gguf_file=…)` gives, rounded once.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -212,7 +215,7 @@ def _weights(path: Path, model: PreTrainedModel, report: Report) -> dict[str, Te
     Raises:
         ModelError: if they do not match `model`.
     """
-    from gguf import GGMLQuantizationType, dequantize
+    import gguf
     from transformers.integrations.gguf.reader import GgufHeader
     from transformers.modeling_gguf_pytorch_utils import (
         TENSOR_PROCESSORS,
@@ -224,14 +227,15 @@ def _weights(path: Path, model: PreTrainedModel, report: Report) -> dict[str, Te
     blob = np.memmap(path, mode="r", dtype=np.uint8)
     kind: Any = TENSOR_PROCESSORS.get(header.architecture, TensorProcessor)
     processor = kind(config=model.config.to_dict())
-    names = get_gguf_hf_weights_map(model, processor)
+    with _one_table():
+        names = get_gguf_hf_weights_map(model, processor)
     further: dict[str, Tensor] = {}  # assembled by a processor: experts, and GPT-2's output matrix
     weights: dict[str, Tensor] = {}
     for at, info in enumerate(header.tensors):
         report(0.35 + 0.5 * at / len(header.tensors), f"Converting weights, {at} of {len(header.tensors)}")
         start = header.data_start + info.offset
         stored = blob[start : start + info.nbytes].reshape(*info.shape[:-1], -1)
-        unpacked = dequantize(stored, GGMLQuantizationType(info.ggml_type)).reshape(info.shape)
+        unpacked = gguf.dequantize(stored, gguf.GGMLQuantizationType(info.ggml_type)).reshape(info.shape)
         result = processor.process(
             weights=unpacked,
             name=info.name,
@@ -243,6 +247,19 @@ def _weights(path: Path, model: PreTrainedModel, report: Report) -> dict[str, Te
     weights |= {name: tensor.to(torch.bfloat16) for name, tensor in further.items()}
     report(0.88, "Writing the converted weights")
     return _fitting(weights, model, path.name)
+
+
+@contextmanager
+def _one_table() -> Iterator[None]:
+    """transformers builds the table of all names again for every module of a model; within this, once."""
+    import gguf
+
+    built = gguf.get_tensor_name_map
+    gguf.get_tensor_name_map = cache(built)
+    try:
+        yield
+    finally:
+        gguf.get_tensor_name_map = built
 
 
 def _fitting(weights: dict[str, Tensor], model: PreTrainedModel, name: str) -> dict[str, Tensor]:

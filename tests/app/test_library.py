@@ -679,6 +679,7 @@ def test_a_run_of_which_too_little_is_known_is_found_in_the_library(
     early = add(library, kept)
     later = json.dumps({"lanes": [{"proposer": "none", "a_later_setting": 9}]})
     strange = add(library, kept, request=later)
+    partial = add(library, kept, request=json.dumps({"lanes": [{"proposer": "none"}]}))
     link = library.share(ANNA, early) or ""
 
     def opened(run: str, whose: str) -> AppTest:
@@ -690,7 +691,7 @@ def test_a_run_of_which_too_little_is_known_is_found_in_the_library(
         assert not at.exception
         return at
 
-    for run, whose in ((early, ANNA), (strange, ANNA), (link, BEN)):
+    for run, whose in ((early, ANNA), (strange, ANNA), (partial, ANNA), (link, BEN)):
         at = opened(run, whose)
         (way,) = at.get("page_link")
         assert "but the library does" in words(at) and "no longer kept" not in words(at)
