@@ -23,9 +23,8 @@ from specdec_core.machines.model_sizes import Shape, shape
 from specdec_core.machines.profiles import Curves, Part, Recorded, write
 from specdec_core.models.bundle import HubModel, Models
 from specdec_core.models.hub import load_tokenizer
-from specdec_core.models.loading import assemble, load_models
+from specdec_core.models.loading import arrange_weights, assemble, load_models
 from specdec_core.models.sources import resolve
-from specdec_core.runtime.cpu_linear import pack
 from specdec_core.runtime.machine import available_bytes, choose_device, choose_dtype, packages
 from specdec_core.runtime.width_curve import WIDTHS, width_curve
 
@@ -147,10 +146,11 @@ def random_models(target: Shape, draft: Shape | None, device: str, dtype: str, g
             f"{where.type}, and {free / 1e9:,.1f} GB are free. Choose smaller shapes."
         )
     large, *small = (_random(one, where, kind) for one in shapes)
-    pack(large)
     names = tuple(f"{one.name} ({one.title}, random weights)" for one in shapes)
     tokenizer = load_tokenizer(resolve("specdec-target"))
-    return assemble(tokenizer, large, small[0] if small else None, names=names, graphs=graphs)
+    models = assemble(tokenizer, large, small[0] if small else None, names=names, graphs=graphs)
+    arrange_weights(models)
+    return models
 
 
 def save(profile: Recorded | None, out: Path) -> None:

@@ -94,16 +94,20 @@ def load_models(
         tokenizer, model, small, names=names, graphs=graphs, heads=heads, larger_draft=larger,
         draft_vocabularies=(parts.get(draft_source or ""), parts.get(larger_source or "")),
     )  # fmt: skip
-    # after the heads, which copy its rows, and the checks
+    arrange_weights(models)
+    return models
+
+
+def arrange_weights(models: Models) -> None:
+    """Store the weights for their CPU (see `runtime.cpu_linear`); after loading the heads, which copy rows of them."""
     if isinstance(models.target, HubModel):
         models.target.arrange()
-    else:
-        arrange(model)
+    elif isinstance(models.target, EncoderDecoder):
+        arrange(models.target.model)
     for one in (models.draft, models.larger_draft):
         own = one.model if isinstance(one, NarrowModel) else one
         if isinstance(own, HubModel):
-            own.arrange(steps=True)
-    return models
+            own.arrange(steps=True)  # drafts read one token at a time
 
 
 def assemble(
