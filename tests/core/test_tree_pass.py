@@ -52,7 +52,7 @@ def test_a_watched_prefill_computes_the_logits_of_one_row(architecture: str, dev
     hook = (
         module(pair(architecture, device))
         .get_output_embeddings()
-        .register_forward_hook(lambda layer, inputs, output: rows.append(output.shape[1]))
+        .register_forward_hook(lambda layer, inputs, output: rows.append(output.shape[-2]))
     )
     try:
         reader.prefill(range(11))
