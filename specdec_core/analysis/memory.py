@@ -70,11 +70,17 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
         Line("Target's weights", weight_bytes(models.target), "exact", "All lanes share them."),
         Line(
             "Target's rearranged weights",
-            copied_bytes(getattr(models.target, "model", None)),
+            copied_bytes(_module(models.target)),
             "modelled",
             "Copies stored for the processor, mostly instead of the weights; assumed to be as large as those were.",
         ),
         Line("Draft's weights", weight_bytes(draft), "exact", "Of the draft model."),
+        Line(
+            "Draft's rearranged weights",
+            copied_bytes(_module(draft)),
+            "exact",
+            "An output matrix that is also its embedding, stored a second time for the processor.",
+        ),
         *(
             Line(f"{need.title()} head's weights", _module_bytes(head), "exact", "Trained for this target.")
             for need, head in models.heads.items()
@@ -139,7 +145,13 @@ def total(lines: Iterable[Line]) -> int:
 def weight_bytes(model: Model | None) -> int:
     """Bytes of a model's weights and buffers, shared ones counted once, without those replaced by packed copies; 0
     for none and for a scripted one."""
-    return _module_bytes(getattr(model, "model", None))
+    return _module_bytes(_module(model))
+
+
+def _module(model: Model | None) -> Any:
+    """The transformers model behind a `Model`; None for a scripted one. A draft over fewer tokens wraps another."""
+    inner = getattr(model, "model", None)
+    return getattr(inner, "model", None) if hasattr(inner, "kv_bytes") else inner
 
 
 def _module_bytes(module: Any) -> int:

@@ -11,9 +11,11 @@ from torch import Tensor
 import specdec_core as sd
 from specdec_core import testing
 from specdec_core.analysis.memory import Line, ledger, total
+from specdec_core.models.bundle import NarrowModel
 from specdec_core.runtime.kv import KVLayer, KVMemory
 from specdec_core.runtime.t5 import EncoderDecoderReader
 
+from .test_draft_vocabulary import narrow_models
 from .tiny_t5 import pair_t5
 
 LANES = {
@@ -103,6 +105,8 @@ def test_weights_are_the_bytes_of_the_loaded_tensors(models: sd.Models, lane: st
     assert ("Draft's weights" in lines) == (lane in ("draft", "tree"))
     if "Draft's weights" in lines:
         assert lines["Draft's weights"] == storage(models.draft.model)
+        tied = models.draft.model.get_output_embeddings().weight.nbytes  # by columns, beside the embedding
+        assert lines["Draft's rearranged weights"] == tied
     for part in ("medusa", "eagle"):
         name = f"{part.title()} head's weights"
         assert (name in lines) == (lane == part)
@@ -187,6 +191,14 @@ def test_an_encoder_decoder_keeps_its_encoded_prompt(
     assert sorted(lines[name] for name in names) == sorted(held) and min(held) > 0
     booked = sum(size for name, size in lines.items() if name.endswith("keys and values"))
     assert booked == seen.bytes() > 0  # the decoder's own, as for any model
+
+
+def test_a_draft_over_part_of_the_vocabulary_is_counted() -> None:
+    """The chat family's draft wraps another model. Catches: a ledger that fails on it, and with it the comparison."""
+    models = narrow_models("draft-model")
+    lines = named(ledger(sd.decode(models, [1, 2, 3], sd.Settings(max_new_tokens=8)), models))
+    assert isinstance(models.draft, NarrowModel)
+    assert lines["Draft's weights"] == storage(models.draft.model.model)
 
 
 def test_the_total_leaves_shares_out_and_labels_what_is_assumed(models: sd.Models) -> None:
