@@ -13,7 +13,6 @@ import streamlit as st
 from starlette.middleware import Middleware
 
 from app.course import ahead
-from app.decoding import conversion
 from app.records.visitor import OwnerCookie
 from app.web.headers import KnownHosts, OwnPages, SecurityHeaders
 from app.web.routes import routes
@@ -28,7 +27,7 @@ async def lifespan(_app: st.App) -> AsyncIterator[None]:
     ahead.begin()
     yield
     services.runs().close()
-    conversion.close()
+    services.decoder().close()
 
 
 app = st.App(

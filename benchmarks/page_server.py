@@ -13,8 +13,9 @@ import time
 from pathlib import Path
 
 from app.__main__ import main
+from app.decoding.api import Event
 from app.decoding.run import Run
-from specdec_core.engine.events import Event, Step
+from specdec_core.engine.events import Step
 
 
 def note_commits(file: Path) -> None:

@@ -14,7 +14,6 @@ from app.ui import presenter
 from app.ui.glossary import define
 from app.ui.state import state
 from app.ui.widgets import number
-from specdec_core.proposers import available
 
 presenter.dress("compare")
 current.settle()
@@ -36,7 +35,7 @@ if complaints := state.complaints:
     st.warning("  \n".join(plain(complaint) for complaint in complaints), icon=":material/link_off:")
 
 models = model_picker.loaded()
-missing = available(models) if models else {}
+missing = models.card.missing if models else {}
 with st.container(border=True, key="desk"):
     writing, choosing = st.columns([3, 2], gap="medium")
     with writing, st.container(key=presenter.box("prompt")):

@@ -12,7 +12,6 @@ from app.running import corner, flow, headline, results
 from app.text import plain
 from app.ui import address, presenter
 from app.ui.state import state
-from specdec_core.proposers import available
 from specdec_core.rules import RULES
 
 presenter.dress("lab")
@@ -42,7 +41,7 @@ with st.container(border=True, key="desk"):
         prompt.prompt_box()
     with choosing:
         with st.container(key=presenter.box("choices")):
-            controls.essentials(available(models) if models else {})
+            controls.essentials(models.card.missing if models else {})
         run.buttons("Race plain decoding against the proposer on this prompt.")
         notice = st.container()
     with st.expander("More settings", icon=":material/tune:", key=presenter.box("settings")):

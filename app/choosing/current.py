@@ -34,7 +34,7 @@ def wraps() -> bool:
     """Whether the prompt is sent as a message in the models' chat template, as far as is known before a run."""
     models = model_picker.loaded()
     if models is not None:
-        return bool(state.chat and models.chat_template)
+        return bool(state.chat and models.card.chat_template)
     return bool(state.chat and (words().audience == "chat" or name() == model_picker.OTHER))
 
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
-from typing import Any
 
 import streamlit as st
 
 from app import services
+from app.decoding.api import Family
 from app.decoding.models import Choice, Status, family, permitted
 from app.lanes import links
 from app.text import plain
@@ -180,7 +180,7 @@ def choice() -> Choice:
     return replace(family(name), device=state.device, dtype=state.dtype)
 
 
-def loaded() -> Any | None:
+def loaded() -> Family | None:
     """The chosen models, if they are loaded."""
     try:
         return services.shelf().ready(allowed(choice()))

@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from app.decoding.api import Family
 from app.lanes import links
 from app.text import plain
 from app.ui.glossary import define
@@ -21,7 +22,7 @@ from . import controls, model_picker, options
 STOPS = (r"\n\n", r"\n")
 
 
-def draw(models: Any | None) -> None:
+def draw(models: Family | None) -> None:
     """All less important settings. `models` are the chosen models once they are loaded."""
     guesses, judges, lengths = st.columns(3, gap="medium")
     kind = PROPOSERS[state.proposer]
@@ -107,7 +108,7 @@ def _lengths(kind: Any) -> Any:
     return remark
 
 
-def text_settings(models: Any | None) -> None:
+def text_settings(models: Family | None) -> None:
     """Where the text stops, and the chat template. `models` are the chosen models once they are loaded."""
     st.multiselect(
         "Stop at",
@@ -120,7 +121,7 @@ def text_settings(models: Any | None) -> None:
         help=r"Decoding ends after any of these texts; type your own. `\n` is a line break, `\n\n` an empty line.",
     )
     # A link may request the template before its models are loaded; without a template the prompt is sent unchanged.
-    if models.chat_template if models else model_picker.choice().target is not None:
+    if models.card.chat_template if models else model_picker.choice().target is not None:
         wrap = st.toggle(
             "Use the chat template",
             value=True,
@@ -142,7 +143,7 @@ def text_settings(models: Any | None) -> None:
         )
 
 
-def sampling_settings(models: Any | None) -> None:
+def sampling_settings(models: Family | None) -> None:
     """Sampling settings. `models` are the chosen models once they are loaded."""
     number(
         "number",
@@ -192,7 +193,7 @@ def sampling_settings(models: Any | None) -> None:
     )
 
 
-def _generation(models: Any | None) -> None:
+def _generation(models: Family | None) -> None:
     """Whether to follow the model's generation config, and its values for the loaded models."""
     st.toggle(
         "Use the model's usual settings",
@@ -207,5 +208,5 @@ def _generation(models: Any | None) -> None:
     if penalty := controls.usual_penalty():
         st.caption(f":material/info: Repetition penalty {penalty:g}, usual for these models and this prompt.")
     if models is not None:
-        for said in models.generation.remarks(Settings(**controls.decided())):
+        for said in models.card.generation.remarks(Settings(**controls.decided())):
             st.caption(f":material/info: {plain(said)}")

@@ -11,7 +11,7 @@ from app.lanes import lane, links
 from app.records import visitor
 from app.text import count, plain
 from app.ui.state import State, state
-from specdec_core.errors import ModelError
+from specdec_core.errors import SpecdecError
 
 from . import current, lane_state, model_picker, presets
 
@@ -115,19 +115,19 @@ def offered() -> tuple[presets.Family, ...]:
 def _what_is_read() -> None:
     """The whole text that a chat model reads: the message in its template."""
     models = model_picker.loaded()
-    if models is None or not models.chat_template or not current.wraps():
+    if models is None or not models.card.chat_template or not current.wraps():
         return
     with st.expander("What the model reads", icon=":material/data_object:", key="templated"):
         if len(state.prompt) > links.MAX_PROMPT:
             st.caption("The prompt is too long to be shown here.")
             return
         try:
-            text = models.chat_text(state.prompt, current.system_line())
-        except ModelError as error:
+            text, tokens = models.chat(state.prompt, current.system_line())
+        except SpecdecError as error:
             st.caption(plain(str(error)))
             return
         st.caption(
-            f"{count(len(models.chat(state.prompt, current.system_line())), 'token')}: your message in the model's own "
+            f"{count(tokens, 'token')}: your message in the model's own "
             "chat template. Each &lt;|…|&gt; is one special token."
         )
         st.code(text, language=None, wrap_lines=True)

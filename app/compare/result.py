@@ -14,7 +14,6 @@ from app.running.flow import Flow
 from app.running.headline import MEASURED
 from app.text import plain
 from app.ui import presenter, reveal, tables
-from specdec_core.analysis import memory as ledger
 from specdec_core.analysis.diagnosis import why
 from specdec_core.analysis.memory import Line
 from specdec_core.errors import SpecdecError
@@ -96,7 +95,7 @@ def ledgers(shown: Run, traces: Sequence[Trace]) -> list[list[Line] | None]:
     found: list[list[Line] | None] = []
     for trace in traces:
         try:
-            found.append(ledger.ledger(trace, models) if models else None)
+            found.append(models.ledger(trace) if models else None)
         except SpecdecError:
             found.append(None)
     return found

@@ -10,21 +10,22 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
 from typing import Any, ClassVar
 
 from app import services
+from app.decoding.api import Family
 from app.decoding.jobs import Job, Jobs
 from app.decoding.line import Left, Line
 from specdec_core.errors import SettingsError
 from specdec_core.settings import Settings
 from specdec_core.sweep.cases import Case
-from specdec_core.sweep.lanes import about, complete
+from specdec_core.sweep.lanes import complete
 from specdec_core.sweep.measured import Measured, complete_turns
-from specdec_core.sweep.run import Progress, sweep
+from specdec_core.sweep.run import Progress
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +84,7 @@ class Sweeps:
 
     def __init__(
         self,
-        load: Callable[[Any, Callable[[], bool]], Any],
+        load: Callable[[Any, Callable[[], bool]], Family],
         line: Callable[[str], Line],
         *,
         active: int = 4,
@@ -152,9 +153,9 @@ class Sweeps:
 
     def _work(self, job: Sweep) -> None:
         models = self._load(job.order.choice, lambda: job.stopped)
-        job.about = about(models, job.order.lanes, job.order.labels)
+        job.about = models.about(job.order.lanes, job.order.labels)
         try:
-            self._measure(job, models, self._line(str(models.device)))
+            self._measure(job, models, self._line(models.card.device))
         finally:
             job.ahead = None
         if len(job.rows) < job.order.cells:
@@ -163,15 +164,15 @@ class Sweeps:
     def _after(self, job: Sweep) -> None:
         log.info("sweep %s: %s, %d of %d cells", job.id, job.state, len(job.rows), job.order.cells)
 
-    def _measure(self, job: Sweep, models: Any, line: Line) -> None:
+    def _measure(self, job: Sweep, models: Family, line: Line) -> None:
         order = job.order
         job.rows = complete_turns(job.rows, len(order.lanes))
 
         def on_progress(ahead: Progress) -> None:
             job.ahead = ahead
 
-        rows: Iterator[Measured] = sweep(
-            models, order.cases, order.lanes, repeats=order.repeats, labels=order.labels,
+        rows = models.sweep(
+            order.cases, order.lanes, repeats=order.repeats, labels=order.labels,
             cancelled=lambda: job.stopped, known=job.rows, on_progress=on_progress,
         )  # fmt: skip
         for _ in islice(rows, len(job.rows)):  # already measured; no device needed

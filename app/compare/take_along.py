@@ -57,7 +57,6 @@ def show(
     header, lane = traces[at].header, lanes[at]
     draft = header.draft.name if header.draft else None
     models = services.shelf().ready(run.request.choice)
-    layers = getattr(getattr(getattr(models, "target", None), "model", None), "config", None)
     st.caption(f"transformers {portable.TRANSFORMERS} · checked by tests against the installed version")
     st.code(
         portable.transformers_code(
@@ -65,7 +64,7 @@ def show(
             header.target.name,
             draft,
             header.dtype,
-            getattr(layers, "num_hidden_layers", None),
+            models.card.layers if models else None,
             chat=_message(header),
         ),
         language="python",

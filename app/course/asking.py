@@ -29,15 +29,13 @@ def ask(text: str) -> Read | str:
     models = services.shelf().ready(Choice())
     if models is None:
         return "loading"
-    from specdec_core.analysis.surprise import surprises  # here and not above: it imports torch
-
     tokens: list[Judged] = []
     job = Job(patience_s=PATIENCE_S)
 
     def work() -> None:
-        with job.turn(services.runs().line(str(models.device))):
+        with job.turn(services.runs().line(models.card.device)):
             job.patience_s = math.inf  # its turn has come
-            found = surprises(models, text)
+            found = models.surprises(text)
         tokens.extend(
             Judged(token.text, token.bits, token.guessed, "" if token.guessed else token.draft_choice or "")
             for token in found
@@ -47,5 +45,8 @@ def ask(text: str) -> Read | str:
     if job.state != "done":
         return "busy" if job.state == "stopped" else job.error or "failed"
     return Read(
-        tuple(tokens), models.target.info.name, models.draft.info.name if models.draft else "", models.machine
+        tuple(tokens),
+        models.card.target.name,
+        models.card.draft.name if models.card.draft else "",
+        models.card.machine,
     )

@@ -46,10 +46,8 @@ class Measuring:
 
     def _work(self, job: Job) -> None:
         models = services.shelf().get(Choice())
-        from specdec_core.runtime.width_curve import width_curve  # here and not above: it imports torch
-
-        with job.turn(services.runs().line(str(models.device))):
-            self.curve = width_curve(models, repeats=200, budget_s=BUDGET_S)
+        with job.turn(services.runs().line(models.card.device)):
+            self.curve = models.width_curve(repeats=200, budget_s=BUDGET_S)
         self._ended = time.monotonic()
 
 

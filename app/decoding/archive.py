@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-import zlib
 from collections import OrderedDict
 
 from specdec_core.record.trace import Trace
+
+from .api import unpack
 
 
 class Archive:
@@ -14,47 +15,24 @@ class Archive:
 
     def __init__(self, unpacked: int = 6) -> None:
         self._unpacked = unpacked
-        self._fresh: dict[str, Trace] = {}
         self._packed: dict[str, bytes] = {}
         self._objects: OrderedDict[str, Trace] = OrderedDict()
         self._lock = threading.Lock()
 
-    def put(self, name: str, trace: Trace) -> None:
-        """Store a trace as it is; call `pack` when there is time."""
-        with self._lock:
-            self._fresh[name] = trace
-
-    def put_json(self, name: str, data: bytes) -> None:
-        """Store a trace that is already JSON."""
-        packed = zlib.compress(data, level=1)
+    def put(self, name: str, packed: bytes) -> None:
+        """Store a packed trace."""
         with self._lock:
             self._packed[name] = packed
-
-    def pack(self, name: str) -> None:
-        """Replace a trace's objects by its packed form."""
-        with self._lock:
-            trace = self._fresh.get(name)
-        if trace is None:
-            return
-        packed = zlib.compress(trace.to_json().encode(), level=1)
-        with self._lock:
-            if self._fresh.pop(name, None) is not None:
-                self._packed[name] = packed
-                self._remember(name, trace)
 
     def json(self, name: str) -> bytes | None:
         """The trace as JSON."""
         with self._lock:
-            packed, fresh = self._packed.get(name), self._fresh.get(name)
-        if fresh is not None:
-            return fresh.to_json().encode()
-        return zlib.decompress(packed) if packed is not None else None
+            packed = self._packed.get(name)
+        return unpack(packed) if packed is not None else None
 
     def trace(self, name: str) -> Trace | None:
         """The trace itself."""
         with self._lock:
-            if name in self._fresh:
-                return self._fresh[name]
             if name in self._objects:
                 self._objects.move_to_end(name)
                 return self._objects[name]
@@ -69,7 +47,6 @@ class Archive:
     def drop(self, name: str) -> None:
         """Forget a trace."""
         with self._lock:
-            self._fresh.pop(name, None)
             self._packed.pop(name, None)
             self._objects.pop(name, None)
 

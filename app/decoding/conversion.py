@@ -16,7 +16,6 @@ from pathlib import Path
 
 from specdec_core.errors import ModelError
 
-from . import core
 from .models import Choice
 
 log = logging.getLogger(__name__)
@@ -34,7 +33,6 @@ def prepare(choice: Choice, report: Callable[[float | None, str], None]) -> None
     names = [name for name in (choice.target, choice.draft) if name]
     if not names:
         return
-    core.bring()
     from specdec_core.models import sources
 
     for name in names:

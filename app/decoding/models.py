@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import re
 import threading
@@ -11,11 +10,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from app.config import Policy
 from specdec_core.errors import ModelError, SpecdecError
 from specdec_core.models import catalogue as core_catalogue
+
+from .api import Family
 
 log = logging.getLogger(__name__)
 
@@ -99,22 +100,24 @@ class Shelf:
         load: loads the models of a choice.
         fetch: downloads what a name needs, reporting the bytes so far and in all.
         prepare: converts what a choice needs, reporting its progress (0 to 1, or None) and its current step.
+        dropped: called with each choice whose models are no longer kept.
         keep: how many families are kept besides those in `stay`, counting the bundled one.
         stay: families loaded at the start, in this order, and never unloaded.
     """
 
     def __init__(
         self,
-        load: Callable[[Choice], Any],
+        load: Callable[[Choice], Family],
         fetch: Callable[[str, Callable[[int, int], None]], None],
         *,
         prepare: Callable[[Choice, Callable[[float | None, str], None]], None] = lambda choice, report: None,
+        dropped: Callable[[Choice], None] = lambda choice: None,
         keep: int = 2,
         stay: Sequence[Choice] = (Choice(),),
     ) -> None:
-        self._load, self._fetch, self._prepare = load, fetch, prepare
+        self._load, self._fetch, self._prepare, self._dropped = load, fetch, prepare, dropped
         self._keep, self._stay = keep, tuple(stay)
-        self._families: OrderedDict[Choice, Any] = OrderedDict()
+        self._families: OrderedDict[Choice, Family] = OrderedDict()
         self._status: dict[Choice, Status] = {}
         self._guard = threading.Lock()
         self._loading = threading.Lock()  # one load at a time
@@ -138,21 +141,18 @@ class Shelf:
                 log.warning("%s could not be loaded: %s", _called(choice), error)
             except Exception:
                 log.exception("%s could not be loaded", _called(choice))
-            # Objects of torch and transformers live as long as the process: exclude them from garbage collection.
-            gc.collect()
-            gc.freeze()
 
     def status(self, choice: Choice) -> Status:
         """The choice's loading progress."""
         with self._guard:
             return self._status.get(choice, Status())
 
-    def ready(self, choice: Choice) -> Any | None:
+    def ready(self, choice: Choice) -> Family | None:
         """The models, if they are loaded."""
         with self._guard:
             return self._families.get(choice)
 
-    def get(self, choice: Choice, gone: Callable[[], bool] = lambda: False) -> Any:
+    def get(self, choice: Choice, gone: Callable[[], bool] = lambda: False) -> Family:
         """The models, loaded if necessary, unless `gone` returns true before the load starts.
 
         Raises:
@@ -168,14 +168,14 @@ class Shelf:
         finally:
             self._loading.release()
 
-    def _take(self, choice: Choice) -> Any | None:
+    def _take(self, choice: Choice) -> Family | None:
         with self._guard:
             models = self._families.get(choice)
             if models is not None:
                 self._families.move_to_end(choice)
             return models
 
-    def _bring(self, choice: Choice) -> Any:
+    def _bring(self, choice: Choice) -> Family:
         started = time.perf_counter()
         self._set(choice, Status("loading", "Loading the models"))
         try:
@@ -200,9 +200,12 @@ class Shelf:
         with self._guard:
             self._families[choice] = models
             others = [key for key in self._families if key not in self._stay]
-            for old in others[: max(0, len(others) - (self._keep - 1))]:
+            unwanted = others[: max(0, len(others) - (self._keep - 1))]
+            for old in unwanted:
                 del self._families[old]
                 self._status.pop(old, None)
+        for old in unwanted:
+            self._dropped(old)
         self._set(choice, Status("ready", "ready", 1.0, seconds))
         log.info("loaded %s in %.1f s", _called(choice), seconds)
         return models

@@ -8,16 +8,16 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from specdec_core.chat import Chat
-from specdec_core.engine.events import Ended, Event, Started, Step
+from specdec_core.engine.events import Ended, Started, Step
 from specdec_core.record.schema import EndReason
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
 
+from .api import Event, Family
 from .archive import Archive
 from .jobs import Job, State
 from .line import Line
@@ -40,20 +40,6 @@ class Request:
     choice: Any = None
     chat: bool = False  # wrap the prompt in the chat template, if the models have one
     system: str = ""
-
-
-class Race(Protocol):
-    """The interface of `specdec_core.race`."""
-
-    def __call__(
-        self,
-        models: Any,
-        prompt: Any,
-        lanes: list[Settings],
-        *,
-        cancelled: Callable[[], bool],
-        ask: Callable[[str], str],
-    ) -> Iterator[Event]: ...
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -125,7 +111,7 @@ class Run(Job):
         seen.key, seen.ticket = link, ""
         return seen
 
-    def compute(self, models: Any, race: Race, line: Line) -> None:
+    def compute(self, family: Family, line: Line) -> None:
         """Race the lanes when it is this run's turn, then save the records.
 
         Raises:
@@ -141,10 +127,10 @@ class Run(Job):
                 self.state = "running"
                 return words
 
-            self.templated = request.chat and models.chat_template
+            self.templated = request.chat and family.card.chat_template
             prompt: Any = Chat(request.prompt, request.system) if self.templated else request.prompt
             computing = len(request.lanes)
-            events = race(models, prompt, list(request.lanes), cancelled=lambda: self.stopped, ask=ask)
+            events = family.race(prompt, request.lanes, cancelled=lambda: self.stopped, ask=ask)
             for event in events:
                 self.process(event)
                 computing -= isinstance(event, Ended)
@@ -234,7 +220,7 @@ class Run(Job):
         elif isinstance(event, Step):
             self.publish({"type": "step", **_fields(event)})
         elif not isinstance(event, Ended):
-            self.archive.put(self.trace_name(event.lane), event.trace)
+            self.archive.put(self.trace_name(event.lane), event.packed)
             self.ends[event.lane] = event.end
             stats = {**_fields(event.stats), "decode_s": event.stats.decode_s}
             self.publish(

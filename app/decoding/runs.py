@@ -13,10 +13,11 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from .api import Family, pack
 from .archive import Archive
 from .jobs import Busy, Jobs, State
 from .line import Line
-from .run import Race, Request, Run
+from .run import Request, Run
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +30,7 @@ class Runs:
 
     def __init__(
         self,
-        load: Callable[[Any, Callable[[], bool]], Any],
-        race: Race,
+        load: Callable[[Any, Callable[[], bool]], Family],
         *,
         waiting: int = 16,
         keep: int = 24,
@@ -38,12 +38,12 @@ class Runs:
         remembered: Callable[[], bool] = lambda: True,
         save: Callable[[Run], None] = lambda run: None,
     ) -> None:
-        """`load` loads models and `race` decodes; up to `waiting` runs may queue, and `keep` finished ones are kept.
+        """`load` loads a family; up to `waiting` runs may queue, and `keep` finished ones are kept.
 
         `owner`, called on the visitor's thread, says who starts a run, `remembered` whether their browser sends it with
         each request; `save` receives a finished run that has an owner.
         """
-        self._load, self._race = load, race
+        self._load = load
         self._owner, self._remembered, self._save = owner, remembered, save
         self._waiting = waiting
         self._lines: dict[str, Line] = {}
@@ -68,14 +68,12 @@ class Runs:
         began = time.perf_counter()
 
         def work() -> None:
-            models = self._load(request.choice, lambda: run.stopped)
-            run.device = str(models.device)
-            run.compute(models, self._race, self.line(run.device))
+            family = self._load(request.choice, lambda: run.stopped)
+            run.device = family.card.device
+            run.compute(family, self.line(run.device))
 
         def after() -> None:
             log.info("run %s ended after %.2f s: %s", run.id, time.perf_counter() - began, run.outcome)
-            for lane in run.ends:
-                self._archive.pack(run.trace_name(lane))
             self._hand_over(run)
 
         run.start(work, after)
@@ -85,7 +83,7 @@ class Runs:
         """Restore a finished run, with its lanes' traces as JSON."""
         run.archive = self._archive
         for lane, trace in traces.items():
-            self._archive.put_json(run.trace_name(lane), trace)
+            self._archive.put(run.trace_name(lane), pack(trace))
         self._jobs.admit(run)
         return run
 

@@ -22,19 +22,15 @@ log = logging.getLogger(__name__)
 
 
 def keep(run: Run, library: Library) -> None:
-    """Save the records of the run's lanes for its owner; a run without output is not kept.
-
-    The traces come straight from the recorder, so they are audited but not parsed again: parsing 20 MB would hold the
-    GIL for a second, in which another run may be on the clock.
-    """
+    """Save the records of the run's lanes for its owner; a run without output is not kept."""
     traces = run.traces
     if run.owner is None or not any(trace.token_ids for trace in traces.values()):
         return
     labels = [run.request.labels[lane] for lane in traces]
     header = next(iter(traces.values())).header
     kept = [
-        (summary, trace.to_json().encode())
-        for summary, trace in zip(summarize(list(traces.values()), labels), traces.values(), strict=True)
+        (summary, run.archive.json(run.trace_name(lane)) or b"")
+        for summary, lane in zip(summarize(list(traces.values()), labels), traces, strict=True)
     ]
     try:
         library.add(

@@ -75,6 +75,7 @@ async def healthz(_request: Request) -> Response:
         "status": "ok",
         "models": words.get(shelf.status(Choice()).state, "warming"),
         "default": words.get(shelf.status(usual).state, "warming"),
+        "decoders_lost": services.decoder().lost(),
         "runs": services.runs().counts(),
     }
     return JSONResponse(body, headers={"Cache-Control": "no-store"})

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import torch
+from typing import TYPE_CHECKING
 
 from specdec_core.errors import PromptError
-from specdec_core.models.bundle import Models
+from specdec_core.lazy_torch import torch
 from specdec_core.runtime.machine import threads
 from specdec_core.theory import surprise
 from specdec_core.tree import TokenTree
+
+if TYPE_CHECKING:
+    from specdec_core.models.bundle import Models
 
 MOST = 256  # tokens of a text that are read
 

@@ -10,11 +10,10 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import torch
-
 from specdec_core.errors import ModelError
+from specdec_core.lazy_torch import torch
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+DTYPES = ("float32", "bfloat16", "float16")
 
 
 def choose_device(device: str) -> torch.device:
@@ -53,7 +52,8 @@ def choose_dtype(dtype: str, device: torch.device) -> torch.dtype:
         return torch.bfloat16 if device.type == "cuda" else torch.float32
     if dtype not in DTYPES:
         raise ModelError(f"There is no dtype '{dtype}'; expected auto, {', '.join(DTYPES)}.")
-    return DTYPES[dtype]
+    chosen: torch.dtype = getattr(torch, dtype)
+    return chosen
 
 
 def describe(device: torch.device) -> str:
@@ -72,19 +72,25 @@ def available_bytes(device: torch.device) -> int:
     return int(psutil.virtual_memory().available)
 
 
-# Read before any run changes the number, as a new thread would see the changed one.
-THREADS = torch.get_num_threads()
 SMALL_MODEL = 50_000_000  # parameters below which a pass is too short to be split between CPU threads
+
+
+@cache
+def _all_threads() -> int:
+    """CPU threads that torch uses by itself; read before any run changes the number, as a new thread would see that."""
+    return torch.get_num_threads()
 
 
 def fitting_threads(device: torch.device, parameters: int) -> int:
     """The best number of CPU threads for a model of that size; one for a small model."""
-    return 1 if device.type == "cpu" and parameters < SMALL_MODEL else THREADS
+    most = _all_threads()
+    return 1 if device.type == "cpu" and parameters < SMALL_MODEL else most
 
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
     """Compute on `count` CPU threads, and restore torch's setting."""
+    _all_threads()
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

@@ -14,11 +14,11 @@ from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any, Self
 from weakref import WeakKeyDictionary
 
-import torch
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from specdec_core.errors import SettingsError, sentence
+from specdec_core.lazy_torch import torch
 from specdec_core.theory import pass_time
 from specdec_core.tree import TokenTree
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -12,6 +13,7 @@ from app import config as policy
 from app import services
 from app.choosing import model_picker, presets
 from app.decoding import core
+from app.decoding.loaded import Loaded
 from app.decoding.models import Choice, Shelf
 from app.decoding.runs import Runs
 from app.records import visitor
@@ -64,6 +66,11 @@ def scripted_models() -> object:
     return testing.scripted(next_probs, guess)
 
 
+def scripted_family() -> Loaded:
+    """The same as pages and runs see them."""
+    return Loaded(cast(Any, scripted_models()))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def as_served() -> Iterator[None]:
     """What a page under test does and a page of our server does not: AppTest searches all installed packages for
@@ -100,12 +107,10 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
     """Services of this test alone, with the scripted models loaded."""
     import streamlit as st
 
-    from specdec_core import race
-
     core.bring()
-    shelf = Shelf(lambda choice: scripted_models(), lambda name, on_progress: None)
+    shelf = Shelf(lambda choice: scripted_family(), lambda name, on_progress: None)
     shelf.get(Choice())
-    runs = Runs(lambda choice, gone: shelf.get(choice, gone), race, owner=lambda: visitor.of_session())
+    runs = Runs(lambda choice, gone: shelf.get(choice, gone), owner=lambda: visitor.of_session())
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "runs", lambda: runs)
     operator = policy.read(OPERATOR)

@@ -14,13 +14,13 @@ from streamlit.testing.v1 import AppTest
 from app import config as policy
 from app import services
 from app.choosing import presets, usual
+from app.decoding.loaded import Loaded
 from app.decoding.models import Choice, Shelf
 from app.decoding.runs import Runs
 from app.lanes import lane as core
 from app.records import visitor
-from specdec_core import race
 from specdec_core.models.loading import assemble
-from tests.app.conftest import OPERATOR, scripted_models
+from tests.app.conftest import OPERATOR, scripted_family
 from tests.core.tiny import build, tokenizer
 
 MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
@@ -49,10 +49,10 @@ def chat_models() -> Any:
 def shelf(fresh: Runs, prompts: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shelf]:
     """A server whose default family is the chat model, which is not loaded yet."""
     (prompts / "chat-question.toml").write_text(CHAT_PROMPTS, encoding="utf-8")
-    built = {Choice(): scripted_models(), REAL: chat_models()}
+    built = {Choice(): scripted_family(), REAL: Loaded(chat_models())}
     shelf = Shelf(lambda choice: built[choice], lambda name, on_progress: None)
     shelf.get(Choice())
-    runs = Runs(lambda choice, gone: shelf.get(choice, gone), race, owner=lambda: visitor.of_session())
+    runs = Runs(lambda choice, gone: shelf.get(choice, gone), owner=lambda: visitor.of_session())
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "runs", lambda: runs)
     operator = policy.read({**OPERATOR, "SPECDEC_DEFAULT_MODELS": usual.REAL})

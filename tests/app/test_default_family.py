@@ -21,7 +21,7 @@ from app.decoding.runs import Runs
 from specdec_core.errors import ModelError
 from specdec_core.models import catalogue, sources
 
-from .conftest import scripted_models
+from .conftest import scripted_family
 from .test_page import page, words
 
 CHAT = Choice(catalogue.CHAT)
@@ -109,7 +109,7 @@ def two(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> tuple[Shelf, threading.
             assert gate.wait(30)
             if getattr(gate, "refuse", False):
                 raise ModelError("'smollm2-135m-instruct' is not on this machine.")
-        return scripted_models()
+        return scripted_family()
 
     shelf = Shelf(load, lambda name, on_progress: None, stay=(Choice(), CHAT))
     monkeypatch.setattr(services, "shelf", lambda: shelf)

@@ -34,11 +34,10 @@ from app.records.summary import Summary, summarize
 from app.running import stage
 from app.ui import presenter
 from app.web import routes
-from specdec_core import race
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
 
-from .conftest import scripted_models
+from .conftest import scripted_family, scripted_models
 from .kept import ANNA, BEN, add
 from .tables import tables
 from .test_page import page as in_lab
@@ -89,10 +88,9 @@ def test_a_cookie_that_we_did_not_make_names_nobody(value: str) -> None:
 def saving(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
     """Runs as the app has them: saved for whoever is at the page."""
     library = services.library()
-    shelf = Shelf(lambda choice: scripted_models(), lambda name, on_progress: None)
+    shelf = Shelf(lambda choice: scripted_family(), lambda name, on_progress: None)
     runs = Runs(
         lambda choice, gone: shelf.get(choice, gone),
-        race,
         owner=lambda: ANNA,
         save=lambda run: keeping.keep(run, library),
     )
@@ -145,8 +143,8 @@ def test_a_library_that_fails_does_not_fail_the_run(fresh: Runs, caplog: pytest.
     def broken(run: object) -> None:
         raise OSError("disk full")
 
-    shelf = Shelf(lambda choice: scripted_models(), lambda name, on_progress: None)
-    runs = Runs(lambda choice, gone: shelf.get(choice, gone), race, owner=lambda: ANNA, save=broken)
+    shelf = Shelf(lambda choice: scripted_family(), lambda name, on_progress: None)
+    runs = Runs(lambda choice, gone: shelf.get(choice, gone), owner=lambda: ANNA, save=broken)
     run = runs.start(Request("abc", LANES, ("a", "b"), Choice()))
     assert run.wait(20) and run.error is None and len(run.traces) == 2
     deadline = time.monotonic() + 20
@@ -528,8 +526,7 @@ def test_a_page_keeps_its_run_while_classmates_fill_the_memory(
     """Catches: an own result that vanishes as if it had been deleted, because others pressed Run."""
     library = services.library()
     runs = Runs(
-        lambda choice, gone: scripted_models(),
-        race,
+        lambda choice, gone: scripted_family(),
         owner=lambda: ANNA,
         save=lambda run: keeping.keep(run, library),
         keep=1,
@@ -766,7 +763,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 def restarted(monkeypatch: pytest.MonkeyPatch) -> None:
     """As after a restart of the server: no run is in memory, the library is as it was."""
-    runs = Runs(lambda choice, gone: scripted_models(), race)
+    runs = Runs(lambda choice, gone: scripted_family())
     monkeypatch.setattr(services, "runs", lambda: runs)
 
 

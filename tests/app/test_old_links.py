@@ -20,12 +20,12 @@ from streamlit.testing.v1 import AppTest
 from app import config as policy
 from app import services
 from app.choosing import usual
+from app.decoding.loaded import Loaded
 from app.decoding.models import Choice, Shelf
 from app.decoding.runs import Runs
-from specdec_core import race
 from specdec_core.settings import Settings
 
-from .conftest import OPERATOR, scripted_models
+from .conftest import OPERATOR, scripted_family
 from .test_current import CHAT_PROMPTS, MAIN, REAL, chat_models
 
 FILE = Path(__file__).parent / "links.json"
@@ -49,11 +49,11 @@ def server(
         yield
         return
     (prompts / "chat-question.toml").write_text(CHAT_PROMPTS, encoding="utf-8")
-    built = {Choice(): scripted_models(), REAL: real}
+    built = {Choice(): scripted_family(), REAL: Loaded(real)}
     shelf = Shelf(lambda choice: built[choice], lambda name, on_progress: None)
     for choice in built:
         shelf.get(choice)
-    runs = Runs(lambda choice, gone: shelf.get(choice, gone), race)
+    runs = Runs(lambda choice, gone: shelf.get(choice, gone))
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "runs", lambda: runs)
     operator = policy.read({**OPERATOR, "SPECDEC_DEFAULT_MODELS": usual.REAL})

@@ -14,16 +14,16 @@ from streamlit.testing.v1 import AppTest
 
 from app import services
 from app.config import Policy
+from app.decoding.loaded import Loaded
 from app.decoding.models import Choice, Shelf
 from app.decoding.run import Request, Run
 from app.decoding.runs import Desk, Runs
 from app.lanes import links
 from app.records import visitor
 from app.running import stage
-from specdec_core import race
 from specdec_core.proposers import PROPOSERS
 
-from .conftest import OPERATOR
+from .conftest import OPERATOR, scripted_family
 
 MAIN = Path(__file__).resolve().parents[2] / "app" / "main.py"
 
@@ -276,8 +276,9 @@ def test_what_the_model_asks_for_is_shown_and_can_be_switched_off(
     """Catches: a generation config that is followed in silence, or a switch that changes the words and not the run."""
     from specdec_core.models.generation import Generation
 
-    models = services.shelf().get(Choice())
-    monkeypatch.setattr(models, "generation", Generation(requests={"repetition_penalty": 1.4}))
+    loaded = services.shelf().get(Choice())
+    assert isinstance(loaded, Loaded)
+    monkeypatch.setattr(loaded.models, "generation", Generation(requests={"repetition_penalty": 1.4}))
     at = page(tokens="8")
     assert "repetition_penalty = 1.4: applied" in words(at).replace("\\", "")
     at.toggle(key="generation").set_value(False).run()
@@ -305,7 +306,7 @@ def test_a_model_that_does_not_exist_is_a_sentence(monkeypatch: pytest.MonkeyPat
         raise ModelError("There is no model 'no/such': neither a folder here nor an id on the hub.")
 
     shelf = Shelf(load, lambda name, on_progress: None)
-    runs = Runs(lambda choice, gone: shelf.get(choice, gone), race, owner=lambda: visitor.of_session())
+    runs = Runs(lambda choice, gone: shelf.get(choice, gone), owner=lambda: visitor.of_session())
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "runs", lambda: runs)
     at = page(model="other", target="no/such")
@@ -328,12 +329,12 @@ def test_a_folder_below_the_root_is_loaded_and_then_known_to_the_page(
     (tmp_path / "mine").mkdir()
     seen = []
 
-    def load(choice: Choice) -> object:
+    def load(choice: Choice) -> Loaded:
         seen.append(choice.target)
-        return testing.scripted(next_probs)
+        return Loaded(testing.scripted(next_probs))
 
     shelf = Shelf(load, lambda name, on_progress: None)
-    runs = Runs(lambda choice, gone: shelf.get(choice, gone), race, owner=lambda: visitor.of_session())
+    runs = Runs(lambda choice, gone: shelf.get(choice, gone), owner=lambda: visitor.of_session())
     monkeypatch.setattr(services, "operator", lambda: Policy(models="any", models_root=tmp_path.resolve()))
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "runs", lambda: runs)
@@ -362,11 +363,9 @@ def test_while_the_models_warm_up_the_page_says_so_and_run_waits(
 ) -> None:
     import threading
 
-    from .conftest import scripted_models
-
     gate = threading.Event()
-    shelf = Shelf(lambda choice: gate.wait(20) and scripted_models(), lambda name, on_progress: None)
-    runs = Runs(lambda choice, gone: shelf.get(choice, gone), race, owner=lambda: visitor.of_session())
+    shelf = Shelf(lambda choice: gate.wait(20) and scripted_family(), lambda name, on_progress: None)
+    runs = Runs(lambda choice, gone: shelf.get(choice, gone), owner=lambda: visitor.of_session())
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "runs", lambda: runs)
     shelf.warm()

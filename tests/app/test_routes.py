@@ -220,7 +220,7 @@ def test_a_browser_without_cookies_opens_what_its_own_page_began(client: TestCli
     from app import services
 
     def begin(whose: str) -> Run:
-        runs = Runs(lambda choice, gone: services.shelf().get(choice, gone), services._race,
+        runs = Runs(lambda choice, gone: services.shelf().get(choice, gone),
                     owner=lambda: whose, remembered=lambda: False)  # fmt: skip
         found = runs.start(Request("abc", (Settings(proposer="none", max_new_tokens=8),), ("x",), _bundled()))
         assert found.wait(10) and found.error is None

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from app.decoding.api import Event, Recorded, pack
 from app.decoding.archive import Archive
 from app.decoding.jobs import Busy
 from app.decoding.run import Request, Run
 from app.decoding.runs import Desk, Runs
-from specdec_core.engine.events import Ended, Event, Finished, Started, Step
+from specdec_core.engine.events import Ended, Started, Step
 from specdec_core.errors import PromptError
+from specdec_core.record.schema import EndReason
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
 
@@ -36,7 +38,7 @@ class Gate:
         self.writing = threading.Semaphore(0)  # a stopped race writes its record up when the test says so
 
     def __call__(
-        self, models: Any, prompt: str, lanes: list[Settings], *, cancelled: Callable[[], bool], **_: Any
+        self, prompt: str, lanes: Sequence[Settings], *, cancelled: Callable[[], bool], **_: Any
     ) -> Iterator[Event]:
         self.order.append(prompt)
         self.computing += 1
@@ -51,14 +53,22 @@ class Gate:
                     )
                     if self.trace:
                         yield Ended(0, "length")
-                        yield Finished(0, "length", self.trace.stats, self.trace)
+                        yield recorded(self.trace)
                     return
         finally:
             self.computing -= 1
         yield Ended(0, "cancelled")
         if self.trace:
             self.writing.acquire()
-            yield Finished(0, "cancelled", self.trace.stats, self.trace)
+            yield recorded(self.trace, "cancelled")
+
+
+def recorded(trace: Trace, end: EndReason = "length") -> Recorded:
+    return Recorded(0, end, trace.stats, pack(trace.to_json().encode()))
+
+
+def family(race: Any, device: str = "cpu") -> Any:
+    return SimpleNamespace(card=SimpleNamespace(device=device, chat_template=False), race=race)
 
 
 def request(prompt: str = "p") -> Request:
@@ -66,7 +76,7 @@ def request(prompt: str = "p") -> Request:
 
 
 def make(race: Any, **limits: int) -> Runs:
-    return Runs(lambda choice, gone: SimpleNamespace(device="cpu"), race, **limits)
+    return Runs(lambda choice, gone: family(race), **limits)
 
 
 def messages(run: Run) -> list[dict[str, Any]]:
@@ -105,7 +115,7 @@ def test_runs_compute_one_at_a_time_in_the_order_they_came_and_receive_their_pla
 
 def test_two_devices_compute_side_by_side() -> None:
     race = Gate()
-    runs = Runs(lambda choice, gone: SimpleNamespace(device=choice), race)
+    runs = Runs(lambda choice, gone: family(race, choice))
     pair = [runs.start(Request("p", (Settings(),), ("x",), choice=device)) for device in ("cpu", "cuda")]
     until(lambda: race.computing == 2)
     runs.close()
@@ -273,10 +283,8 @@ def test_the_traces_of_a_run_that_is_no_longer_kept_are_gone(race_traces: list[T
 def test_the_archive_gives_back_what_it_was_given(race_traces: list[Trace]) -> None:
     archive = Archive(unpacked=1)
     for name, trace in zip("ab", race_traces, strict=True):
-        archive.put(name, trace)
-        assert archive.trace(name) is trace
-        assert Trace.from_json(archive.json(name) or b"") == trace
-        archive.pack(name)
+        archive.put(name, pack(trace.to_json().encode()))
+        assert archive.trace(name) is archive.trace(name)
     assert archive.trace("a") == race_traces[0]
     assert archive.trace("b") == race_traces[1]
     assert Trace.from_json(archive.json("a") or b"") == race_traces[0]
@@ -293,7 +301,7 @@ def test_a_run_stopped_while_its_models_load_says_so_and_no_more() -> None:
         until(gone)
         raise ModelError("The run was stopped before its models were loaded.")
 
-    run = Runs(load, Gate()).start(request())
+    run = Runs(load).start(request())
     run.cancel()
     assert run.wait(WAIT)
     assert run.error == "Stopped before it started."
@@ -321,7 +329,6 @@ class Talk:
 
     def __call__(
         self,
-        models: Any,
         prompt: str,
         lanes: list[Settings],
         *,
@@ -368,8 +375,8 @@ def test_while_a_run_waits_for_its_visitor_others_compute_and_it_goes_on_before_
     """Catches: a person who thinks and blocks the whole class, and one who must queue again after each guess."""
     race, talk = Gate(), Talk()
 
-    def either(models: Any, prompt: str, lanes: Any, **hooks: Any) -> Iterator[Event]:
-        return (talk if prompt == "talk" else race)(models, prompt, lanes, **hooks)
+    def either(prompt: str, lanes: Any, **hooks: Any) -> Iterator[Event]:
+        return (talk if prompt == "talk" else race)(prompt, lanes, **hooks)
 
     runs = make(either)
     person = runs.start(request("talk"))
@@ -396,8 +403,8 @@ def test_runs_that_wait_for_their_visitors_keep_nobody_out(monkeypatch: pytest.M
 
     race, talk = Gate(), Talk()
 
-    def either(models: Any, prompt: str, lanes: Any, **hooks: Any) -> Iterator[Event]:
-        return (talk if prompt == "talk" else race)(models, prompt, lanes, **hooks)
+    def either(prompt: str, lanes: Any, **hooks: Any) -> Iterator[Event]:
+        return (talk if prompt == "talk" else race)(prompt, lanes, **hooks)
 
     runs = make(either, waiting=1)
     people = []

@@ -14,6 +14,7 @@ from app.compare import sweeps
 from app.compare.sweeps import Order, Sweep, Sweeps
 from app.decoding.jobs import Busy
 from app.decoding.line import Line
+from app.decoding.loaded import Loaded
 from app.decoding.runs import Runs
 from specdec_core.errors import ModelError, SpecdecError
 from specdec_core.settings import Settings
@@ -61,7 +62,7 @@ class Gate:
 
 
 def make(models: Any = None, line: Line | None = None, **limits: int) -> Sweeps:
-    found, shared = models or scripted_models(), line or Line()
+    found, shared = Loaded(models or scripted_models()), line or Line()
     return Sweeps(lambda choice, gone: found, lambda device: shared, **limits)
 
 

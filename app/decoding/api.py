@@ -1,0 +1,129 @@
+"""The seam to the decoder: what the app asks of loaded models, wherever they are loaded. Without torch.
+
+`loaded` answers in this process; `local` in a child process.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from specdec_core.chat import Prompt
+from specdec_core.engine.events import Ended, Started, Step
+from specdec_core.errors import SpecdecError
+from specdec_core.models.generation import Generation
+from specdec_core.record.schema import EndReason, ModelInfo, Stats
+from specdec_core.record.trace import Trace
+from specdec_core.settings import Settings
+from specdec_core.sweep.cases import Case
+from specdec_core.sweep.measured import Measured
+from specdec_core.sweep.run import Progress
+
+if TYPE_CHECKING:
+    from specdec_core.analysis.memory import Line
+    from specdec_core.analysis.surprise import Surprise
+    from specdec_core.runtime.width_curve import WidthCurve
+
+
+class DecoderLost(SpecdecError):
+    """The decoder's process ended during a call; its text can be shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What is known of a loaded family.
+
+    Attributes:
+        device, machine: where it runs, as in a trace.
+        chat_template: whether prompts can be wrapped in a chat template.
+        missing: each proposer that cannot run with it, and why.
+        layers: of the target; None where that is unknown.
+        generation: what the target's generation config requests.
+    """
+
+    target: ModelInfo
+    draft: ModelInfo | None
+    device: str
+    machine: str
+    chat_template: bool
+    missing: Mapping[str, str]
+    layers: int | None
+    generation: Generation
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A lane is done. `packed` is its record; see `pack`."""
+
+    lane: int
+    end: EndReason
+    stats: Stats
+    packed: bytes
+
+
+Event = Started | Step | Ended | Recorded
+Cancelled = Callable[[], bool]
+Ask = Callable[[str], str]
+
+
+class Family(Protocol):
+    """Models that are loaded together.
+
+    Every method raises SpecdecError with one sentence where the core does, and `DecoderLost` if the decoder's process
+    ends meanwhile; the next call finds a new process, which loads the models again.
+    """
+
+    @property
+    def card(self) -> Card: ...
+
+    def race(
+        self, prompt: Prompt, lanes: Sequence[Settings], *, cancelled: Cancelled, ask: Ask
+    ) -> Iterator[Event]:
+        """As `specdec_core.race`."""
+        ...
+
+    def sweep(
+        self,
+        cases: Sequence[Case],
+        lanes: Sequence[Settings],
+        *,
+        repeats: int,
+        labels: Sequence[str],
+        known: Sequence[Measured],
+        cancelled: Cancelled,
+        on_progress: Callable[[Progress], None],
+    ) -> Iterator[Measured]:
+        """As `specdec_core.sweep`; computes only while a row is waited for."""
+        ...
+
+    def about(self, lanes: Sequence[Settings], labels: Sequence[str]) -> dict[str, Any]:
+        """The context of a sweep's rows."""
+        ...
+
+    def chat(self, message: str, system: str) -> tuple[str, int]:
+        """What the model reads of a message: the text in its chat template, and how many tokens that is."""
+        ...
+
+    def ledger(self, trace: Trace) -> list[Line]:
+        """What the lane that wrote this record holds in memory."""
+        ...
+
+    def surprises(self, text: str) -> list[Surprise]:
+        """How much each token of a text surprises the models."""
+        ...
+
+    def width_curve(self, repeats: int, budget_s: float) -> WidthCurve:
+        """How long a pass takes, by its width."""
+        ...
+
+
+def pack(record: bytes) -> bytes:
+    """A record's JSON, compressed: 1 MB where the objects of 1,000 tokens take 20."""
+    return zlib.compress(record, level=1)
+
+
+def unpack(packed: bytes) -> bytes:
+    """The JSON of a packed record."""
+    return zlib.decompress(packed)

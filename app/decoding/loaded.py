@@ -1,0 +1,121 @@
+"""A family of models in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from specdec_core.chat import Prompt
+from specdec_core.engine.events import Finished
+from specdec_core.errors import SpecdecError
+from specdec_core.proposers import PROPOSERS, available
+from specdec_core.record.trace import Trace
+from specdec_core.settings import Settings
+from specdec_core.sweep.cases import Case
+from specdec_core.sweep.lanes import about
+from specdec_core.sweep.measured import Measured
+from specdec_core.sweep.run import Progress, sweep
+
+from .api import Ask, Cancelled, Card, Event, Recorded, pack
+from .models import Choice
+
+if TYPE_CHECKING:
+    from specdec_core.analysis.memory import Line
+    from specdec_core.analysis.surprise import Surprise
+    from specdec_core.models.bundle import Models
+    from specdec_core.runtime.width_curve import WidthCurve
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loaded:
+    """A `Family`. What needs torch is imported on use."""
+
+    models: Models
+
+    @property
+    def card(self) -> Card:
+        models = self.models
+        config = getattr(getattr(models.target, "model", None), "config", None)
+        return Card(
+            target=models.target.info,
+            draft=models.draft.info if models.draft else None,
+            device=str(models.device),
+            machine=models.machine,
+            chat_template=models.chat_template,
+            missing={name: why for name, why in available(models).items() if why is not None},
+            layers=getattr(config, "num_hidden_layers", None),
+            generation=models.generation,
+        )
+
+    def race(
+        self, prompt: Prompt, lanes: Sequence[Settings], *, cancelled: Cancelled, ask: Ask
+    ) -> Iterator[Event]:
+        from specdec_core.engine.race import race
+
+        for event in race(self.models, prompt, lanes, cancelled=cancelled, ask=ask):
+            if isinstance(event, Finished):
+                yield Recorded(event.lane, event.end, event.stats, pack(event.trace.to_json().encode()))
+            else:
+                yield event
+
+    def sweep(
+        self,
+        cases: Sequence[Case],
+        lanes: Sequence[Settings],
+        *,
+        repeats: int,
+        labels: Sequence[str],
+        known: Sequence[Measured],
+        cancelled: Cancelled,
+        on_progress: Callable[[Progress], None],
+    ) -> Iterator[Measured]:
+        return sweep(
+            self.models, cases, lanes, repeats=repeats, labels=labels, known=known,
+            cancelled=cancelled, on_progress=on_progress,
+        )  # fmt: skip
+
+    def about(self, lanes: Sequence[Settings], labels: Sequence[str]) -> dict[str, Any]:
+        return about(self.models, lanes, labels)
+
+    def chat(self, message: str, system: str) -> tuple[str, int]:
+        return self.models.chat_text(message, system), len(self.models.chat(message, system))
+
+    def ledger(self, trace: Trace) -> list[Line]:
+        from specdec_core.analysis.memory import ledger
+
+        return ledger(trace, self.models)
+
+    def surprises(self, text: str) -> list[Surprise]:
+        from specdec_core.analysis.surprise import surprises
+
+        return surprises(self.models, text)
+
+    def width_curve(self, repeats: int, budget_s: float) -> WidthCurve:
+        from specdec_core.runtime.width_curve import width_curve
+
+        return width_curve(self.models, repeats=repeats, budget_s=budget_s)
+
+
+def load(choice: Choice) -> Loaded:
+    """Load a choice's models into this process.
+
+    Raises:
+        ModelError: one sentence, if they are unavailable.
+    """
+    from transformers.utils import logging
+
+    import specdec_core as sd
+
+    logging.disable_progress_bar()  # the page shows progress; keep it out of the log
+    models = sd.load_models(choice.target, draft=choice.draft, device=choice.device, dtype=choice.dtype)
+    # The first pass of a process is slow and imports the rest; better here than in a visitor's first run. The bundled
+    # family is quick and tries every proposer, others only passes over one token and over several.
+    quick = choice.target is None
+    for name, why in available(models).items():
+        needs_person = "person" in PROPOSERS[name].needs
+        if why is None and not needs_person and (quick or name in ("none", "prompt-lookup")):
+            with suppress(SpecdecError):
+                sd.decode(models, "Once upon a time", Settings(proposer=name, max_new_tokens=4))
+    return Loaded(models)

@@ -1,0 +1,342 @@
+"""The decoder in a child process, so that no page disturbs its clock and its crash is a sentence.
+
+The child is forked from a small server process that has imported torch and transformers and computes nothing, so a new
+one is there at once. When a child dies, its calls end with `DecoderLost`, another takes its place and loads the same
+families again.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import queue
+import threading
+import time
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TYPE_CHECKING, Any, cast
+
+from specdec_core import errors
+from specdec_core.chat import Prompt
+from specdec_core.record.trace import Trace
+from specdec_core.settings import Settings
+from specdec_core.sweep.cases import Case
+from specdec_core.sweep.measured import Measured
+from specdec_core.sweep.run import Progress
+
+from . import child
+from .api import Ask, Cancelled, Card, DecoderLost, Event
+from .models import Choice
+
+if TYPE_CHECKING:
+    from specdec_core.analysis.memory import Line
+    from specdec_core.analysis.surprise import Surprise
+    from specdec_core.runtime.width_curve import WidthCurve
+
+log = logging.getLogger(__name__)
+
+METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+POLL_S = 0.02  # how often a waiting caller looks whether it was cancelled
+HEAVY = [
+    "specdec_core.models.loading",
+    "specdec_core.engine.plan",
+    "transformers.models.llama.modeling_llama",
+]
+YOUNG_S = 5.0  # a child that dies younger than this may have died of a family: none is loaded again unasked
+LOST = "The decoder stopped unexpectedly and is starting again. What is stored is safe; press Run again in a moment."
+KNOWN = 100  # answers that a family remembers
+FAILED = "the decoder failed; its log has the details"
+
+
+class Child:
+    """One child process and the calls it is answering."""
+
+    def __init__(self, on_loss: Callable[[Child], None]) -> None:
+        context: Any = multiprocessing.get_context(METHOD)
+        if METHOD == "forkserver":
+            context.set_forkserver_preload(HEAVY)
+        self._pipe, theirs = context.Pipe()
+        self.process = context.Process(target=child.main, args=(theirs,), name="decoder", daemon=True)
+        self.process.start()
+        theirs.close()
+        self.born = time.monotonic()
+        self._on_loss = on_loss
+        self._sending, self._guard = threading.Lock(), threading.Lock()
+        self._numbers = count()
+        self._calls: dict[int, queue.SimpleQueue[tuple[str, Any]]] = {}
+        self.lost = False
+        threading.Thread(target=self._receive, name="decoder-pipe", daemon=True).start()
+
+    def open(self, *call: Any) -> tuple[int, queue.SimpleQueue[tuple[str, Any]]]:
+        """Start a call; its answers come into the queue."""
+        answers: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        with self._guard:
+            number = next(self._numbers)
+            if self.lost:
+                answers.put(("lost", None))
+            else:
+                self._calls[number] = answers
+        self.send("call", number, *call)
+        return number, answers
+
+    def send(self, *message: Any) -> None:
+        """Send a message; if the child is gone, its calls are told so."""
+        try:
+            with self._sending:
+                self._pipe.send(message)
+        except OSError:
+            pass
+
+    def forget(self, number: int) -> None:
+        """No more answers to this call are wanted."""
+        with self._guard:
+            self._calls.pop(number, None)
+
+    def end(self) -> None:
+        """End the process."""
+        self._pipe.close()
+        self.process.terminate()
+
+    def _receive(self) -> None:
+        try:
+            while True:
+                number, kind, value = self._pipe.recv()
+                with self._guard:
+                    answers = self._calls.get(number)
+                if answers is not None:
+                    answers.put((kind, value))
+        except (EOFError, OSError, TypeError):  # TypeError: the pipe was closed by `end` while it was read
+            pass
+        with self._guard:
+            self.lost = True
+            left = list(self._calls.values())
+        for answers in left:
+            answers.put(("lost", None))
+        self._on_loss(self)
+
+
+class Decoder:
+    """A child process that is replaced when it dies."""
+
+    def __init__(self) -> None:
+        self._child: Child | None = None
+        self._families: dict[Choice, None] = {}  # to be loaded again by the next child
+        self._starting = threading.Lock()
+        self._closed = False
+        self.lost = 0  # children that died
+
+    @property
+    def pid(self) -> int | None:
+        """The process, if it runs."""
+        running = self._child
+        return running.process.pid if running else None
+
+    def call(self, operation: str, choice: Choice, *args: Any, **kwargs: Any) -> Any:
+        """One answer to one question.
+
+        Raises:
+            SpecdecError: as the operation does, or `DecoderLost`.
+        """
+        hooks = {name: kwargs.pop(name) for name in ("on_progress",) if name in kwargs}
+        return _last(self.stream(operation, choice, (args, kwargs), hooks))
+
+    def stream(
+        self,
+        operation: str,
+        choice: Choice,
+        given: tuple[Sequence[Any], dict[str, Any]],
+        hooks: Mapping[str, Callable[..., Any]],
+        paced: bool = False,
+    ) -> Generator[Any, None, Any]:
+        """The items that the operation yields, then returns its result; see `child` for hooks and `paced`."""
+        running = self._running()
+        number, answers = running.open(operation, choice, given, tuple(hooks), paced)
+        cancelled, told, ended = hooks.get("cancelled", bool), False, False
+        try:
+            if paced:
+                running.send("more", number)
+            while True:
+                if not told and cancelled():
+                    told = True
+                    running.send("cancel", number)
+                try:
+                    kind, value = answers.get(timeout=POLL_S if "cancelled" in hooks else None)
+                except queue.Empty:
+                    continue
+                if kind == "item":
+                    yield value
+                    if paced:
+                        running.send("more", number)
+                elif kind == "progress":
+                    hooks["on_progress"](*value)
+                elif kind == "ask":
+                    running.send("words", number, hooks["ask"](value))
+                else:
+                    ended = True
+                    return _result(kind, value)
+        finally:
+            running.forget(number)
+            if not ended:
+                running.send("cancel", number)
+
+    def load(self, choice: Choice) -> Remote:
+        """Load a choice's models.
+
+        Raises:
+            ModelError: one sentence, if they are unavailable.
+        """
+        card = self.call("load", choice)
+        self._families[choice] = None
+        return Remote(self, choice, card)
+
+    def drop(self, choice: Choice) -> None:
+        """Unload a choice's models, once no call uses them any more."""
+        if self._families.pop(choice, 0) is None and self._child:
+            self._child.send("drop", -1, choice)
+
+    def close(self) -> None:
+        """End the process, and start no other."""
+        with self._starting:
+            self._closed = True
+            if self._child:
+                self._child.end()
+
+    def _running(self) -> Child:
+        with self._starting:
+            if self._closed:
+                raise DecoderLost("The server is shutting down.")
+            if self._child is None or self._child.lost:
+                self._child = Child(self._replace)
+            return self._child
+
+    def _replace(self, dead: Child) -> None:
+        if self._closed:
+            return
+        self.lost += 1
+        dead.process.join()
+        log.error("the decoder's process ended with exit code %s; starting another", dead.process.exitcode)
+        if time.monotonic() - dead.born < YOUNG_S:
+            return
+        for choice in list(self._families):
+            try:
+                self.call("load", choice)
+            except errors.SpecdecError as error:
+                log.warning("%s could not be loaded again: %s", choice.target or "the bundled models", error)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Remote:
+    """A `Family` in a child process."""
+
+    decoder: Decoder
+    choice: Choice
+    card: Card
+    _known: dict[Hashable, Any] = field(default_factory=dict)  # what a page asks for at every redraw
+
+    def race(
+        self, prompt: Prompt, lanes: Sequence[Settings], *, cancelled: Cancelled, ask: Ask
+    ) -> Iterator[Event]:
+        return self.decoder.stream(
+            "race", self.choice, ((prompt, list(lanes)), {}), {"cancelled": cancelled, "ask": ask}
+        )
+
+    def sweep(
+        self,
+        cases: Sequence[Case],
+        lanes: Sequence[Settings],
+        *,
+        repeats: int,
+        labels: Sequence[str],
+        known: Sequence[Measured],
+        cancelled: Cancelled,
+        on_progress: Callable[[Progress], None],
+    ) -> Iterator[Measured]:
+        given = (cases, lanes), {"repeats": repeats, "labels": labels, "known": known}
+        hooks: dict[str, Callable[..., Any]] = {"cancelled": cancelled, "on_progress": on_progress}
+        return self.decoder.stream("sweep", self.choice, given, hooks, paced=True)
+
+    def about(self, lanes: Sequence[Settings], labels: Sequence[str]) -> dict[str, Any]:
+        return cast(dict[str, Any], self.decoder.call("about", self.choice, lanes, labels))
+
+    def chat(self, message: str, system: str) -> tuple[str, int]:
+        return cast("tuple[str, int]", self._once((message, system), "chat", message, system))
+
+    def ledger(self, trace: Trace) -> list[Line]:
+        header = trace.header
+        key = (header.created, str(header.settings), *header.prompt_ids, *trace.token_ids)
+        return cast("list[Line]", self._once(key, "ledger", trace))
+
+    def surprises(self, text: str) -> list[Surprise]:
+        return cast("list[Surprise]", self.decoder.call("surprises", self.choice, text))
+
+    def width_curve(self, repeats: int, budget_s: float) -> WidthCurve:
+        return cast("WidthCurve", self.decoder.call("width_curve", self.choice, repeats, budget_s))
+
+    def _once(self, key: Hashable, operation: str, *args: Any) -> Any:
+        if key not in self._known:
+            while len(self._known) >= KNOWN:
+                self._known.pop(next(iter(self._known)), None)
+            self._known[key] = self.decoder.call(operation, self.choice, *args)
+        return self._known[key]
+
+
+class Local:
+    """One decoder per device: the usual one, and one for each other device that somebody chooses."""
+
+    def __init__(self) -> None:
+        self._decoders = {"auto": Decoder()}
+        self._usual = ""
+        self._guard = threading.Lock()
+
+    def decoder(self, device: str = "auto") -> Decoder:
+        """The decoder of a device."""
+        if device != "auto":
+            self._usual = self._usual or str(self._decoders["auto"].call("device", Choice(), "auto"))
+        with self._guard:
+            return self._decoders.setdefault("auto" if device in ("auto", self._usual) else device, Decoder())
+
+    def load(self, choice: Choice) -> Remote:
+        """Load a choice's models on its device."""
+        return self.decoder(choice.device).load(choice)
+
+    def drop(self, choice: Choice) -> None:
+        """Unload them."""
+        self.decoder(choice.device).drop(choice)
+
+    def fetch(self, name: str, on_progress: Callable[[int, int], None]) -> None:
+        """Download what a name needs, reporting the bytes so far and in all."""
+        self.decoder().call("fetch", Choice(), name, on_progress=on_progress)
+
+    def prepare(self, choice: Choice, on_progress: Callable[[float | None, str], None]) -> None:
+        """Convert what a choice needs and this machine only has as a GGUF file; usually there is nothing to do."""
+        self.decoder().call("prepare", Choice(), choice, on_progress=on_progress)
+
+    def lost(self) -> int:
+        """How many decoder processes have died."""
+        return sum(decoder.lost for decoder in self._decoders.values())
+
+    def close(self) -> None:
+        """End all processes."""
+        for decoder in self._decoders.values():
+            decoder.close()
+
+
+def _last(answers: Iterator[Any]) -> Any:
+    """What a stream without items returns."""
+    try:
+        next(answers)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("one answer was expected")
+
+
+def _result(kind: str, value: Any) -> Any:
+    if kind == "end":
+        return value
+    if kind == "refused":
+        name, text = value
+        raise getattr(errors, name, errors.SpecdecError)(text)
+    if kind == "lost":
+        raise DecoderLost(LOST)
+    raise MemoryError(FAILED) if value else RuntimeError(FAILED)

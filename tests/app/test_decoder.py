@@ -1,0 +1,268 @@
+"""The seam to the decoder: what every implementation of `Family` does, and what a decoder in a process of its own adds
+(its death is a sentence, and another takes its place)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.decoding.api import DecoderLost, Family, Recorded, unpack
+from app.decoding.local import Local
+from app.decoding.models import Choice, Shelf
+from app.decoding.run import Request
+from app.decoding.runs import Runs
+from specdec_core.engine.events import Ended, Started, Step
+from specdec_core.errors import ModelError, PromptError, SettingsError
+from specdec_core.record.trace import Trace
+from specdec_core.settings import Settings
+from specdec_core.sweep.cases import Case
+from specdec_core.sweep.run import Progress
+
+ROOT = Path(__file__).resolve().parents[2]
+LANES = (Settings(proposer="none", max_new_tokens=12), Settings(max_new_tokens=12))
+LABELS = ("Plain decoding", "Draft model")
+WAIT = 60.0
+
+
+@pytest.fixture(scope="module")
+def local() -> Iterator[Local]:
+    found = Local()
+    found.load(Choice())
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def families(local: Local) -> dict[str, Family]:
+    """The bundled models, in this process and in another."""
+    from app.decoding.loaded import load
+
+    return {"here": load(Choice()), "child": local.load(Choice())}
+
+
+@pytest.fixture(params=["here", "child"])
+def family(families: dict[str, Family], request: pytest.FixtureRequest) -> Family:
+    return families[request.param]
+
+
+def never() -> bool:
+    return False
+
+
+def silent(text: str) -> str:
+    return ""
+
+
+def traces(events: list[Any]) -> list[Trace]:
+    found = {event.lane: event.packed for event in events if isinstance(event, Recorded)}
+    return [Trace.from_json(unpack(found[lane])) for lane in sorted(found)]
+
+
+def race(family: Family, prompt: str = "Once upon a time", lanes: tuple[Settings, ...] = LANES) -> list[Any]:
+    return list(family.race(prompt, lanes, cancelled=never, ask=silent))
+
+
+def until(fact: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT
+    while not fact():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.005)
+
+
+def test_a_race_tells_each_round_and_ends_with_a_sound_record(family: Family) -> None:
+    events = race(family)
+    for lane in range(2):
+        own = [event for event in events if event.lane == lane]
+        assert isinstance(own[0], Started) and isinstance(own[-2], Ended) and isinstance(own[-1], Recorded)
+        steps = [event for event in own if isinstance(event, Step)]
+        record = traces(events)[lane]
+        assert [token for step in steps for token in step.tokens] == record.token_ids
+        assert len(record.token_ids) == own[-1].stats.tokens == 12 and record.audit() == []
+
+
+def test_both_write_the_same_and_know_the_same(families: dict[str, Family]) -> None:
+    """Catches: a setting that is lost on the way to the other process, or a family loaded otherwise there."""
+    lanes = (LANES[0], Settings(max_new_tokens=12, temperature=0.9, seed=7, proposer="medusa"))
+    written = [[(trace.token_ids, trace.header.settings) for trace in traces(race(each, lanes=lanes))]
+               for each in families.values()]  # fmt: skip
+    assert written[0] == written[1]
+    here, there = families["here"], families["child"]
+    assert here.card == there.card
+    record = traces(race(here))[1]
+    assert here.ledger(record) == there.ledger(record)
+    texts = [
+        [(token.text, token.choice) for token in each.surprises("The cat sat.")] for each in (here, there)
+    ]
+    assert texts[0] == texts[1] and len(texts[0]) > 2
+    assert set(here.about(LANES, LABELS)) == set(there.about(LANES, LABELS))
+
+
+def test_a_cancelled_race_ends_within_a_round_and_keeps_its_record(family: Family) -> None:
+    stop: list[bool] = []
+    events = []
+    for event in family.race(
+        "Once", [Settings(max_new_tokens=500)], cancelled=lambda: bool(stop), ask=silent
+    ):
+        events.append(event)
+        if isinstance(event, Step):
+            stop.append(True)
+    assert [event.end for event in events if isinstance(event, Ended)] == ["cancelled"]
+    assert 0 < len(traces(events)[0].token_ids) < 500
+
+
+def test_a_race_that_is_left_does_not_block_the_next(family: Family) -> None:
+    """Catches: a caller that goes away without a word, whose race holds the device for ever."""
+    events = family.race("Once", [Settings(max_new_tokens=1000)], cancelled=never, ask=silent)
+    next(events)
+    del events
+    began = time.monotonic()
+    assert len(race(family)) > 4
+    assert time.monotonic() - began < 30
+
+
+def test_a_visitor_s_words_are_asked_for_and_judged(family: Family) -> None:
+    heard: list[str] = []
+
+    def ask(text: str) -> str:
+        heard.append(text)
+        return " upon a time"
+
+    lanes = [Settings(proposer="you", max_new_tokens=6)]
+    events = list(family.race("Once", lanes, cancelled=never, ask=ask))
+    assert heard and heard[0].endswith("Once")
+    guessed = [text for event in events if isinstance(event, Step) for text in event.node_texts]
+    assert " upon" in guessed
+
+
+@pytest.mark.parametrize(
+    ("prompt", "lanes", "error"),
+    [
+        ("\0" * 90_000, LANES, PromptError),
+        ("Once", (Settings(proposer="eagle", rule="k-seq", max_new_tokens=8),), SettingsError),
+        ("Once", (), SettingsError),
+        ("Once", LANES * 9, SettingsError),
+    ],
+)
+def test_what_the_core_refuses_is_the_same_sentence(
+    families: dict[str, Family], prompt: str, lanes: Any, error: Any
+) -> None:
+    sentences = []
+    for family in families.values():
+        with pytest.raises(error) as refused:
+            race(family, prompt, lanes)
+        sentences.append((refused.type, str(refused.value)))
+    assert sentences[0] == sentences[1]
+
+
+def test_models_without_a_template_say_so(family: Family) -> None:
+    assert not family.card.chat_template
+    with pytest.raises(ModelError, match="no chat template"):
+        family.chat("Hello", "")
+
+
+def test_a_sweep_computes_only_while_a_row_is_waited_for(family: Family) -> None:
+    """Catches: a sweep that runs on in the decoder's process while somebody else holds the device."""
+    ahead: list[Progress] = []
+    cases = [Case("own", f"number {at}", "Once upon a time") for at in range(2)]
+    rows = family.sweep(
+        cases, LANES, repeats=1, labels=LABELS, known=(), cancelled=lambda: len(ahead) == 3,
+        on_progress=ahead.append,
+    )  # fmt: skip
+    first = next(rows)
+    assert (first.lane, first.error) == (0, None)
+    time.sleep(0.3)
+    assert len(ahead) == 1
+    assert [(row.lane, row.same_text) for row in rows] == [(1, True)], "cancelled at the third cell"
+
+
+def test_a_decoder_that_is_killed_is_a_sentence_and_the_next_run_works(
+    families: dict[str, Family], local: Local
+) -> None:
+    """Catches: a page that waits for ever for a dead decoder, runs in line that are lost with it, and a family that is
+    not loaded again."""
+    shelf = Shelf(lambda choice: families["child"], lambda name, on_progress: None)
+    runs = Runs(lambda choice, gone: shelf.get(choice, gone))
+    lost = local.lost()
+    killed = runs.start(Request("Once", (Settings(max_new_tokens=1000),), ("x",), Choice()))
+    waiting = runs.start(Request("Once", LANES, LABELS, Choice()))
+    until(lambda: any("step" in message for message in killed.messages))
+    os.kill(local.decoder().pid or 0, signal.SIGKILL)
+    assert killed.wait(2), "its page is told within two seconds"
+    assert killed.state == "failed" and "stopped unexpectedly" in (killed.error or "")
+    last = [json.loads(message) for message in killed.messages[-2:]]
+    assert [message["type"] for message in last] == ["error", "done"]
+    assert waiting.wait(WAIT) and waiting.error is None and len(waiting.traces) == 2
+    assert local.lost() == lost + 1
+    runs.close()
+
+
+def test_a_decoder_that_is_killed_while_nobody_computes_is_there_again(
+    families: dict[str, Family], local: Local
+) -> None:
+    lost = local.lost()
+    os.kill(local.decoder().pid or 0, signal.SIGKILL)
+    until(lambda: local.lost() > lost)
+    assert len(race(families["child"])) > 4
+
+
+ORPHAN = """
+import sys, time
+from app.decoding.local import Local
+from app.decoding.models import Choice
+from specdec_core.settings import Settings
+
+def main():
+    local = Local()
+    family = local.load(Choice())
+    family.surprises("The cat sat.")
+    events = family.race("Once", [Settings(max_new_tokens=1000)], cancelled=lambda: False, ask=lambda text: "")
+    next(events)
+    print(local.decoder().pid, "torch" in sys.modules, flush=True)
+    time.sleep(60)
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_the_web_process_imports_no_torch_and_its_death_is_its_decoder_s(tmp_path: Path) -> None:
+    """Catches: decoding in the web process, and a decoder that computes on after its server was killed."""
+    script = tmp_path / "orphan.py"
+    script.write_text(ORPHAN, encoding="utf-8")
+    web = subprocess.Popen(
+        [sys.executable, str(script)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert web.stdout is not None
+    decoder, torch_here = web.stdout.readline().split()
+    assert torch_here == "False"
+    web.kill()
+    web.communicate()
+    until(lambda: not _alive(int(decoder)))
+
+
+def _alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and that nobody has asked about does not."""
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+
+
+def test_after_the_end_a_call_is_a_sentence() -> None:
+    local = Local()
+    local.close()
+    with pytest.raises(DecoderLost, match="shutting down"):
+        local.load(Choice())
