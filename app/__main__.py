@@ -24,7 +24,7 @@ from . import services
 async def lifespan(_app: st.App) -> AsyncIterator[None]:
     """Warm up the models and the course in the background, so that the first page does not wait for them."""
     services.shelf().warm()
-    ahead.begin()
+    ahead.begin(services.shelf().wait)
     yield
     services.runs().close()
     services.decoder().close()

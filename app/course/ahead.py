@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 
 from app.decoding import core
 
 log = logging.getLogger(__name__)
 
 
-def begin() -> None:
-    """Start on a thread of its own."""
-    threading.Thread(target=_read, name="course", daemon=True).start()
+def begin(wait: Callable[[], None]) -> None:
+    """Start on a thread of its own, once `wait` returns: the models are loaded at the same time and matter more."""
+    threading.Thread(target=_read, args=(wait,), name="course", daemon=True).start()
 
 
-def _read() -> None:
+def _read(wait: Callable[[], None]) -> None:
+    wait()
     core.bring()
     from . import claims, inventory, reading
 

@@ -19,7 +19,7 @@ from typing import ClassVar, Generic, Literal, TypeVar
 
 from specdec_core.errors import SpecdecError
 
-from .line import Left, Line
+from .line import Left, Line, Ticket
 
 log = logging.getLogger(__name__)
 
@@ -122,7 +122,7 @@ class Job:
         self.place = place
 
     @contextmanager
-    def turn(self, line: Line) -> Iterator[object]:
+    def turn(self, line: Line) -> Iterator[Ticket]:
         """Hold the device; the value is the queue's ticket.
 
         Raises:
@@ -131,7 +131,7 @@ class Job:
         if self.stopped:
             raise Left
         self.state = "queued"
-        with line.turn(lambda: self.stopped, self.queued) as ticket:
+        with line.turn(lambda: self.stopped, self.queued, self.owner) as ticket:
             self.state, self.place = "running", 0
             yield ticket
 

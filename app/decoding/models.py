@@ -121,6 +121,7 @@ class Shelf:
         self._status: dict[Choice, Status] = {}
         self._guard = threading.Lock()
         self._loading = threading.Lock()  # one load at a time
+        self._warmed = threading.Event()
 
     def warm(self) -> None:
         """Start loading the families that stay, the bundled one first, on a thread of its own."""
@@ -133,6 +134,10 @@ class Shelf:
             self._set(choice, Status("loading", words))
         threading.Thread(target=self._warm, name="warm-up", daemon=True).start()
 
+    def wait(self) -> None:
+        """Wait until the families that stay are loaded, or have failed to."""
+        self._warmed.wait()
+
     def _warm(self) -> None:
         for choice in self._stay:
             try:
@@ -141,6 +146,7 @@ class Shelf:
                 log.warning("%s could not be loaded: %s", _called(choice), error)
             except Exception:
                 log.exception("%s could not be loaded", _called(choice))
+        self._warmed.set()
 
     def status(self, choice: Choice) -> Status:
         """The choice's loading progress."""

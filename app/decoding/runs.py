@@ -32,8 +32,8 @@ class Runs:
         self,
         load: Callable[[Any, Callable[[], bool]], Family],
         *,
-        waiting: int = 16,
-        keep: int = 24,
+        waiting: int = 300,
+        keep: int = 100,
         owner: Callable[[], str | None] = lambda: None,
         remembered: Callable[[], bool] = lambda: True,
         save: Callable[[Run], None] = lambda run: None,
@@ -111,6 +111,10 @@ class Runs:
         """The queue for a device, for everything that computes on it."""
         with self._lock:
             return self._lines.setdefault(device, Line())
+
+    def wait_s(self, run: Run) -> float | None:
+        """Expected seconds until a queued run's turn; None where that is unknown."""
+        return self.line(run.device).wait_s(run.place) if run.place else None
 
     def close(self) -> None:
         """End everything, at shutdown."""

@@ -28,6 +28,8 @@ def waiting(shown: Run | None, active: bool) -> None:
             st.progress(status.fraction or 0.0, text=plain(status.text or "Waiting for the models") + "…")
         elif shown.state == "queued" and shown.place:
             ahead = "one run is" if shown.place == 1 else f"{shown.place} runs are"
-            st.info(f"Waiting: {ahead} ahead of yours.", icon=":material/hourglass_top:")
+            seconds = services.runs().wait_s(shown)
+            about = "" if seconds is None else f", about {max(1, round(seconds))} s"
+            st.info(f"Waiting: {ahead} ahead of yours{about}.", icon=":material/hourglass_top:")
 
     wait()

@@ -67,18 +67,19 @@ def routes() -> list[BaseRoute]:
 
 
 async def healthz(_request: Request) -> Response:
-    """The state of the process; `models` says whether a run can start at once, `default` the same for the default
-    family."""
+    """The state of the server: 503 once its models have failed. `models` says whether a run can start at once,
+    `default` the same for the default family."""
     shelf, usual = services.shelf(), family(services.operator().family)
     words = {"ready": "ready", "failed": "failed"}
+    failed = shelf.status(Choice()).state == "failed"
     body = {
-        "status": "ok",
+        "status": "failing" if failed else "ok",
         "models": words.get(shelf.status(Choice()).state, "warming"),
         "default": words.get(shelf.status(usual).state, "warming"),
         "decoders_lost": services.decoder().lost(),
         "runs": services.runs().counts(),
     }
-    return JSONResponse(body, headers={"Cache-Control": "no-store"})
+    return JSONResponse(body, 503 if failed else 200, headers={"Cache-Control": "no-store"})
 
 
 async def lab(request: Request) -> Response:

@@ -56,6 +56,23 @@ def events_of(text: str) -> list[tuple[int, dict[str, object]]]:
     return found
 
 
+def test_health_tells_that_the_models_failed(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches: a container that is healthy and cannot decode."""
+    from app import services
+    from app.decoding.models import Choice, Shelf
+    from specdec_core.errors import ModelError
+
+    def broken(choice: Choice) -> Any:
+        raise ModelError("no weights")
+
+    shelf = Shelf(broken, lambda name, on_progress: None)
+    monkeypatch.setattr(services, "shelf", lambda: shelf)
+    with pytest.raises(ModelError):
+        shelf.get(Choice())
+    answer = client.get("/healthz")
+    assert (answer.status_code, answer.json()["status"], answer.json()["models"]) == (503, "failing", "failed")
+
+
 def test_health_is_json_and_tells_whether_the_models_are_ready(client: TestClient) -> None:
     answer = client.get("/healthz")
     assert answer.headers["content-type"] == "application/json"
@@ -63,6 +80,7 @@ def test_health_is_json_and_tells_whether_the_models_are_ready(client: TestClien
         "status": "ok",
         "models": "ready",
         "default": "ready",
+        "decoders_lost": 0,
         "runs": {"loading": 0, "queued": 0, "running": 0, "asking": 0, "writing": 0, "done": 0},
     }
 
