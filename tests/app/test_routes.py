@@ -59,10 +59,11 @@ def events_of(text: str) -> list[tuple[int, dict[str, object]]]:
 def test_health_tells_that_the_models_failed(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches: a container that is healthy and cannot decode."""
     from app import services
+    from app.decoding.loaded import Loaded
     from app.decoding.models import Choice, Shelf
     from specdec_core.errors import ModelError
 
-    def broken(choice: Choice) -> Any:
+    def broken(choice: Choice) -> Loaded:
         raise ModelError("no weights")
 
     shelf = Shelf(broken, lambda name, on_progress: None)
@@ -70,7 +71,11 @@ def test_health_tells_that_the_models_failed(client: TestClient, monkeypatch: py
     with pytest.raises(ModelError):
         shelf.get(Choice())
     answer = client.get("/healthz")
-    assert (answer.status_code, answer.json()["status"], answer.json()["models"]) == (503, "failing", "failed")
+    assert (answer.status_code, answer.json()["status"], answer.json()["models"]) == (
+        503,
+        "failing",
+        "failed",
+    )
 
 
 def test_health_is_json_and_tells_whether_the_models_are_ready(client: TestClient) -> None:
