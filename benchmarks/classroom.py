@@ -188,9 +188,6 @@ def main() -> None:
         )
     finished = [visit for visit in visits if visit.end]
     speedups = {name: [turn.speedup for turn in these if turn.speedup] for name, these in turns.items()}
-    speedup = {
-        name: {**spread(these), "all": [round(one, 3) for one in these]} for name, these in speedups.items()
-    }
     result: dict[str, Any] = {
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "load_average": os.getloadavg()[0],
