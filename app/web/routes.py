@@ -26,6 +26,7 @@ from app.records.store import Unavailable
 from .headers import foreign
 
 PACE_S = 0.025  # polling interval of a stream: 40 times a second is more than a screen shows
+QUEUED_PACE_S = 0.25  # of one whose run waits in line: a class waits together, on the decoder's processor
 HEARTBEAT_S = 15.0
 MAX_ANSWER_BYTES = 12 * MAX_ANSWER + 100  # a character can take twelve bytes as JSON
 
@@ -140,8 +141,9 @@ async def _stream(run: Run, sent: int) -> AsyncIterator[str]:
             sent, quiet = sent + len(news), 0.0
         if ended:
             return
-        await asyncio.sleep(PACE_S)
-        quiet += PACE_S
+        pace = QUEUED_PACE_S if run.state == "queued" else PACE_S
+        await asyncio.sleep(pace)
+        quiet += pace
         if quiet >= HEARTBEAT_S:
             yield ": still here\n\n"
             quiet = 0.0
