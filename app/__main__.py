@@ -25,7 +25,8 @@ async def lifespan(_app: st.App) -> AsyncIterator[None]:
     """Warm up the models and the course in the background, so that the first page does not wait for them."""
     services.shelf().warm()
     if hasattr(os, "nice"):
-        os.nice(5)  # this thread and those it starts from now on: pages give way to the decoder, started by `warm`
+        # This thread and those it starts from now on: pages give way to the decoder, which `warm` starts.
+        os.nice(5)
     ahead.begin(services.shelf().wait)
     yield
     services.runs().close()

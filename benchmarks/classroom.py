@@ -1,14 +1,16 @@
 """A class that presses Run: thirty visitors within ten seconds, each on a prompt of their own, without browsers.
 
-    python -m benchmarks.classroom [--visitors 30] [--within 10] [--tokens 48] [--readers 30] [--json FILE]
+    python -m benchmarks.classroom [--visitors 30] [--within 10] [--tokens 48] [--readers 30] [--kills 20]
+        [--json FILE]
 
 Starts the app with the tiny models and speaks Streamlit's protocol to it, as thirty tabs would. Each opens the lab,
 presses Run, and follows its run's event stream to the end; every fifth reloads the page meanwhile, every tenth stops.
 Measured: refused runs, errors, the wait for the first message and for the first token, the longest silence of a stream
 before its run is over, and the whole.
 
-Then, alone: the same race a few times with nobody else there, and with thirty tabs reading the course, in turns;
-how far the audience moves the measured speedup.
+Then the decoder's process is killed at random moments of a run: how long until the run's stream says so, and until the
+next run, begun at once, has its first token. Last, the same race a few times with nobody else there, and with thirty
+tabs reading the course, in turns: how far the audience moves the measured speedup.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
+import psutil
 
 from .page import app
 from .tab import Tab
@@ -155,9 +158,62 @@ async def audience(port: int, readers: int, tokens: int) -> dict[str, list[Visit
     return found
 
 
+def decoder() -> psutil.Process:
+    """The decoder's process: forked from the one that has imported torch, below the server below this one."""
+    below = psutil.Process().children(recursive=True)
+    forking = {process.pid for process in below if "forkserver" in " ".join(process.cmdline())}
+    return next(process for process in below if process.pid in forking and process.ppid() in forking)
+
+
+async def killed(port: int, number: int) -> tuple[Visit, Visit]:
+    """A run whose decoder is killed, and the one that follows at once."""
+    tab = await enter(port, {"tokens": "400", "seed": str(number)})
+    await tab.ask(tab.named("go"))
+    visit = Visit()
+    following = asyncio.create_task(follow(tab, time.perf_counter(), visit))
+    await asyncio.sleep(random.Random(number).uniform(0, 1.5))
+    decoder().kill()
+    began = time.perf_counter()
+    await following
+    visit.total_s = time.perf_counter() - began
+    await tab.socket.close()
+    return visit, await alone(port, 16)
+
+
 def spread(values: list[float]) -> dict[str, float]:
     """Median and worst."""
     return {"median": round(statistics.median(values), 3), "worst": round(max(values), 3)} if values else {}
+
+
+def of_class(visits: list[Visit]) -> dict[str, Any]:
+    """What the class met."""
+    return {
+        "visitors": len(visits),
+        "refused": [visit.refused for visit in visits if visit.refused],
+        "errors": [error for visit in visits for error in visit.errors],
+        "finished": sum(bool(visit.end) for visit in visits),
+        "stopped": sum(visit.end == "cancelled" for visit in visits),
+        "first_message_s": spread([visit.first_message_s for visit in visits if visit.first_message_s]),
+        "first_token_s": spread([visit.first_token_s for visit in visits if visit.first_token_s]),
+        "silence_s": spread([visit.silence_s for visit in visits]),
+    }
+
+
+def of_deaths(deaths: list[tuple[Visit, Visit]]) -> dict[str, Any]:
+    """What the visitors of a killed decoder met."""
+    return {
+        "times": len(deaths),
+        "told": sum(bool(dead.errors) for dead, _ in deaths),
+        "told_after_s": spread([dead.total_s for dead, _ in deaths]),
+        "next_run_works": sum(bool(after.end) and not after.errors for _, after in deaths),
+        "next_first_token_s": spread([after.first_token_s for _, after in deaths if after.first_token_s]),
+    }
+
+
+def of_audience(turns: dict[str, list[Visit]]) -> dict[str, Any]:
+    """The speedups without and with readers."""
+    found = {name: [turn.speedup for turn in these if turn.speedup] for name, these in turns.items()}
+    return {name: {**spread(these), "all": [round(one, 3) for one in these]} for name, these in found.items()}
 
 
 def main() -> None:
@@ -167,15 +223,15 @@ def main() -> None:
     parser.add_argument("--within", type=float, default=10.0)
     parser.add_argument("--tokens", type=int, default=48)
     parser.add_argument("--readers", type=int, default=30)
+    parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--json", type=Path)
-    arguments = parser.parse_args()
+    given = parser.parse_args()
     os.environ["SPECDEC_DEFAULT_MODELS"] = "tiny"
     place = Path(tempfile.mkdtemp())
     os.environ["SPECDEC_LIBRARY"] = str(place / "library.sqlite3")
 
     async def a_class(port: int) -> list[Visit]:
-        visitors = range(arguments.visitors)
-        coming = (visitor(port, number, arguments.tokens, arguments.within) for number in visitors)
+        coming = (visitor(port, number, given.tokens, given.within) for number in range(given.visitors))
         return list(await asyncio.gather(*coming))
 
     with app(place / "server.log", place / "commits.txt") as url:
@@ -183,33 +239,20 @@ def main() -> None:
         began = time.perf_counter()
         visits = asyncio.run(a_class(port))
         whole = time.perf_counter() - began
-        turns = (
-            asyncio.run(audience(port, arguments.readers, 4 * arguments.tokens)) if arguments.readers else {}
-        )
-    finished = [visit for visit in visits if visit.end]
-    speedups = {name: [turn.speedup for turn in these if turn.speedup] for name, these in turns.items()}
+        deaths = [asyncio.run(killed(port, number)) for number in range(given.kills)]
+        turns = asyncio.run(audience(port, given.readers, 4 * given.tokens)) if given.readers else {}
     result: dict[str, Any] = {
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "load_average": os.getloadavg()[0],
-        "visitors": len(visits),
-        "refused": [visit.refused for visit in visits if visit.refused],
-        "errors": [error for visit in visits for error in visit.errors],
-        "finished": len(finished),
-        "stopped": sum(visit.end == "cancelled" for visit in visits),
-        "first_message_s": spread([visit.first_message_s for visit in visits if visit.first_message_s]),
-        "first_token_s": spread([visit.first_token_s for visit in visits if visit.first_token_s]),
-        "silence_s": spread([visit.silence_s for visit in visits]),
-        "until_all_are_done_s": round(whole, 1),
-        "speedup": {
-            name: {**spread(these), "all": [round(one, 3) for one in these]}
-            for name, these in speedups.items()
-        },
+        "class": {**of_class(visits), "until_all_are_done_s": round(whole, 1)},
+        "killed": of_deaths(deaths),
+        "speedup": of_audience(turns),
         "log": str(place / "server.log"),
     }
     text = json.dumps(result, indent=1)
     print(text)
-    if arguments.json:
-        arguments.json.write_text(text + "\n", encoding="utf-8")
+    if given.json:
+        given.json.write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
