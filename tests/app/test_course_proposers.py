@@ -292,6 +292,8 @@ def test_the_plane_s_dots_stand_where_they_were_measured(card: dict) -> None:
 def test_the_plane_refuses_what_was_not_measured(wrong: dict) -> None:
     with pytest.raises(ValueError, match=r"no “medusas”|no early exit after 99|at least 1"):
         plane.With(**wrong)
+    with pytest.raises(ValueError, match="does not guess in every round"):
+        plane.With(drafters=["prompt-lookup"])
     with pytest.raises(ValueError, match="no prompts “prose”"):
         plane.With(drafters=["draft-model"], groups=["prose"])
 

@@ -38,6 +38,8 @@ class With(Strict):
     def there(cls, given: list[str]) -> list[str]:
         """Whether each of them ships."""
         recorded.require(given)
+        if len({trace(example).header.prompt for example in given}) > 1:
+            raise ValueError("the lines are compared, so take recordings of one prompt")
         return given
 
     @field_validator("profile")
@@ -139,6 +141,8 @@ def lines(given: With, batch: int, context: int, words: Words) -> Chart:
     return Chart(
         figure,
         words("crowd.title" if fits else "crowd.full", batch=batch, context=f"{context:,}"),
-        words("crowd.modelled", machine=machine.label, pair=pair),
+        words(
+            "crowd.modelled", machine=machine.label, pair=pair, prompt=trace(given.examples[0]).header.prompt
+        ),
         " ".join(sentences),
     )
