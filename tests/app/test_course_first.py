@@ -128,8 +128,8 @@ def test_the_first_token_waits_for_the_prompt_and_the_first_round(example: str) 
 
 
 def test_a_modelled_answer_is_the_prompt_and_as_many_rounds_as_its_tokens_take() -> None:
-    """α = 1 commits γ + 1 tokens a round: ten rounds for the fifty tokens after the first, which comes with the prompt's
-    pass. Catches: the bonus token left out, a first token that waits for a round, a draft that reads no prompt."""
+    """α = 1 commits γ + 1 tokens a round: ten rounds for the fifty tokens after the first, which the prompt's pass
+    yields. Catches: the bonus token left out, a first token that waits for a round, a draft that reads no prompt."""
     costs = {context: machines.profile("rtx-4090").costs(1, context) for context in (0, 1000)}
     draft = costs[1000].draft, costs[0].draft
     assert draft[0] and draft[1]
