@@ -38,6 +38,8 @@ class Predict(Strict):
     """
 
     kind: Literal["choice", "several", "number"] = "choice"
+    ordered: bool = False
+    """Whether the options are a scale, or places of the picture, and so keep their order for everybody."""
     right: dict[str, Expression] = {}
     answer: Expression | None = None
     low: float = 0.0

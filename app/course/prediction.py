@@ -5,14 +5,14 @@ The outcome is not sent to the browser before the prediction is locked in.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 
 from app.text import plain
 from app.ui import presenter
 
-from . import progress
+from . import progress, shuffle
 from .lesson import Lesson, Section
 from .words import Words
 
@@ -38,13 +38,13 @@ def ask(lesson: Lesson, mine: progress.Progress, words: Words, go: Callable[[str
     elif front.kind == "several":
         st.pills(
             words("steps.your_choices"),
-            list(section.items),
+            offered(lesson),
             selection_mode="multi",
             format_func=lambda name: section.items[name].text,
             key=key,
         )
     else:
-        options(words("steps.your_prediction"), section, key)
+        options(words("steps.your_prediction"), section, offered(lesson), key)
     given = st.session_state.get(key)
     with st.container(horizontal=True):
         st.button(
@@ -118,9 +118,17 @@ def outcome(lesson: Lesson) -> str:
     return ", ".join(items[key].text for key in items if key in lesson.right["predict"])
 
 
-def options(label: str, section: Section, key: str) -> str | None:
-    """One of a section's options, none chosen at first."""
+def offered(lesson: Lesson, whose: str | None = None) -> list[str]:
+    """The options of the prediction in this visitor's order, or in somebody's; a scale keeps its own."""
+    names, where = lesson.sections["predict"].items, f"{lesson.id}-predict"
+    if lesson.front.predict.ordered:
+        return list(names)
+    return shuffle.mine(names, where) if whose is None else shuffle.order(names, where, whose)
+
+
+def options(label: str, section: Section, names: Sequence[str], key: str) -> str | None:
+    """One of a section's options, in this order; none chosen at first."""
     picked: str | None = st.radio(
-        label, list(section.items), index=None, format_func=lambda name: section.items[name].text, key=key
+        label, names, index=None, format_func=lambda name: section.items[name].text, key=key
     )
     return picked

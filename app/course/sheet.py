@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import streamlit as st
@@ -9,7 +10,7 @@ import streamlit as st
 from app.text import plain
 from app.ui import address, quirks
 
-from . import pictures, prediction, reading
+from . import pictures, prediction, reading, shuffle
 from .lesson import Lesson
 from .overview import Listed, open_lesson
 from .pictures import Place
@@ -48,12 +49,13 @@ def _one(lesson: Lesson, with_key: bool, words: Words) -> None:
     )
     st.markdown(f"**{lesson.sections['hook'].prose}**")
     st.markdown(lesson.sections["predict"].prose)
-    _options(lesson, "predict")
+    _options(lesson, "predict", prediction.offered(lesson, shuffle.PAPER))
     st.markdown(f"{words('teaching.sheet_note')} ______________________")
     with st.container(key=f"figure-{lesson.id}"):
         pictures.draw(lesson.front.watch, Place(lesson.id, "sheet", words))
     st.markdown(f"**{words('teaching.sheet_question')}** {lesson.sections['check'].prose}")
-    _options(lesson, "check")
+    checks = lesson.sections["check"].items
+    _options(lesson, "check", shuffle.order(checks, f"{lesson.id}-check", shuffle.PAPER))
     if with_key:
         with st.container(border=True, key=f"key-{lesson.id}"):
             st.markdown(f"**{words('teaching.sheet_answers')}** {plain(prediction.outcome(lesson))}")
@@ -63,7 +65,7 @@ def _one(lesson: Lesson, with_key: bool, words: Words) -> None:
                     st.markdown(f"{plain(item.text)} {item.note}" if at == "check" else item.note)
 
 
-def _options(lesson: Lesson, at: str) -> None:
-    rows = [f"☐ {plain(item.text)}" for item in lesson.sections[at].items.values()]
+def _options(lesson: Lesson, at: str, names: Sequence[str]) -> None:
+    rows = [f"☐ {plain(lesson.sections[at].items[name].text)}" for name in names]
     if rows:
         st.markdown("  \n".join(rows))

@@ -15,7 +15,7 @@ from app.player import CURSOR
 from app.text import plain
 from app.ui import address
 
-from . import pictures, prediction, progress, reading, teaching
+from . import pictures, prediction, progress, reading, shuffle, teaching
 from .lesson import STEPS, Item, Lesson, Picture, Section
 from .pictures import Place
 from .words import Words
@@ -176,7 +176,8 @@ def _check(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
     _text(section)
     key = f"course-{lesson.id}-check"
     if mine.check is None:
-        given = prediction.options(words("steps.your_answer"), section, key)
+        order = shuffle.mine(section.items, f"{lesson.id}-check")
+        given = prediction.options(words("steps.your_answer"), section, order, key)
         st.button(
             words("steps.answer"),
             type="primary",

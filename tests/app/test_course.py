@@ -414,7 +414,7 @@ def test_the_next_question_is_a_new_place_and_its_explanation_is_none() -> None:
     for when in ("before", "after"):
         at = page(inventory=when)
         first = place_of(at)
-        found, _ = inventory.read("en")
+        found, _ = inventory.read("en", when)  # type: ignore[arg-type]
         assert found is not None
         (field,) = at.radio
         question = str(field.key).removeprefix(f"inventory-{when}-")
