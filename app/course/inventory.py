@@ -59,7 +59,7 @@ class Inventory:
 
 
 def read(language: str, when: When) -> tuple[Inventory | None, list[Problem]]:
-    """The questions before or after the course, or their file's mistakes; a language without them uses the English ones."""
+    """The questions before or after the course, or their file's mistakes; without a file, the English ones."""
     for name in dict.fromkeys((language, "en")):
         path = reading.FOLDER / name / FILES[when]
         if path.is_file():

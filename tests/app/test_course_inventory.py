@@ -218,7 +218,7 @@ def test_the_questions_after_the_course_by_other_means() -> None:
 
 
 def test_the_two_questions_on_a_misconception_are_a_pair_and_not_the_same() -> None:
-    """Catches: an inventory that measures what is remembered of its first time, or a pair about two different beliefs."""
+    """Catches: an inventory that measures what is remembered of its first time, or two different beliefs."""
     before, after = shipped(), shipped("after")
     for key in QUESTIONS:
         one, other = before.questions[key], after.questions[key]
