@@ -17,8 +17,8 @@ from .lesson import Lesson, Section
 from .words import Words
 
 
-def ask(lesson: Lesson, mine: progress.Progress, words: Words, go: Callable[[str], None]) -> None:
-    """The question, or the given answer; `go` opens the next step once it is locked in."""
+def ask(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
+    """The options, or the given answer."""
     front = lesson.front.predict
     section = lesson.sections["predict"]
     if mine.predict is not None:
@@ -45,22 +45,26 @@ def ask(lesson: Lesson, mine: progress.Progress, words: Words, go: Callable[[str
         )
     else:
         options(words("steps.your_prediction"), section, offered(lesson), key)
+
+
+def lock(lesson: Lesson, mine: progress.Progress, words: Words, go: Callable[[str], None]) -> None:
+    """The button that locks the prediction in, until it is; `go` then opens the next step."""
+    if mine.predict is not None:
+        return
+    key = f"course-{lesson.id}-prediction"
     given = st.session_state.get(key)
-    with st.container(horizontal=True):
-        st.button(
-            words("steps.lock_value", value=given) if isinstance(given, float) else words("steps.lock"),
-            icon=":material/lock:",
-            type="primary",
-            disabled=given is None or given == [],
-            on_click=_lock,
-            args=(lesson, mine, key, go),
-            key="course-lock",
-            help=words("steps.lock_help"),
-        )
-        if presenter.presenting():
-            st.button(
-                words("steps.reveal"), shortcut="P", on_click=_reveal, args=(mine, go), key="course-reveal"
-            )
+    st.button(
+        words("steps.lock_value", value=given) if isinstance(given, float) else words("steps.lock"),
+        icon=":material/lock:",
+        type="primary",
+        disabled=given is None or given == [],
+        on_click=_lock,
+        args=(lesson, mine, key, go),
+        key="course-lock",
+        help=words("steps.lock_help"),
+    )
+    if presenter.presenting():
+        st.button(words("steps.reveal"), shortcut="P", on_click=_reveal, args=(mine, go), key="course-reveal")
 
 
 def _lock(lesson: Lesson, mine: progress.Progress, key: str, go: Callable[[str], None]) -> None:

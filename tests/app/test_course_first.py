@@ -391,9 +391,9 @@ def changing(key: str) -> Any:
 
 def test_another_race_can_be_chosen_and_run_again() -> None:
     at = changing("race")
-    assert "data-turn='slower-0'" in sent(at).replace("\\", "")
+    assert "data-turn='prompt-lookup-0'" in sent(at).replace("\\", "")
     press(at, "course-race-change-again")
-    assert "data-turn='slower-1'" in sent(at).replace("\\", "")
+    assert "data-turn='prompt-lookup-1'" in sent(at).replace("\\", "")
     at.button_group(key="course-race-change-example").set_value("welcome").run()
     assert not at.exception and "data-turn='welcome-1'" in sent(at).replace("\\", "")
 

@@ -145,8 +145,9 @@ def test_the_surface_has_its_ridge_where_the_best_lengths_are() -> None:
 
 def test_overlap_gains_twice_at_most_and_hardly_anything_at_half() -> None:
     found = lesson("overlap")
-    assert found.right == {"predict": {"twice"}, "check": {"hardly"}}
+    assert found.right == {"predict": {"half"}, "check": {"hardly"}}
     assert found.facts["most"] == 2.0
+    assert found.facts["fair"] == pytest.approx(2 / (0.9**5 + (1 - 0.9**5) * 2))
     assert found.facts["won"] == pytest.approx(1 / 32)
     assert found.facts["less"] == pytest.approx(2 / (1 / 32 + 31 / 32 * 2))
 
