@@ -29,6 +29,22 @@ HEADS = """
 # steps; a lesson cannot do without predict and watch
 MAY_HIDE = ("change", "explain", "code", "check", "lab")
 PARTS = ("rail", *MAY_HIDE, "home")
+# Choices of lessons for a class, by their names in the catalogue.
+SHORT = ("race", "weights", "draft-verify", "coin", "length", "fails")
+PRESETS = {
+    "short": SHORT,
+    "double": (
+        *SHORT[:2],
+        "tokens",
+        *SHORT[2:4],
+        "lossless",
+        "length",
+        "draft-model",
+        "eagle",
+        "trees",
+        "fails",
+    ),
+}
 
 
 def hidden() -> set[str]:
@@ -80,13 +96,21 @@ def dress(words: Words) -> None:
         )
 
 
-def builder(titles: dict[str, str], words: Words) -> None:
-    """Choose lessons, hidden parts and how it opens; shows the link."""
+def builder(titles: dict[str, str], minutes: dict[str, int], words: Words) -> None:
+    """Choose lessons, hidden parts and how it opens; shows the link. `minutes` are those of the presets."""
     with st.expander(words("teaching.title"), icon=":material/co_present:"):
 
         @fragment
         def show() -> None:
             st.markdown(words("teaching.about"))
+            with st.container(horizontal=True):
+                for name, lessons in PRESETS.items():
+                    st.button(
+                        words(f"teaching.{name}", minutes=minutes[name]),
+                        on_click=_choose,
+                        args=([key for key in lessons if key in titles],),
+                        key=f"teach-{name}",
+                    )
             order = st.multiselect(
                 words("teaching.order"),
                 list(titles),
@@ -106,6 +130,10 @@ def builder(titles: dict[str, str], words: Words) -> None:
             st.caption(words("teaching.open"))
 
         show()
+
+
+def _choose(lessons: list[str]) -> None:
+    st.session_state["teach-order"] = lessons
 
 
 def link(order: list[str], away: list[str], present: bool) -> str:
