@@ -175,7 +175,7 @@ def take_home(lessons: list[Listed], words: Words) -> None:
 
 
 def onward(key: str, lessons: list[Listed], words: Words) -> None:
-    """The way to the next lesson; from one of those to choose from also past the others; at the end to the questions."""
+    """The way to the next lesson, from one of the gallery also past the others, at the end to the questions."""
     ids = [each.id for each in lessons]
     if key not in ids:
         return

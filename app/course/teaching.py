@@ -107,8 +107,8 @@ def builder(titles: dict[str, str], minutes: dict[str, int], words: Words) -> No
                 for name, lessons in PRESETS.items():
                     st.button(
                         words(f"teaching.{name}", minutes=minutes[name]),
-                        on_click=_choose,
-                        args=([key for key in lessons if key in titles],),
+                        on_click=st.session_state.__setitem__,
+                        args=("teach-order", [key for key in lessons if key in titles]),
                         key=f"teach-{name}",
                     )
             order = st.multiselect(
@@ -130,10 +130,6 @@ def builder(titles: dict[str, str], minutes: dict[str, int], words: Words) -> No
             st.caption(words("teaching.open"))
 
         show()
-
-
-def _choose(lessons: list[str]) -> None:
-    st.session_state["teach-order"] = lessons
 
 
 def link(order: list[str], away: list[str], present: bool) -> str:
