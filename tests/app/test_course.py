@@ -467,3 +467,11 @@ def test_the_next_question_is_a_new_place_and_its_explanation_is_none() -> None:
             assert place_of(at) == first
             press(at, "inventory-next")
         assert place_of(at) != first
+
+
+def test_a_sheet_asks_and_does_not_answer(lesson: Lesson) -> None:
+    """Catches: a sheet whose picture is that of the next step, or that prints a note or the key unasked."""
+    text = sent(page(sheet="1", order=lesson.id))
+    assert lesson.sections["predict"].prose[:40] in text and lesson.sections["check"].prose[:40] in text
+    notes = [item.note for at in ("predict", "check") for item in lesson.sections[at].items.values()]
+    assert not [note for note in notes if note and note[:40] in text]

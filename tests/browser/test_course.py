@@ -216,12 +216,18 @@ def test_a_presentation_is_led_with_four_keys(page: Page, server: Server) -> Non
 
 
 def test_the_sheets_print_a_page_for_each_lesson(page: Page, server: Server) -> None:
-    """Catches: a sheet that runs over, is cut off by a scrolling frame, or lacks its answer key."""
-    page.goto(f"{server.url}/course?sheet=1&order=coin,length,overlap")
-    page.locator(".st-key-key-overlap").wait_for()
+    """Catches: a sheet that runs over, is cut off by a scrolling frame, or prints its answers unasked."""
+    page.goto(f"{server.url}/course?sheet=1&order=coin,trees,overlap")
+    page.locator(".st-key-sheet-overlap").wait_for()
     rested(page)
-    printed = page.pdf(format="A4")
-    assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 3
+    assert page.locator("[class*=st-key-key-]").count() == 0
+    for key in (False, True):
+        if key:
+            page.locator(".st-key-sheet-with-key label").click()
+            page.locator(".st-key-key-overlap").wait_for()
+            rested(page)
+        printed = page.pdf(format="A4")
+        assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 3, key
 
 
 def shown(page: Page, url: str, key: str, *size: int) -> None:
