@@ -11,7 +11,7 @@ import pytest
 from app.course import reading
 from app.course.facts import kv_rows as facts
 from app.course.facts.recorded import trace
-from app.course.pictures import cache
+from app.course.pictures import kv_rows as picture
 from app.course.words import Words
 
 TRACES = Path(__file__).resolve().parents[2] / "assets" / "traces"
@@ -39,9 +39,9 @@ def test_the_lesson_s_round_is_the_recorded_one() -> None:
     row = raw("welcome")["rounds"][at]
     assert row["nodes"]["verdict"].count("accepted") == 2 and row["nodes"]["verdict"].count("rejected") == 1
     assert (lesson.facts["read"], lesson.facts["kept"]) == (1 + len(row["nodes"]["token"]), 3)
-    given = cache.With.model_validate(lesson.front.watch.given)
+    given = picture.With.model_validate(lesson.front.watch.given)
     assert given.still and given.round == at, "the picture shows another round"
-    shown = cache.strips(trace("welcome"), trace("welcome").rounds[at], WORDS)
+    shown = picture.strips(trace("welcome"), trace("welcome").rounds[at], WORDS)
     assert shown.count("<li class='gone'>") == lesson.facts["gone"]
     assert f"{row['cache_before']} rows before" in shown
     assert lesson.right == {"predict": {"root"}, "check": {"state"}}

@@ -8,7 +8,7 @@ from pathlib import Path
 import streamlit as st
 from pydantic import Field, field_validator
 
-from app.course.facts import kv_rows
+from app.course.facts import kv_rows as rows
 from app.course.facts.recorded import trace
 from app.course.lesson import Strict
 from app.course.words import Words
@@ -48,10 +48,10 @@ def draw(given: With, at: Place) -> None:
         if len(given.examples) > 1:
             picked = (
                 st.segmented_control(
-                    at.words("cache.which"),
+                    at.words("kv-rows.which"),
                     given.examples,
                     default=picked,
-                    format_func=lambda name: at.words(f"cache.name-{name}"),
+                    format_func=lambda name: at.words(f"kv-rows.name-{name}"),
                     key=at.key("example"),
                 )
                 or picked
@@ -60,7 +60,7 @@ def draw(given: With, at: Place) -> None:
         last, number = len(found.rounds) - 1, given.round
         if not given.still:
             number = st.slider(
-                at.words("cache.round"),
+                at.words("kv-rows.round"),
                 1,
                 last + 1,
                 min(given.round, last) + 1,
@@ -70,7 +70,7 @@ def draw(given: With, at: Place) -> None:
         st.html(strips(found, found.rounds[min(number, last)], at.words))
         example = recorded.find(picked)
         assert example is not None
-        st.caption(at.words("cache.recorded", machine=example.machine, date=example.recorded[:10]))
+        st.caption(at.words("kv-rows.recorded", machine=example.machine, date=example.recorded[:10]))
 
     show()
 
@@ -80,15 +80,15 @@ def strips(found: Trace, row: Round, words: Words) -> str:
     written = [*found.header.prompt_texts, *found.output.texts]
     before = written[max(0, row.cache_before - BEFORE) : row.cache_before]
     tokens = [written[row.cache_before], *(found.texts.get(str(token), "�") for token in row.nodes.token)]
-    stays = kv_rows.kept(row)
+    stays = rows.kept(row)
     pass_rows = [
         (text, "kept" if at in stays else "gone") for at, text in enumerate(tokens[: 1 + row.nodes_read])
     ]
-    first = _strip(words("cache.read", rows=len(pass_rows)), [(text, "old") for text in before], pass_rows)
+    first = _strip(words("kv-rows.read", rows=len(pass_rows)), [(text, "old") for text in before], pass_rows)
     after = [(tokens[at], "kept") for at in stays]
-    second = _strip(words("cache.after", rows=row.cache_after), [(text, "old") for text in before], after)
+    second = _strip(words("kv-rows.after", rows=row.cache_after), [(text, "old") for text in before], after)
     said = words(
-        "cache.sentence",
+        "kv-rows.sentence",
         before=row.cache_before,
         read=len(pass_rows),
         kept=len(stays),
@@ -96,7 +96,7 @@ def strips(found: Trace, row: Round, words: Words) -> str:
         last=_shown(written[row.cache_after]) if row.cache_after < len(written) else "",
     )
     signs = "".join(
-        f"<li><b class='{kind}'>{sign}</b> {escape(words(f'cache.{kind}'))}</li>"
+        f"<li><b class='{kind}'>{sign}</b> {escape(words(f'kv-rows.{kind}'))}</li>"
         for kind, sign in SIGNS.items()
     )
     return (
