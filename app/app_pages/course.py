@@ -7,7 +7,17 @@ from pathlib import Path
 
 import streamlit as st
 
-from app.course import claims_view, inventory_view, overview, reading, sheet, steps, teaching, top
+from app.course import (
+    claims_view,
+    inventory_view,
+    overview,
+    progress,
+    reading,
+    sheet,
+    steps,
+    teaching,
+    top,
+)
 from app.course.words import Words
 from app.text import plain
 from app.ui import quirks
@@ -45,3 +55,4 @@ elif lesson is None:
 else:
     st.title(f"{lesson.number} · {plain(lesson.front.title)}", anchor=False)
     steps.draw(lesson, words, partial(overview.onward, lesson.id, listed, words))
+progress.save()

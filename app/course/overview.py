@@ -8,6 +8,7 @@ from itertools import groupby
 import streamlit as st
 
 from app.player import CURSOR
+from app.records import visitor
 from app.text import plain
 from app.ui import address, presenter
 
@@ -15,6 +16,7 @@ from . import progress, reading, teaching
 from .words import Words
 
 PARTS = ("at", "lesson", "claims", "inventory", "question")  # what an address can request on this page
+UPLOAD, PROBLEM = "home-upload", "home-problem"
 CHOSEN = 2  # of the lessons to choose from
 MARKS = {"done": "✓", "started": "◐", "new": "○"}
 
@@ -157,12 +159,20 @@ def print_sheets() -> None:
 
 
 def take_home(lessons: list[Listed], words: Words) -> None:
-    """The learner's answers as files."""
+    """The learner's answers as files, and back from one."""
     kept = progress.here()
-    started = any(state(each.id) != "new" for each in lessons)
-    if "home" in teaching.hidden() or not (started or kept.inventories or kept.claims):
+    if "home" in teaching.hidden():
         return
-    st.caption(words("course.kept"))
+    with st.expander(words("course.take_up"), icon=":material/upload_file:"):
+        st.file_uploader(
+            words("course.upload"), type=["json"], key=UPLOAD, on_change=_taken_up, max_upload_size=1
+        )
+        if st.session_state.get(PROBLEM):
+            st.error(words("course.not_answers"), icon=":material/report:")
+    started = any(state(each.id) != "new" for each in lessons)
+    if not (started or kept.inventories or kept.claims):
+        return
+    st.caption(words("course.kept" if visitor.is_remembered() else "course.kept_here"))
     titles = {each.id: each.title for each in lessons}
     with st.container(horizontal=True):
         for kind, mime, text in (
@@ -172,6 +182,18 @@ def take_home(lessons: list[Listed], words: Words) -> None:
             st.download_button(
                 words(f"course.download_{kind}"), text, f"specdec-course.{kind}", mime, key=f"home-{kind}"
             )
+
+
+def _taken_up() -> None:
+    """Go on from an uploaded file; one that is none changes nothing."""
+    given = st.session_state.get(UPLOAD)
+    st.session_state[PROBLEM] = False
+    if given is None:
+        return
+    try:
+        st.session_state[progress.STORE] = progress.from_json(given.getvalue().decode("utf-8", "replace"))
+    except ValueError:
+        st.session_state[PROBLEM] = True
 
 
 def onward(key: str, lessons: list[Listed], words: Words) -> None:

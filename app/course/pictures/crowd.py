@@ -76,7 +76,7 @@ def lines(given: With, batch: int, context: int, words: Words) -> Chart:
     figure = go.Figure()
     sentences, highest = [], 4.0
     for number, example in enumerate(given.examples, 1):
-        speeds = [crowd(example, given.profile, readers, context) for readers in BATCHES]
+        speeds = [crowd(example, given.profile, requests, context) for requests in BATCHES]
         now = crowd(example, given.profile, batch, context)
         style = look(number)
         name = measured.name("lane", str(trace(example).header.settings["proposer"]), words)
@@ -93,7 +93,7 @@ def lines(given: With, batch: int, context: int, words: Words) -> Chart:
             line={"color": style.colour, "dash": style.dash, "width": 3},
             marker={
                 "symbol": style.symbol,
-                "size": [17 if readers == batch else 8 for readers in BATCHES],
+                "size": [17 if requests == batch else 8 for requests in BATCHES],
                 "opacity": 1,
             },
             hovertemplate=words("crowd.hover") + "<extra></extra>",
