@@ -251,6 +251,10 @@ def test_every_lesson_is_in_order(lesson: Lesson) -> None:
         assert len(items) >= 2 or lesson.front.predict.kind == "number"
     assert all(item.note for item in lesson.sections["check"].items.values())
     assert lesson.sections["explain"].items, "a formula whose terms nobody explains"
+    terms = [item.text for item in lesson.sections["explain"].items.values()]
+    assert not [text for text in terms if "$" in text], (
+        "a tip is plain text and would show the formula's source"
+    )
 
 
 def test_nothing_of_what_comes_is_in_the_page_before_the_prediction(lesson: Lesson) -> None:

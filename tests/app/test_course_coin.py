@@ -298,8 +298,8 @@ def test_the_same_number_is_named_where_it_returns() -> None:
         texts = [each.prose for each in lesson.sections.values()]
         texts += [item.text for each in lesson.sections.values() for item in each.items.values()]
         said[key] = " ".join([lesson.front.explain.formula, *texts])
-    assert all("\\min(p, q)" in said[key] for key in ("coin", "shared", "length", "fails"))
-    assert "1-\\alpha" in said["lossless"] and "1 - \\alpha" in said["shared"]
+    assert all("min(p, q)" in said[key] for key in ("coin", "shared", "length", "fails"))
+    assert "one minus α" in said["lossless"] and "1 - \\alpha" in said["shared"]
     lesson, _ = reading.read("en", "shared")
     assert lesson is not None and lesson.answer == pytest.approx(70)
 
