@@ -354,7 +354,7 @@ def test_every_name_that_the_pictures_show_is_in_the_catalogue() -> None:
 @pytest.mark.parametrize("key", LESSONS)
 def test_the_lesson_can_be_given(key: str) -> None:
     found = lesson(key)
-    assert found.number.startswith("6")
+    assert found.number.startswith("7")
     assert found.front.gallery
     assert len(found.right["check"]) == 1
 
