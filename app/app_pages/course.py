@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import streamlit as st
 
-from app.course import claims_view, inventory_view, overview, progress, reading, sheet, steps, teaching, top
+from app.course import (
+    claims_view,
+    inventory_view,
+    overview,
+    progress,
+    reading,
+    sheet,
+    steps,
+    teaching,
+    top,
+)
 from app.course.words import Words
 from app.text import plain
 from app.ui import quirks
@@ -43,6 +54,5 @@ elif lesson is None:
     overview.draw(listed, words)
 else:
     st.title(f"{lesson.number} · {plain(lesson.front.title)}", anchor=False)
-    steps.draw(lesson, words)
-    if progress.here().of(lesson.id).done:
-        overview.onward(lesson.id, listed, words)
+    steps.draw(lesson, words, partial(overview.onward, lesson.id, listed, words))
+progress.save()

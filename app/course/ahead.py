@@ -26,6 +26,7 @@ def _read(wait: Callable[[], None]) -> None:
             for _, key, _, _ in reading.titles(language):
                 reading.read(language, key)
             claims.every(language)
-            inventory.read(language)
+            for when in inventory.WHEN:
+                inventory.read(language, when)
     except Exception:  # a page that needs it reports the error
         log.exception("the course could not be read ahead")

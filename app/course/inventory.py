@@ -1,7 +1,8 @@
-"""The inventory: twelve questions, one per misconception, asked before the course and after it.
+"""The inventory: twelve questions, one per misconception, before the course, and twelve like them after it.
 
-One file, `inventory.md`: a section for each of M1 to M12 with the question and its options, and in the front matter a
-condition for each option, exactly one of which must be true.
+Two files, `inventory.md` and `inventory-after.md`: a section for each of M1 to M12 with the question and its options,
+and in the front matter a condition for each option, exactly one of which must be true. The two questions on a
+misconception are a pair: the same belief answers both wrongly, but neither text answers the other.
 """
 
 from __future__ import annotations
@@ -21,10 +22,9 @@ from .lesson import SECTIONS, Expression, Lesson, Misconception, Name, Problem, 
 from .source import Draft, Mistake, apart, compute, known, made_or_problems, section
 
 QUESTIONS = tuple(f"M{number}" for number in range(1, 13))
-FILE = "inventory.md"
-
 When = Literal["before", "after"]
 WHEN: tuple[When, ...] = ("before", "after")
+FILES: dict[When, str] = {"before": "inventory.md", "after": "inventory-after.md"}
 
 
 class Front(Strict):
@@ -58,14 +58,14 @@ class Inventory:
     facts: Mapping[str, Any]
 
 
-def read(language: str) -> tuple[Inventory | None, list[Problem]]:
-    """The inventory, or its file's mistakes; a language without one uses the English one."""
+def read(language: str, when: When) -> tuple[Inventory | None, list[Problem]]:
+    """The questions before or after the course, or their file's mistakes; without a file, the English ones."""
     for name in dict.fromkeys((language, "en")):
-        path = reading.FOLDER / name / FILE
+        path = reading.FOLDER / name / FILES[when]
         if path.is_file():
             return _read(path, path.stat().st_mtime_ns)
     return None, [
-        Problem(f"{language}/{FILE}", 1, "This file is missing; it holds the inventory's questions.")
+        Problem(f"{language}/{FILES[when]}", 1, "This file is missing; it holds the inventory's questions.")
     ]
 
 

@@ -17,7 +17,7 @@ from app.player import CURSOR
 from app.text import plain
 from app.ui import address
 
-from . import inventory, overview, pictures, progress, reading
+from . import inventory, overview, pictures, progress, reading, shuffle
 from .inventory import QUESTIONS, Inventory, Question, When
 from .pictures import Place
 from .words import Words
@@ -34,7 +34,7 @@ def draw(asked: str, words: Words) -> None:
         st.warning(words("inventory.unknown"), icon=":material/search_off:")
         return
     when = cast(When, asked)
-    found, problems = inventory.read(words.language)
+    found, problems = inventory.read(words.language, when)
     if found is None:
         st.error(words("inventory.broken"), icon=":material/report:")
         for problem in problems:
@@ -48,7 +48,7 @@ def draw(asked: str, words: Words) -> None:
         return
     key = _place(when, answers)
     if key == RESULT:
-        _result(found, words)
+        _result(words)
     else:
         _question(found, found.questions[key], when, words)
 
@@ -89,7 +89,7 @@ def _question(found: Inventory, question: Question, when: When, words: Words) ->
     items = question.text.items
     given = st.radio(
         words("inventory.your_answer"),
-        list(items),
+        shuffle.mine(items, key),
         index=None,
         format_func=lambda name: items[name].text,
         key=key,
@@ -198,20 +198,22 @@ def _thanks(words: Words) -> None:
     _download(words)
 
 
-def _result(found: Inventory, words: Words) -> None:
-    """Both answers to each question, side by side."""
+def _result(words: Words) -> None:
+    """For each misconception the answers to both of its questions, side by side."""
     kept = progress.here().inventories
+    asked = {when: inventory.read(words.language, when)[0] for when in inventory.WHEN}
     head = "".join(
         f"<th scope='col'>{escape(words(f'inventory.{name}'))}</th>"
         for name in ("question", "before", "after")
     )
     rows = "".join(
-        f"<tr><th scope='row'><b>{question.id}</b> {escape(_plainly(question.text.prose))}</th>"
+        f"<tr><th scope='row'><b>{key}</b> {escape(words(f'misconceptions.{key}'))}</th>"
         + "".join(
-            _cell(question, kept.get(when, {}).get(question.id), when, words) for when in inventory.WHEN
+            _cell(found.questions[key] if found else None, kept.get(when, {}).get(key), when, words)
+            for when, found in asked.items()
         )
         + "</tr>"
-        for question in found.questions.values()
+        for key in QUESTIONS
     )
     caption = escape(words("inventory.side_by_side"))
     st.html(
@@ -222,9 +224,9 @@ def _result(found: Inventory, words: Words) -> None:
     st.button(words("inventory.review"), on_click=_go, args=(QUESTIONS[0],), key="inventory-review")
 
 
-def _cell(question: Question, found: progress.Answer | None, when: When, words: Words) -> str:
+def _cell(question: Question | None, found: progress.Answer | None, when: When, words: Words) -> str:
     named = f"data-when='{escape(words(f'inventory.{when}'), quote=True)}'"
-    if found is None:
+    if found is None or question is None:
         return f"<td {named}>{escape(words('inventory.not_given'))}</td>"
     right = found.right if found.right is not None else found.given == question.right
     item = question.text.items.get(str(found.given))

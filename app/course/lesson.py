@@ -38,6 +38,8 @@ class Predict(Strict):
     """
 
     kind: Literal["choice", "several", "number"] = "choice"
+    ordered: bool = False
+    """Whether the options are a scale, or places of the picture, and so keep their order for everybody."""
     right: dict[str, Expression] = {}
     answer: Expression | None = None
     low: float = 0.0
@@ -85,7 +87,8 @@ class Front(Strict):
     title: str = Field(min_length=1, max_length=60)
     about: str = Field("", max_length=90, pattern=r"^\D*$")
     """What it shows, in one line for the list of lessons; it must not give the prediction away."""
-    minutes: float = Field(ge=1.5, le=6)
+    gallery: bool = False
+    """Whether it is one of those of which a learner chooses some."""
     misconceptions: list[Misconception] = []
     given: dict[str, Any] = {}
     """Numbers and lists that the text and the pictures take as given."""

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 
 import streamlit as st
 
 from app.player import CURSOR
+from app.records import visitor
 from app.text import plain
-from app.ui import address
+from app.ui import address, presenter
 
 from . import progress, reading, teaching
 from .words import Words
 
 PARTS = ("at", "lesson", "claims", "inventory", "question")  # what an address can request on this page
+UPLOAD, PROBLEM = "home-upload", "home-problem"
+CHOSEN = 2  # of the lessons to choose from
 MARKS = {"done": "✓", "started": "◐", "new": "○"}
 
 
@@ -24,15 +28,16 @@ class Listed:
     id: str
     number: str
     title: str
-    minutes: float
+    minutes: int
     about: str
+    gallery: bool = False
 
 
 def listed(language: str, order: str) -> list[Listed]:
     """The lessons in order, or those that a link names in its own order."""
-    abouts = reading.abouts(language)
+    abouts, gallery = reading.abouts(language), reading.gallery(language)
     found = {
-        key: Listed(key, number, title, minutes, abouts.get(key, ""))
+        key: Listed(key, number, title, minutes, abouts.get(key, ""), key in gallery)
         for number, key, title, minutes in reading.titles(language)
     }
     wanted = [key for key in order.split(",") if key in found]
@@ -76,7 +81,40 @@ def rail(lessons: list[Listed], words: Words) -> None:
 def draw(lessons: list[Listed], words: Words) -> None:
     """The first screen: what the course is, the lessons, the downloads."""
     st.title(words("course.title"), anchor=False)
-    st.markdown(words("course.about", minutes=sum(each.minutes for each in lessons)))
+    st.markdown(words("course.about", time=duration(minutes(lessons), words)))
+    for chosen, group in groupby(lessons, lambda each: each.gallery):
+        if chosen:
+            st.markdown(words("course.gallery"))
+        _cards(list(group), words)
+    beside(words)
+    take_home(lessons, words)
+    if not presenter.presenting():
+        teaching.builder(
+            {each.id: f"{each.number} · {each.title}" for each in lessons},
+            {
+                key: minutes([each for each in lessons if each.id in ids])
+                for key, ids in teaching.PRESETS.items()
+            },
+            words,
+        )
+        st.button(words("teaching.sheet"), on_click=print_sheets, icon=":material/print:", key="sheets-open")
+
+
+def minutes(lessons: list[Listed]) -> int:
+    """How long they take, with the usual number of those to choose from."""
+    gallery = [each.minutes for each in lessons if each.gallery]
+    chosen = round(min(CHOSEN, len(gallery)) * sum(gallery) / len(gallery)) if gallery else 0
+    return sum(each.minutes for each in lessons if not each.gallery) + chosen
+
+
+def duration(minutes: int, words: Words) -> str:
+    """Minutes, or for long ones hours to the quarter."""
+    if minutes < 100:
+        return words("course.minutes", minutes=minutes)
+    return words("course.hours", hours=round(minutes / 15) / 4)
+
+
+def _cards(lessons: list[Listed], words: Words) -> None:
     with st.grid("auto", min_column_width=260, gap="small"):
         for each in lessons:
             with st.container(border=True, height="stretch", gap="xsmall", key=f"card-{each.id}"):
@@ -84,16 +122,11 @@ def draw(lessons: list[Listed], words: Words) -> None:
                 st.markdown(f"**{each.number} · {plain(each.title)}**")
                 if each.about:
                     st.markdown(plain(each.about))
-                minutes = words("course.minutes", minutes=each.minutes)
-                st.caption(f"{MARKS[now]} {words(f'course.{now}')} · {minutes}")
+                st.caption(f"{MARKS[now]} {words(f'course.{now}')} · {duration(each.minutes, words)}")
                 label = {"new": "start", "started": "go_on", "done": "again"}[now]
                 st.button(
                     words(f"course.{label}"), on_click=open_lesson, args=(each.id,), key=f"open-{each.id}"
                 )
-    beside(words)
-    take_home(lessons, words)
-    teaching.builder({each.id: f"{each.number} · {each.title}" for each in lessons}, words)
-    st.button(words("teaching.sheet"), on_click=print_sheets, icon=":material/print:", key="sheets-open")
 
 
 def beside(words: Words) -> None:
@@ -126,12 +159,20 @@ def print_sheets() -> None:
 
 
 def take_home(lessons: list[Listed], words: Words) -> None:
-    """The learner's answers as files."""
+    """The learner's answers as files, and back from one."""
     kept = progress.here()
-    started = any(state(each.id) != "new" for each in lessons)
-    if "home" in teaching.hidden() or not (started or kept.inventories or kept.claims):
+    if "home" in teaching.hidden():
         return
-    st.caption(words("course.kept"))
+    with st.expander(words("course.take_up"), icon=":material/upload_file:"):
+        st.file_uploader(
+            words("course.upload"), type=["json"], key=UPLOAD, on_change=_taken_up, max_upload_size=1
+        )
+        if st.session_state.get(PROBLEM):
+            st.error(words("course.not_answers"), icon=":material/report:")
+    started = any(state(each.id) != "new" for each in lessons)
+    if not (started or kept.inventories or kept.claims):
+        return
+    st.caption(words("course.kept" if visitor.is_remembered() else "course.kept_here"))
     titles = {each.id: each.title for each in lessons}
     with st.container(horizontal=True):
         for kind, mime, text in (
@@ -143,15 +184,45 @@ def take_home(lessons: list[Listed], words: Words) -> None:
             )
 
 
+def _taken_up() -> None:
+    """Go on from an uploaded file; one that is none changes nothing."""
+    given = st.session_state.get(UPLOAD)
+    st.session_state[PROBLEM] = False
+    if given is None:
+        return
+    try:
+        st.session_state[progress.STORE] = progress.from_json(given.getvalue().decode("utf-8", "replace"))
+    except ValueError:
+        st.session_state[PROBLEM] = True
+
+
 def onward(key: str, lessons: list[Listed], words: Words) -> None:
-    """The link to the next lesson."""
+    """The way to the next lesson, from one of the gallery also past the others, at the end to the questions."""
     ids = [each.id for each in lessons]
-    if key in ids and (at := ids.index(key) + 1) < len(ids):
+    if key not in ids:
+        return
+    at = ids.index(key)
+    if at + 1 == len(ids):
         st.button(
-            words("course.next_lesson", title=plain(lessons[at].title)),
-            on_click=open_lesson,
-            args=(ids[at],),
-            type="primary",
-            icon=":material/school:",
+            words("inventory.open_after"),
+            on_click=open_part,
+            args=("inventory", "after"),
+            icon=":material/quiz:",
             key="course-onward",
+        )
+        return
+    past = next((each for each in lessons[at + 1 :] if not each.gallery), None)
+    enough = sum(each.gallery and state(each.id) == "done" for each in lessons) >= CHOSEN
+    for name, each in {"course-onward": lessons[at + 1], "course-past": past}.items():
+        if each is None or (name == "course-past" and each is lessons[at + 1]):
+            continue
+        st.button(
+            words("course.next_lesson", title=plain(each.title)),
+            on_click=open_lesson,
+            args=(each.id,),
+            type="primary"
+            if (name == "course-past") == (enough and past is not lessons[at + 1])
+            else "secondary",
+            icon=":material/school:",
+            key=name,
         )

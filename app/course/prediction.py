@@ -5,20 +5,20 @@ The outcome is not sent to the browser before the prediction is locked in.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 
 from app.text import plain
 from app.ui import presenter
 
-from . import progress
+from . import progress, shuffle
 from .lesson import Lesson, Section
 from .words import Words
 
 
-def ask(lesson: Lesson, mine: progress.Progress, words: Words, go: Callable[[str], None]) -> None:
-    """The question, or the given answer; `go` opens the next step once it is locked in."""
+def ask(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
+    """The options, or the given answer."""
     front = lesson.front.predict
     section = lesson.sections["predict"]
     if mine.predict is not None:
@@ -38,29 +38,33 @@ def ask(lesson: Lesson, mine: progress.Progress, words: Words, go: Callable[[str
     elif front.kind == "several":
         st.pills(
             words("steps.your_choices"),
-            list(section.items),
+            offered(lesson),
             selection_mode="multi",
             format_func=lambda name: section.items[name].text,
             key=key,
         )
     else:
-        options(words("steps.your_prediction"), section, key)
+        options(words("steps.your_prediction"), section, offered(lesson), key)
+
+
+def lock(lesson: Lesson, mine: progress.Progress, words: Words, go: Callable[[str], None]) -> None:
+    """The button that locks the prediction in, until it is; `go` then opens the next step."""
+    if mine.predict is not None:
+        return
+    key = f"course-{lesson.id}-prediction"
     given = st.session_state.get(key)
-    with st.container(horizontal=True):
-        st.button(
-            words("steps.lock_value", value=given) if isinstance(given, float) else words("steps.lock"),
-            icon=":material/lock:",
-            type="primary",
-            disabled=given is None or given == [],
-            on_click=_lock,
-            args=(lesson, mine, key, go),
-            key="course-lock",
-            help=words("steps.lock_help"),
-        )
-        if presenter.presenting():
-            st.button(
-                words("steps.reveal"), shortcut="P", on_click=_reveal, args=(mine, go), key="course-reveal"
-            )
+    st.button(
+        words("steps.lock_value", value=given) if isinstance(given, float) else words("steps.lock"),
+        icon=":material/lock:",
+        type="primary",
+        disabled=given is None or given == [],
+        on_click=_lock,
+        args=(lesson, mine, key, go),
+        key="course-lock",
+        help=words("steps.lock_help"),
+    )
+    if presenter.presenting():
+        st.button(words("steps.reveal"), shortcut="P", on_click=_reveal, args=(mine, go), key="course-reveal")
 
 
 def _lock(lesson: Lesson, mine: progress.Progress, key: str, go: Callable[[str], None]) -> None:
@@ -118,9 +122,17 @@ def outcome(lesson: Lesson) -> str:
     return ", ".join(items[key].text for key in items if key in lesson.right["predict"])
 
 
-def options(label: str, section: Section, key: str) -> str | None:
-    """One of a section's options, none chosen at first."""
+def offered(lesson: Lesson, whose: str | None = None) -> list[str]:
+    """The options of the prediction in this visitor's order, or in somebody's; a scale keeps its own."""
+    names, where = lesson.sections["predict"].items, f"{lesson.id}-predict"
+    if lesson.front.predict.ordered:
+        return list(names)
+    return shuffle.mine(names, where) if whose is None else shuffle.order(names, where, whose)
+
+
+def options(label: str, section: Section, names: Sequence[str], key: str) -> str | None:
+    """One of a section's options, in this order; none chosen at first."""
     picked: str | None = st.radio(
-        label, list(section.items), index=None, format_func=lambda name: section.items[name].text, key=key
+        label, names, index=None, format_func=lambda name: section.items[name].text, key=key
     )
     return picked

@@ -1,19 +1,33 @@
-"""A learner's predictions and answers, kept in the browser session alone, and downloadable as a file."""
+"""A learner's predictions and answers: kept with the visitor's library, so that a reload loses nothing, and as a file.
+
+Without cookies nobody is recognised, and they last as long as the session.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import streamlit as st
+from pydantic import TypeAdapter, ValidationError
+
+from app import services
+from app.records import visitor
+from app.records.store import Unavailable
+
+log = logging.getLogger(__name__)
 
 Given = str | float | list[str]
 STORE = "course-progress"
+SAVED = "course-saved"  # as it was last kept
+FORMAT, VERSION = "specdec-course", 1
+LARGEST = 500_000  # characters of a file, ten times what the whole course takes
 
 
 @dataclass(slots=True)
@@ -57,11 +71,54 @@ class Kept:
 
 
 def here() -> Kept:
-    """This session's progress."""
+    """This visitor's progress."""
     if STORE not in st.session_state:
-        st.session_state[STORE] = Kept()
+        st.session_state[STORE] = _kept()
     kept: Kept = st.session_state[STORE]
     return kept
+
+
+def save() -> None:
+    """Keep the progress with the visitor's library if it has changed."""
+    written = as_json(here())
+    if written == st.session_state.get(SAVED) or not visitor.is_remembered():
+        return
+    try:
+        services.library().keep_progress(visitor.of_session(), written)
+        st.session_state[SAVED] = written
+    except Unavailable:  # it has been logged; the answers are still in this session, and are tried again
+        pass
+
+
+def _kept() -> Kept:
+    """What the library keeps of this visitor; nothing if that cannot be read."""
+    if not visitor.is_remembered():
+        return Kept()
+    try:
+        found = services.library().progress(visitor.of_session())
+        return from_json(found) if found else Kept()
+    except Unavailable:
+        return Kept()
+    except ValueError as error:
+        log.warning("a visitor's progress is not as it was written: %s", error)
+        return Kept()
+
+
+def from_json(text: str) -> Kept:
+    """The progress in a downloaded file.
+
+    Raises:
+        ValueError: one sentence, if it is none.
+    """
+    try:
+        content = json.loads(text[:LARGEST])
+        if content.pop("format") != FORMAT or content.pop("version") != VERSION:
+            raise ValueError
+        return TypeAdapter(Kept).validate_python(content)
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError, ValidationError):
+        raise ValueError(
+            "This is not a file of answers; take the JSON that was downloaded from this course."
+        ) from None
 
 
 def answer(given: Given | None, right: bool | None) -> Answer:
@@ -71,9 +128,7 @@ def answer(given: Given | None, right: bool | None) -> Answer:
 
 def as_json(kept: Kept) -> str:
     """Everything as JSON, for download."""
-    return json.dumps(
-        {"format": "specdec-course", "version": 1, **asdict(kept)}, indent=2, ensure_ascii=False
-    )
+    return json.dumps({"format": FORMAT, "version": VERSION, **asdict(kept)}, indent=2, ensure_ascii=False)
 
 
 def as_csv(kept: Kept, titles: Mapping[str, str]) -> str:

@@ -16,9 +16,13 @@ import specdec_core
 from specdec_core.errors import sentence
 
 from . import pictures
-from .lesson import MOST_WORDS, SECTIONS, Code, Front, Lesson, Picture, Problem, Section
+from .lesson import MOST_WORDS, SECTIONS, STEPS, Code, Front, Lesson, Picture, Problem, Section
 from .source import Draft, Mistake, apart, compute, known, made_or_problems, section
 from .words import FOLDER as FOLDER
+
+# How long a lesson takes: its words at a careful reader's pace, and for each step what is done there besides reading.
+WORDS_A_MINUTE = 200
+STEP_MINUTES = 0.8
 
 _NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _FILE = re.compile(r"(\d\d[a-z]?)-([a-z0-9]+(?:-[a-z0-9]+)*)\.md")
@@ -42,32 +46,43 @@ def name(path: Path) -> tuple[str, str]:
     return found[1].removeprefix("0"), found[2]
 
 
-def titles(language: str, folder: Path | None = None) -> list[tuple[str, str, str, float]]:
+def titles(language: str, folder: Path | None = None) -> list[tuple[str, str, str, int]]:
     """Number, id, title and minutes of every lesson, even those with mistakes: what a list of lessons needs."""
     return [_title(path, path.stat().st_mtime_ns) for path in files(language, folder)]
 
 
 def abouts(language: str, folder: Path | None = None) -> dict[str, str]:
     """What each lesson shows, in one line, by its id; lessons without one are left out."""
-    fronts = {name(path)[1]: _front(path, path.stat().st_mtime_ns) for path in files(language, folder)}
+    fronts = {name(path)[1]: _raw(path, path.stat().st_mtime_ns)[0] for path in files(language, folder)}
     return {key: about for key, front in fronts.items() if isinstance(about := front.get("about"), str)}
 
 
-def _title(path: Path, changed: int) -> tuple[str, str, str, float]:
+def gallery(language: str, folder: Path | None = None) -> set[str]:
+    """The ids of the lessons of which a learner chooses some."""
+    return {
+        name(path)[1]
+        for path in files(language, folder)
+        if _raw(path, path.stat().st_mtime_ns)[0].get("gallery") is True
+    }
+
+
+def _title(path: Path, changed: int) -> tuple[str, str, str, int]:
     number, key = name(path)
-    front = _front(path, changed)
-    title, minutes = front.get("title"), front.get("minutes")
+    front, minutes = _raw(path, changed)
+    title = front.get("title")
     shown = title if isinstance(title, str) and title else key
-    return number, key, shown[:60], float(minutes) if isinstance(minutes, int | float) else 0.0
+    return number, key, shown[:60], minutes
 
 
 @lru_cache(maxsize=256)
-def _front(path: Path, _changed: int) -> dict[str, Any]:
-    """The front matter unchecked; empty if there is none."""
+def _raw(path: Path, _changed: int) -> tuple[dict[str, Any], int]:
+    """The front matter unchecked, and the minutes that the lesson takes; empty and 0 if it cannot be read."""
     try:
-        return apart(path, SECTIONS).front
+        draft = apart(path, SECTIONS)
     except (Mistake, OSError):
-        return {}
+        return {}, 0
+    words = sum(len(line.split()) for lines in draft.sections.values() for _, line in lines)
+    return draft.front, round(words / WORDS_A_MINUTE + len(STEPS) * STEP_MINUTES)
 
 
 def read(language: str, key: str, folder: Path | None = None) -> tuple[Lesson | None, list[Problem]]:

@@ -1,7 +1,11 @@
-"""Printable sheets: for each lesson a page with its question, its picture and the answer key, from the same files."""
+"""Printable sheets: for each lesson a page with its questions and the picture of the prediction, from the same files.
+
+The answers are on it only if the key is asked for: the picture of the next step would be one.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import streamlit as st
@@ -9,7 +13,7 @@ import streamlit as st
 from app.text import plain
 from app.ui import address, quirks
 
-from . import pictures, prediction, reading
+from . import pictures, prediction, reading, shuffle
 from .lesson import Lesson
 from .overview import Listed, open_lesson
 from .pictures import Place
@@ -24,7 +28,7 @@ def draw(lessons: list[Listed], language: str, words: Words) -> None:
     with st.container(key="sheet_desk"):
         st.title(words("teaching.sheet"), anchor=False)
         st.markdown(words("teaching.sheet_about"))
-        key = st.toggle(words("teaching.sheet_key"), value=True, key="sheet-with-key")
+        key = st.toggle(words("teaching.sheet_key"), key="sheet-with-key")
         st.button(
             words("teaching.sheet_back"), on_click=leave, icon=":material/arrow_back:", key="sheet-back"
         )
@@ -47,13 +51,15 @@ def _one(lesson: Lesson, with_key: bool, words: Words) -> None:
         f"{words('course.lesson', number=lesson.number)} · {plain(lesson.front.title)}", anchor=False
     )
     st.markdown(f"**{lesson.sections['hook'].prose}**")
+    if lesson.front.predict.picture is not None:
+        with st.container(key=f"figure-{lesson.id}"):
+            pictures.draw(lesson.front.predict.picture, Place(lesson.id, "sheet", words))
     st.markdown(lesson.sections["predict"].prose)
-    _options(lesson, "predict")
+    _options(lesson, "predict", prediction.offered(lesson, shuffle.PAPER))
     st.markdown(f"{words('teaching.sheet_note')} ______________________")
-    with st.container(key=f"figure-{lesson.id}"):
-        pictures.draw(lesson.front.watch, Place(lesson.id, "sheet", words))
     st.markdown(f"**{words('teaching.sheet_question')}** {lesson.sections['check'].prose}")
-    _options(lesson, "check")
+    checks = lesson.sections["check"].items
+    _options(lesson, "check", shuffle.order(checks, f"{lesson.id}-check", shuffle.PAPER))
     if with_key:
         with st.container(border=True, key=f"key-{lesson.id}"):
             st.markdown(f"**{words('teaching.sheet_answers')}** {plain(prediction.outcome(lesson))}")
@@ -63,7 +69,7 @@ def _one(lesson: Lesson, with_key: bool, words: Words) -> None:
                     st.markdown(f"{plain(item.text)} {item.note}" if at == "check" else item.note)
 
 
-def _options(lesson: Lesson, at: str) -> None:
-    rows = [f"☐ {plain(item.text)}" for item in lesson.sections[at].items.values()]
+def _options(lesson: Lesson, at: str, names: Sequence[str]) -> None:
+    rows = [f"☐ {plain(lesson.sections[at].items[name].text)}" for name in names]
     if rows:
         st.markdown("  \n".join(rows))

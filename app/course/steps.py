@@ -15,14 +15,14 @@ from app.player import CURSOR
 from app.text import plain
 from app.ui import address
 
-from . import pictures, prediction, progress, reading, teaching
+from . import pictures, prediction, progress, reading, shuffle, teaching
 from .lesson import STEPS, Item, Lesson, Picture, Section
 from .pictures import Place
 from .words import Words
 
 
-def draw(lesson: Lesson, words: Words) -> None:
-    """The step that the address requests, or the farthest open one."""
+def draw(lesson: Lesson, words: Words, onward: Callable[[], None]) -> None:
+    """The step that the address requests, or the farthest open one; `onward` leads to the next lesson."""
     mine = progress.here().of(lesson.id)
     shown = teaching.steps()
     step = _allowed(st.query_params.get("at", STEPS[0]), mine, shown)
@@ -34,7 +34,15 @@ def draw(lesson: Lesson, words: Words) -> None:
     else:
         prediction.strip(lesson, mine, words, open_end=step == "watch")
     _DRAWN[step](lesson, mine, words)
-    _moves(step, mine, shown, words)
+    # It stays at the bottom of the window, so that the way on is in sight on every screen.
+    with st.container(horizontal=True, key="course-bar"):
+        if step == "predict":
+            prediction.lock(lesson, mine, words, go)
+        elif step == "check":
+            _answer(lesson, mine, words)
+        _moves(step, mine, shown, words)
+        if mine.done:
+            onward()
 
 
 def _allowed(asked: str, mine: progress.Progress, shown: Sequence[str]) -> str:
@@ -49,38 +57,47 @@ def go(step: str) -> None:
 
 
 def _trail(step: str, mine: progress.Progress, shown: Sequence[str], words: Words) -> None:
-    """The position within the lesson."""
-    entries = "".join(
-        f"<li class='{'here' if name == step else 'been' if STEPS.index(name) <= mine.farthest else 'ahead'}'"
-        f"{' aria-current=step' if name == step else ''}>{escape(words(f'steps.{name}'))}</li>"
-        for name in shown
-    )
-    st.html(f"<ol class='trail' aria-label='{escape(words('steps.trail'), quote=True)}'>{entries}</ol>")
+    """The position within the lesson; a step that is open can be gone to."""
+    with st.container(horizontal=True, gap="small", key="course-trail"):
+        for name in shown:
+            been = STEPS.index(name) <= mine.farthest
+            if name == step:
+                said = escape(words(f"steps.{name}"))
+                st.html(f"<p class='trail'><span aria-current='step'>{said}</span></p>", width="content")
+            else:
+                st.button(
+                    f"{'●' if been else '○'} {words(f'steps.{name}')}",
+                    type="tertiary",
+                    disabled=mine.predict is None,
+                    on_click=go,
+                    args=(name,),
+                    key=f"course-to-{name}",
+                )
 
 
 def _moves(step: str, mine: progress.Progress, shown: Sequence[str], words: Words) -> None:
     """Back and next; B and N on the keyboard."""
     here = shown.index(step)
-    with st.container(horizontal=True, key="course-moves"):
-        if here:
-            st.button(
-                words("steps.back"),
-                icon=":material/arrow_back:",
-                shortcut="B",
-                on_click=go,
-                args=(shown[here - 1],),
-                key="course-back",
-            )
-        if here + 1 < len(shown) and mine.predict is not None:
-            st.button(
-                words("steps.next", step=words(f"steps.{shown[here + 1]}")),
-                icon=":material/arrow_forward:",
-                shortcut="N",
-                type="primary",
-                on_click=go,
-                args=(shown[here + 1],),
-                key="course-next",
-            )
+    if here:
+        st.button(
+            words("steps.back"),
+            icon=":material/arrow_back:",
+            shortcut="B",
+            on_click=go,
+            args=(shown[here - 1],),
+            key="course-back",
+        )
+    if here + 1 < len(shown) and mine.predict is not None:
+        asked = step == "check" and mine.check is None
+        st.button(
+            words("steps.next", step=words(f"steps.{shown[here + 1]}")),
+            icon=":material/arrow_forward:",
+            shortcut="N",
+            type="secondary" if asked else "primary",
+            on_click=go,
+            args=(shown[here + 1],),
+            key="course-next",
+        )
 
 
 def _text(section: Section) -> None:
@@ -95,9 +112,14 @@ def _picture(picture: Picture | None, lesson: Lesson, step: str, words: Words) -
 
 
 def _predict(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
-    _picture(lesson.front.predict.picture, lesson, "predict", words)
-    _text(lesson.sections["predict"])
-    prediction.ask(lesson, mine, words, go)
+    # Side by side where there is room: what is looked at, and what is asked.
+    with st.container(horizontal=True, gap="medium", key="course-asked"):
+        if lesson.front.predict.picture is not None:
+            with st.container(key="course-seen"):
+                _picture(lesson.front.predict.picture, lesson, "predict", words)
+        with st.container(key="course-question"):
+            _text(lesson.sections["predict"])
+            prediction.ask(lesson, mine, words)
 
 
 def _watch(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
@@ -176,15 +198,8 @@ def _check(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
     _text(section)
     key = f"course-{lesson.id}-check"
     if mine.check is None:
-        given = prediction.options(words("steps.your_answer"), section, key)
-        st.button(
-            words("steps.answer"),
-            type="primary",
-            disabled=given is None,
-            on_click=_judge,
-            args=(lesson, mine, key),
-            key="course-answer",
-        )
+        order = shuffle.mine(section.items, f"{lesson.id}-check")
+        prediction.options(words("steps.your_answer"), section, order, key)
         return
     assert isinstance(mine.check.given, str)
     chosen = section.items.get(mine.check.given, Item("—"))
@@ -199,6 +214,19 @@ def _check(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
     st.markdown(words("steps.right_is", answer=plain(best.text)))
     if best.note:
         st.markdown(best.note)
+
+
+def _answer(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
+    key = f"course-{lesson.id}-check"
+    if mine.check is None:
+        st.button(
+            words("steps.answer"),
+            type="primary",
+            disabled=st.session_state.get(key) is None,
+            on_click=_judge,
+            args=(lesson, mine, key),
+            key="course-answer",
+        )
 
 
 def _judge(lesson: Lesson, mine: progress.Progress, key: str) -> None:

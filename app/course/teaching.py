@@ -21,6 +21,10 @@ from .words import Words
 HEADS = """
 :--page h1 { font-size: 1.25rem !important; padding: 0.3rem 6rem 0.25rem 0 !important; }
 :--markdown:has(:is(h1, h2, h3, h4, h5)) { margin-bottom: 0 !important; }
+:--page h4 { font-size: 1rem !important; padding: 0.2rem 0 !important; }
+.st-key-course-asked p { font-size: 0.9rem; line-height: 1.35; }
+:--layout:has(> .st-key-course-bar) { padding: 0.15rem 0 !important; }
+[class*="st-key-course-picture-"] { --stage: calc(100dvh - 10.5rem); } /* what title, steps, text and bar leave */
 .st-key-presenter {
   position: relative; inset: auto; z-index: 1;
   width: 100% !important; flex: 0 0 0px; min-height: 0; align-items: flex-end;
@@ -29,6 +33,22 @@ HEADS = """
 # steps; a lesson cannot do without predict and watch
 MAY_HIDE = ("change", "explain", "code", "check", "lab")
 PARTS = ("rail", *MAY_HIDE, "home")
+# Choices of lessons for a class, by their names in the catalogue.
+SHORT = ("race", "weights", "draft-verify", "coin", "length", "fails")
+PRESETS = {
+    "short": SHORT,
+    "double": (
+        *SHORT[:2],
+        "tokens",
+        *SHORT[2:4],
+        "lossless",
+        "length",
+        "draft-model",
+        "eagle",
+        "trees",
+        "fails",
+    ),
+}
 
 
 def hidden() -> set[str]:
@@ -80,13 +100,21 @@ def dress(words: Words) -> None:
         )
 
 
-def builder(titles: dict[str, str], words: Words) -> None:
-    """Choose lessons, hidden parts and how it opens; shows the link."""
+def builder(titles: dict[str, str], minutes: dict[str, int], words: Words) -> None:
+    """Choose lessons, hidden parts and how it opens; shows the link. `minutes` are those of the presets."""
     with st.expander(words("teaching.title"), icon=":material/co_present:"):
 
         @fragment
         def show() -> None:
             st.markdown(words("teaching.about"))
+            with st.container(horizontal=True):
+                for name, lessons in PRESETS.items():
+                    st.button(
+                        words(f"teaching.{name}", minutes=minutes[name]),
+                        on_click=st.session_state.__setitem__,
+                        args=("teach-order", [key for key in lessons if key in titles]),
+                        key=f"teach-{name}",
+                    )
             order = st.multiselect(
                 words("teaching.order"),
                 list(titles),

@@ -74,6 +74,13 @@ lanes = Table(
     Column("trace", LargeBinary, nullable=False),  # its JSON, packed by zlib
 )
 
+course = Table(
+    "course",
+    metadata,
+    Column("owner", String, primary_key=True),
+    Column("progress", String, nullable=False),  # as JSON (app/course/progress.py)
+)
+
 # One migration per version, from the version before it. Never change a released one; add one.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
@@ -95,6 +102,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE UNIQUE INDEX runs_by_link ON runs (link)",
     ),
     ("ALTER TABLE runs ADD COLUMN request VARCHAR",),
+    ("CREATE TABLE course (owner VARCHAR NOT NULL PRIMARY KEY, progress VARCHAR NOT NULL)",),
 )
 VERSION = len(MIGRATIONS)
 

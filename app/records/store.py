@@ -25,7 +25,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
-from .schema import connect, lanes, runs
+from .schema import connect, course, lanes, runs
 from .summary import COLUMNS, Summary
 
 log = logging.getLogger(__name__)
@@ -181,6 +181,20 @@ class Library:
                 # SQLAlchemy types it as None once closed, which it is not here
                 connection.connection.driver_connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # type: ignore[union-attr]
         return gone
+
+    def progress(self, owner: str) -> str | None:
+        """What this owner did in the course, as it was kept."""
+        with self._transaction() as connection:
+            found: str | None = connection.execute(
+                select(course.c.progress).where(course.c.owner == _digest(owner))
+            ).scalar()
+        return found
+
+    def keep_progress(self, owner: str, progress: str) -> None:
+        """Keep what this owner did in the course, in place of what was kept before."""
+        with self._transaction(writes=True) as connection:
+            connection.execute(delete(course).where(course.c.owner == _digest(owner)))
+            connection.execute(insert(course).values(owner=_digest(owner), progress=progress))
 
     def size(self, owner: str | None = None) -> int:
         """Bytes kept for this owner, or for all."""

@@ -9,13 +9,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from pydantic import ValidationError
 from streamlit.testing.v1 import AppTest
 
 from app.course import reading
 from app.course.facts import coin, greedy_round, same_distribution
-from app.course.pictures import batch_shape, hundred, rounding, stairs, trials
+from app.course.pictures import batch_shape, bridge, hundred, rounding, stairs, trials
 from app.course.pictures import coin as coin_picture
 from app.course.pictures import same_distribution as same_distribution_picture
 from app.course.words import Words
@@ -269,6 +270,38 @@ def test_the_lit_threshold_is_the_formulas_with_the_weight_that_the_text_names()
         first = coin.masses("speculative-sampling", (p, 1 - p), (q, 1 - q)).thresholds[0]
         assert first == pytest.approx(wanted, abs=1e-6)
     assert "`weight` at one" in lesson("coin").sections["code"].items["threshold"].text
+
+
+# --- lesson 4a: what two distributions share -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_kept_shared_and_apart_are_one_number(seed: int) -> None:
+    """α by the rule's own code, Σ min(p, q), and 1 − TV, of random distributions. Catches: a picture that shows a sum
+    which is not what the rule does."""
+    draw = np.random.default_rng(seed)
+    p, q = (draw.dirichlet([0.5] * 3).tolist() for _ in range(2))
+    found = bridge.shared(p, q)
+    assert found.overlap == pytest.approx(sum(map(min, p, q)))
+    assert found.distance == pytest.approx(
+        0.5 * sum(abs(one - other) for one, other in zip(p, q, strict=True))
+    )
+    assert found.kept == pytest.approx(found.overlap) == pytest.approx(1 - found.distance)
+
+
+def test_the_same_number_is_named_where_it_returns() -> None:
+    """Catches: four lessons that treat one quantity as four."""
+    said = {}
+    for key in ("coin", "shared", "lossless", "length", "fails"):
+        lesson, problems = reading.read("en", key)
+        assert lesson is not None, problems
+        texts = [each.prose for each in lesson.sections.values()]
+        texts += [item.text for each in lesson.sections.values() for item in each.items.values()]
+        said[key] = " ".join([lesson.front.explain.formula, *texts])
+    assert all("min(p, q)" in said[key] for key in ("coin", "shared", "length", "fails"))
+    assert "one minus α" in said["lossless"] and "1 - \\alpha" in said["shared"]
+    lesson, _ = reading.read("en", "shared")
+    assert lesson is not None and lesson.answer == pytest.approx(70)
 
 
 # --- lesson 5: lossless ----------------------------------------------------------------------------------------------

@@ -128,17 +128,18 @@ def test_the_first_token_waits_for_the_prompt_and_the_first_round(example: str) 
 
 
 def test_a_modelled_answer_is_the_prompt_and_as_many_rounds_as_its_tokens_take() -> None:
-    """α = 1 commits γ + 1 tokens a round: ten rounds for fifty tokens. Catches: the bonus token left out, a first round
-    that is counted twice, a draft that reads no prompt."""
+    """α = 1 commits γ + 1 tokens a round: ten rounds for the fifty tokens after the first, which the prompt's pass
+    yields. Catches: the bonus token left out, a first token that waits for a round, a draft that reads no prompt."""
     costs = {context: machines.profile("rtx-4090").costs(1, context) for context in (0, 1000)}
     draft = costs[1000].draft, costs[0].draft
     assert draft[0] and draft[1]
     each = 4 * draft[0](1) + costs[1000].target(5)
-    found = first_word.answer("rtx-4090", 1000, 50, 1.0, 4)
-    assert found.seconds == pytest.approx(costs[0].target(999) + draft[1](999) + 10 * each)
-    plain = first_word.answer("rtx-4090", 1000, 50, 0.3, 0)
-    assert plain.seconds == pytest.approx(costs[0].target(999) + 50 * costs[1000].target(1))
-    gain = first_word.answer_gain("rtx-4090", 1000, 50, 1.0, 4)
+    found = first_word.answer("rtx-4090", 1000, 51, 1.0, 4)
+    assert found.seconds == pytest.approx(costs[0].target(1000) + draft[1](1000) + 10 * each)
+    plain = first_word.answer("rtx-4090", 1000, 51, 0.3, 0)
+    assert plain.seconds == pytest.approx(costs[0].target(1000) + 50 * costs[1000].target(1))
+    assert found.prompt_s == plain.prompt_s == costs[0].target(1000)
+    gain = first_word.answer_gain("rtx-4090", 1000, 51, 1.0, 4)
     assert gain == pytest.approx(plain.seconds / found.seconds)
 
 
@@ -230,11 +231,12 @@ def test_eight_positions_cost_what_the_recorded_curve_says() -> None:
     lesson = lesson_of("weights")
     assert lesson.right["predict"] == {key for key, (low, high) in bounds.items() if low <= ratio < high}
     assert lesson.right["check"] == {"curve"} and lesson.front.check.mistakes == {"free": "M1", "many": "M1"}
-    assert (round(lesson.facts["rate"]), round(lesson.facts["least"]), round(lesson.facts["times"])) == (
-        71,
-        14,
-        112,
+    assert lesson.front.watch.given["machines"].keys() == {"amd-epyc-2-cores"}, (
+        "the machine that was asked about"
     )
+    facts = lesson.facts
+    assert facts["several_ms"] == pytest.approx(facts["one_ms"], rel=0.01)
+    assert 1.5 * facts["one_ms"] < facts["lots_ms"] < facts["times_lots"] / 100
     best = profile("h100-sxm")["bytes_per_s"] / (lesson.facts["weights"] * 1e9)
     assert lesson.facts["best"] == pytest.approx(best)
 
@@ -389,9 +391,9 @@ def changing(key: str) -> Any:
 
 def test_another_race_can_be_chosen_and_run_again() -> None:
     at = changing("race")
-    assert "data-turn='slower-0'" in sent(at).replace("\\", "")
+    assert "data-turn='prompt-lookup-0'" in sent(at).replace("\\", "")
     press(at, "course-race-change-again")
-    assert "data-turn='slower-1'" in sent(at).replace("\\", "")
+    assert "data-turn='prompt-lookup-1'" in sent(at).replace("\\", "")
     at.button_group(key="course-race-change-example").set_value("welcome").run()
     assert not at.exception and "data-turn='welcome-1'" in sent(at).replace("\\", "")
 
@@ -419,7 +421,7 @@ def test_a_longer_prompt_is_waited_for_longer() -> None:
     short = first(sent(at))
     at.select_slider(key="course-first-word-change-prompt").set_value(4096).run()
     long = first(sent(at))
-    assert len(short) == len(long) == 2 and long[0] > 10 * short[0] and short[0] < short[1]
+    assert len(short) == len(long) == 2 and long[0] > 10 * short[0] and short[0] == short[1]
 
 
 def test_a_sentence_of_ones_own_is_read_when_asked_for(fresh: Runs) -> None:

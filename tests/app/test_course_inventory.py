@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.course import inventory, pictures, progress, reading
+from app.course import inventory, pictures, progress, reading, shuffle
 from app.course.inventory import QUESTIONS, Inventory
 from app.course.lesson import MOST_WORDS
 from specdec_core.machines import profiles
@@ -42,8 +42,8 @@ def sent(at: AppTest) -> str:
     return proto(at).replace("\\'", "'").replace('\\"', '"').replace("\\\\", "\\")
 
 
-def shipped() -> Inventory:
-    found, problems = inventory.read("en")
+def shipped(when: inventory.When = "before") -> Inventory:
+    found, problems = inventory.read("en", when)
     assert found is not None, "\n".join(map(str, problems))
     return found
 
@@ -53,7 +53,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An inventory of this test alone, used by the page too."""
     (tmp_path / "en").mkdir()
     (tmp_path / "en" / "strings").symlink_to(reading.FOLDER / "en" / "strings")
-    (tmp_path / "en" / "inventory.md").write_text(GOOD, encoding="utf-8")
+    for name in inventory.FILES.values():
+        (tmp_path / "en" / name).write_text(GOOD, encoding="utf-8")
     monkeypatch.setattr(reading, "FOLDER", tmp_path)
     return tmp_path / "en"
 
@@ -117,7 +118,7 @@ def test_m5_m11_m6_the_first_token_of_a_round_has_the_targets_distribution() -> 
         lost = 1 - sum(kept)
         assert [a + lost * b / sum(left) for a, b in zip(kept, left, strict=True)] == pytest.approx(p)
         assert [a + lost * b for a, b in zip(kept, p, strict=True)] != pytest.approx(p)
-    assert found.questions["M5"].right == "law" and found.questions["M11"].right == "left"
+    assert found.questions["M5"].right == "kept" and found.questions["M11"].right == "left"
     assert found.facts["keep"] == pytest.approx(0.2 / 0.5)
     alpha = sum(map(min, p, found.facts["bad"]))
     assert found.facts["written"] == pytest.approx(gain(alpha, 3, 0))
@@ -193,11 +194,99 @@ def test_m12_the_first_token_waits_for_prompt_and_draft() -> None:
     assert found.questions["M12"].right == by_hand
 
 
+def test_the_questions_after_the_course_by_other_means() -> None:
+    """M1 from the curve, M2 and M4 from the formula played out, M3 summed, M8 counted, M11 and M12 by hand."""
+    found = shipped("after")
+    machine = profiles.shipped()[0][found.facts["machine"]]
+    assert isinstance(machine, profiles.Recorded)
+    seconds = dict(zip(machine.curves[0].widths, machine.curves[0].target_s, strict=True))
+    assert found.facts["share"] == pytest.approx(seconds[5] / seconds[1] / 5)
+    assert 0.21 < found.facts["share"] < 0.9 and found.questions["M1"].right == "between"
+    assert gain(0.75, 5, 0.04) > gain(0.9, 2, 0.04) and found.questions["M2"].right == "long"
+    assert found.facts["left"] == pytest.approx(1000 * sum(0.7**guess for guess in range(1, 5)) / 4)
+    assert found.questions["M3"].right == "fewer"
+    assert gain(0.6, 6, 0.25) < 1 < gain(0.6, 2, 0.25) and found.questions["M4"].right == "slower"
+    assert (found.facts["read"], found.facts["apart"], found.facts["paths"]) == (4, 6, 3)
+    assert (
+        found.facts["sees"] == 5 and found.facts["out"] == 1 and found.facts["refuse"] == pytest.approx(0.5)
+    )
+    rights = {key: question.right for key, question in found.questions.items()}
+    assert (
+        rights.items() >= {"M5": "kept", "M6": "nothing", "M7": "alike", "M8": "shared", "M9": "part"}.items()
+    )
+    assert rights.items() >= {"M10": "one", "M11": "left", "M12": "later"}.items()
+
+
+def test_the_two_questions_on_a_misconception_are_a_pair_and_not_the_same() -> None:
+    """Catches: an inventory that measures what is remembered of its first time, or two different beliefs."""
+    before, after = shipped(), shipped("after")
+    for key in QUESTIONS:
+        one, other = before.questions[key], after.questions[key]
+        assert one.text.prose != other.text.prose
+        texts = [{item.text for item in each.text.items.values()} for each in (one, other)]
+        assert not texts[0] & texts[1], key
+        assert len(one.text.items) == len(other.text.items)
+
+
+def asked() -> list[tuple[str, dict[str, int], str]]:
+    """Every question that is marked: where, the length of each option, and the right one."""
+    found = []
+    for when in inventory.WHEN:
+        for question in shipped(when).questions.values():
+            lengths = {name: len(item.text) for name, item in question.text.items.items()}
+            found.append((f"inventory-{when}-{question.id}", lengths, question.right))
+    for _, key, _, _ in reading.titles("en"):
+        lesson, problems = reading.read("en", key)
+        assert lesson is not None, problems
+        (right,) = lesson.right["check"]
+        lengths = {name: len(item.text) for name, item in lesson.sections["check"].items.items()}
+        found.append((f"{key}-check", lengths, right))
+    return found
+
+
+@pytest.mark.parametrize("pick", [max, min])
+def test_the_longest_and_the_shortest_option_are_right_no_more_often_than_by_chance(pick: Any) -> None:
+    """Catches: right options given away by their length; a tie counts for who guesses."""
+    questions = asked()
+    hits = sum(lengths[right] == pick(lengths.values()) for _, lengths, right in questions)
+    assert hits <= 0.35 * len(questions), f"{hits} of {len(questions)}"
+
+
+def test_no_position_is_right_more_often_than_by_chance() -> None:
+    """Over a hundred visitors. Catches: an order that is fixed, or that the right option has a part in."""
+    questions, visitors = asked(), [f"visitor {number}" for number in range(100)]
+    for position in range(3):
+        hits = sum(
+            shuffle.order(lengths, where, who)[position] == right
+            for where, lengths, right in questions
+            for who in visitors
+        )
+        assert hits <= 0.35 * len(questions) * len(visitors), position
+    orders = {tuple(shuffle.order(questions[0][1], questions[0][0], who)) for who in visitors}
+    assert len(orders) > 3
+    assert shuffle.order(questions[0][1], "here", "me") == shuffle.order(
+        reversed([*questions[0][1]]), "here", "me"
+    )
+
+
+def test_every_wrong_answer_is_told_what_it_takes_for_granted() -> None:
+    """Catches: a wrong option that is marked and not explained; a diagnosis that all wrong options share."""
+    for when in inventory.WHEN:
+        for question in shipped(when).questions.values():
+            notes = [item.note for name, item in question.text.items.items() if name != question.right]
+            assert len(set(notes)) == len(notes) and all(len(note.split()) >= 6 for note in notes), (
+                question.id
+            )
+
+
 # --- the file ------------------------------------------------------------------------------------------------------
 
 
-def test_all_twelve_are_asked_each_option_explained_and_each_misconception_found() -> None:
-    found = shipped()
+@pytest.mark.parametrize("when", inventory.WHEN)
+def test_all_twelve_are_asked_each_option_explained_and_each_misconception_found(
+    when: inventory.When,
+) -> None:
+    found = shipped(when)
     assert tuple(found.questions) == tuple(f"M{number}" for number in range(1, 13))
     for question in found.questions.values():
         assert question.text.words() <= MOST_WORDS
@@ -211,7 +300,7 @@ def test_every_question_is_treated_by_a_lesson_with_a_picture() -> None:
     lessons = {key for _, key, _, _ in reading.titles("en")}
     assert set(treating) == set(QUESTIONS)
     assert all(key in lessons for keys in treating.values() for key in keys)
-    for question in shipped().questions.values():
+    for question in [*shipped().questions.values(), *shipped("after").questions.values()]:
         assert question.picture is None or question.picture in treating[question.id]
         if treating[question.id]:
             lesson = inventory.lesson_on("en", question)
@@ -253,7 +342,7 @@ def test_a_mistake_names_file_line_and_remedy(
     if words == "Text after":  # an option without its line: its explanation joins the one before
         words, where = "“nay” is in only one", "  M6:"
     (folder / "inventory.md").write_text(GOOD.replace(piece, instead), encoding="utf-8")
-    found, problems = inventory.read("en")
+    found, problems = inventory.read("en", "before")
     assert found is None and len(problems) == 1
     said = re.fullmatch(r"en/inventory\.md, line (\d+): (.+)", str(problems[0]), re.DOTALL)
     assert said and words in said[2], problems
@@ -264,7 +353,7 @@ def test_a_broken_or_missing_file_is_named_on_the_page(folder: Path) -> None:
     (folder / "inventory.md").write_text(GOOD.replace("M4: [nay]", "M4: [aye]"), encoding="utf-8")
     at = page(inventory="before")
     assert "not a wrong option of M4" in sent(at).replace("\\", "") and not at.radio
-    (folder / "inventory.md").unlink()
+    (folder / "inventory-after.md").unlink()
     at = page(inventory="after")
     assert "This file is missing" in sent(at).replace("\\", "")
     assert page(inventory="tomorrow").warning
@@ -322,7 +411,8 @@ def test_after_the_course_each_answer_is_explained_and_both_stand_side_by_side()
         give(at, "before", question.right)
     at.query_params["inventory"] = "after"
     at.run()
-    for question in found.questions.values():
+    later = shipped("after")
+    for question in later.questions.values():
         best, wrong = question.text.items[question.right], sorted(question.mistakes)[0]
         assert best.note[:40] not in sent(at)
         assert give(at, "after", wrong) == question.id
@@ -344,9 +434,9 @@ def test_after_the_course_each_answer_is_explained_and_both_stand_side_by_side()
     rows = list(csv.DictReader(io.StringIO(inventory.as_csv(kept(at)))))
     assert [row["question"] for row in rows] == list(QUESTIONS)
     for row in rows:
-        question = found.questions[row["question"]]
-        assert (row["before"], row["before_right"]) == (question.right, "True")
-        assert (row["after"], row["after_right"]) == (sorted(question.mistakes)[0], "False")
+        first, second = (each.questions[row["question"]] for each in (found, later))
+        assert (row["before"], row["before_right"]) == (first.right, "True")
+        assert (row["after"], row["after_right"]) == (sorted(second.mistakes)[0], "False")
     assert set(rows[0]) == {"question", "before", "before_right", "after", "after_right"}, (
         "who it was stays out"
     )

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from app.course import measured, progress, reading, replay, rows
 from app.course.facts import functions, proposers
 from app.course.facts.recorded import trace
-from app.course.pictures import heads, lookup, plane, window
+from app.course.pictures import by_text, heads, length_surface, lookup, plane, window
 from app.course.words import Words
 from specdec_core.proposers.medusa_tree import arranged
 
@@ -288,10 +288,28 @@ def test_the_plane_s_dots_stand_where_they_were_measured(card: dict) -> None:
         assert plane.summary(plane.dot(name, "code", 4), 4, WORDS)
 
 
+def test_the_texts_that_were_asked_about_are_the_ones_shown(card: dict) -> None:
+    """Catches: a picture that answers for one text of four."""
+    found = lesson("lookup")
+    given = by_text.With.model_validate(found.front.watch.given)
+    shown = by_text.bars(given, WORDS)
+    above = {group: tokens_of(card, group) > given.level for group in given.groups}
+    for group in given.groups:
+        assert f"{tokens_of(card, group):.2f} {'▲' if above[group] else '▼'}" in shown
+    assert len(above) == len(found.sections["predict"].items)
+    assert sum(above.values()) == len(found.right["predict"])
+
+
+def tokens_of(card: dict, group: str) -> float:
+    return float(card["figures"]["groups"][group]["lanes"]["prompt-lookup"]["tokens_per_pass"])
+
+
 @pytest.mark.parametrize("wrong", [{"drafters": ["medusas"]}, {"drafters": ["exit 99"]}, {"drafters": []}])
 def test_the_plane_refuses_what_was_not_measured(wrong: dict) -> None:
     with pytest.raises(ValueError, match=r"no “medusas”|no early exit after 99|at least 1"):
         plane.With(**wrong)
+    with pytest.raises(ValueError, match="does not guess in every round"):
+        plane.With(drafters=["prompt-lookup"])
     with pytest.raises(ValueError, match="no prompts “prose”"):
         plane.With(drafters=["draft-model"], groups=["prose"])
 
@@ -336,8 +354,8 @@ def test_every_name_that_the_pictures_show_is_in_the_catalogue() -> None:
 @pytest.mark.parametrize("key", LESSONS)
 def test_the_lesson_can_be_given(key: str) -> None:
     found = lesson(key)
-    assert found.number.startswith("6")
-    assert 1.5 <= found.front.minutes <= 3
+    assert found.number.startswith("7")
+    assert found.front.gallery
     assert len(found.right["check"]) == 1
 
 
@@ -394,8 +412,10 @@ def test_half_the_layers_reach_1_38_at_most() -> None:
     found = lesson("early-exit")
     best = max(range(1, 40), key=lambda k: (1 - 0.9 ** (k + 1)) / 0.1 / (1 + 0.5 * k))
     assert (best, found.facts["best"]) == (3, 3)
-    assert found.answer == pytest.approx((1 - 0.9**4) / 0.1 / 2.5)
-    assert f"{found.answer:.2f}" == "1.38"
+    assert found.facts["ceiling"] == pytest.approx((1 - 0.9**4) / 0.1 / 2.5)
+    assert "1.38×" in found.sections["predict"].items["third"].note and found.right["predict"] == {"third"}
+    watched = length_surface.With.model_validate(found.front.watch.given)
+    assert "γ = 3: 1.38×" in length_surface.cut(watched.alpha, watched.cost, watched.slope, WORDS).alt
     assert found.facts["oracle"] == pytest.approx(1 / (1 - 0.9 + 0.9 * 0.5))
     assert found.right["check"] == {"less"}
 
@@ -405,7 +425,7 @@ def test_medusa_s_second_head_cannot_see_the_first_and_eagle_s_step_can() -> Non
     assert medusa.right["predict"] == {"same"}
     assert medusa.right["check"] == {"blind"}
     assert medusa.front.check.mistakes["waits"] == "M7"
-    assert eagle.right["predict"] == {"token"}
+    assert eagle.right["predict"] == {"few"}
     assert eagle.right["check"] == {"feeds"}
     assert math.isclose(medusa.facts["alike"], 1.0) and eagle.facts["alike"] < 1.0
 

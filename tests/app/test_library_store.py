@@ -290,7 +290,7 @@ def test_a_file_that_is_no_library_of_ours_is_refused_and_left_alone(tmp_path: P
     for path, words in (
         (text, "no SQLite database"),
         (foreign, "belongs to another program"),
-        (newer, "version 9 and this program reads up to 3"),
+        (newer, "version 9 and this program reads up to 4"),
         (below, "its folder cannot be made"),
         (tmp_path, "cannot be opened for writing"),
     ):

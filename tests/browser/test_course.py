@@ -71,7 +71,8 @@ def read(key: str) -> Lesson:
 
 
 def begin(page: Page, url: str, key: str) -> None:
-    """A lesson in a fresh session, by its address."""
+    """A lesson in a fresh session of a visitor who was never here, by its address."""
+    page.context.clear_cookies()
     page.goto(f"{url}/course?lesson={key}")
     page.locator(f".st-key-course-{key}-prediction").wait_for()
     at_step(page, "Predict")
@@ -105,6 +106,18 @@ def predict(page: Page, lesson: Lesson) -> None:
     at_step(page, "Watch")
 
 
+def in_sight(page: Page, selector: str, state: str) -> None:
+    """Whether all of it can be seen without scrolling."""
+    found = page.locator(f"{selector}:visible").first
+    until(
+        lambda: found.evaluate(
+            "one => { const box = one.getBoundingClientRect(); return box.top >= 0 && box.bottom <= innerHeight; }"
+        ),
+        20,
+        lambda: f"{state}: {selector} is out of sight",
+    )
+
+
 def holds_its_width(page: Page, state: str) -> None:
     """A projector and then a phone scroll in one direction only; charts follow a window a moment later."""
     for width, height in SIZES:
@@ -130,10 +143,18 @@ def test_a_lesson_by_keyboard_with_axe_on_every_screen(page: Page, server: Serve
     lesson = read(key)
     come_to(page, server.url, key)
     until(lambda: page.evaluate(WIDTH) <= width, 20, lambda: f"{key} predict: wider than {width}")
+    for size in ((1024, 768), (1440, 900)):
+        page.set_viewport_size({"width": size[0], "height": size[1]})
+        in_sight(page, ".st-key-course-lock button", f"{key} predict, {size}")
+        in_sight(page, f".st-key-course-{key}-prediction", f"{key} question, {size}")
     page.set_viewport_size(DESK)
     check(page, f"{key} predict, {theme}")
     page.set_viewport_size({"width": width, "height": height})
     predict(page, lesson)
+    for size in ((1024, 768), (1440, 900)):
+        page.set_viewport_size({"width": size[0], "height": size[1]})
+        in_sight(page, ".st-key-course-next button", f"{key} watch, {size}")
+    page.set_viewport_size(DESK)
     holds_its_width(page, f"{key} watch")
     check(page, f"{key} watch, {theme}")
     for name, label in zip(
@@ -195,7 +216,8 @@ def test_a_lesson_opened_on_a_small_screen_is_like_one_that_became_small(
 
 
 def test_a_presentation_is_led_with_four_keys(page: Page, server: Server) -> None:
-    """N and B, P for a class that predicted aloud, Escape to leave."""
+    """N and B, P for a class that predicted aloud, Escape to leave. A reload loses nothing."""
+    page.context.clear_cookies()
     page.goto(f"{server.url}/course?lesson=coin&present=1&hide=code")
     at_step(page, "Predict")
     expect(page.locator("[data-testid=stSidebar]")).to_be_hidden()
@@ -206,8 +228,14 @@ def test_a_presentation_is_led_with_four_keys(page: Page, server: Server) -> Non
     check(page, "presentation")
     for name in ("Change", "Explain", "Check"):
         further(page, name)
+    page.locator(".st-key-course-to-change button").click()
+    at_step(page, "Change")
+    for name in ("Explain", "Check"):
+        further(page, name)
     page.evaluate(LISTENING)
     page.keyboard.press("b")
+    at_step(page, "Explain")
+    page.reload()
     at_step(page, "Explain")
     page.evaluate(LISTENING)
     page.keyboard.press("Escape")
@@ -216,17 +244,24 @@ def test_a_presentation_is_led_with_four_keys(page: Page, server: Server) -> Non
 
 
 def test_the_sheets_print_a_page_for_each_lesson(page: Page, server: Server) -> None:
-    """Catches: a sheet that runs over, is cut off by a scrolling frame, or lacks its answer key."""
-    page.goto(f"{server.url}/course?sheet=1&order=coin,length,overlap")
-    page.locator(".st-key-key-overlap").wait_for()
+    """Catches: a sheet that runs over, is cut off by a scrolling frame, or prints its answers unasked."""
+    page.goto(f"{server.url}/course?sheet=1&order=coin,trees,overlap")
+    page.locator(".st-key-sheet-overlap").wait_for()
     rested(page)
-    printed = page.pdf(format="A4")
-    assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 3
+    assert page.locator("[class*=st-key-key-]").count() == 0
+    for key in (False, True):
+        if key:
+            page.locator(".st-key-sheet-with-key label").click()
+            page.locator(".st-key-key-overlap").wait_for()
+            rested(page)
+        printed = page.pdf(format="A4")
+        assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 3, key
 
 
 def shown(page: Page, url: str, key: str, *size: int) -> None:
     """The second step of a lesson, without a prediction, in a window of that size."""
     page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.context.clear_cookies()
     page.goto(f"{url}/course?lesson={key}&present=1")
     page.locator(".st-key-course-reveal button:visible").wait_for()
     at_step(page, "Predict")

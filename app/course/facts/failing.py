@@ -88,16 +88,16 @@ def crowd(example: str, profile: str, batch: int, context: int) -> float | None:
         return None
 
 
-def first_token_ratio(profile: str, prompt: int, gamma: int) -> float:
-    """Modelled time to the first token with a draft model relative to without, for a prompt of so many tokens.
+def first_token_ratio(profile: str, prompt: int, waits: bool = True) -> float:
+    """Modelled time to the first token with a draft model relative to without, in a serving engine.
 
-    The target reads the prompt either way, and the draft has to read it as well.
+    There the target's pass over the prompt yields the first token. `waits`: the engine holds it back until the draft
+    has read the prompt as well, which is the most that guessing can add; one that does not wait adds nothing.
     """
-    empty, full = (machines(profile).costs(1, context) for context in (0, prompt))
-    assert empty.draft is not None and full.draft is not None
+    empty = machines(profile).costs(1, 0)
+    assert empty.draft is not None
     reading = empty.target(prompt)
-    guessing = empty.draft(prompt) + gamma * full.draft(1)
-    return (reading + guessing + full.target(gamma + 1)) / (reading + full.target(1))
+    return (reading + (empty.draft(prompt) if waits else 0.0)) / reading
 
 
 @lru_cache(maxsize=32)

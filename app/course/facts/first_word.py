@@ -41,34 +41,34 @@ def rest_gain(example: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Seconds of an answer: reading the prompt, the first round, all later rounds."""
+    """Seconds of an answer: the target reads the prompt, the draft reads it, all rounds; and how long one round is."""
 
     prompt_s: float
-    first_s: float
+    draft_s: float
     rest_s: float
+    round_s: float
 
     @property
     def seconds(self) -> float:
         """Total seconds."""
-        return self.prompt_s + self.first_s + self.rest_s
+        return self.prompt_s + self.draft_s + self.rest_s
 
 
 def answer(machine: str, prompt: int, tokens: int, alpha: float, gamma: int) -> Answer:
-    """An answer of that many tokens to a prompt of that many, modelled; γ = 0 is plain decoding.
+    """An answer of that many tokens to a prompt of that many, modelled for a serving engine; γ = 0 is plain decoding.
 
-    Every round commits E tokens (Equation 1 of `theory`) and costs γ draft passes and a target pass over γ + 1 tokens,
-    at the context length of the prompt. The prompt itself is one pass over all of its tokens but the last, and another
-    one of the draft if there are guesses.
+    The pass over the prompt yields the first token (this lab's loop differs: it leaves the prompt's last token to the
+    first round). The draft, if there is one, reads the prompt next. Every round commits E tokens (Equation 1 of
+    `theory`) and costs γ draft passes and a target pass over γ + 1 tokens, at the context length of the prompt.
     """
     found = profile(machine)
-    empty, costs, read = found.costs(1, 0), found.costs(1, prompt), max(1, prompt - 1)
-    reading = empty.target(read)
-    if gamma and empty.draft is not None:
-        reading += empty.draft(read)
+    empty, costs = found.costs(1, 0), found.costs(1, prompt)
+    guessed = bool(gamma) and empty.draft is not None
     draft = 0.0 if costs.draft is None else costs.draft(1)
     each = gamma * draft + costs.target(gamma + 1)
-    expected = theory.tokens_per_pass(alpha, gamma)
-    return Answer(reading, each, max(0.0, tokens - expected) / expected * each)
+    rounds = max(0, tokens - 1) / theory.tokens_per_pass(alpha, gamma)
+    reading = empty.draft(prompt) if guessed and empty.draft is not None else 0.0
+    return Answer(empty.target(prompt), reading, rounds * each, each)
 
 
 def answer_gain(machine: str, prompt: int, tokens: int, alpha: float, gamma: int) -> float:

@@ -97,10 +97,10 @@ def question(p: Sequence[float], q: Sequence[float], words: Words) -> str:
     """p and q side by side, without what is kept, refused or filled."""
     top = max(*p, *q)
     plots = "".join(
-        f"<td><div class='plot'>{_layer('q', 0, mine, top)}{_layer('p', 0, wanted, top)}</div></td>"
+        f"<td><div class='plot'>{layer('q', 0, mine, top)}{layer('p', 0, wanted, top)}</div></td>"
         for wanted, mine in zip(p, q, strict=True)
     )
-    return _table(plots, [("q", q), ("p", p)], words, words("coin.table_question"), ["q", "p"])
+    return table(plots, [("q", q), ("p", p)], words, words("coin.table_question"), ["q", "p"])
 
 
 def bars(
@@ -121,9 +121,9 @@ def bars(
     plots = []
     for token, (wanted, mine) in enumerate(zip(p, q, strict=True)):
         kept, filled = found.kept[token], found.filled[token]
-        left = _layer("kept", 0, kept, top) + _layer("falls", kept, mine - kept, top, "✗")
-        right = _layer("kept", 0, kept, top) + _layer("fills", kept, filled, top, "↻")
-        right += _layer("wanted", 0, wanted, top)
+        left = layer("kept", 0, kept, top) + layer("falls", kept, mine - kept, top, "✗")
+        right = layer("kept", 0, kept, top) + layer("fills", kept, filled, top, "↻")
+        right += layer("wanted", 0, wanted, top)
         if coin_at is not None and coin_at[0] == token:
             landed = "kept" if coin_at[1] * mine < kept else "fell"
             left += f"<div class='toss {landed}' style='bottom:{100 * coin_at[1] * mine / top:.2f}%'><b>u</b></div>"
@@ -136,10 +136,10 @@ def bars(
     if trials is not None:
         rows.append(("trials", trials))
     legend = ["kept", "falls", "fills", "wanted", *(["tried"] if trials is not None else [])]
-    return _table("".join(plots), rows, words, words("coin.table"), legend)
+    return table("".join(plots), rows, words, words("coin.table"), legend)
 
 
-def _layer(kind: str, bottom: float, height: float, top: float, mark: str = "") -> str:
+def layer(kind: str, bottom: float, height: float, top: float, mark: str = "") -> str:
     """A part of a bar; empty parts are left out."""
     if height < 1e-9:
         return ""
@@ -150,7 +150,7 @@ def _layer(kind: str, bottom: float, height: float, top: float, mark: str = "") 
     )
 
 
-def _table(
+def table(
     plots: str, rows: Sequence[tuple[str, Sequence[float]]], words: Words, caption: str, legend: Sequence[str]
 ) -> str:
     letters = "".join(f"<th scope='col'>{LETTERS[token]}</th>" for token in range(len(rows[0][1])))

@@ -38,6 +38,8 @@ class With(Strict):
     def there(cls, given: list[str]) -> list[str]:
         """Whether each of them ships."""
         recorded.require(given)
+        if len({trace(example).header.prompt for example in given}) > 1:
+            raise ValueError("the lines are compared, so take recordings of one prompt")
         return given
 
     @field_validator("profile")
@@ -74,7 +76,7 @@ def lines(given: With, batch: int, context: int, words: Words) -> Chart:
     figure = go.Figure()
     sentences, highest = [], 4.0
     for number, example in enumerate(given.examples, 1):
-        speeds = [crowd(example, given.profile, readers, context) for readers in BATCHES]
+        speeds = [crowd(example, given.profile, requests, context) for requests in BATCHES]
         now = crowd(example, given.profile, batch, context)
         style = look(number)
         name = measured.name("lane", str(trace(example).header.settings["proposer"]), words)
@@ -91,7 +93,7 @@ def lines(given: With, batch: int, context: int, words: Words) -> Chart:
             line={"color": style.colour, "dash": style.dash, "width": 3},
             marker={
                 "symbol": style.symbol,
-                "size": [17 if readers == batch else 8 for readers in BATCHES],
+                "size": [17 if requests == batch else 8 for requests in BATCHES],
                 "opacity": 1,
             },
             hovertemplate=words("crowd.hover") + "<extra></extra>",
@@ -139,6 +141,8 @@ def lines(given: With, batch: int, context: int, words: Words) -> Chart:
     return Chart(
         figure,
         words("crowd.title" if fits else "crowd.full", batch=batch, context=f"{context:,}"),
-        words("crowd.modelled", machine=machine.label, pair=pair),
+        words(
+            "crowd.modelled", machine=machine.label, pair=pair, prompt=trace(given.examples[0]).header.prompt
+        ),
         " ".join(sentences),
     )

@@ -205,7 +205,7 @@ def first_word(found: Stopped, given: With, words: Words) -> str:
         )
     heads = "".join(f"<th scope='col'>{escape(words(f'dial.{key}'))}</th>" for key in ("wants", "writes"))
     return (
-        f"<div class='dial'><table class='law'><caption>{escape(words('dial.first_word'))}</caption>"
+        f"<div class='dial'><table class='distribution'><caption>{escape(words('dial.first_word'))}</caption>"
         f"<thead><tr><td></td><td class='legend'>{escape(words('dial.legend'))}</td>{heads}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )

@@ -1,5 +1,8 @@
-"""Waiting for an answer on one scale of time: the prompt is read, the first round comes, then all the others. Recorded
-lanes, or an answer modelled for a machine, with a prompt and an answer as long as the learner chooses."""
+"""Waiting for an answer on one scale of time: the prompt is read, the first round comes, then all the others.
+
+Either lanes recorded in this lab, whose first token comes out of the first round, or an answer modelled for a serving
+engine, whose first token comes out of the pass over the prompt; prompt and answer are as long as the learner chooses.
+"""
 
 from __future__ import annotations
 
@@ -114,8 +117,8 @@ def _recorded(example: str, plain: bool, name: str) -> Lane:
 
 def _modelled(machine: str, prompt: int, tokens: int, alpha: float, gamma: int, name: str) -> Lane:
     found = answer(machine, prompt, tokens, alpha, gamma)
-    rounds = min(200, max(1, round(found.rest_s / found.first_s)))
-    ends = (found.first_s, *(found.first_s + found.rest_s * (at + 1) / rounds for at in range(rounds)))
+    rounds = min(200, max(1, round(found.rest_s / found.round_s)))
+    ends = (0.0, *(found.draft_s + found.rest_s * (at + 1) / rounds for at in range(rounds)))
     return Lane(name, found.prompt_s, ends)
 
 

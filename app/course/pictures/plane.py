@@ -33,6 +33,7 @@ STEPS = 40
 LOW = 0.4  # lowest α shown if no drafter is right more often
 LEVELS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
 LONGEST = 12
+SOMETIMES = ("prompt-lookup",)  # α counts judged guesses alone, and says nothing of rounds without any
 SEEN = "none"  # the recorded text that blind guesses are tried on
 
 _EXIT = re.compile(r"exit (\d+)")
@@ -66,6 +67,10 @@ class With(Strict):
         """Whether each of them was measured."""
         found = [one for name in given for one in _expanded(name)]
         for name in found:
+            if name in SOMETIMES:
+                raise ValueError(
+                    f"“{name}” does not guess in every round, which the formula of this plane assumes; leave it out"
+                )
             if not _BLIND.fullmatch(name):
                 _line(name, "code")
         return found

@@ -25,6 +25,8 @@ class With(Strict):
     step: int | None = None
     view: str | None = None
     autoplay: bool = False
+    alone: bool = False
+    """Whether the plain lane is left out, so that the asked-for view is nearer."""
 
     @field_validator("examples")
     @classmethod
@@ -58,7 +60,7 @@ def draw(given: With, at: Place) -> None:
         draw_player(
             f"{at.id}-{at.step}-{picked}",
             mode="replay",
-            traces=lanes(example),
+            traces=lanes(example)[-1:] if given.alone else lanes(example),
             provenance="recorded",
             provenance_note=f"{example.machine}, {example.recorded[:10]}",
             autoplay=given.autoplay,

@@ -101,7 +101,8 @@ def lanes(of: Language, runs: tuple[Trace, Trace], seed: int, words: Words) -> s
         )
     differing = sum(one != two for one, two in zip(*texts, strict=True))
     sentence = words("same_distribution.differing", differing=differing, words=len(texts[0]), seed=seed)
-    return f"<div class='same-law'><p role='status'>{escape(sentence)}</p><dl class='texts'>{''.join(shown)}</dl></div>"
+    said = f"<p role='status'>{escape(sentence)}</p>"
+    return f"<div class='same-texts'>{said}<dl class='texts'>{''.join(shown)}</dl></div>"
 
 
 def table(
@@ -131,7 +132,7 @@ def table(
         for key, name in ((key, words(f"same_distribution.{key}")) for key in ("exact", "plain", "guessed"))
     )
     return (
-        f"<div class='same-law'><table class='counts'><caption>{escape(words('same_distribution.table'))}</caption>"
+        f"<div class='same-texts'><table class='counts'><caption>{escape(words('same_distribution.table'))}</caption>"
         f"<thead><tr><th scope='col'>{escape(words('same_distribution.text'))}</th><td></td>{heads}</tr></thead>"
         f"<tbody>{rows}</tbody></table>"
         f"<p role='status'>{escape(sentence)}</p></div>"
@@ -155,6 +156,6 @@ def _row(
     )
     return (
         f"<tr><th scope='row' translate='no'>{escape(of.before)} {escape(of.text(text))}</th>"
-        f"<td class='track'><div class='law' style='width:{100 * target[text] / top:.2f}%'></div>{marks}</td>"
+        f"<td class='track'><div class='distribution' style='width:{100 * target[text] / top:.2f}%'></div>{marks}</td>"
         f"{numbers}</tr>"
     )
