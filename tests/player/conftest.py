@@ -158,7 +158,7 @@ def page(_tab: _Tab, server: Server) -> Iterator[Page]:
         opened.goto(server.url)
         opened.wait_for_function("window.ready")
     _tab.at = ""  # a test that fails leaves nothing to the next one
-    opened.set_viewport_size({"width": 1024, "height": 768})
+    opened.set_viewport_size({"width": 1024, "height": 900})
     opened.emulate_media(color_scheme="light", reduced_motion="no-preference")
     opened.mouse.move(0, 0)
     _tab.complaints.clear()

@@ -322,7 +322,7 @@ ODDS = """node => {
   const coin = shadow.querySelector('.coin');
   return {
     facts: Object.fromEntries(all('.facts dd').map(each => [each.dataset.name, each.dataset.value])),
-    p: rows('.odds > .bars', 'p'), q: rows('.odds > .bars', 'q'), residual: rows('.residual', 'residual'),
+    p: rows('.odds-main > .bars', 'p'), q: rows('.odds-main > .bars', 'q'), residual: rows('.residual', 'residual'),
     coin: coin && [Number(coin.dataset.coin), Number(coin.dataset.threshold), coin.textContent],
   };
 }"""
@@ -742,7 +742,7 @@ def test_lanes_show_whole_rows_and_colour_only_ink(page: Page, server: Server, w
         open_player(page, traces=several)
         for stop in (90, 71, 52):
             stop_at(page, stop)
-            for lane in page.locator(".lane").all():
+            for lane in page.locator(".lane", has=page.locator(".pane:visible")).all():
                 seen = lane.evaluate(ROWS)
                 assert seen["cut"] == seen["spaces"] == 0 and seen["end"] and seen["whole"] >= 2, seen
 

@@ -46,7 +46,8 @@ export function createScore() {
       const compared = head !== undefined;
       const ratio = view?.speedup ?? null;
       speedup.hidden = details.hidden = !compared;
-      setText(title, lanes.length > 2 && head ? T.speedupOf(head.label) : T.speedup);
+      const over = Boolean(view?.lanes.every((lane) => lane.end !== null)); // else the figures follow the cursor
+      setText(title, lanes.length > 2 && head ? T.speedupOf(head.label, over) : T.speedup(over));
       setText(value, ratio === null ? T.none : T.times(ratio));
       const said = ratio === null ? T.notyet(data.least ?? 1) : T.faster(ratio, lanes[view?.baseline ?? -1]?.label ?? "");
       const bounded = head && ratio !== null && UNPAID.has(head.proposer) ? T.bound(said) : said;

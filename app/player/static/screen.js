@@ -43,8 +43,8 @@ export function createScreen(on) {
   const panels = createPanels(views, on.opened);
   const picture = createPicture({ text: { root: laneBox }, ...views }, { titles: T.view, where: () => moment });
   controls.root.append(picture.root);
-  const detail = el("div", { class: "detail" }, transcript.root, panels.root);
-  const stage = el("div", { class: "stage", hidden: true }, score.root, laneBox, question.root, timeline.root, controls.root, detail);
+  const story = el("div", { class: "story" }, laneBox, question.root, transcript.root);
+  const stage = el("div", { class: "stage", hidden: true }, score.root, story, controls.root, panels.root, timeline.root);
   const box = el("div", { class: "player", tabindex: 0, role: "group", "aria-label": T.player }, notice, stage, help.root);
   const lighting = createLighting(box);
   /** @type {ReturnType<typeof createLane>[]} */
@@ -131,9 +131,11 @@ export function createScreen(on) {
       const { focus, chosen, current } = view;
       moment = current ? `round-${current.index + 1}` : "prompt";
       lead(view.lead);
+      const baseline = lanes[view.baseline]?.label;
       view.lanes.forEach((lane, at) => {
-        const marks = { focus, chosen, current: at === view.lead && current ? current.index : null, baseline: lanes[view.baseline]?.label };
-        ribbons[at].show(lane, marks);
+        const own = at === view.lead ? current : null;
+        const drafting = own && own.index === lane.rounds.length ? own : null;
+        ribbons[at].show(lane, { focus, chosen, current: own?.index ?? null, baseline, drafting, checked: view.moment?.phase !== "proposed" });
       });
       score.show(view, lanes, data);
       timeline.show(view);
