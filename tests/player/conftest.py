@@ -175,6 +175,9 @@ def page(_tab: _Tab, server: Server) -> Iterator[Page]:
 FRAME = "() => new Promise(requestAnimationFrame)"
 
 
+END = 99_999  # a round after the last one
+
+
 def data(**changes: Any) -> dict[str, Any]:
     """The page's data for the player."""
     return {
@@ -187,7 +190,7 @@ def data(**changes: Any) -> dict[str, Any]:
         ],
         "provenance": "measured",
         "provenance_note": "this machine, this run",
-        "cursor": {"round": None, "node": None},
+        "cursor": {"round": None if changes.get("autoplay") else END, "node": None},
         "autoplay": False,
         "prompt": None,
         **changes,

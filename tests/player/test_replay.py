@@ -254,8 +254,9 @@ TO_TOP = """async () => {
 }"""
 
 
-def test_arrows_that_nobody_needs_step_and_no_other_key_leaves_its_place(page: Page) -> None:
-    """Catches: arrows that do nothing after Run; keys taken from a field, a choice, a menu, or from scrolling."""
+def test_keys_that_nobody_needs_are_the_player_s_and_no_other_leaves_its_place(page: Page) -> None:
+    """Catches: arrows, Home, End and Space that do nothing after Run; keys taken from a field, a choice, a menu, a button
+    that Space presses, or from scrolling."""
     open_player(page)
     where = page.locator(".where")
     page.evaluate(
@@ -263,22 +264,37 @@ def test_arrows_that_nobody_needs_step_and_no_other_key_leaves_its_place(page: P
           <textarea id="text">words</textarea><input id="range" type="range"><select id="menu"><option>1</select>
           <div role="tablist"><button id="tab" role="tab">Tab</button></div>
           <div role="radiogroup"><button id="choice">One</button></div>
-          <button id="more" aria-haspopup="true">More</button>`)"""
+          <button id="more" aria-haspopup="true">More</button>`);
+        document.getElementById("run").onclick = () => (window.pressed = true);"""
     )
     at = "The end: every lane has finished"
     for name in ("field", "text", "range", "menu", "tab", "choice", "more"):
         page.locator(f"#{name}").focus()
-        page.keyboard.press("ArrowLeft")
-        expect(where).to_have_text(at)
+        for key in ("ArrowLeft", "Home"):
+            page.keyboard.press(key)
+            expect(where).to_have_text(at)
+    page.locator("#field").press(" ")
+    assert page.locator("#field").input_value() == " words"
     page.locator("#run").focus()
-    for key in ("Home", "End", "ArrowUp", "ArrowDown", " ", "v", ".", "Shift+ArrowLeft", "Control+ArrowLeft"):
+    for key in ("ArrowUp", "ArrowDown", " ", "v", ".", "Shift+ArrowLeft", "Shift+Home", "Control+End"):
         page.keyboard.press(key)
         expect(where).to_have_text(at)
+    assert page.evaluate("window.pressed"), "Space presses the button"
+    page.keyboard.press("Home")
+    expect(where).to_have_text("The prompt, before round 1")
+    page.keyboard.press("End")
+    expect(where).to_have_text(at)
     page.keyboard.press("ArrowLeft")
     expect(where).to_have_text("Round 12 of 12")
     assert page.evaluate("document.activeElement.id") == "run", "the focus stays where it is"
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("ArrowRight")
+    expect(where).to_have_text(at)
+    page.keyboard.press("Home")
+    page.keyboard.press("Space")
+    expect(page.locator(".control.play")).to_have_attribute("aria-label", "Pause (space)")
+    page.keyboard.press("Space")
+    page.keyboard.press("End")
     expect(where).to_have_text(at)
     page.evaluate(
         "document.documentElement.style.overflowAnchor = 'none'"

@@ -118,6 +118,11 @@ export function createOdds() {
 
   return {
     root,
+    /** A run that goes on has no odds yet. */
+    wait() {
+      drawn = "";
+      root.replaceChildren(el("p", { class: "hint" }, O.live));
+    },
     /**
      * @param {View} view
      * @param {Record<string, {title: string}>} [rules]

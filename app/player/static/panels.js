@@ -9,7 +9,7 @@ export const NAMES = ["tree", "mask", "odds", "window"]; // as named in the page
 /**
  * @param {Record<string, {root: HTMLElement}>} views by name; one whose root is hidden takes no space
  * @param {(name: string) => void} opened the viewer chose a tab
- * @returns `root`, `open(name)`, `next()`, `current()` (null: the first), `show()` after the views were drawn
+ * @returns `root`, `open(name)`, `next()`, `current()` (null: the first), `live(is)`, `show()` after the views were drawn
  */
 export function createPanels(views, opened) {
   const tabs = el("div", { class: "panel-tabs", role: "group", "aria-label": T.views });
@@ -20,6 +20,7 @@ export function createPanels(views, opened) {
   const buttons = {};
   /** @type {string|null} */
   let wanted = null;
+  let live = false; // a run that goes on has no record yet: only its last round is shown
   let paired = false; // whether the style sheet shows tree and odds together
   new ResizeObserver(() => {
     const now = getComputedStyle(grid).getPropertyValue("--paired").trim() === "yes";
@@ -40,7 +41,7 @@ export function createPanels(views, opened) {
   }
 
   /** The views that have a tab now. */
-  const tabbed = () => names.filter((name) => !views[name].root.hidden && !(paired && name === "odds"));
+  const tabbed = () => (live ? names.slice(0, 1) : names.filter((name) => !views[name].root.hidden && !(paired && name === "odds")));
   const asked = () => (paired && wanted === "odds" ? "tree" : wanted);
 
   function show() {
@@ -52,7 +53,8 @@ export function createPanels(views, opened) {
       buttons[name].setAttribute("aria-pressed", String(name === current));
       views[name].root.classList.toggle("open", name === current);
     }
-    tabs.hidden = there.length < 2;
+    tabs.hidden = there.length < 2 && !live;
+    tabs.inert = live;
   }
 
   /** @param {string|null} name */
@@ -69,5 +71,16 @@ export function createPanels(views, opened) {
   }
 
   show();
-  return { root, open, next, show, current: () => wanted };
+  return {
+    root,
+    open,
+    next,
+    show,
+    current: () => wanted,
+    /** @param {boolean} is */
+    live(is) {
+      live = is;
+      show();
+    },
+  };
 }

@@ -3,7 +3,7 @@
 /**
  * @import { Lane, Round } from "./model.js"
  * @import { Data } from "./source.js"
- * @import { Ongoing } from "./state.js"
+ * @import { View } from "./state.js"
  */
 
 import { el, setText } from "./dom.js";
@@ -37,7 +37,7 @@ export function createScore() {
   return {
     root,
     /**
-     * @param {Pick<Ongoing, "lanes"|"speedup"|"compared"|"baseline">|null} view null: nothing yet
+     * @param {Pick<View, "lanes"|"speedup"|"compared"|"baseline">|null} view null: nothing yet
      * @param {Lane[]} lanes
      * @param {Data} data
      */

@@ -62,6 +62,7 @@ export const O = {
     bonus: `The target added ${text} as a bonus`,
   }) ?? `The target wrote ${text}`,
   where: (/** @type {number} */ round, /** @type {string} */ label) => `Round ${round} · ${label} · from the record`,
+  live: "The odds of each decision are shown as soon as the run has ended.",
   empty: "Step forward, or select a token, to see its odds.",
   sure: "How sure the models were",
   judge: "What the judge saw",

@@ -5,7 +5,7 @@
 
 /**
  * @import { Lane, Round } from "./model.js"
- * @import { Ongoing, View } from "./state.js"
+ * @import { View } from "./state.js"
  */
 
 import { el, setText } from "./dom.js";
@@ -92,7 +92,7 @@ export function createTimeline(go) {
       parts[0].hidden = lanes.every((lane) => lane.proposer === "none"); // nothing is drafted
       for (const part of optional) part.hidden = true;
     },
-    /** @param {View|(Ongoing & {clock: null})} view its `clock` is null while a run is live */
+    /** @param {View|(Omit<View, "clock"> & {clock: null})} view its `clock` is null while a run is live */
     show(view) {
       const lanes = view.lanes.map((each) => each.lane);
       const growing = view.clock === null;
