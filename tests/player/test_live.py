@@ -275,7 +275,8 @@ def test_the_first_round_of_a_visitor_s_first_run_is_in_slow_motion_once(page: P
       window.seen = [];
       const note = () => {
         const states = [...shadow.querySelectorAll(".leads .guess")].map((guess) => guess.classList[1]).join(" ");
-        if (states && seen.at(-1)?.[0] !== states) seen.push([states, performance.now(), shadow.querySelectorAll(".leads .committed .tok").length]);
+        const written = shadow.querySelectorAll(".leads .committed .tok").length;
+        if (states && seen.at(-1)?.[0] !== states) seen.push([states, performance.now(), written]);
       };
       new MutationObserver(note).observe(shadow, { subtree: true, childList: true, attributes: true });
     }"""

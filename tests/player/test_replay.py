@@ -255,8 +255,8 @@ TO_TOP = """async () => {
 
 
 def test_keys_that_nobody_needs_are_the_player_s_and_no_other_leaves_its_place(page: Page) -> None:
-    """Catches: arrows, Home, End and Space that do nothing after Run; keys taken from a field, a choice, a menu, a button
-    that Space presses, or from scrolling."""
+    """Catches: arrows, Home, End and Space that do nothing after Run; keys taken from a field, a choice, a menu,
+    a button that Space presses, or from scrolling."""
     open_player(page)
     where = page.locator(".where")
     page.evaluate(

@@ -117,7 +117,9 @@ def test_guesses_are_ghosts_until_each_is_ticked_or_struck(page: Page) -> None:
 
 LINE = """async (proposals) => {
   const { lineOf } = await import("/player/ghosts.js");
-  const { line, others } = lineOf({ proposals: proposals.map(([parent, verdict], node) => ({ node, parent, verdict, text: `t${node}` })) });
+  const { line, others } = lineOf({
+    proposals: proposals.map(([parent, verdict], node) => ({ node, parent, verdict, text: `t${node}` })),
+  });
   return [line.map(({ node, state }) => `${node} ${state}`), others];
 }"""
 
