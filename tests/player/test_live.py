@@ -194,11 +194,35 @@ def test_a_run_that_asks_gets_the_words_exactly_as_typed(page: Page, server: Ser
     covered = "getComputedStyle(shadow.querySelector('.lane:not(.leads) .committed')).filter"
     assert "blur" in page.evaluate(covered)
     page.keyboard.type("a")
-    expect(page.locator(".ask .hint")).to_contain_text("begin with a space")
+    expect(page.locator(".ask .hint")).to_have_text("Your guess: ␣a")
+    page.get_by_role("button", name="A space goes before your words").click()  # "Once upona"
+    expect(page.locator(".ask .hint")).to_have_text("Your guess: a")
     box.fill(" a time ")
     page.keyboard.press("Enter")
     page.wait_for_function("!shadow.querySelector('.ask-words').value")
     assert server.answers == [("/runs/a/answer", {"question": 3, "words": " a time "})]
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "wanted"),
+    [
+        ("Once upon", "a time", True),
+        ("Once upon ", "a time", False),
+        ("Once upon", " a time", False),
+        ("Once upon", ", there", False),
+        ("She ran.", "He saw", True),
+        ("np.", "array(", False),
+        ("print(", "x", False),
+        ("a line\n", "return", False),
+        ("今日は", "天気", False),
+    ],
+)
+def test_a_space_is_supplied_where_a_new_word_needs_one(
+    page: Page, text: str, words: str, wanted: bool
+) -> None:
+    """Catches: "He" after "big.", which the target would write as " He" and reject."""
+    module = "async (given) => (await import('/player/ask.js')).wantsSpace(...given)"
+    assert page.evaluate(module, [text, words]) is wanted
 
 
 def test_a_guess_that_came_too_late_says_so_and_stays(page: Page, server: Server) -> None:

@@ -27,7 +27,7 @@ import { lastStop, leader, ongoing, placed, visible } from "./state.js";
 import { createReporter, cursorOf, published } from "./reporter.js";
 import { tellingStop } from "./telling.js";
 import { T } from "./text.js";
-import { atClock, byEvent, byNode, byRound, ledBy, paced, speedFor } from "./walk.js";
+import { atClock, byEvent, byNode, byRound, ledBy, paced, roundOfClock, speedFor } from "./walk.js";
 
 /**
  * Draw the player into `root`.
@@ -79,8 +79,8 @@ export function mount(root, first, api = {}) {
   };
   const screen = createScreen({
     controls: moves,
-    clock: (seconds) => {
-      if (replaying && view) go(atClock(lanes, view.lead, seconds));
+    clock: (seconds, lane) => {
+      if (replaying && view) go(lane === null ? atClock(lanes, view.lead, seconds) : roundOfClock(lanes, lane, seconds));
     },
     lead: letLead,
     opened: () => reporter.soon(),

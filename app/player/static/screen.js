@@ -29,7 +29,7 @@ import { meanRound, ROUND_MS } from "./walk.js";
 const LARGE_MS = 150; // between two drawings of a live run's round
 
 /**
- * @param {{controls: Moves, clock: (seconds: number) => void, lead: (lane: number) => void, opened: () => void,
+ * @param {{controls: Moves, clock: (seconds: number, lane: number|null) => void, lead: (lane: number) => void, opened: () => void,
  *   answer: (question: number, words: string) => Promise<string|null>}} on the viewer's gestures
  */
 export function createScreen(on) {

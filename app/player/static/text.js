@@ -92,7 +92,9 @@ export const Q = {
   title: "What comes next?",
   send: "Guess",
   hint: "Type a few words, exactly as the text would continue. Leave empty for one target token.",
-  grows: "This continues the last word; begin with a space to start a new one.",
+  space: "A space goes before your words. Press to continue the last word instead.",
+  noSpace: "Your words continue the last word. Press to put a space before them.",
+  sent: (/** @type {string} */ words) => `Your guess: ${words.replace(/ /g, "␣")}`,
 };
 
 export const T = {
