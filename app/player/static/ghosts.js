@@ -59,6 +59,7 @@ export function createGhosts(lane) {
   function chipOf({ node, text }, round) {
     const chip = el("span", { class: "guess", "data-node": node, "data-lane": lane, "data-round": round, role: "button", tabindex: -1 });
     if (text === "") chip.dataset.sign = "◌";
+    if (text.includes("\n")) chip.dataset.break = "";
     appendToken(chip, text);
     return chip;
   }
