@@ -111,10 +111,11 @@ def player(
         events: the address of the run's event stream; with mode "live".
         provenance: the source of the figures in one word; `provenance_note` names machine and date.
         cursor: `lead` is the lane whose rounds the cursor walks through (None: the last); `round` one of
-            its rounds (0 is the prompt; None, or more than there are, is the end); `step` an event within
-            that round, counted from 0 (None: the whole round); `node` a proposal's number in it (−1 is the
-            token the target wrote itself; None selects nothing); `view` the view that is open on a narrow
-            screen, one of `VIEWS`. Values out of range are clamped.
+            its rounds (0 is the prompt; more than there are is the end; None is the most telling round);
+            `step` an event within that round, counted from 0 (None: the whole round); `node` a proposal's
+            number in it (−1 is the token the target wrote itself; None selects nothing); `view` the view that
+            is open, one of `VIEWS`; where there is room, tree and odds are one. Values out of range are
+            clamped.
         autoplay: play a replay from its beginning, unless the cursor names a round or the viewer prefers no motion.
         prompt: the prompt's text, shown while a live run has no trace yet.
         of: a name of what is shown, returned with the cursor: an old cursor does not apply to a new run.

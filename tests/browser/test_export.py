@@ -307,7 +307,7 @@ def test_a_presentation_is_the_player_alone_in_large_type_and_escape_leads_back(
         shown.wait_for_timeout(700)  # the page's answer to what it received before must not move the player
         expect(shown.locator(".panel").locator("visible=true")).to_have_count(1)
         expect(shown.locator(".panel-tab[aria-pressed=true]")).to_have_text(
-            {"tree": "Round", "mask": "Mask", "odds": "Odds"}[view]
+            {"tree": "Round", "mask": "Mask and KV cache", "odds": "Odds"}[view]
         )
     shown.keyboard.press("Escape")
     expect(shown.get_by_role("button", name="Run")).to_be_visible()

@@ -158,7 +158,7 @@ def page(_tab: _Tab, server: Server) -> Iterator[Page]:
         opened.goto(server.url)
         opened.wait_for_function("window.ready")
     _tab.at = ""  # a test that fails leaves nothing to the next one
-    opened.set_viewport_size({"width": 1024, "height": 768})
+    opened.set_viewport_size({"width": 1024, "height": 900})
     opened.emulate_media(color_scheme="light", reduced_motion="no-preference")
     opened.mouse.move(0, 0)
     _tab.complaints.clear()
@@ -175,6 +175,9 @@ def page(_tab: _Tab, server: Server) -> Iterator[Page]:
 FRAME = "() => new Promise(requestAnimationFrame)"
 
 
+END = 99_999  # a round after the last one
+
+
 def data(**changes: Any) -> dict[str, Any]:
     """The page's data for the player."""
     return {
@@ -187,7 +190,7 @@ def data(**changes: Any) -> dict[str, Any]:
         ],
         "provenance": "measured",
         "provenance_note": "this machine, this run",
-        "cursor": {"round": None, "node": None},
+        "cursor": {"round": None if changes.get("autoplay") else END, "node": None},
         "autoplay": False,
         "prompt": None,
         **changes,

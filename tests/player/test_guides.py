@@ -41,8 +41,13 @@ def test_the_sentences_follow_the_moment_and_say_nothing_before_it(page: Page) -
     expect(tree).to_contain_text("✓\u00a0is kept; ✗\u00a0is dropped")
     step(page, "ArrowDown")
     expect(tree).to_contain_text("Guesses marked\u00a0✓ are now text")
+    page.set_viewport_size(
+        {"width": 700, "height": 900}
+    )  # one view at a time: each has room for its sentence
     for each in (tree, mask, odds):
         expect(each).to_be_visible()
+        assert each.evaluate("words => words.getBoundingClientRect().height") > 12
+        step(page, "v")
 
 
 def test_where_nothing_was_guessed_the_sentences_say_so(page: Page) -> None:

@@ -58,25 +58,35 @@ def live(page: Page, run: str = "a") -> None:
     open_player(page, mode="live", events=f"/runs/{run}/events", traces=[], prompt=None)
 
 
+DONE = "sent.filter(([kind]) => kind === 'trigger')"
+
+
+def to_the_end(page: Page) -> None:
+    """Wait for the run's end; it opens at its most telling round, and the keys are the player's."""
+    expect(page.locator(".where")).to_have_text("Round 1 of 12")
+    page.keyboard.press("End")
+    expect(page.locator(".where")).to_have_text("The end: every lane has finished")
+
+
 def test_a_run_becomes_a_replay(page: Page, server: Server) -> None:
     said = messages()
     server.streams["/runs/a/events"] = lambda last: [
         (id, said[id]) for id in range(max(0, last + 1), len(said))
     ]
     live(page)
-    expect(page.locator(".where")).to_have_text("The end: every lane has finished")
+    to_the_end(page)
     assert page.evaluate(COMMITTED, 0) == plain_trace().text
     assert page.evaluate(COMMITTED, 1) == spec_trace().text
     expect(page.locator(".notice")).to_be_hidden()
-    page.wait_for_function("sent.length")
-    assert page.evaluate("sent") == [["trigger", "done", "a"]]
+    page.wait_for_function(f"{DONE}.length")
+    assert page.evaluate(DONE) == [["trigger", "done", "a"]]
     # The page then calls the same run a replay: nothing is built anew, nothing is sent again.
     page.evaluate("shadow.querySelector('.tok').id = 'kept'")
     page.evaluate("data => player.update(data)", data(mode="live", events="/runs/a/events", traces=[]))
     page.evaluate("data => player.update(data)", data())
     page.wait_for_timeout(100)
     expect(page.locator("#kept")).to_have_count(1)
-    assert page.evaluate("sent.length") == 1
+    assert page.evaluate(f"{DONE}.length") == 1
 
 
 def test_lanes_fill_while_the_run_goes_on(page: Page, server: Server) -> None:
@@ -106,7 +116,7 @@ def test_a_broken_connection_loses_and_doubles_nothing(page: Page, server: Serve
 
     server.streams["/runs/a/events"] = broken
     live(page)
-    expect(page.locator(".where")).to_have_text("The end: every lane has finished")
+    to_the_end(page)
     assert page.evaluate(COMMITTED, 1) == spec_trace().text
     assert page.evaluate(COMMITTED, 0) == plain_trace().text
     assert server.resumed[0] == 8
@@ -153,7 +163,7 @@ def test_a_new_run_replaces_the_old_one(page: Page, server: Server) -> None:
     ]
     open_player(page, cursor={"round": 4, "node": 0})
     page.evaluate("data => player.update(data)", data(mode="live", events="/runs/b/events", traces=[]))
-    expect(page.locator(".where")).to_have_text("The end: every lane has finished")
+    to_the_end(page)
     assert page.evaluate(COMMITTED, 1) == spec_trace().text
 
 
@@ -184,11 +194,35 @@ def test_a_run_that_asks_gets_the_words_exactly_as_typed(page: Page, server: Ser
     covered = "getComputedStyle(shadow.querySelector('.lane:not(.leads) .committed')).filter"
     assert "blur" in page.evaluate(covered)
     page.keyboard.type("a")
-    expect(page.locator(".ask .hint")).to_contain_text("begin with a space")
+    expect(page.locator(".ask .hint")).to_have_text("Your guess: ␣a")
+    page.get_by_role("button", name="A space goes before your words").click()  # "Once upona"
+    expect(page.locator(".ask .hint")).to_have_text("Your guess: a")
     box.fill(" a time ")
     page.keyboard.press("Enter")
     page.wait_for_function("!shadow.querySelector('.ask-words').value")
     assert server.answers == [("/runs/a/answer", {"question": 3, "words": " a time "})]
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "wanted"),
+    [
+        ("Once upon", "a time", True),
+        ("Once upon ", "a time", False),
+        ("Once upon", " a time", False),
+        ("Once upon", ", there", False),
+        ("She ran.", "He saw", True),
+        ("np.", "array(", False),
+        ("print(", "x", False),
+        ("a line\n", "return", False),
+        ("今日は", "天気", False),
+    ],
+)
+def test_a_space_is_supplied_where_a_new_word_needs_one(
+    page: Page, text: str, words: str, wanted: bool
+) -> None:
+    """Catches: "He" after "big.", which the target would write as " He" and reject."""
+    module = "async (given) => (await import('/player/ask.js')).wantsSpace(...given)"
+    assert page.evaluate(module, [text, words]) is wanted
 
 
 def test_a_guess_that_came_too_late_says_so_and_stays(page: Page, server: Server) -> None:
@@ -213,7 +247,7 @@ def test_the_question_goes_when_the_run_goes_on(page: Page, server: Server) -> N
         (id, said[id]) for id in range(max(0, last + 1), len(said))
     ]
     live(page)
-    expect(page.locator(".where")).to_have_text("The end: every lane has finished")
+    to_the_end(page)
     expect(page.locator(".ask")).to_be_hidden()
     assert page.locator(".is-asking").count() == 0
 
@@ -250,6 +284,42 @@ def test_the_time_axis_of_a_run_that_goes_on_reaches_the_lanes_clocks(page: Page
     leading = page.locator(".time-row").nth(1)
     while_live = leading.evaluate(drawn)
     parts.append(len(said))
-    expect(page.locator(".where")).to_have_text("The end: every lane has finished")
+    to_the_end(page)
     expect(page.locator(".time-key > span:visible")).to_have_text(["draft", "target pass"])
     assert leading.evaluate(drawn)[: len(while_live)] == while_live, "the record says what the messages said"
+
+
+def test_the_first_round_of_a_visitor_s_first_run_is_in_slow_motion_once(page: Page, server: Server) -> None:
+    """Catches: a guess that is never seen before its fate; a second run that waits again; motion for who wants none."""
+    said = messages()
+    server.streams["/runs/a/events"] = lambda last: list(enumerate(said)) if last < 0 else []
+    server.streams["/runs/b/events"] = server.streams["/runs/a/events"]
+    page.evaluate("localStorage.removeItem('specdec-first-round')")
+    seen = """() => {
+      window.seen = [];
+      const note = () => {
+        const states = [...shadow.querySelectorAll(".leads .guess")].map((guess) => guess.classList[1]).join(" ");
+        const written = shadow.querySelectorAll(".leads .committed .tok").length;
+        if (states && seen.at(-1)?.[0] !== states) seen.push([states, performance.now(), written]);
+      };
+      new MutationObserver(note).observe(shadow, { subtree: true, childList: true, attributes: true });
+    }"""
+    page.evaluate(seen)
+    live(page)
+    expect(page.locator(".transcript")).to_have_text("Round 1: the draft guessed 3 tokens.")
+    expect(page.locator(".tree .chip")).to_have_count(3)
+    expect(page.locator(".where")).to_have_text("Round 1 of 12", timeout=15_000)
+    states = page.evaluate("seen")
+    w = "waiting"
+    assert [state for state, _, _ in states] == [
+        f"{w} {w} {w}", f"accepted {w} {w}", f"accepted accepted {w}", "accepted accepted rejected",
+    ]  # fmt: skip
+    assert all(written == 0 for _, _, written in states)
+    assert states[1][1] - states[0][1] > 1_500 and states[2][1] - states[1][1] > 300
+    page.evaluate("begin = performance.now()")
+    for motion in ("no-preference", "reduce"):
+        page.emulate_media(reduced_motion=motion)
+        live(page, "b")
+        expect(page.locator(".where")).to_have_text("Round 1 of 12")
+        page.evaluate("localStorage.removeItem('specdec-first-round')")
+    assert page.evaluate("seen.length") == len(states), "no guess was held back again"

@@ -119,7 +119,7 @@ def test_rows_columns_positions_and_slots_are_those_of_the_pass(
     server.files["/traces/spec.json"] = trace.to_json()
     moved = 0
     for row, made in zip(trace.rounds, passes, strict=True):
-        open_player(page, cursor={"round": row.index + 1, "node": None})
+        open_player(page, cursor={"round": row.index + 1, "node": None, "view": "mask"})
         filled = page.evaluate(FILLED)
         rows = page.evaluate(ROWS)
         assert [each["position"] for each in rows] == made.positions
@@ -186,7 +186,7 @@ def random_parents(size: int, seed: int) -> list[int]:
 def test_cells_are_the_ancestor_relation_of_random_trees(page: Page, server: Server, seed: int) -> None:
     parents = random_parents(40, seed)
     server.files["/traces/spec.json"] = json.dumps(tree_record(parents))
-    open_player(page, cursor={"round": 1, "node": None})
+    open_player(page, cursor={"round": 1, "node": None, "view": "mask"})
     filled = page.evaluate(FILLED)
     for row, drawn in enumerate(filled):
         ancestors, node = {row}, row - 1
@@ -199,7 +199,7 @@ def test_cells_are_the_ancestor_relation_of_random_trees(page: Page, server: Ser
 def test_what_the_target_never_read_has_no_row(page: Page, server: Server) -> None:
     verdicts = ["accepted", "rejected", "accepted", "pruned", "discarded", "pruned"]
     server.files["/traces/spec.json"] = json.dumps(tree_record([-1, -1, 0, 0, 2, 3], verdicts))
-    open_player(page, cursor={"round": 1, "node": None})
+    open_player(page, cursor={"round": 1, "node": None, "view": "mask"})
     assert [row["node"] for row in page.evaluate(ROWS)] == [None, 0, 1, 2]
     assert page.evaluate(ARROWS) == [[0, 0], [1, 1], [3, 2]]
 
@@ -210,7 +210,7 @@ def test_a_cut_text_leaves_its_last_token_without_a_row(page: Page, server: Serv
     record["rounds"][0]["committed"] = {"token": [500, 501], "source": ["accepted", "accepted"]}
     record["rounds"][0]["cache_after"] = record["rounds"][0]["cache_before"] + 2
     server.files["/traces/spec.json"] = json.dumps(record)
-    open_player(page, cursor={"round": 1, "node": None})
+    open_player(page, cursor={"round": 1, "node": None, "view": "mask"})
     assert page.evaluate(ARROWS) == [[0, 0], [1, 1]]
     expect(page.locator(".slots-say")).to_contain_text("‘\u00a0w1’ (accepted) has no row yet")
 
@@ -221,7 +221,7 @@ def test_nothing_of_the_memory_is_shown_before_its_moment(page: Page, server: Se
     server.files["/traces/spec.json"] = json.dumps(record)
     expected = ["reserved", "written", "written", "written", "written", "kept freed"]
     for step, state in enumerate(expected):
-        open_player(page, cursor={"round": 1, "step": step, "node": None})
+        open_player(page, cursor={"round": 1, "step": step, "node": None, "view": "mask"})
         assert set(page.evaluate(STATES)) == set(state.split()), step
         html = page.evaluate("() => shadow.querySelector('.mask').outerHTML")
         last = step == len(expected) - 1
@@ -238,7 +238,7 @@ def test_rows_glide_to_their_places_unless_motion_is_unwanted(
 ) -> None:
     page.emulate_media(reduced_motion=motion)
     server.files["/traces/spec.json"] = json.dumps(tree_record([-1, -1], ["rejected", "accepted"]))
-    open_player(page, cursor={"round": 1, "step": 3, "node": None})
+    open_player(page, cursor={"round": 1, "step": 3, "node": None, "view": "mask"})
     page.locator(".player").focus()
     page.keyboard.press("ArrowRight")
     moving = page.evaluate(
@@ -252,13 +252,13 @@ def test_a_record_that_contradicts_itself_says_so(page: Page, server: Server) ->
     record = tree_record([-1, 0], ["accepted", "rejected"])
     record["rounds"][0]["cache_after"] += 5
     server.files["/traces/spec.json"] = json.dumps(record)
-    open_player(page, cursor={"round": 1, "node": None})
+    open_player(page, cursor={"round": 1, "node": None, "view": "mask"})
     expect(page.locator(".slots-say")).to_contain_text("The record contradicts itself")
 
 
 def test_a_row_lights_the_columns_it_sees_and_its_node(page: Page, server: Server) -> None:
     server.files["/traces/spec.json"] = json.dumps(tree_record([-1, -1, 1, 2]))
-    open_player(page, cursor={"round": 1, "node": None})
+    open_player(page, cursor={"round": 1, "node": None, "view": "mask"})
     page.locator(".mask-heads [data-node='2']").hover()
     expect(page.locator(".tree [data-node='2']")).to_have_class("chip unreached lit")
     columns = page.locator(".mask-line[data-node='2'] .columns")
@@ -269,13 +269,13 @@ def test_a_row_lights_the_columns_it_sees_and_its_node(page: Page, server: Serve
     assert lit == [0, 2, 3]
     expect(page.locator(".mask-say")).to_contain_text("the root ‘")
     expect(page.locator(".mask-say")).to_contain_text("‘\u00a0w1’, and itself")
-    page.locator(".tree [data-node='3']").hover()
+    page.locator(".tree [data-node='3']").dispatch_event("pointerover")  # it is behind another tab
     expect(page.locator(".mask-heads [data-node='3']")).to_have_class("mask-row unreached lit")
 
 
 def test_up_and_down_go_through_the_rows(page: Page, server: Server) -> None:
     server.files["/traces/spec.json"] = json.dumps(tree_record([-1, -1, 1]))
-    open_player(page, cursor={"round": 1, "node": 0})
+    open_player(page, cursor={"round": 1, "node": 0, "view": "mask"})
     page.locator(".mask-heads [data-node='0']").focus()
     page.keyboard.press("ArrowDown")
     assert page.evaluate("shadow.activeElement.dataset.node") == "1"
@@ -288,7 +288,7 @@ def test_up_and_down_go_through_the_rows(page: Page, server: Server) -> None:
 
 def test_a_huge_pass_is_drawn_in_part(page: Page, server: Server) -> None:
     server.files["/traces/spec.json"] = json.dumps(tree_record(list(range(-1, 4095))))
-    open_player(page, cursor={"round": 1, "node": None})
+    open_player(page, cursor={"round": 1, "node": None, "view": "mask"})
     expect(page.locator(".mask-line")).to_have_count(320)
     expect(page.locator(".mask-notes")).to_contain_text("3777 more rows of the pass not drawn.")
 

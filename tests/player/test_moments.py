@@ -259,8 +259,19 @@ def test_the_time_axis_shows_what_was_done_and_moves_the_cursor(page: Page, serv
     assert line["x"] + 1 - frame["x"] == pytest.approx(frame["width"] * clock / whole, abs=1.5)
     row6 = spec_trace().rounds[6]
     middle = row6.start_s + row6.draft_s + row6.verify_s / 2  # the pass goes on: the draft is there
-    page.mouse.click(frame["x"] + frame["width"] * middle / whole, frame["y"] + 8)
+    rows = [box for row in page.locator(".time-row").all() if (box := row.bounding_box())]
+    x, y = frame["x"] + frame["width"] * middle / whole, rows[2]["y"] + 8
+    page.mouse.click(x, y)  # a segment opens its round
+    expect(page.locator(".where")).to_have_text("Round 7 of 12")
+    page.mouse.move(x - 30, y)
+    page.mouse.down()
+    page.mouse.move(x, y)  # dragging goes through its moments
+    page.mouse.up()
     expect(page.locator(".where")).to_have_text("Round 7 of 12: proposed")
+    row2 = lanes[0].rounds[2]
+    page.mouse.click(frame["x"] + frame["width"] * (row2.start_s + row2.end_s) / 2 / whole, rows[0]["y"] + 8)
+    expect(page.locator(".where")).to_have_text(f"Round 3 of {len(lanes[0].rounds)}")
+    expect(page.locator(".lane.leads .lane-label")).to_have_text("Plain")
 
 
 def test_a_node_lights_in_every_view(page: Page) -> None:
@@ -345,3 +356,14 @@ def test_what_was_drafted_ahead_in_vain_does_not_exist_before_the_commit(page: P
     box.press("Home")
     box.press("ArrowDown")
     assert box.locator(".tree [data-node='3']").count() == 1
+
+
+def test_tokens_that_differ_in_a_space_alone_are_told_apart(page: Page) -> None:
+    """Catches: "rejected ‘He’ and wrote ‘He’ instead"."""
+    record = json.loads(spec_trace().to_json())
+    record["texts"]["900"], record["texts"]["901"] = "He", " He"
+    record["output"]["texts"][2] = " He"
+    row = record["rounds"][0]
+    row["nodes"]["token"][2], row["committed"]["token"][2] = 900, 901
+    (said, *_) = page.evaluate(SENTENCES, [record, []])
+    assert "rejected ‘He’ and wrote ‘␣He’ instead" in said["moments"][-1]

@@ -513,14 +513,18 @@ def test_a_later_sibling_names_its_own_distribution(page: Page) -> None:
 
 
 def test_at_temperature_zero_one_sentence_says_what_is_compared(page: Page) -> None:
-    """Catches: areas of one-hot vectors as the first thing a student sees, and the models' own p and q mixed up."""
+    """Catches: areas of one-hot vectors as the first thing a student sees, and the models' own p and q mixed
+    up, and a coin that decides nothing."""
     trace = recorded("draft-model", temperature=0.0)
     stage(page, trace)
+    decided = 0
     for (_, _, position, _), drawn in _looked(page, trace):
-        name = trace.texts[str(position.model_p.id[0])].strip()
-        assert re.search(
-            rf"compares two tokens: .* and the target's most likely token, .*{re.escape(name)}", drawn["text"]
-        )
+        assert "accepted only if it is the target's first choice" in drawn["text"]
+        if "The decision" in drawn["text"]:  # the guess was judged: no coin, but the two tokens
+            name = trace.texts[str(position.p.id[0])].strip()
+            assert re.search(rf"target's first choice\n+.*{re.escape(name)}", drawn["text"])
+            assert "The coin" not in drawn["text"] and "no coin is tossed" in drawn["text"]
+            decided += 1
         assert drawn["tab"] == "How sure the models were"
         assert position.model_q is not None
         own = {each["token"]: (each["p"], each["q"]) for each in drawn["rows"]}
@@ -529,6 +533,7 @@ def test_at_temperature_zero_one_sentence_says_what_is_compared(page: Page) -> N
         for token, value in zip(position.model_q.id[:4], position.model_q.prob, strict=False):
             assert own[str(token)][1] == pytest.approx(value)
         assert "shared" not in drawn["areas"] and drawn["parts"] == {}
+    assert decided > 3
 
 
 def _another_future(record: dict[str, Any], at: int, event: int, judged: list[int]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 from app.theme import PAGE, TEXT
-from tests.player.conftest import Server, open_player
+from tests.player.conftest import FRAME, Server, open_player
 
 SVG, HTML = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xhtml}"
 
@@ -71,8 +71,11 @@ def test_a_png_has_the_view_s_size_twice_and_its_colours(page: Page) -> None:
 
 
 def test_what_had_to_be_scrolled_to_is_in_the_picture(page: Page) -> None:
+    page.set_viewport_size({"width": 780, "height": 900})
     open_player(page)
     page.evaluate("shadow.querySelector('.leads .pane').style.blockSize = '60px'")
+    page.evaluate(FRAME)
+    page.evaluate(FRAME)  # the pane settles on whole rows
     low = page.evaluate("shadow.querySelector('.leads').getBoundingClientRect().height")
     full = page.evaluate("shadow.querySelector('.leads .pane').scrollHeight")
     assert full > 90

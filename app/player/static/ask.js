@@ -5,6 +5,18 @@
 import { el, setText } from "./dom.js";
 import { Q } from "./text.js";
 
+const SPACED = /^(?!\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Thai}|\p{Script=Lao}|\p{Script=Khmer}|\p{Script=Myanmar})[\p{L}\p{N}]/u;
+
+/**
+ * Whether new words would usually follow the text after a space that neither has. Pure.
+ * @param {string} text
+ * @param {string} words
+ */
+export function wantsSpace(text, words) {
+  if (!SPACED.test(words)) return false;
+  return /[\p{L}\p{N},;:!?)\]}"”’%…]$/u.test(text) || (text.endsWith(".") && /^[\p{Lu}\p{N}]/u.test(words));
+}
+
 /**
  * @param {(question: number, words: string) => Promise<string|null>} send submits the answer; resolves to a
  *   sentence if it was not taken
@@ -15,15 +27,30 @@ export function createAsk(send) {
   const input = el("input", { type: "text", class: "ask-words", "aria-label": Q.title, autocomplete: "off", autocapitalize: "off", spellcheck: "false" });
   const button = el("button", { type: "submit", class: "ask-send" }, Q.send);
   const hint = el("p", { class: "hint", "aria-live": "polite" });
-  const line = el("div", { class: "ask-line" }, input, button);
+  const space = el("button", { type: "button", class: "ask-space", hidden: true }, "␣");
+  const line = el("div", { class: "ask-line" }, space, input, button);
   const root = el("form", { class: "ask", hidden: true, "aria-label": Q.title }, el("h2", {}, Q.title), text, line, hint);
   /** @type {Question|null} */
   let asked = null;
 
+  let joins = false; // whether the words continue the last one
+
+  /** What is sent: with the space that is usually forgotten. */
+  const words = () => (!joins && wantsSpace(asked?.text ?? "", input.value) ? ` ${input.value}` : input.value);
+
   function advise() {
-    const grows = /[\p{L}\p{N}]$/u.test(asked?.text ?? "") && /^[\p{L}\p{N}]/u.test(input.value);
-    setText(hint, grows ? Q.grows : Q.hint);
+    space.hidden = !wantsSpace(asked?.text ?? "", input.value);
+    space.setAttribute("aria-pressed", String(!joins));
+    space.setAttribute("aria-label", joins ? Q.noSpace : Q.space);
+    space.title = joins ? Q.noSpace : Q.space;
+    setText(hint, input.value ? Q.sent(words()) : Q.hint);
   }
+
+  space.onclick = () => {
+    joins = !joins;
+    advise();
+    input.focus({ preventScroll: true });
+  };
 
   input.oninput = advise;
   root.onsubmit = async (event) => {
@@ -31,7 +58,7 @@ export function createAsk(send) {
     if (!asked) return;
     const { question } = asked;
     button.disabled = true;
-    const refused = await send(question, input.value);
+    const refused = await send(question, words());
     if (asked?.question !== question) return; // the next question has already arrived
     button.disabled = false;
     if (refused) setText(hint, refused);
@@ -47,9 +74,10 @@ export function createAsk(send) {
       root.closest(".player")?.classList.toggle("is-asking", message !== null); // covers what other lanes write
       if (!message) return;
       const said = String(message.text ?? "");
-      setText(text, said.length > 200 ? `…${said.slice(-200)}` : said);
+      setText(text, (said.length > 200 ? `…${said.slice(-200)}` : said).replace(/ +$/, (run) => "␣".repeat(run.length)));
       input.maxLength = Number(message.most) || 500;
       input.value = "";
+      joins = false;
       button.disabled = false;
       advise();
       input.focus({ preventScroll: true });

@@ -52,8 +52,14 @@ export function createControls(on) {
   slider.oninput = () => on.scrub(Number(slider.value));
   speed.onchange = () => on.speed(Number(speed.value));
 
+  let hinted = -1; // the stop at which a hint is shown
   return {
     root,
+    /** @param {string} text why the cursor is where it is, until it moves */
+    hint(text) {
+      setText(pace, text);
+      hinted = Number(slider.value);
+    },
     /**
      * @param {View} view
      * @param {number} rounds the leading lane's
@@ -61,6 +67,10 @@ export function createControls(on) {
      */
     show(view, rounds, early) {
       const { stop, last, event } = view;
+      if (hinted >= 0 && hinted !== stop) {
+        setText(pace, "");
+        hinted = -1;
+      }
       if (slider.max !== String(last)) slider.max = String(last);
       if (slider.value !== String(stop)) slider.value = String(stop);
       slider.style.setProperty("--filled", `${last ? (100 * stop) / last : 0}%`);

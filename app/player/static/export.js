@@ -11,6 +11,7 @@ import { sure } from "./sure.js";
 import { PAGE } from "./text.js";
 
 const WHOLE = /^-?\d{1,6}$/;
+const LAST = 999_999; // a page that may be printed opens at the end of the text
 const WORD = /^[a-z]{1,12}$/;
 
 /** Draw the traces in this page, and keep the cursor in its address. */
@@ -37,7 +38,7 @@ export async function openPage() {
   notice.remove();
 
   let ownHash = "";
-  const at = () => ({ ...data, cursor: { ...data.cursor, ...cursorIn(location.hash) } });
+  const at = () => ({ ...data, cursor: { ...data.cursor, round: data.cursor?.round ?? LAST, ...cursorIn(location.hash) } });
   const player = mount(root, at(), {
     setStateValue(name, value) {
       if (name !== "cursor") return;

@@ -16,7 +16,7 @@ const TRIGGER_MS = 500; // triggers sent while a component is being mounted can 
 
 /**
  * @param {{say: (text: string|null) => void, ask: (question: Question|null) => void, lanes: (lanes: Lane[]) => void, progress: () => void,
- *   recordOf: (lane: number) => string|undefined, recorded: (refs: TraceRef[], traces: Traces, failed: string|null) => void,
+ *   recordOf: (lane: number) => string|undefined, recorded: (refs: TraceRef[], traces: Traces, failed: string|null) => Promise<void>,
  *   unrecorded: () => void, done: (run: string) => void}} on `recordOf`: the address of a lane's record that the run did
  *   not name; `recorded`: a followed run is over and here are its records; `unrecorded`: or there are none and no reason
  *   was given; `done`, once, after either
@@ -35,7 +35,7 @@ export function createFeed(on) {
     live = null;
   }
 
-  /** @param {TraceRef[]} refs @param {(traces: Traces) => void} then */
+  /** @param {TraceRef[]} refs @param {(traces: Traces) => unknown} then may take its time */
   async function read(refs, then) {
     const mine = job;
     let traces = null;
@@ -44,7 +44,7 @@ export function createFeed(on) {
     } catch {
       if (mine === job) on.say(T.noRecord);
     }
-    if (traces && mine === job) then(traces);
+    if (traces && mine === job) await then(traces);
   }
 
   /**

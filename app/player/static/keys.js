@@ -52,21 +52,23 @@ export function createKeys(on) {
 
 const CHOICE = "[role=tablist], [role=radiogroup], [role=toolbar], [role=menu], [role=listbox], [role=dialog], [role=grid], [role=tree], dialog";
 
+const LENT = new Set(["ArrowRight", "ArrowLeft", "Home", "End", " "]);
+
 /**
- * ← and → wherever the page does not use them: without focus, or on a plain button, as after Run. No other
- * key: the others scroll, press, or are letters.
+ * Stepping, the ends and playing, wherever the page does not need these keys: without focus, or, but for the space bar that
+ * presses it, on a plain button. Not ↑ and ↓, which scroll, and no letters.
  * @param {HTMLElement} box the player
  * @param {(event: KeyboardEvent) => void} keys the player's own
  * @returns {{destroy: () => void}}
  */
-export function lendArrows(box, keys) {
+export function lendKeys(box, keys) {
   const page = box.ownerDocument;
   /** @param {KeyboardEvent} event */
   function lend(event) {
-    if (event.key !== "ArrowRight" && event.key !== "ArrowLeft") return;
+    if (!LENT.has(event.key)) return;
     const target = elementOf(event);
     const ground = target.matches("body, main") && target.scrollWidth <= target.clientWidth; // otherwise they scroll it
-    const button = target.matches("button:not([role], [aria-haspopup])") && !target.closest(CHOICE);
+    const button = event.key !== " " && target.matches("button:not([role], [aria-haspopup])") && !target.closest(CHOICE);
     if (!(ground || button) || event.shiftKey || page.querySelector("dialog[open], [role=dialog]")) return;
     const { top, bottom, height } = box.getBoundingClientRect();
     if (height > 0 && bottom > 0 && top < innerHeight) keys(event); // do not move what is out of sight

@@ -29,10 +29,10 @@ export const FACTS = ["p", "q", "model_p", "model_q", "rank", "entropy"];
  *   criterion: Criterion|null, siblings: number, fixed: Set<number|null>|null, failed: number, elder: {q: number|null, sameQ: boolean, waiting: number}|null,
  *   target: {text: string, rank: number|null}|null, judged: Bars|null, models: Bars|null, overlap: number|null,
  *   residual: {rows: Drawable[], rest: number}|null, distribution: Drawable[]|null, draw: number|null, vocabulary: number,
- *   coin: {u: number, threshold: number, later: boolean}|null, coins: Coin[]|null,
+ *   coin: {u: number, threshold: number, later: boolean}|null, choice: string|null, coins: Coin[]|null,
  *   facts: Facts|null, missing: "record"|"place"|null, knowsP: boolean, pointed: boolean, modelless: boolean, undrafted: boolean}} Odds
  *   `pointed`: the guesses were fixed, not drawn; `modelless`: and they do not come from a model; `undrafted`: nothing was proposed;
- *   `covers`: of fixed guesses one passes, with Σ p over them; `chance`: the same from thresholds, where known
+ *   `choice`: at temperature 0, in place of a coin, the target's first choice; `covers`: of fixed guesses one passes, with Σ p over them; `chance`: the same from thresholds, where known
  * @typedef {{by: "longest"|"longer"|"branch"|"rejected"|"rival"|"rivalAbove"|"end"|"other", other?: string, stem?: string}} Unreached
  *   why there is no verdict: `other` is the guess that was rejected or accepted, `stem` the one in whose place it was
  */
@@ -89,6 +89,10 @@ export function oddsOf(view) {
   const rule = String(settings.rule ?? "");
   const thresholds = siblings.map((item) => (may("coin", item.node) ? entry("threshold", item.node) : null));
   const coinless = rule === "typical" || rule === "confidence" ? rule : null; // it compares a probability with a threshold: no coin decides
+  const greedy = lane.temperature === 0 && !trace.header?.own_probabilities;
+  const compares = greedy && !lane.lossy; // two tokens; no coin decides
+  const met = may("coin", node) && judgedVerdict(proposal);
+  const target = knowsP && proposal ? targetOf(trace, position, greedy, at("rank")) : null;
   const criterion = coinless && decisive(proposal, entry) ? criterionOf(coinless, settings, at, over ? position : null) : null;
 
   /**
@@ -111,7 +115,7 @@ export function oddsOf(view) {
     round: selection.round,
     node,
     label: lane.label,
-    greedy: lane.temperature === 0 && !trace.header?.own_probabilities,
+    greedy,
     own: Boolean(trace.header?.own_probabilities),
     atZero: lane.temperature === 0,
     longest: lane.judging === "longest",
@@ -120,7 +124,7 @@ export function oddsOf(view) {
     fixed: !position?.q && siblings.length ? new Set(siblings.map((item) => list(nodes.token)[item.node])) : null,
     failed: siblings.filter((item) => item.verdict === "rejected").length,
     elder: elder.length && position?.q && !pointed ? elderOf(elder, at("q"), position.q, id) : null,
-    target: knowsP && proposal ? targetOf(trace, position, at("rank")) : null,
+    target,
     shared: rule !== "speculative-sampling",
     covers: COVERS.has(rule),
     chance: TRIES.has(rule) ? chanceOf(thresholds) : null,
@@ -135,8 +139,9 @@ export function oddsOf(view) {
     draw: over ? number(place?.draw) : null,
     vocabulary: number(trace.header?.vocabulary) ?? 0,
     unreached: proposal?.verdict === "unreached" ? unreachedOf(lane, round, proposal, entry("threshold", node)) : null,
-    coin: !criterion && may("coin", node) ? coinOf(proposal, entry, elder.length > 0) : null,
-    coins: lane.judging === "longest" && proposal && (!current || view.moment?.judged.size) ? coinsOf(round, entry) : null,
+    choice: compares && !criterion && met ? (target?.text ?? null) : null,
+    coin: !criterion && !compares && met ? coinOf(proposal, entry, elder.length > 0) : null,
+    coins: lane.judging === "longest" && !compares && proposal && (!current || view.moment?.judged.size) ? coinsOf(round, entry) : null,
     facts: known ? facts : null,
     missing: position?.p || (position && !knowsP && (position.q || position.model_q)) ? null : positions.length || known ? "place" : "record",
     knowsP,
@@ -210,7 +215,7 @@ function unreachedOf(lane, round, proposal, threshold) {
 
 /** @param {Proposal|null} proposal @param {Entry} entry @param {boolean} later */
 function coinOf(proposal, entry, later) {
-  if (!proposal || !judgedVerdict(proposal)) return null;
+  if (!proposal) return null;
   const u = entry("coin", proposal.node);
   const threshold = entry("threshold", proposal.node);
   return u === null || threshold === null ? null : { u, threshold, later };
@@ -259,13 +264,15 @@ function elderOf(elder, q, distribution, id) {
 }
 
 /**
- * The target's most likely token at this place.
+ * The target's most likely token at this place; at temperature 0 the one that was judged, penalties included.
  * @param {Trace} trace
  * @param {Position|null} position
+ * @param {boolean} greedy
  * @param {number|null} rank
  */
-function targetOf(trace, position, rank) {
-  const best = list(position?.model_p?.id)[0] ?? list(position?.p?.id)[0];
+function targetOf(trace, position, greedy, rank) {
+  const [own, judged] = [list(position?.model_p?.id)[0], list(position?.p?.id)[0]];
+  const best = greedy ? (judged ?? own) : (own ?? judged);
   return Number.isInteger(best) ? { text: tokenText(trace, best), rank } : null;
 }
 

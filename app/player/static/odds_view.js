@@ -49,19 +49,22 @@ export function createOdds() {
   /** @param {Odds} odds */
   function panel(odds) {
     const judged = odds.verdict === "accepted" || odds.verdict === "rejected";
-    /** @type {HTMLElement[]} */
-    const parts = [heading(odds)];
+    /** @type {HTMLElement[]} what was compared */
+    const main = [];
+    /** @type {HTMLElement[]} what came of it */
+    const side = [];
     const unseen = odds.missing && (UNSEEN[odds.verdict ?? ""] ?? O.sibling);
     const why = odds.missing === "record" ? O.nothing : (unreached(odds) ?? unseen);
-    if (why) parts.push(el("p", { class: "hint" }, why));
-    if (!odds.missing) parts.push(...distributions(odds));
-    if (odds.coin) parts.push(coin(odds, odds.coin, titleOf(odds)));
-    if (odds.coins && odds.coins.length > 1) parts.push(coins(odds, odds.coins));
-    if (odds.criterion && odds.verdict && judged) parts.push(decided(odds.criterion, odds.verdict));
-    if (odds.residual && odds.verdict !== "accepted") parts.push(residual(odds, odds.residual));
-    else if (odds.source && odds.distribution) parts.push(drawOf(odds));
-    if (odds.missing && odds.facts) parts.push(facts(odds.facts));
-    return parts;
+    if (why) main.push(el("p", { class: "hint" }, why));
+    if (!odds.missing) main.push(...distributions(odds));
+    if (odds.choice) side.push(choice(odds, odds.choice));
+    if (odds.coin) side.push(coin(odds, odds.coin, titleOf(odds)));
+    if (odds.coins && odds.coins.length > 1) side.push(coins(odds, odds.coins));
+    if (odds.criterion && odds.verdict && judged) side.push(decided(odds.criterion, odds.verdict));
+    if (odds.residual && odds.verdict !== "accepted") side.push(residual(odds, odds.residual));
+    else if (odds.source && odds.distribution) side.push(drawOf(odds));
+    if (odds.missing && odds.facts) main.push(facts(odds.facts));
+    return [heading(odds, lenses(odds)), el("div", { class: "odds-body" }, el("div", { class: "odds-main" }, ...main), side.length ? el("div", { class: "odds-side" }, ...side) : null)];
   }
 
   /** @param {Odds} odds */
@@ -69,26 +72,36 @@ export function createOdds() {
     return titles[odds.rule]?.title ?? odds.rule;
   }
 
+  /** @param {Odds} odds @returns {"judged"|"models"} */
+  function usingOf(odds) {
+    return (lens ?? (odds.greedy ? "models" : "judged")) === "models" && odds.models ? "models" : odds.judged ? "judged" : "models";
+  }
+
   /** @param {Odds} odds */
-  function distributions(odds) {
-    const using = (lens ?? (odds.greedy ? "models" : "judged")) === "models" && odds.models ? "models" : odds.judged ? "judged" : "models";
-    const bars = sure(odds[using]);
-    const rows = shownOf(bars, expanded);
-    const fixed = using === "judged" && bars.hasP && !bars.hasQ ? odds.fixed : null;
-    const parts = using === "judged" && bars.hasP && (bars.hasQ || fixed !== null) && !odds.own && !odds.matching;
-    const areas = areasOf(rows, using === "judged" ? odds.overlap : null, fixed);
+  function lenses(odds) {
+    if (odds.missing || !odds.judged || !odds.models) return null;
     /** @param {"judged"|"models"} name @param {string} words */
     const tab = (name, words) => {
-      const button = el("button", { type: "button", class: "tab", "aria-pressed": String(using === name) }, words);
+      const button = el("button", { type: "button", class: "tab", "aria-pressed": String(usingOf(odds) === name) }, words);
       button.onclick = () => {
         lens = name;
         again(odds, '.tab[aria-pressed="true"]');
       };
       return button;
     };
+    return el("div", { class: "tabs", role: "group", "aria-label": O.views }, tab("judged", O.judge), tab("models", O.sure));
+  }
+
+  /** @param {Odds} odds */
+  function distributions(odds) {
+    const using = usingOf(odds);
+    const bars = sure(odds[using]);
+    const rows = shownOf(bars, expanded);
+    const fixed = using === "judged" && bars.hasP && !bars.hasQ ? odds.fixed : null;
+    const parts = using === "judged" && bars.hasP && (bars.hasQ || fixed !== null) && !odds.own && !odds.matching;
+    const areas = areasOf(rows, using === "judged" ? odds.overlap : null, fixed);
     /** @type {HTMLElement[]} */
     const made = [el("p", { class: "compares" }, comparison(odds, titleOf(odds)))];
-    if (odds.judged && odds.models) made.push(el("div", { class: "tabs", role: "group", "aria-label": O.views }, tab("judged", O.judge), tab("models", O.sure)));
     if (parts && areas.totals) made.push(sums(areas.totals, words(odds, fixed), Boolean(fixed)));
     made.push(el("p", { class: "guide" }, O.guide(bars.hasP, bars.hasQ)), chart(areas, bars, parts, odds));
     if (bars.rows.some((row) => row.minor)) {
@@ -105,6 +118,11 @@ export function createOdds() {
 
   return {
     root,
+    /** A run that goes on has no odds yet. */
+    wait() {
+      drawn = "";
+      root.replaceChildren(el("p", { class: "hint" }, O.live));
+    },
     /**
      * @param {View} view
      * @param {Record<string, {title: string}>} [rules]
@@ -122,14 +140,15 @@ export function createOdds() {
   };
 }
 
-/** @param {Odds} odds */
-function heading(odds) {
+/** @param {Odds} odds @param {HTMLElement|null} tabs */
+function heading(odds, tabs) {
   const verdict = odds.verdict ?? odds.source;
   const title = odds.verdict ? O.judged(quote(odds.text), VERDICT[odds.verdict] ?? odds.verdict) : O.own(quote(odds.text), odds.source);
   return el(
     "div", { class: "odds-head" },
     el("h2", { class: `odds-title ${verdict}` }, el("span", { class: "mark", "aria-hidden": "true" }, verdict ? MARK[verdict] : ""), title),
     el("p", { class: "odds-where" }, O.where(odds.round + 1, odds.label)),
+    tabs,
   );
 }
 
@@ -162,7 +181,7 @@ function comparison(odds, title) {
   if (odds.undrafted) return odds.atZero ? O.writesGreedy : O.writes;
   if (odds.greedy && !odds.verdict) return O.writesGreedy;
   if (odds.greedy && !odds.lossy) {
-    return O.comparesGreedy(quote(odds.text), odds.target ? quote(odds.target.text) : null, odds.target?.rank ?? null);
+    return O.comparesGreedy(quote(odds.text), odds.target?.rank ?? null);
   }
   if (odds.own) return O.comparesOwn;
   if (odds.matching) return O.comparesMatching(odds.siblings);
@@ -190,7 +209,7 @@ function words(odds, fixed) {
 function notes(odds, using, areas, parts, fixed) {
   const said = [];
   if (odds.greedy && using === "judged") said.push(O.oneHot);
-  else if (odds.greedy && !odds.coin) said.push(O.modelsOnly);
+  else if (odds.greedy && !odds.coin && !odds.choice) said.push(O.modelsOnly);
   if (odds.modelless && using === "models") said.push(O.modelless);
   if (parts && odds.overlap !== null) {
     if (odds.pointed || fixed) {
@@ -204,6 +223,22 @@ function notes(odds, using, areas, parts, fixed) {
   }
   if (parts && areas.rows.some((row) => row.most / areas.top > 0.002)) said.push(O.atMost);
   return said;
+}
+
+/**
+ * In place of the coin at temperature 0, where none decides: the target's first choice beside the guess.
+ * @param {Odds} odds
+ * @param {string} best
+ */
+function choice(odds, best) {
+  /** @param {string} name @param {string} words @param {string} text */
+  const row = (name, words, text) => el("div", { class: name }, el("dt", {}, words), el("dd", {}, flat(text)));
+  const verdict = sure(odds.verdict);
+  return el(
+    "div", { class: "coin choice" },
+    el("h3", {}, O.choice), el("dl", {}, row("best", O.firstChoice, best), row(`own ${verdict}`, O.theGuess, odds.text)),
+    el("p", { class: "note" }, O.decides(verdict === "accepted", VERDICT[verdict] ?? verdict)),
+  );
 }
 
 /** @param {Odds} odds @param {NonNullable<Odds["coin"]>} met @param {string} title */
@@ -224,7 +259,6 @@ function coin(odds, met, title) {
  * @param {string} title
  */
 function thresholdOf(odds, later, title) {
-  if (odds.greedy && !odds.lossy) return O.greedy;
   if (odds.longest) return O.longest;
   if (odds.matching) return later ? O.matchRatioLater : O.matchRatio;
   if (odds.rule !== "speculative-sampling") return saidBy(O.ratioBy, odds) ?? O.ruled(title);

@@ -1,6 +1,6 @@
-/** The views of the current round side by side, as many as fit; on a narrow screen one at a time, behind tabs. */
+/** The views of the current round behind tabs, one at a time; where there is room, the tree and the odds share a tab. */
 
-import { el } from "./dom.js";
+import { el, setText } from "./dom.js";
 import { T } from "./text.js";
 
 /** @type {("tree"|"mask"|"odds"|"window")[]} */
@@ -9,7 +9,7 @@ export const NAMES = ["tree", "mask", "odds", "window"]; // as named in the page
 /**
  * @param {Record<string, {root: HTMLElement}>} views by name; one whose root is hidden takes no space
  * @param {(name: string) => void} opened the viewer chose a tab
- * @returns `root`, `open(name)`, `next()`, `current()` (null: the first), `show()` after the views were drawn
+ * @returns `root`, `open(name)`, `next()`, `current()` (null: the first), `live(is)`, `show()` after the views were drawn
  */
 export function createPanels(views, opened) {
   const tabs = el("div", { class: "panel-tabs", role: "group", "aria-label": T.views });
@@ -20,6 +20,14 @@ export function createPanels(views, opened) {
   const buttons = {};
   /** @type {string|null} */
   let wanted = null;
+  let live = false; // a run that goes on has no record yet: only its last round is shown
+  let paired = false; // whether the style sheet shows tree and odds together
+  new ResizeObserver(() => {
+    const now = getComputedStyle(grid).getPropertyValue("--paired").trim() === "yes";
+    if (now === paired) return;
+    paired = now;
+    show();
+  }).observe(root);
   for (const name of names) {
     const button = el("button", { type: "button", class: "panel-tab" }, T.view[name]);
     button.onclick = () => {
@@ -32,15 +40,21 @@ export function createPanels(views, opened) {
     grid.append(views[name].root);
   }
 
+  /** The views that have a tab now. */
+  const tabbed = () => (live ? names.slice(0, 1) : names.filter((name) => !views[name].root.hidden && !(paired && name === "odds")));
+  const asked = () => (paired && wanted === "odds" ? "tree" : wanted);
+
   function show() {
-    const there = names.filter((name) => !views[name].root.hidden);
-    const current = there.find((name) => name === wanted) ?? there[0];
+    const there = tabbed();
+    const current = there.find((name) => name === asked()) ?? there[0];
     for (const name of names) {
       buttons[name].hidden = !there.includes(name);
+      if (name === "tree") setText(buttons.tree, paired ? T.roundAndOdds : T.view.tree);
       buttons[name].setAttribute("aria-pressed", String(name === current));
       views[name].root.classList.toggle("open", name === current);
     }
-    tabs.hidden = there.length < 2;
+    tabs.hidden = there.length < 2 && !live;
+    tabs.inert = live;
   }
 
   /** @param {string|null} name */
@@ -51,11 +65,22 @@ export function createPanels(views, opened) {
 
   /** Open the view after the open one. */
   function next() {
-    const there = names.filter((name) => !views[name].root.hidden);
+    const there = tabbed();
     const at = there.findIndex((name) => views[name].root.classList.contains("open"));
     open(there[(at + 1) % there.length]);
   }
 
   show();
-  return { root, open, next, show, current: () => wanted };
+  return {
+    root,
+    open,
+    next,
+    show,
+    current: () => wanted,
+    /** @param {boolean} is */
+    live(is) {
+      live = is;
+      show();
+    },
+  };
 }

@@ -84,6 +84,7 @@ export function svgOf(panel) {
   const copy = /** @type {HTMLElement} */ (panel.cloneNode(true));
   copyState(panel, copy);
   copy.removeAttribute("id");
+  copy.classList.add("open"); // a view that shares the screen is no open tab's
   let outer = copy;
   for (let above = panel.parentElement; above; above = above === box ? null : above.parentElement) {
     const frame = /** @type {HTMLElement} */ (above.cloneNode(false));
@@ -151,8 +152,11 @@ function copyState(from, to) {
     } else if (original instanceof HTMLInputElement) {
       copy.setAttribute("value", original.value);
       if (original.checked) copy.setAttribute("checked", "");
-    } else if (original instanceof HTMLElement && scrolls(original)) {
-      copy.style.cssText += `; overflow: visible; block-size: auto; max-block-size: none; min-inline-size: ${original.scrollWidth}px`;
+    } else if (original instanceof HTMLElement && /auto|scroll/.test(getComputedStyle(original).overflow)) {
+      // On screen it may be as high as its neighbours leave it; in the picture it is alone.
+      copy.style.cssText += scrolls(original)
+        ? `; flex: none; overflow: visible; block-size: auto; max-block-size: none; min-inline-size: ${original.scrollWidth}px`
+        : `; flex: none; block-size: ${original.offsetHeight}px; max-block-size: none`;
     }
     copy.classList?.remove("lit");
   });
@@ -160,8 +164,7 @@ function copyState(from, to) {
 
 /** @param {Element} element */
 function scrolls(element) {
-  if (element.scrollWidth <= element.clientWidth && element.scrollHeight <= element.clientHeight) return false;
-  return /auto|scroll/.test(getComputedStyle(element).overflow);
+  return element.scrollWidth > element.clientWidth || element.scrollHeight > element.clientHeight;
 }
 
 /**

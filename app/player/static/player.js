@@ -16,7 +16,8 @@
 import { keepInAddress } from "./address.js";
 import { elementOf } from "./dom.js";
 import { createFeed } from "./feed.js";
-import { createKeys, lendArrows } from "./keys.js";
+import { createFirstRound, isNew, slowly } from "./first_round.js";
+import { createKeys, lendKeys } from "./keys.js";
 import { nodeOf } from "./lighting.js";
 import { laneOf, lossy } from "./model.js";
 import { createPlayback } from "./playback.js";
@@ -24,8 +25,9 @@ import { createScreen } from "./screen.js";
 import { answer, nameOf } from "./source.js";
 import { lastStop, leader, ongoing, placed, visible } from "./state.js";
 import { createReporter, cursorOf, published } from "./reporter.js";
+import { tellingStop } from "./telling.js";
 import { T } from "./text.js";
-import { atClock, byEvent, byNode, byRound, ledBy, paced, speedFor } from "./walk.js";
+import { atClock, byEvent, byNode, byRound, ledBy, paced, roundOfClock, speedFor } from "./walk.js";
 
 /**
  * Draw the player into `root`.
@@ -47,10 +49,11 @@ export function mount(root, first, api = {}) {
   /** @type {View|null} */
   let view = null;
   let replaying = false;
+  let slow = false; // whether playing begins with a round in slow motion
 
   const playback = createPlayback({
     next: (speed) => {
-      const next = paced(lanes, cursor, speed);
+      const next = (slow && slowly(lanes, cursor)) || paced(lanes, cursor, speed);
       return next && { ms: next.ms, go: () => move(next.cursor) };
     },
     rewind: () => move(whole(0)),
@@ -76,8 +79,8 @@ export function mount(root, first, api = {}) {
   };
   const screen = createScreen({
     controls: moves,
-    clock: (seconds) => {
-      if (replaying && view) go(atClock(lanes, view.lead, seconds));
+    clock: (seconds, lane) => {
+      if (replaying && view) go(lane === null ? atClock(lanes, view.lead, seconds) : roundOfClock(lanes, lane, seconds));
     },
     lead: letLead,
     opened: () => reporter.soon(),
@@ -93,18 +96,31 @@ export function mount(root, first, api = {}) {
       setLanes(given);
       if (fresh) screen.toStart();
     },
-    progress: () => screen.progress(ongoing(lanes, cursor.lead, data.least), lanes, data),
+    progress() {
+      firstRound.begin();
+      if (!firstRound.isRunning()) drawLive();
+    },
     recordOf: (at) => data.traces?.[at]?.url,
     /** The run is over: turn into its replay. */
-    recorded(refs, traces, failed) {
+    async recorded(refs, traces, failed) {
+      const run = source;
+      await firstRound.over();
+      if (run !== source) return;
       ended = source;
       source = nameOf({ mode: "replay", traces: refs });
       replay(traces, { stop: null, event: null, node: null, lead: cursor.lead, view: screen.panels.current() }, false);
-      screen.toControls();
+      screen.toStart();
       if (failed) screen.say(failed);
     },
     unrecorded: () => screen.say(lanes.length ? T.noRecord : T.lost),
     done: (run) => api.setTriggerValue?.("done", run),
+  });
+
+  const firstRound = createFirstRound({
+    lanes: () => lanes,
+    lead: () => cursor.lead,
+    show: (at) => screen.progress(visible(lanes, at, data.least), lanes, data),
+    over: () => drawLive(),
   });
 
   const reporter = createReporter(box, {
@@ -139,7 +155,7 @@ export function mount(root, first, api = {}) {
     help: screen.help,
   });
   box.addEventListener("keydown", keys);
-  const arrows = lendArrows(box, keys);
+  const lent = lendKeys(box, keys);
 
   // --- the cursor -----------------------------------------------------------------------------------------------
 
@@ -166,6 +182,7 @@ export function mount(root, first, api = {}) {
     if (!replaying) return;
     playback.pause();
     move(next);
+    screen.toOneScreen();
     reporter.soon();
   }
 
@@ -208,6 +225,11 @@ export function mount(root, first, api = {}) {
     screen.show(view, lanes, data, playback.isPlaying() && playback.speed() > 0.5);
   }
 
+  /** A live run up to now. */
+  function drawLive() {
+    if (!replaying && lanes.length) screen.progress(ongoing(lanes, cursor.lead, data.least), lanes, data);
+  }
+
   function drawPlaying() {
     screen.playing(playback.isPlaying(), playback.speed(), lanes[leader(lanes, cursor.lead)]);
   }
@@ -230,8 +252,11 @@ export function mount(root, first, api = {}) {
     screen.setLive(false);
     const moving = autoplay && wanted.stop === null && !matchMedia("(prefers-reduced-motion: reduce)").matches;
     screen.panels.open(wanted.view);
-    place({ ...wanted, stop: wanted.stop ?? (moving ? 0 : Infinity) });
+    const opened = wanted.stop === null && !moving ? tellingStop(lanes[leader(lanes, wanted.lead)]) : null;
+    place({ ...wanted, stop: wanted.stop ?? (moving ? 0 : (opened ?? Infinity)) });
+    if (opened !== null && opened < lastStop(lanes, cursor.lead)) screen.hint(T.opened);
     reporter.forget();
+    slow = moving && isNew();
     if (!moving) return;
     playback.setSpeed(speedFor(lastStop(lanes, cursor.lead)));
     playback.play();
@@ -250,10 +275,12 @@ export function mount(root, first, api = {}) {
   /** @param {string} events */
   function follow(events) {
     playback.pause();
+    firstRound.reset();
     replaying = false;
     setLanes([]);
     screen.ask(null);
     screen.setLive(true);
+    box.focus({ preventScroll: true }); // after Run the keys are the player's, and no longer the prompt's
     screen.progress(null, [], data);
     feed.follow(events, { prompt: String(data.prompt ?? ""), labels: (data.traces ?? []).map((ref) => ref.label) });
   }
@@ -308,7 +335,8 @@ export function mount(root, first, api = {}) {
       feed.destroy();
       playback.destroy();
       reporter.destroy();
-      arrows.destroy();
+      lent.destroy();
+      firstRound.reset();
       root.replaceChildren();
     },
   };

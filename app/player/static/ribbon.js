@@ -13,6 +13,7 @@
  */
 
 import { el, setText } from "./dom.js";
+import { createGhosts } from "./ghosts.js";
 import { alike, drawRound, unitOf } from "./ribbon_round.js";
 import { sure } from "./sure.js";
 import { T } from "./text.js";
@@ -52,7 +53,8 @@ export function createLane(at, lead) {
   const prompt = el("span", { class: "prompt" });
   const body = el("span", { class: "committed" });
   const rest = el("span", { class: "rest" });
-  const text = el("div", { class: "pane-text" }, prompt, body, rest);
+  const ghosts = createGhosts(at);
+  const text = el("div", { class: "pane-text" }, prompt, body, ghosts.root, rest);
   const below = el("div", { "aria-hidden": "true", style: "block-size: 0px;" }); // padding that allows scrolling to a whole row
   const pane = el("div", { class: "pane", tabindex: 0, role: "group" }, text, below);
   const root = el("section", { class: "lane", "data-lane": at }, head, pane);
@@ -93,8 +95,8 @@ export function createLane(at, lead) {
     const from = pane.getBoundingClientRect().top + pane.clientTop - pane.scrollTop;
     const rounds = [...body.children];
     let first = Infinity;
-    for (const part of [rest, ...rounds.reverse(), prompt]) {
-      const words = part.classList.contains("round") ? [...part.querySelectorAll(".tok")] : [part];
+    for (const part of [rest, ghosts.root, ...rounds.reverse(), prompt]) {
+      const words = part.matches(".round, .draft") ? [...part.querySelectorAll(".tok, .guess")] : [part];
       const tops = words.flatMap((word) => [...word.getClientRects()]).filter((box) => box.width > 0).map((box) => box.top - from - ABOVE);
       first = Math.min(first, ...tops.filter((top) => top >= low));
       if (tops.some((top) => top < low)) break; // everything before it is higher
@@ -170,7 +172,7 @@ export function createLane(at, lead) {
     now = current === null ? null : (body.children[current] ?? null);
     now?.classList.add("now");
     lit = selection && selection.lane === at
-      ? (body.children[selection.round]?.querySelector(`[data-node="${selection.node}"]`) ?? null)
+      ? ((body.children[selection.round] ?? ghosts.root).querySelector(`[data-node="${selection.node}"]`))
       : null;
     lit?.classList.add(chosen ? "selected" : "focused");
     if (chosen) lit?.setAttribute("aria-current", "true");
@@ -208,8 +210,9 @@ export function createLane(at, lead) {
     },
     /**
      * @param {LaneView} view
-     * @param {{focus?: Selection|null, chosen?: boolean, current?: number|null, baseline?: string}} [marks] `baseline` is the
-     *   label of the baseline lane for speed and text
+     * @param {{focus?: Selection|null, chosen?: boolean, current?: number|null, baseline?: string,
+     *   drafting?: Round|null, checked?: boolean}} [marks] `baseline` is the label of the baseline lane for speed and text;
+     *   `drafting` is the round in progress, `checked` whether the target has read its guesses
      */
     show(view, marks = {}) {
       setText(name, view.lane.label);
@@ -219,7 +222,7 @@ export function createLane(at, lead) {
       setText(sure(ratio.lastChild), ratio.hidden ? "" : (marks.baseline ?? ""));
       ratio.setAttribute("title", T.ratioOf(marks.baseline ?? ""));
       pane.setAttribute("aria-label", T.lane(view.lane.label));
-      setText(ended, view.end ? (T.ends[view.end] ?? "") : "");
+      setText(ended, view.end ? (T.ends[view.end] ?? "") : view.tokens ? T.soFar : "");
       setText(numbers.rate, view.rate === null ? T.none : view.rate.toFixed(1));
       setText(numbers.tokens, String(view.tokens));
       setText(numbers.unit, T.tokens(view.tokens));
@@ -228,6 +231,7 @@ export function createLane(at, lead) {
       setText(prompt, given.length > PROMPT_SHOWN ? `…${given.slice(-PROMPT_SHOWN)}` : given);
       if (setRounds(view.rounds, given, view.lane.repeats)) due = true;
       setText(repeated, view.repeated ? T.repeats(view.repeated, view.tokens) : "");
+      if (ghosts.show(marks.drafting ?? null, marks.checked ?? false)) due = true;
       setText(rest, view.rest);
       light(marks.focus ?? null, marks.chosen ?? false, marks.current ?? null);
       part(view.fork, marks.baseline ?? "");

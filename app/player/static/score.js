@@ -3,7 +3,7 @@
 /**
  * @import { Lane, Round } from "./model.js"
  * @import { Data } from "./source.js"
- * @import { Ongoing } from "./state.js"
+ * @import { View } from "./state.js"
  */
 
 import { el, setText } from "./dom.js";
@@ -37,7 +37,7 @@ export function createScore() {
   return {
     root,
     /**
-     * @param {Pick<Ongoing, "lanes"|"speedup"|"compared"|"baseline">|null} view null: nothing yet
+     * @param {Pick<View, "lanes"|"speedup"|"compared"|"baseline">|null} view null: nothing yet
      * @param {Lane[]} lanes
      * @param {Data} data
      */
@@ -46,7 +46,8 @@ export function createScore() {
       const compared = head !== undefined;
       const ratio = view?.speedup ?? null;
       speedup.hidden = details.hidden = !compared;
-      setText(title, lanes.length > 2 && head ? T.speedupOf(head.label) : T.speedup);
+      const over = Boolean(view?.lanes.every((lane) => lane.end !== null)); // else the figures follow the cursor
+      setText(title, lanes.length > 2 && head ? T.speedupOf(head.label, over) : T.speedup(over));
       setText(value, ratio === null ? T.none : T.times(ratio));
       const said = ratio === null ? T.notyet(data.least ?? 1) : T.faster(ratio, lanes[view?.baseline ?? -1]?.label ?? "");
       const bounded = head && ratio !== null && UNPAID.has(head.proposer) ? T.bound(said) : said;

@@ -4,7 +4,7 @@
  * @import { Moves } from "./controls.js"
  * @import { Lane } from "./model.js"
  * @import { Data } from "./source.js"
- * @import { Ongoing, View } from "./state.js"
+ * @import { View } from "./state.js"
  */
 
 import { createAsk } from "./ask.js";
@@ -26,8 +26,10 @@ import { sentenceAt } from "./text_round.js";
 import { createTranscript } from "./transcript.js";
 import { meanRound, ROUND_MS } from "./walk.js";
 
+const LARGE_MS = 150; // between two drawings of a live run's round
+
 /**
- * @param {{controls: Moves, clock: (seconds: number) => void, lead: (lane: number) => void, opened: () => void,
+ * @param {{controls: Moves, clock: (seconds: number, lane: number|null) => void, lead: (lane: number) => void, opened: () => void,
  *   answer: (question: number, words: string) => Promise<string|null>}} on the viewer's gestures
  */
 export function createScreen(on) {
@@ -43,18 +45,31 @@ export function createScreen(on) {
   const panels = createPanels(views, on.opened);
   const picture = createPicture({ text: { root: laneBox }, ...views }, { titles: T.view, where: () => moment });
   controls.root.append(picture.root);
-  const detail = el("div", { class: "detail" }, transcript.root, panels.root);
-  const stage = el("div", { class: "stage", hidden: true }, score.root, laneBox, question.root, timeline.root, controls.root, detail);
+  const story = el("div", { class: "story" }, laneBox, question.root, transcript.root);
+  const stage = el("div", { class: "stage", hidden: true }, score.root, story, controls.root, panels.root, timeline.root);
   const box = el("div", { class: "player", tabindex: 0, role: "group", "aria-label": T.player }, notice, stage, help.root);
   const lighting = createLighting(box);
   /** @type {ReturnType<typeof createLane>[]} */
   const ribbons = [];
   let moment = ""; // the file name of its picture
   let frame = 0;
+  let brought = false; // whether the player was brought into view
+  let drawn = 0; // when the tree of a live run was last drawn
 
   /** @param {number} at */
   function lead(at) {
     ribbons.forEach((each, lane) => each.lead(lane === at, ribbons.length > 1));
+  }
+
+  /** @param {View} view @param {Lane[]} lanes */
+  function showLanes(view, lanes) {
+    const { focus, chosen, current } = view;
+    const baseline = lanes[view.baseline]?.label;
+    view.lanes.forEach((lane, at) => {
+      const own = at === view.lead ? current : null;
+      const drafting = own && own.index === lane.rounds.length ? own : null;
+      ribbons[at].show(lane, { focus, chosen, current: own?.index ?? null, baseline, drafting, checked: view.moment?.phase !== "proposed" });
+    });
   }
 
   /** Scroll as requested while drawing: once per frame, since it makes the browser lay out what was drawn. */
@@ -105,9 +120,19 @@ export function createScreen(on) {
      */
     setLive(is) {
       box.classList.toggle("is-live", is);
+      panels.live(is);
+      if (is) views.odds.wait();
+      brought = false;
     },
     toStart: () => bringIntoView(box),
-    toControls: () => bringIntoView(controls.root),
+    /** The viewer steps: show the whole screen, once. */
+    toOneScreen() {
+      if (brought) return;
+      brought = true;
+      bringIntoView(box);
+    },
+    /** @param {string} text why the cursor is where it is, until it moves */
+    hint: controls.hint,
     setTheme() {
       box.dataset.theme = isDark(box) ? "dark" : "light";
     },
@@ -128,13 +153,10 @@ export function createScreen(on) {
      * @param {boolean} quiet whether events are too fast to be read out
      */
     show(view, lanes, data, quiet) {
-      const { focus, chosen, current } = view;
+      const { current } = view;
       moment = current ? `round-${current.index + 1}` : "prompt";
       lead(view.lead);
-      view.lanes.forEach((lane, at) => {
-        const marks = { focus, chosen, current: at === view.lead && current ? current.index : null, baseline: lanes[view.baseline]?.label };
-        ribbons[at].show(lane, marks);
-      });
+      showLanes(view, lanes);
       score.show(view, lanes, data);
       timeline.show(view);
       controls.show(view, lanes[view.lead]?.rounds.length ?? 0, lanes.some((lane) => lane.end === "cancelled"));
@@ -145,15 +167,22 @@ export function createScreen(on) {
       frame ||= requestAnimationFrame(settle); // before the page is painted
     },
     /**
-     * Draw a live run.
-     * @param {Ongoing|null} seen
+     * Draw a live run; its last round in large no more often than can be seen.
+     * @param {View|null} seen
      * @param {Lane[]} lanes
      * @param {Data} data
      */
     progress(seen, lanes, data) {
-      seen?.lanes.forEach((each, at) => ribbons[at].show(each, { baseline: lanes[seen.baseline]?.label }));
       score.show(seen, lanes, data);
-      if (seen) timeline.show({ ...seen, clock: null });
+      if (seen) {
+        showLanes(seen, lanes);
+        timeline.show({ ...seen, clock: null });
+        if (seen.event !== null || performance.now() - drawn > LARGE_MS || seen.lanes[seen.lead].end !== null) {
+          drawn = performance.now();
+          transcript.show(sentenceAt(seen), true);
+          views.tree.show(seen);
+        }
+      }
       settle(); // its messages come once per frame
     },
     /**

@@ -14,7 +14,6 @@
  *   atEnd: boolean, focus: Selection|null, chosen: boolean, speedup: number|null, compared: number}
  *   & ({current: Round, moment: Moment} | {current: null, moment: null})} View `clock` is the leading lane's;
  *   `compared` is the lane whose speedup over the baseline `speedup` is
- * @typedef {Pick<View, "lanes"|"lead"|"baseline"|"compared"|"speedup">} Ongoing what is shown of a live run
  */
 
 /**
@@ -168,18 +167,25 @@ export function laneView(lane, count, finished) {
 }
 
 /**
- * A live run so far; each lane has its own clock, so there is no common one.
+ * A live run so far, at the last round of its leading lane; each lane has its own clock, so there is no common one.
  * @param {Lane[]} lanes
  * @param {number|null} lead
  * @param {number} [least]
- * @returns {Ongoing}
+ * @returns {View}
  */
 export function ongoing(lanes, lead, least = 1) {
   const views = lanes.map((lane) => laneView(lane, lane.rounds.length, lane.end !== null));
   const baseline = baselineOf(lanes);
   compare(views, baseline, least);
-  const compared = comparedOf(views, baseline, leader(lanes, lead));
-  return { lanes: views, lead: leader(lanes, lead), baseline, compared, speedup: views[compared]?.speedup ?? null };
+  const leading = leader(lanes, lead);
+  const compared = comparedOf(views, baseline, leading);
+  const current = lanes[leading]?.rounds.at(-1);
+  const there = current ? { current, moment: momentAt(lanes[leading], current, null) } : { current: null, moment: null };
+  const stop = lanes[leading]?.rounds.length ?? 0;
+  return {
+    lanes: views, lead: leading, baseline, compared, speedup: views[compared]?.speedup ?? null, ...there,
+    stop, last: stop, event: null, clock: 0, atEnd: false, focus: null, chosen: false,
+  };
 }
 
 /**

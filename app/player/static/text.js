@@ -92,7 +92,9 @@ export const Q = {
   title: "What comes next?",
   send: "Guess",
   hint: "Type a few words, exactly as the text would continue. Leave empty for one target token.",
-  grows: "This continues the last word; begin with a space to start a new one.",
+  space: "A space goes before your words. Press to continue the last word instead.",
+  noSpace: "Your words continue the last word. Press to put a space before them.",
+  sent: (/** @type {string} */ words) => `Your guess: ${words.replace(/ /g, "␣")}`,
 };
 
 export const T = {
@@ -103,14 +105,17 @@ export const T = {
   rate: "tokens/s",
   prompt: "Prompt",
   proposals: "Proposals that were not kept",
+  guesses: "Guesses of this round, not text yet",
+  moreGuesses: (/** @type {number} */ n) => `${count(n, "more guess")} in the tree`,
   chip: (/** @type {string} */ text, /** @type {string} */ verdict, /** @type {number} */ round) => `${quote(text)}, ${verdict}, round ${round}`,
   more: (/** @type {number} */ n) => `+${n}`,
   /** @type {Record<string, string|undefined>} */
   ends: { length: "length limit", eos: "end of text", stop: "stop text", cancelled: "stopped" },
   waiting: "waiting for the first token",
 
-  speedup: "Measured speedup",
-  speedupOf: (/** @type {string} */ label) => `Measured speedup of ${label}`,
+  speedup: (/** @type {boolean} */ over) => `Measured speedup${over ? "" : " so far"}`,
+  speedupOf: (/** @type {string} */ label, /** @type {boolean} */ over) => `Measured speedup of ${label}${over ? "" : " so far"}`,
+  soFar: "so far",
   none: "—",
   times: (/** @type {number} */ value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
   faster: (/** @type {number} */ value, /** @type {string} */ label) => (value > 1.005 ? `faster than ${label}` : value < 0.995 ? `the speed of ${label}: slower` : `as fast as ${label}`),
@@ -130,6 +135,7 @@ export const T = {
   slider: "Round",
   roundOf: (/** @type {number} */ n, /** @type {number} */ last) => `Round ${n} of ${last}`,
   atPrompt: "The prompt, before round 1",
+  opened: "Opened at a telling round; End shows the whole text.",
   atEnd: "The end: every lane has finished",
   stoppedEnd: "The end: the run was stopped",
   first: "To the prompt (Home)",
@@ -155,7 +161,7 @@ export const T = {
     ["↓ ↑", "next, previous round"],
     [". ,", "next, previous token"],
     ["Space", "play, pause"],
-    ["Home End", "to the prompt, to the end"],
+    ["Home End", "to the prompt, to the end; also while nothing else uses them, as Space"],
     ["1 … 6", "step through that lane"],
     ["V", "next view, where one is shown at a time"],
     ["Esc", "clear the selection"],
@@ -164,7 +170,8 @@ export const T = {
   slow: (/** @type {number} */ factor, /** @type {number} */ round) => `a round in about ${seconds(round)}: ${factor >= 1.5 ? `${factor < 10 ? factor.toFixed(1) : Math.round(factor)} × slower than it ran` : "about as fast as it ran"}`,
 
   views: "Views of this round",
-  view: { tree: "Round", mask: "Mask", odds: "Odds", window: "Source" },
+  view: { tree: "Round", mask: "Mask and KV cache", odds: "Odds", window: "Source" },
+  roundAndOdds: "Round and odds",
   lead: (/** @type {string} */ label, /** @type {number} */ key) => `Step through the rounds of ${label} (${key})`,
   leads: "leads",
   again: "repeats",

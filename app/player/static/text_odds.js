@@ -37,6 +37,14 @@ function thresholdName({ options: { epsilon, delta }, entropy }) {
 }
 
 /**
+ * The ending of a number that counts a place: 1st, 2nd, 11th.
+ * @param {number} n
+ */
+function ordinal(n) {
+  return (n % 100 > 10 && n % 100 < 14 ? undefined : ["", "st", "nd", "rd"][n % 10]) ?? "th";
+}
+
+/**
  * The text of that name; undefined where there is none.
  * @param {unknown} name
  * @param {Record<string, string>} texts
@@ -54,6 +62,7 @@ export const O = {
     bonus: `The target added ${text} as a bonus`,
   }) ?? `The target wrote ${text}`,
   where: (/** @type {number} */ round, /** @type {string} */ label) => `Round ${round} · ${label} · from the record`,
+  live: "The odds of each decision are shown as soon as the run has ended.",
   empty: "Step forward, or select a token, to see its odds.",
   sure: "How sure the models were",
   judge: "What the judge saw",
@@ -81,8 +90,8 @@ export const O = {
   comparesFixed: (/** @type {number} */ n) => (n > 1
     ? "The guesses were fixed, not drawn: the judge tries one after another, and each is accepted with its share of what is left of p."
     : "The guess was fixed, not drawn: the judge accepts it with the target's own probability p."),
-  comparesGreedy: (/** @type {string} */ guess, /** @type {string|null} */ best, /** @type {number|null} */ rank) =>
-    `At temperature 0 the judge compares two tokens: the guess ${guess} and the target's most likely token${best === null ? "" : `, ${best}`}${rank === null || rank === 1 ? "" : `; the guess has rank ${rank} there`}.`,
+  comparesGreedy: (/** @type {string} */ guess, /** @type {number|null} */ rank) =>
+    `At temperature 0 a guess is accepted only if it is the target's first choice${rank === null || rank === 1 ? "" : `; the target ranked ${guess} ${rank}${ordinal(rank)}`}.`,
   comparesChain: "The rule judges the chain as a whole: it multiplies p/q along it, never above 1, and keeps the longest prefix whose last coin passes.",
   comparesElder: (/** @type {number|null} */ q, /** @type {boolean} */ sameQ, /** @type {number} */ waiting) =>
     `This guess is tried after ${waiting ? "its earlier siblings, if they are rejected" : "its earlier siblings were rejected"}, against what they leave of p. The areas are those of the first guess; `
@@ -136,6 +145,10 @@ export const O = {
   drawn: (/** @type {number} */ u) => `It was drawn with the random number ${prob(u)}.`,
   ruler: "The tokens are in the order of the vocabulary, each as wide as it is likely; where the unnamed ones lie among them is not recorded.",
   coin: "The coin",
+  choice: "The decision",
+  firstChoice: "target's first choice",
+  theGuess: "guess",
+  decides: (/** @type {boolean} */ same, /** @type {string} */ verdict) => `${same ? "The same token" : "Another token"}: ${verdict}. At temperature 0 no coin is tossed.`,
   stays: "stays",
   goes: "goes",
   coins: "The coins of the chain",
@@ -162,7 +175,6 @@ export const O = {
   matchRatio: "The threshold is p: the token stays if the target draws the same one.",
   matchRatioLater: "The threshold is its share of what is left of p after the tokens rejected before it at this position: the token stays if the target draws the same one.",
   ruled: (/** @type {string} */ title) => `The threshold is set by the rule “${title}”.`,
-  greedy: "At temperature 0 the threshold is 1 for the target's first choice and 0 for every other token, whatever the coin says.",
   waiting: "Whether this position is reached is not decided yet; its full distributions are shown once it is.",
   unreached: {
     rejected: (/** @type {string} */ other) => `It was never judged: it follows ${other}, which was rejected.`,

@@ -86,11 +86,21 @@ export function sentenceOf(lane, round) {
   const parts = [`${whoIn(lane)} ${made}; ${drafted === read ? "the target" : "it"} accepted ${kept}`];
   if (rejected.length === 1) parts.push(`rejected ${quote(rejected[0].text)}`);
   else if (rejected.length) parts.push(`rejected ${rejected.length}`);
+  const alike = own && rejected.length === 1 && rejected[0].text.trim() === own.name.trim(); // told apart by spaces alone
+  if (alike) parts[parts.length - 1] = `rejected ${spaced(rejected[0].text)}`;
   const cut = of("cut").length;
   if (cut) parts.push(`cut off ${cut === 1 ? "one" : cut} beyond the end of the text`);
-  if (own) parts.push(own.source === "bonus" ? `added ${quote(own.name)}` : `wrote ${quote(own.name)}${rejected.length ? " instead" : ""}`);
+  if (own) parts.push(own.source === "bonus" ? `added ${quote(own.name)}` : `wrote ${alike ? spaced(own.name) : quote(own.name)}${rejected.length ? " instead" : ""}`);
   const last = parts.pop();
   return `${head}${parts.length ? `${parts.join(", ")} and ${last}` : last}${tail}${sideNotes(lane, round)}`;
+}
+
+/**
+ * A token in quotation marks, every space visible.
+ * @param {string} text
+ */
+function spaced(text) {
+  return quote(text).replace(/[ \u00a0]/g, "␣");
 }
 
 /**

@@ -5,16 +5,19 @@
 
 /**
  * @import { Lane, Round } from "./model.js"
- * @import { Ongoing, View } from "./state.js"
+ * @import { View } from "./state.js"
  */
 
 import { el, setText } from "./dom.js";
 import { seconds, T } from "./text.js";
 
+const DRAG = 4; // px; a press that moves less opens the round it is on
+
 /** @typedef {{element: HTMLElement, drawn: Round[]}} Line `drawn` are the drawn rounds, in step with the element's children */
 
 /**
- * @param {(clock: number) => void} go the viewer pointed at a time of the clock, in seconds
+ * @param {(clock: number, lane: number|null) => void} go the viewer pointed at a time of the clock, in seconds: at a round
+ *   of `lane`, or, moving on, at any (null)
  * @returns `root`, `setLanes(lanes)`, `show(view)`
  */
 export function createTimeline(go) {
@@ -31,20 +34,27 @@ export function createTimeline(go) {
   const root = el("div", { class: "timeline", role: "img", "aria-label": T.timeline }, names, field, axis);
   /** @type {Line[]} one for each lane */
   const rows = [];
+  let from = 0; // px, where it was pressed
   let whole = 0; // seconds that the axis spans
 
-  /** @param {PointerEvent} event */
-  function pointed(event) {
+  /** @param {PointerEvent} event @param {boolean} pressed */
+  function pointed(event, pressed) {
     const frame = field.getBoundingClientRect();
-    if (whole > 0 && frame.width > 0) go(whole * Math.min(Math.max((event.clientX - frame.left) / frame.width, 0), 1));
+    if (!(whole > 0 && frame.width > 0)) return;
+    const row = rows.findIndex(({ element }) => event.clientY < element.getBoundingClientRect().bottom);
+    const lane = row < 0 ? rows.length - 1 : row;
+    go(whole * Math.min(Math.max((event.clientX - frame.left) / frame.width, 0), 1), pressed ? lane : null);
   }
   field.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return;
     field.setPointerCapture(event.pointerId);
-    pointed(event);
+    from = event.clientX;
+    pointed(event, true);
   });
   field.addEventListener("pointermove", (event) => {
-    if (field.hasPointerCapture(event.pointerId)) pointed(event);
+    if (!field.hasPointerCapture(event.pointerId) || Math.abs(event.clientX - from) < DRAG) return;
+    from = -Infinity; // from here on it is dragged
+    pointed(event, false);
   });
 
   /** @param {Lane[]} lanes */
@@ -92,7 +102,7 @@ export function createTimeline(go) {
       parts[0].hidden = lanes.every((lane) => lane.proposer === "none"); // nothing is drafted
       for (const part of optional) part.hidden = true;
     },
-    /** @param {View|(Ongoing & {clock: null})} view its `clock` is null while a run is live */
+    /** @param {View|(Omit<View, "clock"> & {clock: null})} view its `clock` is null while a run is live */
     show(view) {
       const lanes = view.lanes.map((each) => each.lane);
       const growing = view.clock === null;

@@ -26,24 +26,26 @@ export function sizeOf(wish, room, layout) {
   const across = room.width ? (room.width - 10) / layout.columns : FULL.column * scale;
   /** @param {number} value @param {number} low @param {number} high */
   const within = (value, low, high) => Math.min(Math.max(value, low * scale), high * scale);
-  if (wish === "fit") {
-    return { column: within(across, LEAST.column, 150), row: within((room.height - 12) / layout.rows, LEAST.row, FULL.row) };
-  }
+  const down = (room.height - 12) / layout.rows;
+  if (wish === "fit") return { column: within(across, LEAST.column, 150), row: within(down, LEAST.row, FULL.row) };
   if (wish === "auto") {
+    // Smaller as long as all of it is then seen; a tree that is too large even so is scrolled.
+    const [narrow, low] = [across >= LEAST.column * scale, down >= LEAST.row * scale];
     const full = layout.rows * FULL.row * scale <= Math.min(TALL * scale, room.height);
-    return { column: within(across, 104, 176), row: (full ? FULL.row : FLAT) * scale };
+    return { column: within(across, narrow ? LEAST.column : 104, 176), row: full ? FULL.row * scale : within(down, low ? LEAST.row : FLAT, FLAT) };
   }
   return { column: Math.max(FULL.column * wish, LEAST.column) * scale, row: Math.max(FULL.row * wish, LEAST.row) * scale };
 }
 
 /**
- * How much each node shows.
+ * How much each node shows: mark, word, bars and numbers; without the numbers; without the bars; or the mark alone.
  * @param {Size} size
  * @param {number} scale how much larger than usual the page's type is
  */
 export function detailOf(size, scale) {
   const [column, row] = [size.column / scale, size.row / scale];
-  return column >= 96 && row >= 60 ? "full" : column >= 62 && row >= 24 ? "text" : "mark";
+  if (column >= 96 && row >= 60) return "full";
+  return column < 62 || row < 17 ? "mark" : row < 24 ? "word" : "text"; // a word alone has no room for bars below it
 }
 
 /**

@@ -80,6 +80,18 @@ export function ledBy(lanes, view, lane) {
 }
 
 /**
+ * The round of a lane that a time of the clock lies in, as a whole.
+ * @param {Lane[]} lanes
+ * @param {number} lane
+ * @param {number} clock seconds
+ * @returns {Cursor}
+ */
+export function roundOfClock(lanes, lane, clock) {
+  const rounds = lanes[lane]?.rounds ?? [];
+  return placed(lanes, { stop: Math.min(endedBy(rounds, clock) + 1, rounds.length), event: null, selection: null, lead: lane });
+}
+
+/**
  * The moment of the leading lane at a time of its clock: the phase in progress.
  * @param {Lane[]} lanes
  * @param {number} lead

@@ -1,0 +1,103 @@
+/**
+ * The first round of a visitor's first run, in slow motion: guessed, checked, judged one by one, committed. Then the run
+ * is shown in real time. The browser remembers that it was seen; those who prefer no motion never see it.
+ */
+
+/**
+ * @import { Lane } from "./model.js"
+ * @import { Phase } from "./moments.js"
+ * @import { Cursor } from "./state.js"
+ */
+
+import { momentsOf } from "./moments.js";
+import { placed } from "./state.js";
+import { byEvent } from "./walk.js";
+
+const KEY = "specdec-first-round"; // in the browser's storage
+const SOON_MS = 300;
+/** @type {Record<Phase, number>} how long each moment is shown */
+const SHOWN_MS = { proposed: 1_200, verified: 1_000, judged: 600, committed: 900 };
+
+/** Whether the visitor has still to see a round in slow motion. */
+export function isNew() {
+  try {
+    return !matchMedia("(prefers-reduced-motion: reduce)").matches && localStorage.getItem(KEY) === null;
+  } catch {
+    return false; // a page without storage would show it each time
+  }
+}
+
+function remember() {
+  try {
+    localStorage.setItem(KEY, "seen");
+  } catch {
+    // not remembered
+  }
+}
+
+/**
+ * The next moment in slow motion, and after what delay.
+ * @param {Lane[]} lanes
+ * @param {Cursor} cursor
+ * @returns {{cursor: Cursor, ms: number}|null} null once the first round with a guess is over
+ */
+export function slowly(lanes, cursor) {
+  const { stop, event, lead } = placed(lanes, cursor);
+  const rounds = lanes[lead]?.rounds ?? [];
+  const first = rounds.findIndex((round) => round.proposals.length > 0);
+  if (first < 0 || stop > first + 1 || (stop === first + 1 && event === null)) return null;
+  const phase = event === null ? null : momentsOf(lanes[lead], rounds[stop - 1])[event].phase;
+  return { cursor: byEvent(lanes, cursor, 1), ms: phase ? SHOWN_MS[phase] : SOON_MS };
+}
+
+/**
+ * The slow round of a live run; what arrives meanwhile is shown afterwards.
+ * @param {{lanes: () => Lane[], lead: () => number|null, show: (cursor: Cursor) => void, over: () => void}} on
+ */
+export function createFirstRound(on) {
+  let begun = false;
+  let timer = 0;
+  /** @type {(() => void)[]} */
+  let waiting = [];
+
+  /** @param {Cursor} cursor */
+  function show(cursor) {
+    on.show(cursor);
+    const next = slowly(on.lanes(), cursor);
+    timer = setTimeout(() => (next ? show(next.cursor) : finish()), next?.ms ?? SHOWN_MS.committed);
+  }
+
+  function finish() {
+    stop();
+    remember();
+    on.over();
+  }
+
+  function stop() {
+    clearTimeout(timer);
+    timer = 0;
+    for (const go of waiting.splice(0)) go();
+  }
+
+  return {
+    /** Begin once the first guess has come; at most once for a run. */
+    begin() {
+      if (begun || timer || !isNew()) return;
+      const lead = on.lead();
+      const lanes = on.lanes();
+      const at = placed(lanes, { stop: 0, event: null, lead }).lead;
+      const first = lanes[at]?.rounds.findIndex((round) => round.proposals.length > 0) ?? -1;
+      if (first < 0) return;
+      begun = true;
+      show(placed(lanes, { stop: first + 1, event: 0, lead: at }));
+    },
+    isRunning: () => timer !== 0,
+    /** Resolves once no round is shown in slow motion. */
+    over: () => new Promise((/** @type {(value: void) => void} */ resolve) => (timer ? waiting.push(resolve) : resolve())),
+    /** Another run: drop it. */
+    reset() {
+      begun = false;
+      stop();
+    },
+  };
+}

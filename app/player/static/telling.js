@@ -1,0 +1,45 @@
+/** Where a run opens that nobody has walked through yet: its most telling round. Pure. */
+
+/**
+ * @import { Lane, Round } from "./model.js"
+ */
+
+import { branches } from "./tree.js";
+
+/**
+ * The stop of the round that says most about a lane: of chains a rejection after the most acceptances; of trees, and where
+ * nothing was rejected, the round with the most tokens. Of equals the last, since more of the text is there.
+ * @param {Pick<Lane, "rounds">|undefined} lane
+ * @returns {number|null} null where no round has a guess that was judged
+ */
+export function tellingStop(lane) {
+  const rounds = lane?.rounds ?? [];
+  const trees = rounds.some((round) => branches(round.proposals));
+  const rejecting = trees ? null : best(rounds, (round) => (has(round, "rejected") && accepted(round) > 0 ? accepted(round) : 0));
+  const found = rejecting ?? best(rounds, (round) => (accepted(round) > 0 ? round.tokens.length : 0)) ?? best(rounds, (round) => (has(round, "rejected") ? 1 : 0));
+  return found === null ? null : found + 1;
+}
+
+/**
+ * The last round of those with the highest score above 0; one that the end of the text cut short only if there is no other.
+ * @param {Round[]} rounds
+ * @param {(round: Round) => number} score
+ */
+function best(rounds, score) {
+  let [found, most] = [-1, 0];
+  rounds.forEach((round, at) => {
+    const value = has(round, "cut") ? score(round) / 1000 : score(round);
+    if (value >= most && value > 0) [found, most] = [at, value];
+  });
+  return found < 0 ? null : found;
+}
+
+/** @param {Round} round @param {string} verdict */
+function has(round, verdict) {
+  return round.proposals.some((item) => item.verdict === verdict);
+}
+
+/** @param {Round} round */
+function accepted(round) {
+  return round.proposals.filter((item) => item.verdict === "accepted").length;
+}

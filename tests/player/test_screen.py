@@ -1,0 +1,136 @@
+"""One screen: text, tree, odds and sentence together; and the guesses as ghost text before their fate."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.player.conftest import Server, open_player
+from tests.player.samples import Plan, spec_trace
+from tests.player.test_tree import random_parents, tree_record
+from tests.player.views import recorded
+
+pytestmark = pytest.mark.browser
+
+PARTS = (".leads .pane", ".transcript", ".tree", ".odds-title", ".odds-main", ".controls", ".slider")
+BOXES = """parts => parts.map((name) => {
+  const { left, top, right, bottom, width, height } = shadow.querySelector(name).getBoundingClientRect();
+  return [left, top, right, bottom, width, height];
+})"""
+HIDDEN = """() => {
+  const box = shadow.querySelector(".tree");
+  return [box.scrollWidth - box.clientWidth, box.scrollHeight - box.clientHeight];
+}"""
+
+
+def chain(size: int) -> dict[str, Any]:
+    """A round of `size` guesses, the last but one rejected."""
+    words = [(" The", 0.9, 0.5, 0.1)] * (size - 2) + [(" cat", 0.1, 0.9, 0.8), (" mat", 0.5, 0.5, 0.1)]
+    record: dict[str, Any] = json.loads(
+        spec_trace([Plan(words, " fox"), Plan([(" The", 0.9, 0.5, 0.1)], ".")]).to_json()
+    )
+    return record
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (1280, 720)])
+@pytest.mark.parametrize("shape", ["chain of 4", "chain of 16", "tree of 16"])
+def test_text_tree_odds_and_sentence_are_seen_together(
+    page: Page, server: Server, size: tuple[int, int], shape: str
+) -> None:
+    """Catches: a part of the story below the fold, and a tree of up to 16 nodes that has to be scrolled."""
+    width, height = size
+    page.set_viewport_size({"width": width, "height": height})
+    page.add_style_tag(content="body { padding: 60px 80px 0 !important }")  # the app's head and margins
+    record = tree_record(random_parents(16, 3)) if shape.startswith("tree") else chain(int(shape.split()[-1]))
+    server.files["/traces/spec.json"] = json.dumps(record)
+    open_player(page, cursor={"round": 1, "step": 2, "node": None})
+    assert page.evaluate("document.scrollingElement.scrollHeight <= innerHeight")
+    for name, box in zip(PARTS, page.evaluate(BOXES, list(PARTS)), strict=True):
+        left, top, right, bottom, wide, high = box
+        assert left >= 0 and top >= 60 and right <= width and wide > 100 and high > 15, (name, box)
+        assert bottom <= height or name == ".odds-main", (name, box)
+    panel = page.locator(".odds").bounding_box()
+    assert panel is not None and panel["height"] >= 130 and panel["y"] + panel["height"] <= height
+    assert max(page.evaluate(HIDDEN)) <= 1
+    expect(page.locator(".mask")).to_be_hidden()
+    page.locator(".player").focus()
+    page.keyboard.press("v")  # one key away
+    mask = page.locator(".mask-box").bounding_box()
+    assert mask is not None and mask["y"] + mask["height"] <= height
+    for name in (".leads .pane", ".transcript"):
+        expect(page.locator(name)).to_be_in_viewport(ratio=1)
+
+
+@pytest.mark.parametrize("size", [(944, 700), (390, 784)])  # what 1024×768 and a phone leave below the head
+def test_in_a_narrow_player_the_sentence_and_the_lane_stay_with_each_view(
+    page: Page, server: Server, size: tuple[int, int]
+) -> None:
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    server.files["/traces/spec.json"] = recorded("draft-model").to_json()
+    open_player(page, cursor={"round": 2, "step": 2, "node": None})
+    for name in ("tree", "mask", "odds"):
+        expect(page.locator(".panel.open")).to_have_count(1)
+        assert page.evaluate("scrollY") == 0
+        for part in (".leads .pane", ".transcript", ".panel-tabs"):
+            expect(page.locator(part)).to_be_in_viewport(ratio=0.99)
+        shown = page.evaluate(
+            "Math.min(innerHeight, shadow.querySelector('.panels').getBoundingClientRect().bottom) "
+            "- shadow.querySelector('.panels').getBoundingClientRect().top"
+        )
+        assert shown > 160, name
+        page.locator(".player").focus()
+        page.keyboard.press("v")
+
+
+GHOSTS = "all => all.map(guess => [guess.textContent, guess.className.split(' ')[1]])"
+
+
+def test_guesses_are_ghosts_until_each_is_ticked_or_struck(page: Page) -> None:
+    """Catches: a lane that shows nothing until the commit; a verdict before its moment; a guess counted as text."""
+    open_player(page, cursor={"round": 0, "node": None})
+    ghosts = page.locator(".leads .guess")
+    committed = page.locator(".leads .committed .tok")
+    page.locator(".player").focus()
+    w = "waiting"
+    for states in (
+        (w, w, w),
+        (w, w, w),
+        ("accepted", w, w),
+        ("accepted", "accepted", w),
+        ("accepted", "accepted", "rejected"),
+    ):
+        page.keyboard.press("ArrowRight")
+        assert ghosts.evaluate_all(GHOSTS) == [
+            list(pair) for pair in zip((" The", " quick", " fox"), states, strict=True)
+        ]
+        expect(committed).to_have_count(0)
+    page.keyboard.press("ArrowRight")  # the commit
+    expect(ghosts).to_have_count(0)
+    expect(committed).to_have_count(3)
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    assert ghosts.evaluate_all(GHOSTS) == [[" cat", "rejected"], [" mat", "dropped"]]
+
+
+LINE = """async (proposals) => {
+  const { lineOf } = await import("/player/ghosts.js");
+  const { line, others } = lineOf({
+    proposals: proposals.map(([parent, verdict], node) => ({ node, parent, verdict, text: `t${node}` })),
+  });
+  return [line.map(({ node, state }) => `${node} ${state}`), others];
+}"""
+
+
+def test_of_a_tree_the_path_and_the_guess_judged_next_are_shown(page: Page) -> None:
+    w = "waiting"
+    tree = [(-1, w), (-1, w), (0, w), (1, w), (0, "pruned")]
+    assert page.evaluate(LINE, tree) == [["0 waiting", "2 waiting"], 2]
+    tree[0] = (-1, "rejected")
+    assert page.evaluate(LINE, tree) == [["0 rejected", "1 waiting", "3 waiting"], 1]
+    tree[1] = (-1, "accepted")
+    assert page.evaluate(LINE, tree) == [["1 accepted", "3 waiting"], 1]
+    tree[3] = (1, "rejected")
+    assert page.evaluate(LINE, tree) == [["1 accepted", "3 rejected"], 0]

@@ -1,0 +1,65 @@
+"""Where a finished run opens: its most telling round."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.player.conftest import open_player
+from tests.player.samples import Plan, spec_trace
+
+pytestmark = pytest.mark.browser
+
+STOP = """async (rounds) => {
+  const { tellingStop } = await import("/player/telling.js");
+  return tellingStop({ rounds: rounds.map(([parents, verdicts, tokens]) => ({
+    tokens: Array(tokens).fill({}),
+    proposals: verdicts.map((verdict, node) => ({ node, parent: parents?.[node] ?? node - 1, verdict })),
+  })) });
+}"""
+A, R, U, CUT = "accepted", "rejected", "unreached", "cut"
+
+
+def chain(*verdicts: str) -> list[Any]:
+    return [None, list(verdicts), verdicts.count(A) + 1]
+
+
+@pytest.mark.parametrize(
+    ("rounds", "stop"),
+    [
+        ([chain(A, A, A), chain(A, R, U), chain(A, A, R), chain(R, U, U), chain()], 3),
+        ([chain(A, A, R), chain(A, A, R), chain(A, R)], 2),  # of equals the last
+        ([chain(A, A, A), chain(R, U, U), chain()], 1),  # no rejection after an acceptance: the largest win
+        ([chain(A, A, R), chain(A, A, A, CUT)], 1),
+        ([chain(R, U), chain()], 1),
+        ([chain(), chain()], None),
+        ([], None),
+        ([[[-1, -1, 1], [R, A, A], 3], [[-1, -1, 1], [R, A, R], 2]], 1),  # of trees the most tokens
+    ],
+)
+def test_the_most_telling_round(page: Page, rounds: list[Any], stop: int | None) -> None:
+    """Catches: a run that opens where nothing was guessed."""
+    assert page.evaluate(STOP, rounds) == stop
+
+
+def test_a_run_opens_there_unless_its_address_names_a_position(page: Page) -> None:
+    words = [(" The", 0.9, 0.5, 0.1), (" cat", 0.1, 0.9, 0.8)]
+    plans = [Plan([], "."), Plan([words[0], *words], " fox"), Plan(words, " mat"), Plan([], ".")]
+    traces = [{"label": "Draft", "trace": json.loads(spec_trace(plans).to_json())}]
+    where, hint = page.locator(".where"), page.locator(".pace")
+    open_player(page, traces=traces, cursor={"round": None})
+    expect(where).to_have_text("Round 2 of 4")
+    expect(page.locator(".odds-title")).to_contain_text("‘\u00a0cat’ — rejected")
+    expect(hint).to_contain_text("telling round")
+    expect(page.locator(".ended")).to_have_text("so far")
+    page.locator(".player").focus()
+    page.keyboard.press("End")
+    expect(where).to_have_text("Round 4 of 4")
+    expect(hint).to_have_text("")
+    expect(page.locator(".ended")).to_have_text("length limit")
+    open_player(page, traces=traces, cursor={"round": 3})
+    expect(where).to_have_text("Round 3 of 4")
+    expect(hint).to_have_text("")
