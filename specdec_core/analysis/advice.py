@@ -190,7 +190,8 @@ def _sentence(best: int, pairs: Sequence[Pair], unit: Unit, labels: Sequence[str
         names = "; ".join(
             f"{labels[pair.second]} ({_ratio(pair)}"
             + (
-                f"; ahead in {pair.wins} of {pair.cases}, which chance alone does in {pair.chance:.0%})"
+                f"; ahead in {pair.wins} of {pair.cases}, and two equally fast lanes come out at least as uneven "
+                f"{pair.chance:.0%} of the time)"
                 if pair.cases > 1
                 else ")"
             )

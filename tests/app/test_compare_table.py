@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from statistics import geometric_mean
 
 import pytest
 
 from app.compare.table import frame, speedups, table
+from app.compare.why import Why, html
 from app.metrics.numbers import measured_speedup
 from specdec_core.analysis.advice import advise
+from specdec_core.analysis.diagnosis import why
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
 from specdec_core.sweep.measured import Measured
@@ -118,3 +121,18 @@ def test_guesses_that_were_never_sent_are_told_apart() -> None:
     assert sent < len(verdicts)
     assert cell.value == {"value": len(verdicts), "sent": sent}
     assert cell.note == f"{sent:,} of them sent to the target"
+
+
+def test_a_bar_of_the_round_is_as_long_as_its_cost(traces: list[Trace]) -> None:
+    """Catches: segments on another scale than the mark of the tokens, so that a slow lane looks fast; a label that is
+    markup; noise below zero drawn as a length."""
+    found = why(traces[0], traces[1])
+    assert found is not None
+    lane = replace(found, drafting=0.6, width=0.2, overhead=-0.1, unexplained=0.0, tokens=3.4)
+    shown = html([Why(1, "<img src=x>", lane), Why(2, "Too few.", None)])
+    assert "<img" not in shown and "&lt;img src=x&gt;" in shown
+    widths = [float(width) for width in re.findall(r"width:([\d.]+)%", shown)]
+    (mark,) = map(float, re.findall(r"left:([\d.]+)%\">", shown))
+    assert [width / widths[0] for width in widths] == pytest.approx([1.0, 0.6, 0.2, 0.0], abs=0.01)
+    assert mark / widths[0] == pytest.approx(3.4, abs=0.01) and mark <= 100
+    assert "− 0.10" in shown and "= 1.70 plain rounds" in shown and shown.count('class="bar"') == 1
