@@ -21,7 +21,8 @@ from specdec_core.proposers import PROPOSERS
 from specdec_core.record.trace import Trace
 
 from . import partings, repeats, take_along
-from .table import html, megabytes, speedups, table
+from .table import html, megabytes, table
+from .timing import speedups
 from .why import Why
 from .why import html as html_of_why
 

@@ -17,7 +17,10 @@ from typing import Literal
 import numpy as np
 
 from specdec_core.errors import SettingsError
+from specdec_core.proposers import proposer_class
 from specdec_core.record.repeats import LOOP, percent
+from specdec_core.rules import rule_class
+from specdec_core.settings import Settings
 from specdec_core.sweep.measured import Measured
 from specdec_core.sweep.totals import LEAST_TOKENS
 
@@ -132,6 +135,16 @@ def advise(rows: Iterable[Measured], labels: Sequence[str], leave_out: Iterable[
     pairs = [compare(columns[best], columns[lane], (best, lane)) for lane in lanes if lane != best]
     said = _sentence(best, pairs, unit, labels) + _repeats(_usable(rows, out), unit)
     return Advice(best, unit, pairs, said)
+
+
+def ineligible(lanes: Sequence[Settings]) -> list[int]:
+    """The numbers of lanes that are never recommended: under a lossy rule, or with drafting off the clock."""
+    return [
+        number
+        for number, lane in enumerate(lanes)
+        if lane.proposer != "none"
+        and (not rule_class(lane.rule).lossless or proposer_class(lane.proposer).off_the_clock)
+    ]
 
 
 def _speeds(

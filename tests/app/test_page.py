@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,26 @@ def test_text_that_repeats_is_named_beside_every_figure(fresh: Runs) -> None:
     press(at, "go")
     finish(at, fresh)
     assert "repeat" not in words(at)
+
+
+def test_a_speedup_above_tokens_per_pass_is_not_shown_without_its_reason(
+    fresh: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches: 6.26× from 4.75 tokens per pass as a plain measurement, or a warning where nothing is wrong."""
+    at = page(tokens="40")
+    press(at, "go")
+    finish(at, fresh)
+    run = fresh.get(param(at, "run") or "")
+    assert run is not None
+    traces = run.traces
+    for share, flagged in ((1.3, True), (0.7, False)):
+        speed = share * (traces[0].stats.tokens_per_second or 0.0) * (traces[1].stats.tokens_per_pass or 0.0)
+        changed = {**traces, 1: replace(traces[1], stats=replace(traces[1].stats, tokens_per_second=speed))}
+        monkeypatch.setattr(Run, "traces", property(lambda run, changed=changed: changed))
+        at.run()
+        assert not at.exception
+        said = words(at).replace("\\", "")
+        assert ("above τ: timing noise" in said) == ("No guessing reaches that" in said) == flagged
 
 
 def test_above_temperature_0_the_page_says_that_the_texts_differ(fresh: Runs) -> None:
