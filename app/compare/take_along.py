@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
@@ -12,13 +12,19 @@ from app.decoding.run import Run
 from app.text import plain
 from specdec_core.analysis.memory import Line
 from specdec_core.chat import Chat
+from specdec_core.models.generation import OFF
 from specdec_core.record.schema import Header
 from specdec_core.record.trace import Trace
+from specdec_core.settings import Settings
 from specdec_core.sweep import portable
+from specdec_core.sweep import portable_servers as servers
 from specdec_core.sweep.totals import csv_of, to_csv
 
 from . import repeats
 from .table import frame, table, to_json
+
+if TYPE_CHECKING:
+    from specdec_core.models.bundle import Models
 
 
 def show(
@@ -54,29 +60,39 @@ def show(
     best = repeats.recommendation(run)
     wished = numbers.index(best.best) if best and best.best in numbers else len(numbers) - 1
     at = st.selectbox("Lane", options, index=wished, format_func=labels.__getitem__, key="portable_lane")
-    header, lane = traces[at].header, lanes[at]
-    draft = header.draft.name if header.draft else None
-    models = services.shelf().ready(run.request.choice)
+    _elsewhere(traces[at].header, lanes[at], services.shelf().ready(run.request.choice))
+
+
+def _elsewhere(header: Header, lane: Settings, models: Models | None) -> None:
+    """A lane's settings in the terms of each program, one tab each."""
+    target, draft, chat = header.target.name, header.draft.name if header.draft else None, _message(header)
+    # What the target's own config requested is written out: not every program reads it.
+    lane = lane.but(**{name: value for name in OFF if (value := header.settings.get(name)) is not None})
     layers = getattr(getattr(getattr(models, "target", None), "model", None), "config", None)
-    st.caption(f"transformers {portable.TRANSFORMERS} · checked by tests against the installed version")
-    st.code(
-        portable.transformers_code(
-            lane,
-            header.target.name,
-            draft,
-            header.dtype,
-            getattr(layers, "num_hidden_layers", None),
-            chat=_message(header),
-        ),
-        language="python",
-        wrap_lines=True,
+    transformers = portable.transformers_code(
+        lane,
+        target,
+        draft,
+        header.dtype,
+        getattr(layers, "num_hidden_layers", None),
+        chat=chat,
+        requested=models.generation if models else None,
     )
-    st.caption("vLLM · from its documentation of 2026, not run here")
-    st.code(
-        portable.vllm_code(lane, header.target.name, draft, chat=_message(header)),
-        language="bash",
-        wrap_lines=True,
+    programs = (
+        (f"transformers {portable.TRANSFORMERS}", "python", transformers),
+        ("vLLM", "bash", portable.vllm_code(lane, target, draft, chat)),
+        (servers.SGLANG, "bash", servers.sglang_code(lane, target, draft, chat)),
+        (servers.LLAMA_CPP, "bash", servers.llama_cpp_code(lane, target, draft, chat)),
+        (servers.LM_STUDIO, "python", servers.lm_studio_code(lane, target, draft, chat)),
     )
+    for tab, (_, language, code) in zip(st.tabs([name for name, _, _ in programs]), programs, strict=True):
+        with tab:
+            st.code(code, language=language, wrap_lines=True)
+            st.caption(
+                "Tests run this code with the installed version and compare its text with the lane's."
+                if code is transformers
+                else "From its documentation of 2026; not run here."
+            )
 
 
 def _message(header: Header) -> Chat | None:

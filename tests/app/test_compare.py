@@ -482,12 +482,15 @@ def test_every_tab_opens_after_a_run(fresh: Runs) -> None:
     for name in ("Table", "Charts", "Prompts", "What if", "Take along"):
         at = raced_page(opened(tokens="20", tab=name), fresh)
         assert not at.exception, name
-    transformers, vllm = at.code[-2].value, at.code[-1].value
+    assert len(at.code) >= 5
+    transformers = at.code[-5].value
     assert "assistant_model" not in transformers and "prompt_lookup_num_tokens=4" in transformers
     at.selectbox(key="portable_lane").set_value(1).run()
-    transformers, vllm = at.code[-2].value, at.code[-1].value
+    transformers, vllm, sglang, llama_cpp, lm_studio = (code.value for code in at.code[-5:])
     assert "num_assistant_tokens=4" in transformers
     assert '"method": "draft_model"' in vllm
+    assert "--speculative-algorithm STANDALONE" in sglang and "--spec-type draft-simple" in llama_cpp
+    assert "'draftModel': " in lm_studio
 
 
 def test_why_and_where_they_part_stand_below_the_race(fresh: Runs) -> None:
