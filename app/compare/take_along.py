@@ -9,10 +9,12 @@ import streamlit as st
 
 from app import services
 from app.decoding.run import Run
+from app.export import button
 from app.text import plain
 from specdec_core.analysis.memory import Line
 from specdec_core.chat import Chat
 from specdec_core.models.generation import OFF
+from specdec_core.record.read import race_json
 from specdec_core.record.schema import Header
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
@@ -46,8 +48,9 @@ def show(
         )
         if again := repeats.rows(run):
             _download("Repeats (CSV)", "repeats.csv", "text/csv", run, lambda: to_csv(again))
-    st.markdown("**The traces**")
+    st.markdown("**The race, and each lane's trace**")
     with st.container(horizontal=True):
+        button.race("Race (JSON)", lambda: race_json(traces), f"specdec-{run.id}", "race")
         for number, label in zip(numbers, labels, strict=True):
             st.link_button(
                 plain(label),

@@ -12,6 +12,7 @@ from app.decoding.run import Run
 from app.export import button
 from app.records import examples as recorded
 from app.text import plain
+from specdec_core.record.read import race_json
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
 
@@ -48,6 +49,8 @@ def downloads(run: Run) -> None:
     with st.popover("Download", icon=":material/download:"):
         st.markdown("**The whole run**")
         button.draw("Player (HTML)", lambda: _page(run), f"specdec-{run.id}", "page")
+        if len(run.traces) > 1:
+            button.race("Race (JSON)", lambda: race_json(run.traces.values()), f"specdec-{run.id}", "race")
         st.caption("To save a view as a picture, use the menu next to the player's controls.")
         for lane in run.traces:
             st.markdown(f"**{plain(run.request.labels[lane])}**")

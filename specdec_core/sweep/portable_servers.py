@@ -34,46 +34,7 @@ def for_sglang(settings: Settings, draft: str | None = None) -> Elsewhere:
         found.generate |= {"top_k": settings.top_k or -1, "top_p": settings.top_p}
     found.generate |= given(settings, ("repetition_penalty", "min_p"))
     _stops(settings, found, "stop")
-    options: Any = proposer_class(settings.proposer).read_options(settings)
-    chain = {
-        "num-steps": settings.draft_length,
-        "eagle-topk": 1,
-        "num-draft-tokens": settings.draft_length + 1,
-    }
-    flags: dict[str, dict[str, Any]] = {
-        "none": {},
-        "draft-model": {"algorithm": "STANDALONE", "draft-model-path": draft or "the draft model", **chain},
-    }
-    if settings.proposer == "branching":
-        tree = {
-            "num-steps": options.depth,
-            "eagle-topk": options.width,
-            "num-draft-tokens": options.nodes + 1,
-        }
-        flags["branching"] = {
-            "algorithm": "STANDALONE",
-            "draft-model-path": draft or "the draft model",
-            **tree,
-        }
-        found.missing.append(KEEPS_TREE)
-    elif settings.proposer == "eagle":
-        tree = {
-            "num-steps": options.depth,
-            "eagle-topk": options.top_k,
-            "num-draft-tokens": options.nodes + 1,
-        }
-        flags["eagle"] = {"algorithm": "EAGLE", "draft-model-path": "the EAGLE head", **tree}
-    elif settings.proposer == "prompt-lookup":
-        flags["prompt-lookup"] = {
-            "algorithm": "NGRAM",
-            "num-draft-tokens": settings.draft_length,
-            "ngram-max-match-window-size": options.max_ngram,
-            "ngram-max-bfs-breadth": 1,
-        }
-        found.missing.append(
-            f"match = {options.match}: SGLang takes the most recent continuation, on CUDA only."
-        )
-    chosen = flags.get(settings.proposer)
+    chosen = _sglang(settings, draft or "the draft model", found.missing)
     if chosen is None:
         found.missing += [no_proposer(settings, SGLANG), *seed(settings, None)]
         return found
@@ -87,6 +48,38 @@ def for_sglang(settings: Settings, draft: str | None = None) -> Elsewhere:
                 )
         _rule(settings, found, SGLANG, "with the probability that the target gives it")
     return _finish(settings, found, SGLANG, "token-matching" if chosen else None)
+
+
+def _sglang(settings: Settings, draft: str, missing: list[str]) -> dict[str, Any] | None:
+    """The flags of its server, less their common beginning; None where it has no such proposer."""
+    options: Any = proposer_class(settings.proposer).read_options(settings)
+    if settings.proposer == "none":
+        return {}
+    if settings.proposer == "prompt-lookup":
+        missing.append(f"match = {options.match}: SGLang takes the most recent continuation, on CUDA only.")
+        return {
+            "algorithm": "NGRAM",
+            "num-draft-tokens": settings.draft_length,
+            "ngram-max-match-window-size": options.max_ngram,
+            "ngram-max-bfs-breadth": 1,
+        }
+    # It counts the root among the tokens that a pass checks.
+    if settings.proposer == "draft-model":
+        steps, width, nodes = settings.draft_length, 1, settings.draft_length
+    elif settings.proposer == "branching":
+        steps, width, nodes = options.depth, options.width, options.nodes
+        missing.append(KEEPS_TREE)
+    elif settings.proposer == "eagle":
+        steps, width, nodes = options.depth, options.top_k, options.nodes
+    else:
+        return None
+    return {
+        "algorithm": "EAGLE" if settings.proposer == "eagle" else "STANDALONE",
+        "draft-model-path": "the EAGLE head" if settings.proposer == "eagle" else draft,
+        "num-steps": steps,
+        "eagle-topk": width,
+        "num-draft-tokens": nodes + 1,
+    }
 
 
 def for_llama_cpp(settings: Settings) -> Elsewhere:
