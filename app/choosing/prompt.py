@@ -95,14 +95,12 @@ def prompt_box() -> None:
         "Prompt",
         key=State.prompt.key,
         height=_height(state.prompt),
-        help=current.words().prompt_help,
+        help=current.words().prompt_help + (f"\n\n**Look for:** {plain(preset.look_for)}" if preset else ""),
     )
     state.last_prompt = state.prompt
     if len(state.prompt) > links.MAX_PROMPT:
         st.warning(too_long(state.prompt), icon=":material/content_cut:")
-    elif preset:
-        st.caption(f":material/visibility: {plain(preset.look_for)}")
-    elif current.name() == model_picker.BUNDLED:
+    elif preset is None and current.name() == model_picker.BUNDLED:
         st.caption(f":material/info: {plain(model_picker.bundled_words())}")
     _what_is_read()
     shown = presets.matching(state.prompt)  # for any models: the address names it

@@ -77,12 +77,12 @@ def show(run: Run) -> None:
                 if speedup is None
                 else "a bound: drafting is not counted"
                 if PROPOSERS[lane.proposer].off_the_clock
-                else "above τ: timing noise"
-                if noisy
                 else "measured · lossy rule"
                 if lossy
                 else "measured · texts differ"
                 if part
+                else "above τ: timing noise"
+                if noisy
                 else MEASURED,
                 repeats if speedup is not None else "",
             ),

@@ -94,12 +94,13 @@ def _downloads(run: Run, lane: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A recorded example as the lab shows it before a run: its lanes for the player, and its origin."""
+    """A recorded example as the lab shows it before a run: its lanes for the player, what to notice, and its origin."""
 
     id: str
     traces: tuple[dict[str, str], ...]
     prompt: str
     lane: Settings
+    look_for: str
     origin: str
     family: str
     chat: bool
@@ -113,6 +114,7 @@ def example(proposer: str, family: str) -> Shown | None:
     for recipe in found:
         if recipe.lanes()[-1].proposer == proposer and recorded.files().keys() >= set(recipe.files):
             header = Trace.from_json(recorded.files()[recipe.files[-1]].read_bytes()).header
+            built = recorded.build(recipe)
             labels = [controls.label(lane) for lane in recipe.lanes()]
             return Shown(
                 id=recipe.id,
@@ -122,6 +124,7 @@ def example(proposer: str, family: str) -> Shown | None:
                 ),
                 prompt=header.prompt,
                 lane=Settings(**header.settings),
+                look_for=built.look_for,
                 origin=f"{header.machine}, {header.created[:10]}",
                 family=recipe.family,
                 chat=header.chat,

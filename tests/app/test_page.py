@@ -19,6 +19,7 @@ from app.decoding.models import Choice, Shelf
 from app.decoding.run import Request, Run
 from app.decoding.runs import Desk, Runs
 from app.lanes import links
+from app.records import examples as recorded
 from app.records import visitor
 from app.running import stage
 from specdec_core import race
@@ -197,7 +198,7 @@ def test_an_example_fills_the_prompt_and_the_own_text_comes_back(fresh: Runs) ->
     assert at.text_area(key="prompt").value == "def add(a, b):"
     assert param(at, "preset") == "code/add"
     assert "prompt" not in at.query_params
-    assert "Brackets are easy" in words(at)
+    assert "Brackets are easy" in at.text_area(key="prompt").help
     at.button_group(key="family").set_value("own").run()
     assert at.text_area(key="prompt").value == "my own words"
 
@@ -548,6 +549,8 @@ def test_before_a_run_the_chosen_proposer_s_recording_plays_and_says_that_it_is_
     assert given[-1]["provenance"] == "recorded"
     said = "Recorded example: Medusa heads, at temperature 0, on “One day"
     assert said in words(at).replace("\\", "")
+    assert recorded.find("medusa").look_for in words(at).replace("\\", ""), "what to notice"  # type: ignore[union-attr]
+    assert PROPOSERS["medusa"].summary in at.selectbox(key="proposer").help
     at.selectbox(key="proposer").set_value("none").run()
     assert [lane["url"] for lane in given[-1]["traces"]] == ["/traces/none.json"]
     assert "Recorded example: Plain decoding, at temperature 0" in words(at).replace("\\", "")
