@@ -87,7 +87,7 @@ def bar() -> None:
     """The control for the models, with what they are good for as its help; one line while others are prepared."""
     if state.go:  # the run that starts now uses them
         state.ready_now = None
-    left, right = st.columns([4, 5], gap="small", vertical_alignment="center")
+    left, right = st.columns([4, 5], gap="small", vertical_alignment="bottom")
     with left:
         pick(
             "Models",
@@ -95,7 +95,6 @@ def bar() -> None:
             State.model.key,
             f"{_good_for()}\n\nThe target model that writes, and what guesses for it. "
             + define("Target model"),
-            label_visibility="collapsed",
             on_change=_chose,
         )
     if line := _line():
