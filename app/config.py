@@ -55,7 +55,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
         raise ValueError(f"PORT has to be a number from 1 to 65535, got {port!r}.")
     # A server that others can reach downloads models named by visitors only if its operator allows it.
     models = environment.get("SPECDEC_ALLOW_MODELS", "").strip() or (
-        "any" if _is_loopback(host) else "bundled"
+        "any" if is_loopback(host) else "bundled"
     )
     if models not in get_args(Allowed):
         raise ValueError(
@@ -81,7 +81,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
         models=cast(Allowed, models),
         models_root=Path(root).resolve() if root else None,
         # On loopback, other names in the Host header mean DNS rebinding (or a proxy that should be named).
-        hosts=named or (("localhost", "127.0.0.1", "[::1]") if _is_loopback(host) else ()),
+        hosts=named or (("localhost", "127.0.0.1", "[::1]") if is_loopback(host) else ()),
         library=_library(environment.get("SPECDEC_LIBRARY")),
         family=_family(environment.get("SPECDEC_DEFAULT_MODELS", "").strip()),
     )
@@ -117,7 +117,8 @@ def _library(named: str | None) -> Path | None:
     return path.resolve() if named.strip() else None
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address means the machine that says it."""
     if host == "localhost":
         return True
     try:

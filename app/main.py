@@ -22,7 +22,8 @@ page = st.navigation(
     ],
     position="top",
 )
-st.html(quirks.style(CSS + quirks.ON_PRIMARY + quirks.LEGIBLE_CODE + quirks.NO_EMPTY_BOXES))
+FIXES = quirks.ON_PRIMARY + quirks.LEGIBLE_CODE + quirks.NO_EMPTY_BOXES + quirks.NO_KEYS_ON_PHONES
+st.html(quirks.style(CSS + FIXES))
 address.catch_up(page.url_path)
 try:
     page.run()

@@ -93,6 +93,7 @@ _MODULES = {
     "ledger": "analysis.memory",
     "loops": "record.repeats",
     "portable": "sweep.portable",
+    "portable_servers": "sweep.portable_servers",
     "profiles": "machines.profiles",
     "roofline": "machines.roofline",
     "shapes": "machines.model_sizes",

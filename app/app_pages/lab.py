@@ -24,10 +24,7 @@ with head, st.container(key=presenter.box("title")):
     with st.container(horizontal=True, vertical_alignment="center"):
         st.title("Specdec Lab", anchor=False, width="content")
         warming.show()
-    st.markdown(
-        "A small model **guesses** the next tokens, the large one **checks** them all in one pass. "
-        "Same text, fewer passes: watch it happen, token by token."
-    )
+    st.markdown("A small model **guesses** the next tokens, the large one **checks** them all in one pass.")
 with words:
     corner.draw("lab")
 
@@ -71,6 +68,7 @@ if example is not None:
     if state.example_shown not in (None, example.id):
         address.drop(CURSOR)
     state.example_shown = example.id
+    st.markdown(f":material/visibility: {plain(example.look_for)}")
     if "run" in st.query_params or not controls.asks_for(
         example.prompt, example.lane, example.family, example.chat
     ):

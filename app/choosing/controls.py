@@ -62,13 +62,14 @@ def essentials(missing: Mapping[str, str | None]) -> None:
         "Proposer",
         titles,
         State.proposer.key,
-        define("Proposer", "Draft model", "Target model"),
+        lambda name: (
+            f"**{PROPOSERS[name].title}.** {PROPOSERS[name].summary}\n\n"
+            + define("Proposer", "Draft model", "Target model")
+        ),
         named=any(key.startswith("o.") for key in st.query_params),  # whose options these are
     )
     if missing.get(name):
         st.caption(f":material/block: {plain(missing[name] or '')}")
-    else:
-        st.caption(plain(PROPOSERS[name].summary))
     left, right = st.columns(2, gap="medium")
     with left:
         kind = PROPOSERS[name]
@@ -206,10 +207,7 @@ def earlier(shown: Request) -> str | None:
 
 def recorded(prompt: str, lane: Settings) -> str:
     """The line above a recorded example that differs from what was asked for."""
-    return (
-        f"Recorded example: {label(lane)}, at temperature {lane.temperature:g}, on “{start(prompt)}”. "
-        "Press Run for the settings above."
-    )
+    return f"Recorded example: {label(lane)}, at temperature {lane.temperature:g}, on “{start(prompt)}”"
 
 
 def asks_for(prompt: str, lane: Settings, family: str, chat: bool) -> bool:

@@ -84,35 +84,40 @@ def settle() -> None:
 
 
 def bar() -> None:
-    """The control for the models, and one line about what they are good for."""
+    """The control for the models, with what they are good for as its help; one line while others are prepared."""
     if state.go:  # the run that starts now uses them
         state.ready_now = None
-    left, right = st.columns([4, 5], gap="small", vertical_alignment="center")
+    left, right = st.columns([4, 5], gap="small", vertical_alignment="bottom")
     with left:
         pick(
             "Models",
             model_picker.titles(),
             State.model.key,
-            "The target model that writes, and what guesses for it. " + define("Target model"),
-            label_visibility="collapsed",
+            f"{_good_for()}\n\nThe target model that writes, and what guesses for it. "
+            + define("Target model"),
             on_change=_chose,
         )
-    right.caption(_line())
+    if line := _line():
+        right.caption(line)
+
+
+def _good_for() -> str:
+    """What the chosen models are good for."""
+    return words().good_for or model_picker.note(name())
 
 
 def _line() -> str:
-    """What runs, what it is good for, and whether something better is being loaded."""
-    good_for = plain(words().good_for or model_picker.note(name()))
+    """Whether something better is being loaded; empty where what was chosen runs."""
     if state.model == model_picker.AUTO:
         status = model_picker.preparing()
         if status is not None and status.state == "failed":
             return f":material/error: {plain(model_picker.preparing_words() or '')}"
         if status is not None:  # its progress is shown next to the title
             title = plain(model_picker.usual_title())
-            return f":material/hourglass_top: {title} is being prepared; the tiny models run until then. {good_for}"
+            return f":material/hourglass_top: {title} is being prepared; the tiny models run until then."
         if state.ready_now == name():
-            return f":material/check_circle: **Ready now: your next run uses it.** {good_for}"
-    return good_for
+            return ":material/check_circle: **Ready now: your next run uses it.**"
+    return ""
 
 
 def _chose() -> None:

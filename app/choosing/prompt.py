@@ -16,6 +16,8 @@ from specdec_core.errors import SpecdecError
 from . import current, lane_state, model_picker, presets
 
 OWN = "own"
+LINE = 72  # about as many characters fit in a line
+LINES = 3, 9  # the fewest and the most that the box shows
 
 
 def start_from_address(choices: Mapping[str, Mapping[str, str]], proposer: str) -> None:
@@ -92,19 +94,23 @@ def prompt_box() -> None:
     st.text_area(
         "Prompt",
         key=State.prompt.key,
-        height=112,
-        help=current.words().prompt_help,
+        height=_height(state.prompt),
+        help=current.words().prompt_help + (f"\n\n**Look for:** {plain(preset.look_for)}" if preset else ""),
     )
     state.last_prompt = state.prompt
     if len(state.prompt) > links.MAX_PROMPT:
         st.warning(too_long(state.prompt), icon=":material/content_cut:")
-    elif preset:
-        st.caption(f":material/visibility: {plain(preset.look_for)}")
-    elif current.name() == model_picker.BUNDLED:
+    elif preset is None and current.name() == model_picker.BUNDLED:
         st.caption(f":material/info: {plain(model_picker.bundled_words())}")
     _what_is_read()
     shown = presets.matching(state.prompt)  # for any models: the address names it
     _keep_prompt_in_address(shown.id if shown else None)
+
+
+def _height(text: str) -> int:
+    """Pixels of the box: all lines of a short program, the beginning of a long text."""
+    lines = sum(1 + len(line) // LINE for line in text.splitlines())
+    return 24 * min(max(lines, LINES[0]), LINES[1]) + 28
 
 
 def offered() -> tuple[presets.Family, ...]:

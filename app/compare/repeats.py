@@ -13,10 +13,9 @@ from app.records import visitor
 from app.text import count, plain
 from app.ui import address
 from app.ui.fragment import fragment
-from specdec_core.analysis.advice import LEAST_CASES, Advice, advise
+from specdec_core.analysis.advice import LEAST_CASES, Advice, advise, ineligible
 from specdec_core.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS
-from specdec_core.rules import RULES
 from specdec_core.sweep.cases import Case
 from specdec_core.sweep.measured import Measured
 
@@ -91,16 +90,7 @@ def controls(run: Run) -> None:
 
 def recommendation(run: Run) -> Advice | None:
     """The recommendation from the repeats among the eligible lanes."""
-    return advise(rows(run), run.request.labels, leave_out=no_choice(run.request))
-
-
-def no_choice(request: Request) -> list[int]:
-    """Lanes that are never recommended: another text, or drafting off the clock."""
-    return [
-        number
-        for number, lane in enumerate(request.lanes)
-        if number and (not RULES[lane.rule].lossless or PROPOSERS[lane.proposer].off_the_clock)
-    ]
+    return advise(rows(run), run.request.labels, leave_out=ineligible(run.request.lanes))
 
 
 def advice(run: Run) -> None:
@@ -115,7 +105,9 @@ def advice(run: Run) -> None:
         )
         return
     st.markdown(f":material/{'thumb_up' if found.clear else 'balance'}: {plain(found.sentence)}")
-    out = ", ".join(run.request.labels[number].partition(" · ")[0] for number in no_choice(run.request))
+    out = ", ".join(
+        run.request.labels[number].partition(" · ")[0] for number in ineligible(run.request.lanes)
+    )
     st.caption(
         "measured · geometric means, paired by turn; bootstrap over turns and sign test; each pair judged by itself"
         + (f" · not eligible: {out} (lossy, or its drafting is not counted)" if out else "")

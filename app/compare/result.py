@@ -9,7 +9,6 @@ import streamlit as st
 
 from app import services
 from app.decoding.run import Run
-from app.lanes.lane import LETTERS
 from app.running.flow import Flow
 from app.running.headline import MEASURED
 from app.text import plain
@@ -21,7 +20,10 @@ from specdec_core.proposers import PROPOSERS
 from specdec_core.record.trace import Trace
 
 from . import partings, repeats, take_along
-from .table import html, megabytes, speedups, table
+from .table import html, megabytes, table
+from .timing import speedups
+from .why import Why
+from .why import html as html_of_why
 
 
 def show(run: Flow) -> None:
@@ -66,20 +68,20 @@ def show(run: Flow) -> None:
 
 
 def verdicts(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
-    """One sentence per lane: faster or slower than plain decoding, and why."""
+    """Per lane one sentence and one bar: faster or slower than plain decoding, and why."""
     st.markdown("**Why faster, why slower?**")
     measured = repeats.rows(shown)
+    found_of = []
     for number, trace in zip(numbers[1:], traces[1:], strict=True):
         found = why(traces[0], trace)
-        words = found.sentence if found else _why_unknown(trace)
+        words = found.short if found else _why_unknown(trace)
         if len(again := speedups(measured, number)) > 1:
             words += f" Over {len(again)} repeats: {geometric_mean(again):.2f}×, {min(again):.2f} to {max(again):.2f}."
         if PROPOSERS[shown.request.lanes[number].proposer].off_the_clock:
             words += " Its drafting is off the clock, so this is a bound, not a speedup."
-        st.markdown(f"**{LETTERS[number]}** {plain(words)}")
-    st.caption(
-        f"{MEASURED} · τ / (1 + drafting + wider pass + the rest), in plain rounds, is the measured speedup"
-    )
+        found_of.append(Why(number, words, found))
+    st.html(html_of_why(found_of))
+    st.caption(MEASURED)
 
 
 def _why_unknown(trace: Trace) -> str:

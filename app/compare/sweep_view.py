@@ -16,6 +16,7 @@ from app.records import visitor
 from app.text import count, plain
 from app.ui import address, tables
 from app.ui.fragment import fragment
+from specdec_core.analysis.advice import advise, ineligible
 from specdec_core.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS, Proposer
 from specdec_core.rules import RULES
@@ -199,10 +200,18 @@ def _watch(job: Sweep) -> None:
             st.error(plain(job.error), icon=":material/error:")
         if rows:
             matrix(rows, job.about, "measured · this machine, this sweep" + (" so far" if job.active else ""))
+        if rows and not job.active:
+            _advice(job.order, rows)
 
     live()
     if job.rows and not job.active:
         _downloads(job)
+
+
+def _advice(order: Order, rows: Sequence[Measured]) -> None:
+    """Which lane to take on such prompts, and how sure that is."""
+    if found := advise(rows, order.labels, leave_out=ineligible(order.lanes)):
+        st.markdown(f":material/{'thumb_up' if found.clear else 'balance'}: {plain(found.sentence)}")
 
 
 def _state(job: Sweep, done: int) -> None:

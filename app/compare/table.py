@@ -26,6 +26,8 @@ from specdec_core.settings import Settings
 from specdec_core.sweep.measured import Measured
 from specdec_core.sweep.totals import LEAST_TOKENS, beyond, wilson
 
+from .timing import Timing, speedups, timing
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -68,16 +70,16 @@ def table(
     """
     plain, numbers = traces[0], numbers or range(len(traces))
     loops = [trace.loops() for trace in traces]
+    times = [timing(trace, repeats, number) for number, trace in zip(numbers, traces, strict=True)]
     rows = [
         Row("speedup", "Measured speedup", "measured", "Time per token of plain decoding over that of the lane, both "
             "taken on this machine in the same run. Prefill and recording are left out. After repeats it is the "
-            "geometric mean over them, each turn against plain decoding in the same turn, and the race's own speedup "
-            "is next to it.",
+            "geometric mean over them, each turn against plain decoding in the same turn.",
             [_speedup(plain, trace, lane, number, repeats, found)
              for number, trace, lane, found in zip(numbers, traces, lanes, loops, strict=True)]),
-        Row("tokens_per_second", "Tokens per second", "measured", "Committed tokens by decoding time, in the race; so "
-            "are all figures below.",
-            [_figure(trace.stats.tokens_per_second, "{:.0f}") for trace in traces]),
+        Row("tokens_per_second", "Tokens per second", "measured", "Committed tokens by decoding time. After repeats "
+            "all times in this table are theirs; counts are the same in each, as the seed is.",
+            [_figure(time.tokens_per_second, "{:.0f}", time.source) for time in times]),
         Row("acceptance_rate", "Acceptance rate α", "measured", "Accepted guesses by judged guesses, with the Wilson "
             "interval (95 %), which takes the guesses for independent. Trees have one rate per depth.",
             [_alpha(trace, found) for trace, found in zip(traces, loops, strict=True)]),
@@ -95,13 +97,13 @@ def table(
             "discarded, were never sent to the target.", [_proposed(trace) for trace in traces]),
         Row("wasted", "Wasted", "measured", "Guesses that were not accepted: rejected, never reached by the judge, "
             "pruned, cut by the end, or drafted ahead and discarded.", [_wasted(trace) for trace in traces]),
-        Row("draft_s", "Drafting", "measured", "Seconds of the draft phases.",
-            [_seconds(trace, "draft_s") for trace in traces]),
+        Row("draft_s", "Drafting", "measured", "Seconds of the draft phases, in one run of the lane.",
+            [_seconds(time, "draft_s") for time in times]),
         Row("verify_s", "Checking", "measured", "Seconds of the target's passes.",
-            [_seconds(trace, "verify_s") for trace in traces]),
+            [_seconds(time, "verify_s") for time in times]),
         Row("other_s", "The rest", "measured", "Seconds of judging and committing; of plain decoding "
             "also those before its passes, in which others draft.",
-            [_seconds(trace, "other_s") for trace in traces]),
+            [_seconds(time, "other_s") for time in times]),
         Row("memory", "Memory", "from the models' shapes", "Bytes of weights, keys and values, and logits; the "
             "ledger below lists them all.", [_memory(lines) for lines in ledgers or [None] * len(traces)]),
         Row("text", "Text", "proved or measured", "Whether the rule keeps the target's distribution and, if not, how "
@@ -109,19 +111,6 @@ def table(
             [Cell("the target's own", "lossless"), *(_text(plain, trace) for trace in traces[1:])]),
     ]  # fmt: skip
     return rows
-
-
-def speedups(repeats: Sequence[Measured], lane: int) -> list[float]:
-    """A lane's speedup in each turn in which it and plain decoding wrote enough, both in the same turn."""
-    turns: dict[Any, dict[int, Measured]] = {}
-    for row in repeats:
-        if row.error is None and row.tokens >= LEAST_TOKENS and row.seconds > 0:
-            turns.setdefault(row.turn, {})[row.lane] = row
-    return [
-        (turn[lane].tokens / turn[lane].seconds) / (turn[0].tokens / turn[0].seconds)
-        for turn in turns.values()
-        if 0 in turn and lane in turn
-    ]
 
 
 def frame(rows: Sequence[Row], labels: Sequence[str]) -> pd.DataFrame:
@@ -225,10 +214,9 @@ def _speedup(
             if len(found) > 1
             else ["one repeat"]
         )
-        notes += [f"{once:.2f} in the race"] if once is not None else []
     if PROPOSERS[lane.proposer].off_the_clock:
         notes.append("a bound: drafting is not counted")
-    elif beyond(shown, trace.stats.tokens_per_pass):
+    if beyond(shown, trace.stats.tokens_per_pass):
         notes.append("more than τ: timing noise")
     if loops.spans:
         notes.append(_flattered(trace, loops))
@@ -296,11 +284,8 @@ def _wasted(trace: Trace) -> Cell:
     return Cell(f"{wasted:,}", {"value": wasted, "share": share}, note, share)
 
 
-def _seconds(trace: Trace, name: str) -> Cell:
-    stats, whole = trace.stats, trace.stats.decode_s
-    seconds = float(getattr(stats, name))
-    if trace.header.settings.get("proposer") == "none":  # nothing to draft
-        seconds = {"draft_s": 0.0, "other_s": stats.draft_s + stats.other_s}.get(name, seconds)
+def _seconds(time: Timing, name: str) -> Cell:
+    seconds, whole = float(getattr(time, name)), time.whole
     share = seconds / whole if whole else None
     return Cell(f"{seconds:.3f} s", seconds, f"{share:.0%} of the time" if share is not None else "", share)
 

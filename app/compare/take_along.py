@@ -8,13 +8,19 @@ from typing import Any
 import streamlit as st
 
 from app import services
+from app.decoding.api import Family
 from app.decoding.run import Run
+from app.export import button
 from app.text import plain
 from specdec_core.analysis.memory import Line
 from specdec_core.chat import Chat
+from specdec_core.models.generation import OFF
+from specdec_core.record.read import race_json
 from specdec_core.record.schema import Header
 from specdec_core.record.trace import Trace
+from specdec_core.settings import Settings
 from specdec_core.sweep import portable
+from specdec_core.sweep import portable_servers as servers
 from specdec_core.sweep.totals import csv_of, to_csv
 
 from . import repeats
@@ -40,8 +46,9 @@ def show(
         )
         if again := repeats.rows(run):
             _download("Repeats (CSV)", "repeats.csv", "text/csv", run, lambda: to_csv(again))
-    st.markdown("**The traces**")
+    st.markdown("**The race, and each lane's trace**")
     with st.container(horizontal=True):
+        button.race("Race (JSON)", lambda: race_json(traces), f"specdec-{run.id}", "race")
         for number, label in zip(numbers, labels, strict=True):
             st.link_button(
                 plain(label),
@@ -54,28 +61,38 @@ def show(
     best = repeats.recommendation(run)
     wished = numbers.index(best.best) if best and best.best in numbers else len(numbers) - 1
     at = st.selectbox("Lane", options, index=wished, format_func=labels.__getitem__, key="portable_lane")
-    header, lane = traces[at].header, lanes[at]
-    draft = header.draft.name if header.draft else None
-    models = services.shelf().ready(run.request.choice)
-    st.caption(f"transformers {portable.TRANSFORMERS} · checked by tests against the installed version")
-    st.code(
-        portable.transformers_code(
-            lane,
-            header.target.name,
-            draft,
-            header.dtype,
-            models.card.layers if models else None,
-            chat=_message(header),
-        ),
-        language="python",
-        wrap_lines=True,
+    _elsewhere(traces[at].header, lanes[at], services.shelf().ready(run.request.choice))
+
+
+def _elsewhere(header: Header, lane: Settings, models: Family | None) -> None:
+    """A lane's settings in the terms of each program, one tab each."""
+    target, draft, chat = header.target.name, header.draft.name if header.draft else None, _message(header)
+    # What the target's own config requested is written out: not every program reads it.
+    lane = lane.but(**{name: value for name in OFF if (value := header.settings.get(name)) is not None})
+    transformers = portable.transformers_code(
+        lane,
+        target,
+        draft,
+        header.dtype,
+        models.card.layers if models else None,
+        chat=chat,
+        requested=models.card.generation if models else None,
     )
-    st.caption("vLLM · from its documentation of 2026, not run here")
-    st.code(
-        portable.vllm_code(lane, header.target.name, draft, chat=_message(header)),
-        language="bash",
-        wrap_lines=True,
+    programs = (
+        (f"transformers {portable.TRANSFORMERS}", "python", transformers),
+        ("vLLM", "bash", portable.vllm_code(lane, target, draft, chat)),
+        (servers.SGLANG, "bash", servers.sglang_code(lane, target, draft, chat)),
+        (servers.LLAMA_CPP, "bash", servers.llama_cpp_code(lane, target, draft, chat)),
+        (servers.LM_STUDIO, "python", servers.lm_studio_code(lane, target, draft, chat)),
     )
+    for tab, (_, language, code) in zip(st.tabs([name for name, _, _ in programs]), programs, strict=True):
+        with tab:
+            st.code(code, language=language, wrap_lines=True)
+            st.caption(
+                "Tests run this code with the installed version and compare its text with the lane's."
+                if code is transformers
+                else "From its documentation of 2026; not run here."
+            )
 
 
 def _message(header: Header) -> Chat | None:

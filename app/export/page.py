@@ -143,6 +143,9 @@ def of_one_race(traces: Sequence[Trace]) -> bool | None:
     """
     if len(traces) == 1:
         return True
+    races = {trace.header.race.id if trace.header.race else None for trace in traces}
+    if None not in races:
+        return len(races) == 1
     if len({repr([trace.header.packages, *map(trace.header.settings.get, ORDER)]) for trace in traces}) > 1:
         return False
     dates = [_time(trace.header) for trace in traces]

@@ -143,7 +143,7 @@ def load(folder: Path = FOLDER) -> tuple[tuple[Example, ...], list[str]]:
             log.info("The example “%s” has not been recorded yet; it is left out.", recipe.id)
             continue
         try:
-            examples.append(_example(recipe, folder))
+            examples.append(build(recipe, folder))
         except (OSError, TraceError, ValueError) as error:
             problems.append(f"{INDEX}, example “{recipe.id}”: {error}")
     return tuple(examples), problems
@@ -174,7 +174,12 @@ def require(ids: Iterable[str]) -> None:
         raise ValueError(f"there is no recorded example “{strange[0]}”; there are {', '.join(known)}")
 
 
-def _example(recipe: Recipe, folder: Path) -> Example:
+def build(recipe: Recipe, folder: Path = FOLDER) -> Example:
+    """One example from its traces.
+
+    Raises:
+        ValueError: a trace is missing or fails its audit; also `TraceError` and `OSError`.
+    """
     traces = []
     for name in recipe.files:
         path = folder / f"{name}.json"

@@ -1,4 +1,4 @@
-"""A trace from a file: read, checked and kept, marked as recorded elsewhere."""
+"""A trace or a whole race from a file: read, checked and kept, marked as recorded elsewhere."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from pathlib import PurePath
 
 from app.lanes import of_trace as lane
 from specdec_core.errors import TraceError
+from specdec_core.record.read import parse_traces
 from specdec_core.record.trace import Trace
 
+from .listing import MOST_SHOWN
 from .store import Library
 from .summary import Summary, summarize
 
@@ -17,10 +19,11 @@ MAX_MB = 12  # twice the size of 256 tokens with 64-node trees; parsing takes tw
 _one_at_a_time = threading.Lock()
 
 
-def take(owner: str, name: str, data: bytes, library: Library) -> tuple[str, Summary]:
-    """Keep the trace in `data`, a file called `name`, for `owner`; returns its id and its summary with the audit.
+def take(owner: str, name: str, data: bytes, library: Library) -> tuple[str, tuple[Summary, ...]]:
+    """Keep what is in `data`, a file called `name`, for `owner`; returns its id and each lane's summary with its audit.
 
-    The trace is stored as this program writes it, not as the file's own bytes.
+    The lanes of a race are kept as one run, so that their speedups keep their baseline. Traces are stored as this
+    program writes them, not as the file's own bytes.
 
     Raises:
         TraceError: one sentence, if it is too large or not a trace of this version.
@@ -31,20 +34,24 @@ def take(owner: str, name: str, data: bytes, library: Library) -> tuple[str, Sum
             f"The file has {len(data):,} bytes; a trace of up to {MAX_MB} MB is taken. Record fewer tokens."
         )
     with _one_at_a_time:  # one parse at a time limits the memory for any number of visitors
-        trace = Trace.from_json(data)
-        json = trace.to_json().encode()
-        (summary,) = summarize([trace], [label(trace)])
-    header = trace.header
+        lanes = parse_traces(data)
+        if len(lanes) > MOST_SHOWN:
+            raise TraceError(
+                f"This race has {len(lanes)} lanes; up to {MOST_SHOWN} can be shown side by side."
+            )
+        summaries = tuple(summarize(lanes, [label(trace) for trace in lanes]))
+        kept = [(found, trace.to_json().encode()) for found, trace in zip(summaries, lanes, strict=True)]
+    header = lanes[-1].header
     run_id = library.add(
         owner,
         header.prompt,
-        [(summary, json)],
+        kept,
         origin="imported",
         machine=header.machine,
         recorded=header.created,
         name=PurePath(name.replace("\\", "/")).stem or "Imported trace",
     )
-    return run_id, summary
+    return run_id, summaries
 
 
 def label(trace: Trace) -> str:

@@ -69,9 +69,9 @@ def find(entries: Iterable[Entry], words: str, proposer: str, order: str) -> lis
 def best(entry: Entry, figure: str) -> float:
     """The highest value of a figure in an entry's lanes; 0 if no lane has one.
 
-    Drafting off the clock, e.g. the oracle's, gives a bound and not a measured speedup.
+    An oracle or a person is never ranked: their guesses come from no proposer that could be chosen.
     """
-    lanes = [lane for lane in entry.guessing if figure != "speedup" or not _is_off_the_clock(lane)]
+    lanes = [lane for lane in entry.guessing if not _is_off_the_clock(lane)]
     return max((getattr(lane, figure) or 0.0 for lane in lanes), default=0.0)
 
 

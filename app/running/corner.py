@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 
 import streamlit as st
 
+from app.text import plain
 from app.ui import presenter
-from app.ui.glossary import TERMS
+from app.ui.fragment import fragment
+from app.ui.glossary import search
 
 from . import link_builder as builder
 
@@ -30,13 +33,32 @@ def draw(page: str) -> None:
     with st.container(gap="small", key="corner"):
         if presenter.shows("title"):
             with st.popover("Glossary", icon=":material/menu_book:", width="stretch"):
-                st.html(words())
+                _glossary(page)
         if presenter.shows("link"):
             with st.popover("Teacher's link", icon=":material/school:", width="stretch"):
                 builder.draw(page)
 
 
-def words() -> str:
-    """The glossary as HTML; it takes the keyboard focus, so that it can be scrolled although it contains no control."""
-    terms = "".join(f"<dt>{escape(term)}</dt><dd>{escape(meaning)}</dd>" for term, meaning in TERMS.items())
+@fragment
+def _glossary(page: str) -> None:
+    """The search, and what it leaves."""
+    wanted = st.text_input(
+        "Search the glossary",
+        type="search",
+        key=f"glossary_{page}",
+        live=True,
+        icon=":material/search:",
+        placeholder="Search",
+        label_visibility="collapsed",
+    )
+    found = search(wanted or "")
+    if found:
+        st.html(words(found))
+    else:
+        st.caption(f"Nothing has “{plain((wanted or '')[:60])}”.")
+
+
+def words(found: Mapping[str, str]) -> str:
+    """Entries as HTML; they take the keyboard focus, so that they can be scrolled although they contain no control."""
+    terms = "".join(f"<dt>{escape(term)}</dt><dd>{escape(meaning)}</dd>" for term, meaning in found.items())
     return f'<div class="sd-words" tabindex="0" role="region" aria-label="Glossary"><dl>{terms}</dl></div>'

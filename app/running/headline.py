@@ -11,7 +11,7 @@ from app.ui.glossary import define
 from specdec_core.proposers import PROPOSERS
 from specdec_core.record.repeats import percent
 from specdec_core.rules import lossy as lossy_rule
-from specdec_core.sweep.totals import LEAST_TOKENS
+from specdec_core.sweep.totals import LEAST_TOKENS, beyond
 
 MEASURED = "measured · this machine, this run"
 FORMULA = (
@@ -19,6 +19,10 @@ FORMULA = (
     "It assumes that every guess is accepted with the same probability α, whatever came before, that each round drafts "
     "exactly γ tokens, and that a target pass over γ + 1 tokens costs as much as one over a single token. "
     "Where the measurement differs, one of these does not hold."
+)
+NOISY = (
+    "The measured speedup is above the tokens per pass. No guessing reaches that, since a round takes at least a plain "
+    "pass: other work slowed plain decoding down. Run again while the machine is quiet."
 )
 
 
@@ -51,6 +55,7 @@ def show(run: Run) -> None:
     unmodelled = numbers.unmodelled(lane)
     modelled = None if unmodelled else numbers.modelled_speedup(base, stats, lane.draft_length)
     speedup = numbers.measured_speedup(base, stats)
+    noisy = beyond(speedup, stats.tokens_per_pass)
     judged = stats.accepted + stats.rejected
     branched = stats.acceptance_rate is None and stats.acceptance_by_depth
     tree = (
@@ -76,6 +81,8 @@ def show(run: Run) -> None:
                 if lossy
                 else "measured · texts differ"
                 if part
+                else "above τ: timing noise"
+                if noisy
                 else MEASURED,
                 repeats if speedup is not None else "",
             ),
@@ -127,6 +134,8 @@ def show(run: Run) -> None:
             ),
         ]
     )
+    if noisy:
+        st.caption(f":material/warning: {NOISY}")
     same, sentence = numbers.verdict_on_texts(first, other)
     icon = {True: ":material/check_circle:", False: ":material/warning:", None: ":material/casino:"}[same]
     if lossy:

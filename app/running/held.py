@@ -20,6 +20,7 @@ from app.text import count, plain
 from app.ui import address
 from app.ui.state import State, state
 from specdec_core.errors import TraceError
+from specdec_core.record.read import race_json
 from specdec_core.record.trace import Trace
 
 MOST_FILES = 8
@@ -71,9 +72,19 @@ def _share(saved: Saved, library: Library, whose: str, cursor: Iterable[str]) ->
         return
     st.markdown("This link opens the run at your current position, read-only, in any browser:")
     st.code(link_to(saved.link, cursor), language=None, wrap_lines=True)
+    only_here()
     if st.button("Revoke the link", key="revoke", help="The link will stop working; a new one can be made."):
         library.revoke(whose, saved.id)
         st.rerun()
+
+
+def only_here() -> None:
+    """Say that a link of this server works on this machine alone, where that is so."""
+    if address.on_this_machine(st.context.url or ""):
+        st.caption(
+            ":material/lan: This address works on this machine only. For others, download the run as "
+            "Player (HTML): one file that plays in any browser."
+        )
 
 
 def downloads(shown: Sequence[Entry], whose: str, library: Library) -> None:
@@ -84,8 +95,14 @@ def downloads(shown: Sequence[Entry], whose: str, library: Library) -> None:
             def page(entry: Entry = entry) -> str:
                 return _page(entry, whose, library)
 
-            title = "Player (HTML)" if len(shown) == 1 else f"{plain(entry.title)}: player (HTML)"
-            button.draw(title, page, _file(entry), f"html-{entry.key}")
+            of = "" if len(shown) == 1 else f"{plain(entry.title)}: "
+            button.draw(f"{of}Player (HTML)", page, _file(entry), f"html-{entry.key}")
+            if len(entry.lanes) > 1:
+
+                def race(entry: Entry = entry) -> str:
+                    return race_json(_traces(entry, whose, library))
+
+                button.race(f"{of}Race (JSON)", race, _file(entry), f"race-{entry.key}")
         for entry, number in side_by_side(shown):
 
             def json(entry: Entry = entry, number: int = number) -> bytes:
@@ -105,13 +122,17 @@ def downloads(shown: Sequence[Entry], whose: str, library: Library) -> None:
 def _page(entry: Entry, whose: str, library: Library) -> str:
     from app.export.page import make
 
-    data = [entries.data(entry, number, whose, library) for number in range(len(entry.lanes))]
-    if entries.GONE in data:
+    traces = _traces(entry, whose, library)
+    if not traces:
         return entries.GONE.decode()
-    traces = [Trace.from_json(lane) for lane in data]
-    # An imported lane's file does not say what ran beside it.
-    raced = None if entries.imported(entry) else True
+    raced = None if entries.imported(entry) else True  # an imported record says it itself, or nothing does
     return make(traces, [lane.label for lane in entry.lanes], title=entry.title, raced=raced)
+
+
+def _traces(entry: Entry, whose: str, library: Library) -> list[Trace]:
+    """The records of a run's lanes; none once it is deleted."""
+    data = [entries.data(entry, number, whose, library) for number in range(len(entry.lanes))]
+    return [] if entries.GONE in data else [Trace.from_json(lane) for lane in data]
 
 
 def _file(entry: Entry) -> str:
@@ -157,13 +178,13 @@ def let_go(otherwise: str) -> None:
 
 
 def import_box(library: Library) -> None:
-    """Import traces from files, one run each: nothing says whether their lanes were raced together."""
+    """Import traces and races from files, one run each."""
     turn = state.import_turn
     # A new key closes the box once files have arrived: it would cover the messages about them.
     with st.popover("Import", icon=":material/upload_file:", key=f"import-{turn}"):
         st.markdown(
-            "A trace written by this program or by `python -m specdec_core decode --json`. It is checked, and "
-            "kept as recorded elsewhere: none of its figures count as measured here."
+            "A race or a trace that this program or `python -m specdec_core` wrote. It is checked, and kept as "
+            "recorded elsewhere: none of its figures count as measured here."
         )
         files = st.file_uploader(
             f"Trace files (JSON, up to {importing.MAX_MB} MB each)",
@@ -195,15 +216,12 @@ def import_results() -> None:
 def _take(name: str, data: bytes, library: Library) -> tuple[bool, str]:
     shown = plain(name[:80])
     try:
-        _, summary = importing.take(visitor.of_session(), name, data, library)
+        _, lanes = importing.take(visitor.of_session(), name, data, library)
     except (TraceError, Full, Unavailable) as error:
         return False, f"{shown} was not imported. {plain(str(error))}"
-    if summary.problem:
+    if problem := next((lane.problem for lane in lanes if lane.problem), None):
         return False, (
-            f"{shown} was imported, but its record contradicts itself, so do not trust its figures: "
-            f"{plain(summary.problem)}"
+            f"{shown} was imported, but its record contradicts itself, so do not trust its figures: {plain(problem)}"
         )
-    return (
-        True,
-        f"{shown} was imported: {plain(summary.label)}, {count(summary.tokens, 'token')}. It is in the list.",
-    )
+    what = f"a race of {count(len(lanes), 'lane')}" if len(lanes) > 1 else plain(lanes[0].label)
+    return True, f"{shown} was imported: {what}, {count(lanes[-1].tokens, 'token')}. It is in the list."

@@ -59,6 +59,7 @@ def draw(page: str) -> None:
         _say_for_whom(page, own)
     shared = {key: opens for key, opens in own.items() if opens}
     st.code(link(page, away, present, shared), language=None, wrap_lines=True)
+    tools.only_here()
     *first, last = [*BRINGS[page], *([RUN] if _brings_run() else [])]
     st.caption(
         f"It includes {', '.join(first)} and {last}. What is hidden keeps its settings. "

@@ -12,6 +12,7 @@ from app.decoding.run import Run
 from app.export import button
 from app.records import examples as recorded
 from app.text import plain
+from specdec_core.record.read import race_json
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
 
@@ -48,6 +49,8 @@ def downloads(run: Run) -> None:
     with st.popover("Download", icon=":material/download:"):
         st.markdown("**The whole run**")
         button.draw("Player (HTML)", lambda: _page(run), f"specdec-{run.id}", "page")
+        if len(run.traces) > 1:
+            button.race("Race (JSON)", lambda: race_json(run.traces.values()), f"specdec-{run.id}", "race")
         st.caption("To save a view as a picture, use the menu next to the player's controls.")
         for lane in run.traces:
             st.markdown(f"**{plain(run.request.labels[lane])}**")
@@ -91,12 +94,13 @@ def _downloads(run: Run, lane: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A recorded example as the lab shows it before a run: its lanes for the player, and its origin."""
+    """A recorded example as the lab shows it before a run: its lanes for the player, what to notice, and its origin."""
 
     id: str
     traces: tuple[dict[str, str], ...]
     prompt: str
     lane: Settings
+    look_for: str
     origin: str
     family: str
     chat: bool
@@ -110,6 +114,7 @@ def example(proposer: str, family: str) -> Shown | None:
     for recipe in found:
         if recipe.lanes()[-1].proposer == proposer and recorded.files().keys() >= set(recipe.files):
             header = Trace.from_json(recorded.files()[recipe.files[-1]].read_bytes()).header
+            built = recorded.build(recipe)
             labels = [controls.label(lane) for lane in recipe.lanes()]
             return Shown(
                 id=recipe.id,
@@ -119,6 +124,7 @@ def example(proposer: str, family: str) -> Shown | None:
                 ),
                 prompt=header.prompt,
                 lane=Settings(**header.settings),
+                look_for=built.look_for,
                 origin=f"{header.machine}, {header.created[:10]}",
                 family=recipe.family,
                 chat=header.chat,

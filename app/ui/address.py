@@ -7,8 +7,11 @@ is authoritative.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from urllib.parse import urlsplit
 
 import streamlit as st
+
+from app.config import is_loopback
 
 from .quirks import LaggingAddress
 
@@ -25,6 +28,11 @@ def drop(keys: Iterable[str]) -> None:
     """Remove the keys from the address."""
     for key in keys:
         put(key, None)
+
+
+def on_this_machine(url: str) -> bool:
+    """Whether an address leads back to the machine it is opened on, so that nobody else can use it."""
+    return is_loopback(urlsplit(url).hostname or "")
 
 
 def catch_up(page: str | None = None) -> None:

@@ -8,6 +8,18 @@ from pathlib import Path
 TERMS: dict[str, str] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
+def search(words: str) -> dict[str, str]:
+    """The entries that have every one of these words in their term or meaning; all of them without any.
+
+    Entries with a match in the term come first.
+    """
+    wanted = words.casefold().split()
+    texts = {term: (term.casefold(), f"{term} {meaning}".casefold()) for term, meaning in TERMS.items()}
+    found = [term for term in TERMS if all(word in texts[term][1] for word in wanted)]
+    found.sort(key=lambda term: not all(word in texts[term][0] for word in wanted))  # stable
+    return {term: TERMS[term] for term in found}
+
+
 def define(*terms: str) -> str:
     """The definitions of `terms` as one help text."""
     return "\n\n".join(f"**{term}.** {TERMS[term]}" for term in terms)

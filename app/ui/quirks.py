@@ -47,6 +47,7 @@ SELECTORS = {
     "markdown": '[data-testid="stMarkdownContainer"]',
     "caption": '[data-testid="stCaptionContainer"]',
     "code": '[data-testid="stCode"]',
+    "instructions": '[data-testid="InputInstructions"]',  # "Press Ctrl+Enter to apply"
     "popover": '[data-testid="stPopoverBody"]',
     "primary": 'button[kind^="primary"]:not(:disabled)',
     "chosen-pill": '[data-variant="pills"][data-selected="true"]',
@@ -85,6 +86,11 @@ LEGIBLE_CODE = """
 NO_EMPTY_BOXES = ":--layout:has(> :--vertical:empty) { display: none; }\n"
 # A selected pill differs from the others by its colour alone.
 SIGNS = ':--chosen-pill::before, :--chosen-segment::before { content: "✓" / ""; margin-right: 0.3em; }\n'
+
+# Buttons and boxes name their keys everywhere, also where there is no keyboard, and where there is no room.
+NO_KEYS_ON_PHONES = (
+    "@media (pointer: coarse), (max-width: 640px) { :--app button kbd, :--instructions { display: none; } }\n"
+)
 
 # --- Fragments ---
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import streamlit as st
@@ -13,19 +13,31 @@ from .state import state
 
 
 def pick(
-    label: str, titles: Mapping[str, str], key: str, words: str, *, named: bool = False, **more: Any
+    label: str,
+    titles: Mapping[str, str],
+    key: str,
+    words: str | Callable[[str], str],
+    *,
+    named: bool = False,
+    **more: Any,
 ) -> str:
     """A selectbox kept in the address by its options' names; Streamlit's own binding would use the titles.
 
     Streamlit forgets a widget while another page is shown; this restores the last choice. The first option is left
-    out of the address, unless it is to be `named`. `more` is passed to the selectbox.
+    out of the address, unless it is to be `named`. `words` are the help, or give it for the picked option; `more` is
+    passed to the selectbox.
     """
     default = next(iter(titles))
     if key not in st.session_state:
         asked = st.query_params.get(key, state.last_picked.get(key, default))
         st.session_state[key] = asked if asked in titles else default
     picked: str = st.selectbox(
-        label, list(titles), format_func=lambda name: titles.get(name, name), key=key, help=words, **more
+        label,
+        list(titles),
+        format_func=lambda name: titles.get(name, name),
+        key=key,
+        help=words if isinstance(words, str) else words(st.session_state[key]),
+        **more,
     )
     state.last_picked[key] = picked
     if picked == default and not named:

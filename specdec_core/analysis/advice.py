@@ -17,7 +17,10 @@ from typing import Literal
 import numpy as np
 
 from specdec_core.errors import SettingsError
+from specdec_core.proposers import proposer_class
 from specdec_core.record.repeats import LOOP, percent
+from specdec_core.rules import rule_class
+from specdec_core.settings import Settings
 from specdec_core.sweep.measured import Measured
 from specdec_core.sweep.totals import LEAST_TOKENS
 
@@ -134,6 +137,16 @@ def advise(rows: Iterable[Measured], labels: Sequence[str], leave_out: Iterable[
     return Advice(best, unit, pairs, said)
 
 
+def ineligible(lanes: Sequence[Settings]) -> list[int]:
+    """The numbers of lanes that are never recommended: under a lossy rule, or with drafting off the clock."""
+    return [
+        number
+        for number, lane in enumerate(lanes)
+        if lane.proposer != "none"
+        and (not rule_class(lane.rule).lossless or proposer_class(lane.proposer).off_the_clock)
+    ]
+
+
 def _speeds(
     rows: Iterable[Measured], left_out: set[int]
 ) -> tuple[dict[int, dict[tuple[str, str, int], float]], Unit]:
@@ -190,7 +203,8 @@ def _sentence(best: int, pairs: Sequence[Pair], unit: Unit, labels: Sequence[str
         names = "; ".join(
             f"{labels[pair.second]} ({_ratio(pair)}"
             + (
-                f"; ahead in {pair.wins} of {pair.cases}, which chance alone does in {pair.chance:.0%})"
+                f"; ahead in {pair.wins} of {pair.cases}, and two equally fast lanes come out at least as uneven "
+                f"{pair.chance:.0%} of the time)"
                 if pair.cases > 1
                 else ")"
             )

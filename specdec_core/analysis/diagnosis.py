@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from statistics import fmean, variance
 from typing import Literal
 
+from specdec_core.errors import SettingsError
 from specdec_core.lengths import FixedLength
 from specdec_core.proposers import proposer_class
 from specdec_core.record.schema import Round
@@ -85,24 +86,34 @@ class Diagnosis:
         return most if losses[most] >= LEAST_LOSS else "nothing"
 
     @property
+    def segments(self) -> list[tuple[str, float]]:
+        """A round's time in plain rounds as what it consists of; the values add up to `cost`."""
+        named = [("one plain round", 1.0), ("drafting", self.drafting), (self._pass, self.width)]
+        if abs(self.unexplained) >= LEAST_LOSS:
+            named.append(("time that the width does not explain", self.unexplained))
+        return [*named, ("the rest", self.overhead)]
+
+    @property
     def sentence(self) -> str:
-        """Verdict, breakdown and cause in one sentence; a second one on repeated text that flatters them."""
+        """The verdict with a round's account, and the main loss; one more where repeated text flatters them."""
+        noise = ", less than one by timing noise" if self.cost < 1.0 - LEAST_LOSS else ""
+        account = f"{self.tokens:.2f} tokens a round, in the time of {self.cost:.2f} plain rounds{noise}"
+        return self._said(f": {account}")
+
+    @property
+    def short(self) -> str:
+        """The sentence without the account, to stand beside a drawing of `segments`."""
+        return self._said("")
+
+    def _said(self, account: str) -> str:
         slower = self.speedup < 0.995 and self.high < 1.0
         faster = self.speedup > 1.005 and self.low > 1.0
         way = "Slower" if slower else "Faster" if faster else "About as fast as plain"
         doubt = (
             "" if slower or faster else f" ({self.low:.2f} to {self.high:.2f} by the scatter of the rounds)"
         )
-        parts = [(self.drafting, "drafting"), (self.width, self._pass), (self.overhead, "the rest")]
-        if abs(self.unexplained) >= 0.005:
-            parts.append((self.unexplained, "time that the width does not explain"))
-        account = ", ".join(f"{'+' if value >= 0 else '−'} {abs(value):.2f} {name}" for value, name in parts)
-        noise = "; less than one is timing noise" if self.cost < 1.0 - LEAST_LOSS else ""
-        return (
-            f"{way}, {self.speedup:.2f}×{doubt}: a round commits {self.tokens:.2f} tokens and takes as long as "
-            f"{self.cost:.2f} plain rounds (1 {account}{noise}). "
-            f"{self._cause()}." + (f" This flatters the lane: {self.repeats}." if self.repeats else "")
-        )
+        flattered = f" This flatters the lane: {self.repeats}." if self.repeats else ""
+        return f"{way}, {self.speedup:.2f}×{doubt}{account}. {self._cause()}.{flattered}"
 
     @property
     def _pass(self) -> str:
@@ -112,15 +123,15 @@ class Diagnosis:
         if self.cause == "nothing":
             return "No single loss stands out"
         rate, share = self.alpha, self.accepted_share
-        right = f"α = {rate:.2f}" if rate is not None else f"{share or 0.0:.0%} of those checked"
-        missing = "would have added up to" if rate is None else f"would have added, at α = {rate:.2f},"
+        right = f"α = {rate:.2f}" if rate is not None else f"{share or 0.0:.0%} accepted"
+        missing = "" if rate is None else f" at α = {rate:.2f}"
         words = {
-            "acceptance": f"too few guesses were right ({right}), which lost {self.rejected:.2f} tokens a round",
-            "few guesses": f"too few guesses were made; the missing ones {missing} {self.unguessed:.2f} tokens a round",
-            "drafting": f"drafting costs too much, {self.drafting:.2f} of a plain round",
-            "width": f"{self._pass} costs too much, {self.width:.2f} of a plain round",
-            "overhead": f"the work around the models costs too much, {self.overhead:.2f} of a plain round",
-            "unexplained": f"the passes took {self.unexplained:.2f} of a plain round longer than their width explains",
+            "acceptance": f"wrong guesses ({right}), {self.rejected:.2f} tokens a round",
+            "few guesses": f"guesses not made, worth up to {self.unguessed:.2f} tokens a round{missing}",
+            "drafting": f"drafting, {self.drafting:.2f} of a plain round",
+            "width": f"{self._pass}, {self.width:.2f} of a plain round",
+            "overhead": f"the work around the models, {self.overhead:.2f} of a plain round",
+            "unexplained": f"passes slower than their width explains, {self.unexplained:.2f} of a plain round",
         }[self.cause]
         return f"Main loss: {words}"
 
@@ -135,7 +146,16 @@ def why(plain: Trace, lane: Trace, curve: Curve | None = None) -> Diagnosis | No
             the rest of the pass's extra time is `unexplained`.
 
     Returns None where there is too little data: fewer than 16 tokens in a lane, no rounds, or no time.
+
+    Raises:
+        SettingsError: if `plain` is not plain decoding, as when the two are swapped.
     """
+    proposer = str(plain.header.settings.get("proposer"))
+    if proposer != "none":
+        raise SettingsError(
+            f"The first trace has to be plain decoding, and this one was made with '{proposer}'. "
+            "Call why(plain, lane)."
+        )
     base, stats = plain.stats, lane.stats
     if min(base.tokens, stats.tokens) < LEAST_TOKENS or not lane.rounds:
         return None

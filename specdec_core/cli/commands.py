@@ -19,6 +19,7 @@ from specdec_core.machines.model_sizes import SHAPES
 from specdec_core.models import catalogue
 from specdec_core.options import fields
 from specdec_core.proposers import PROPOSERS, available, proposer_class
+from specdec_core.record.read import race_json
 from specdec_core.record.trace import Trace
 from specdec_core.rules import RULES
 from specdec_core.settings import Settings
@@ -167,7 +168,7 @@ def race(
         err.print(cli_render.comparison(named))
     cli_render.audit(list(named.values()))
     if json is not None:
-        write("[" + ",".join(trace.to_json() for trace in named.values()) + "]", json)
+        write(race_json(named.values()), json)
 
 
 app.command()(with_shared(cli_sweep.sweep))

@@ -90,6 +90,7 @@ def sweep(
     rows, whole = measure(family, cases, lanes, repeats, store, quiet)
     if rows and not quiet:
         show(rows, family.machine)
+        recommend(rows, lanes)
     for file, text in exports(family, lanes, rows, csv, json):
         write(text, file)
     if not whole:
@@ -219,6 +220,20 @@ def show(rows: Sequence[Measured], machine: str) -> None:
         err.print(Text.assemble(("failed: ", "bold red"), shown(failure)))
     if len(failed) > FAILURES:
         err.print(Text(f"… and {len(failed) - FAILURES} more; --json has them all."))
+
+
+def recommend(rows: Sequence[Measured], lanes: Sequence[Settings]) -> None:
+    """Which lane to take, and how sure that is: among the lossless ones whose drafting is on the clock."""
+    from specdec_core.analysis.advice import advise, ineligible
+
+    labels, no_choice = {row.lane: row.label for row in rows}, ineligible(lanes)
+    found = advise(rows, [labels.get(number, "") for number in range(len(lanes))], leave_out=no_choice)
+    sentence = found.sentence if found else "none: no two eligible lanes wrote enough to be compared."
+    out.print(Text.assemble(("recommendation: ", "bold"), shown(sentence)))
+    if left_out := [labels[number] for number in no_choice if number in labels]:
+        out.print(
+            Text(f"not eligible (lossy, or drafting is not counted): {'; '.join(left_out)}", style="dim")
+        )
 
 
 def _cell(line: dict[str, Any] | None) -> Text:

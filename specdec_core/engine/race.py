@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from specdec_core.chat import Prompt
 from specdec_core.errors import SettingsError
 from specdec_core.models.bundle import Models
+from specdec_core.record.schema import Race
 from specdec_core.settings import MAX_LANES, Settings
 
 from .decode import stream
-from .events import Ended, Event, Step
+from .events import Ended, Event, Finished, Step
 from .plan import Ask
 
 
@@ -32,14 +35,15 @@ def race(
     """
     if not 1 <= len(lanes) <= MAX_LANES:
         raise SettingsError(f"A race has 1 to {MAX_LANES} lanes, got {len(lanes)}.")
+    of = Race(secrets.token_urlsafe(12), 0, len(lanes)) if len(lanes) > 1 else None
     streams = [
         stream(models, prompt, settings, lane=lane, cancelled=cancelled, ask=ask)
         for lane, settings in enumerate(lanes)
     ]
-    return _interleave(streams)
+    return _interleave(streams, of)
 
 
-def _interleave(streams: list[Iterator[Event]]) -> Iterator[Event]:
+def _interleave(streams: list[Iterator[Event]], of: Race | None) -> Iterator[Event]:
     for events in streams:
         yield next(events)  # Started: prefill of each lane, before any clock runs
     clocks = dict.fromkeys(range(len(streams)), 0.0)
@@ -55,6 +59,13 @@ def _interleave(streams: list[Iterator[Event]]) -> Iterator[Event]:
             if event.end == "cancelled":  # all lanes stop computing before any record is written
                 unwritten.append(lane)
             else:
-                yield next(streams[lane])
+                yield _of_race(next(streams[lane]), of)
     for lane in unwritten:
-        yield next(streams[lane])
+        yield _of_race(next(streams[lane]), of)
+
+
+def _of_race(event: Event, race: Race | None) -> Event:
+    """The lane's end, its record marked as one of this race's."""
+    if isinstance(event, Finished) and race is not None:
+        event.trace.header.race = replace(race, lane=event.lane)
+    return event

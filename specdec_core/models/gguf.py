@@ -21,6 +21,7 @@ from specdec_core.errors import ModelError
 
 from . import conversions, hub
 from .conversions import Origin, Report, quiet
+from .explain import sentences
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
@@ -157,7 +158,7 @@ def _convert(path: Path, folder: Path, report: Report) -> None:
     from safetensors.torch import save_file
     from transformers import PreTrainedTokenizerFast
 
-    with hub.sentences(path.name):
+    with sentences(path.name):
         report(0.05, "Reading the configuration")
         config = _config(path)
         hub.check_config(config, path.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,6 +12,8 @@ import torch
 from specdec_core.errors import ModelError
 from specdec_core.runtime.machine import available_bytes
 from specdec_core.runtime.t5 import FAMILY
+
+from .explain import no_safetensors, sentences, short
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -43,7 +44,7 @@ def fetch(repository: str, report: Report = lambda done, total: None) -> None:
         sizes = {file.rfilename: file.size or 0 for file in siblings}
         names = [name for name in filter_repo_objects(sizes, allow_patterns=WANTED) if "/" not in name]
         if not any(name.endswith(".safetensors") for name in names):
-            raise ModelError(_no_safetensors(repository))
+            raise ModelError(no_safetensors(repository))
         done, total = 0, sum(sizes[name] for name in names)
         for name in names:
             report(done, total)
@@ -149,14 +150,14 @@ def load_tokenizer(source: str) -> PreTrainedTokenizerBase:
 
     if Path(source).is_dir() and not any((Path(source) / name).is_file() for name in TOKENIZER_FILES):
         raise ModelError(
-            f"The folder '{_short(source)}' has no tokenizer: none of {', '.join(TOKENIZER_FILES)} is there. Save the "
+            f"The folder '{short(source)}' has no tokenizer: none of {', '.join(TOKENIZER_FILES)} is there. Save the "
             "model's tokenizer beside its weights (tokenizer.save_pretrained)."
         )
     with sentences(source):
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
     if not tokenizer.is_fast:
         raise ModelError(
-            f"'{_short(source)}' has no fast tokenizer (tokenizer.json), which the token texts need."
+            f"'{short(source)}' has no fast tokenizer (tokenizer.json), which the token texts need."
         )
     loaded: PreTrainedTokenizerBase = tokenizer
     return loaded
@@ -170,11 +171,11 @@ def load_model(source: str, device: torch.device, dtype: torch.dtype) -> PreTrai
     """
     config = _config(source)
     with sentences(source):
-        check_config(config, _short(source))
+        check_config(config, short(source))
     if Path(source).is_dir() and not any(Path(source).glob("*.safetensors")):
-        raise ModelError(_no_safetensors(source))
+        raise ModelError(no_safetensors(source))
     with sentences(source):
-        _check_memory(config, _short(source), device, dtype)
+        _check_memory(config, short(source), device, dtype)
         config.return_dict = True
         model: PreTrainedModel
         model, info = auto(config).from_pretrained(
@@ -193,7 +194,7 @@ def load_model(source: str, device: torch.device, dtype: torch.dtype) -> PreTrai
         ]
         if keys:  # transformers fills missing weights with random numbers and ignores surplus ones
             raise ModelError(
-                f"The weights of '{_short(source)}' do not fit its config.json: "
+                f"The weights of '{short(source)}' do not fit its config.json: "
                 + (
                     f"{len(keys)} are missing"
                     if what == "lack"
@@ -289,54 +290,3 @@ def _check_memory(config: PreTrainedConfig, name: str, device: torch.device, dty
             f"'{name}' needs about {needed / 1e9:.1f} GB for its {count / 1e6:,.0f} M parameters, and {device.type} "
             f"has {free / 1e9:.1f} GB free. Choose a smaller model or a 16-bit dtype."
         )
-
-
-class sentences:
-    """Turn exceptions of the hub and transformers into one `ModelError` sentence."""
-
-    def __init__(self, source: str) -> None:
-        self.source = source
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
-        if error is None or isinstance(error, ModelError) or not isinstance(error, Exception):
-            return
-        raise ModelError(_explain(self.source, error)) from error
-
-
-def _explain(source: str, error: Exception) -> str:
-    name, text = _short(source), str(error)
-    kind = type(error).__name__
-    if "trust_remote_code" in text or "custom code" in text:
-        return (
-            f"'{name}' needs code from its own repository, which is never run here. "
-            "Choose a model that transformers knows."
-        )
-    if "safetensors" in text and "no file named" in text.lower():
-        return _no_safetensors(source)
-    if kind == "GatedRepoError" or "gated repo" in text:
-        return f"'{name}' is gated on the hub: accept its terms there and set HF_TOKEN, then load it again."
-    if kind in ("RepositoryNotFoundError", "HFValidationError") or "is not a valid model identifier" in text:
-        return f"There is no model '{name}': neither a folder here nor an id on the hub. Check the spelling."
-    if isinstance(error, json.JSONDecodeError):
-        return f"'{name}' has a damaged configuration: a file of it is not JSON."
-    if isinstance(error, OSError) or "connect" in text.lower() or kind.endswith(("ConnectError", "Timeout")):
-        return (
-            f"'{name}' could not be loaded: it is no folder here, and the hub cannot be reached or has no such files. "
-            "Check the name, and the network if it is a hub id."
-        )
-    first = text.strip().splitlines()[0][:200].rstrip(" .:") if text.strip() else kind
-    return f"'{name}' could not be loaded: {first}. Its files may be damaged or incomplete; fetch or save them again."
-
-
-def _no_safetensors(source: str) -> str:
-    return (
-        f"'{_short(source)}' has no safetensors weights; pickled ones can run code when read and are refused. "
-        "Choose a model with *.safetensors files, or convert it."
-    )
-
-
-def _short(source: str) -> str:
-    return Path(source).name if Path(source).is_absolute() else source

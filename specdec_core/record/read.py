@@ -1,15 +1,46 @@
-"""Traces from files."""
+"""Traces from files, and the lanes of a race as one file."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from pydantic_core import from_json, to_json
 
 from specdec_core.errors import TraceError
+from specdec_core.settings import MAX_LANES
 
 from .schema import MAX_JSON_BYTES
 from .trace import Trace
+
+
+def race_json(lanes: Iterable[Trace]) -> str:
+    """The lanes of a race as one JSON list, plain decoding included, as `parse_traces` reads it."""
+    return "[" + ",".join(trace.to_json() for trace in lanes) + "]"
+
+
+def parse_traces(data: bytes) -> list[Trace]:
+    """The traces of JSON text: one, or the lanes of a race.
+
+    Raises:
+        TraceError: one sentence; also where a list's lanes are of several races, or of none.
+    """
+    if not data.lstrip().startswith(b"["):
+        return [Trace.from_json(data)]
+    try:
+        content = from_json(data, allow_inf_nan=False)
+    except ValueError as error:
+        raise TraceError(f"This is not a trace: the file is not complete JSON ({error}).") from None
+    if not 1 <= len(content) <= MAX_LANES:
+        raise TraceError(f"A race has 1 to {MAX_LANES} lanes, and this file has {len(content)}.")
+    lanes = [Trace.from_json(to_json(lane)) for lane in content]
+    if len({trace.header.race.id if trace.header.race else "" for trace in lanes}) > 1:
+        raise TraceError(
+            "The lanes in this file are of different races; take one race, or one trace, a file."
+        )
+    if len({tuple(trace.header.prompt_ids) for trace in lanes}) > 1:
+        raise TraceError("The lanes in this file continue different prompts, so they are not of one race.")
+    return lanes
 
 
 def read_traces(path: Path) -> list[Trace]:
@@ -21,14 +52,8 @@ def read_traces(path: Path) -> list[Trace]:
     try:
         if path.stat().st_size > MAX_JSON_BYTES:
             raise TraceError(f"it has {path.stat().st_size:,} bytes; at most {MAX_JSON_BYTES:,} are read.")
-        data = path.read_bytes()
-        if not data.lstrip().startswith(b"["):
-            return [Trace.from_json(data)]
-        lanes = from_json(data, allow_inf_nan=False)
-        return [Trace.from_json(to_json(lane)) for lane in lanes]
+        return parse_traces(path.read_bytes())
     except OSError as error:
         raise TraceError(f"'{path}' cannot be read: {error.strerror or 'unknown error'}.") from None
     except TraceError as error:
         raise TraceError(f"'{path}' cannot be shown: {error}") from None
-    except ValueError as error:
-        raise TraceError(f"'{path}' is not complete JSON ({error}).") from None

@@ -46,6 +46,15 @@ class ModelInfo:
 
 
 @dataclass(slots=True)
+class Race:
+    """Of which race a record is a lane; lanes of one race had the same machine to themselves in turn."""
+
+    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+    lane: Annotated[int, Field(ge=0, le=1_000)]
+    lanes: Annotated[int, Field(ge=1, le=1_000)]
+
+
+@dataclass(slots=True)
 class Header:
     """Everything known before the first round."""
 
@@ -72,6 +81,8 @@ class Header:
     """Whether `prompt` is a user's message, of which `prompt_ids` are the templated form."""
     system: Annotated[str, Field(max_length=10_000)] = ""
     """The system line that replaces the chat template's; empty for the template's."""
+    race: Race | None = None
+    """The race it is a lane of; None for a decode of its own, and in files that are older than this field."""
 
 
 @dataclass(slots=True)

@@ -23,6 +23,7 @@ from .schema import (
     Nodes,
     Output,
     Position,
+    Race,
     Round,
     Stats,
 )
@@ -121,7 +122,19 @@ class Trace:
 
 @cache
 def _adapter() -> TypeAdapter[Trace]:
-    for kind in (ModelInfo, Header, Nodes, Candidates, Position, Committed, Round, Stats, Output, Trace):
+    for kind in (
+        ModelInfo,
+        Race,
+        Header,
+        Nodes,
+        Candidates,
+        Position,
+        Committed,
+        Round,
+        Stats,
+        Output,
+        Trace,
+    ):
         setattr(kind, "__pydantic_config__", ConfigDict(extra="forbid"))  # noqa: B010 (mypy knows no such field)
     return TypeAdapter(Trace)
 

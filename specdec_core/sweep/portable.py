@@ -16,7 +16,7 @@ from typing import Any
 from specdec_core.chat import Chat
 from specdec_core.lengths import read_options as length_options
 from specdec_core.models import catalogue
-from specdec_core.models.generation import OFF
+from specdec_core.models.generation import OFF, Generation
 from specdec_core.proposers import proposer_class
 from specdec_core.rules import rule_class
 from specdec_core.settings import Settings
@@ -53,10 +53,10 @@ def for_transformers(settings: Settings, layers: int | None = None) -> Elsewhere
             "top_k": settings.top_k,
             "top_p": settings.top_p,
         }
-    found.generate |= _given(settings, OFF)
+    found.generate |= given(settings, OFF)
     there = proposer_class(settings.proposer).in_transformers(settings, layers)
     if there is None:
-        found.missing += [_no_proposer(settings, "transformers"), *_seed(settings, None)]
+        found.missing += [no_proposer(settings, "transformers"), *seed(settings, None)]
         return found
     found.generate |= there.arguments
     if there.drafts:
@@ -64,7 +64,7 @@ def for_transformers(settings: Settings, layers: int | None = None) -> Elsewhere
     found.missing += there.missing
     if not there.drafts and there.rule is not None:
         _other_length(settings, found.missing)
-    _common(settings, found.missing, _rule_in_transformers(settings, found, there.rule))
+    common(settings, found.missing, _rule_in_transformers(settings, found, there.rule))
     return found
 
 
@@ -73,16 +73,16 @@ def for_vllm(settings: Settings, draft: str | None = None) -> Elsewhere:
     found = Elsewhere(generate={"max_tokens": settings.max_new_tokens, "temperature": settings.temperature})
     if settings.temperature > 0:
         found.generate |= {"top_k": settings.top_k, "top_p": settings.top_p, "seed": settings.seed}
-    found.generate |= _given(settings, ("repetition_penalty", "min_p"))
+    found.generate |= given(settings, ("repetition_penalty", "min_p"))
     if settings.stop:
-        found.generate["stop"] = list(settings.stop)
+        found.generate |= {"stop": list(settings.stop), "include_stop_str_in_output": True}
     if settings.no_repeat_ngram_size:
         found.missing.append(
             f"no_repeat_ngram_size = {settings.no_repeat_ngram_size}: vLLM has no ban on repeated n-grams of its own."
         )
     there = proposer_class(settings.proposer).in_vllm(settings, draft)
     if there is None:
-        found.missing += [_no_proposer(settings, "vLLM"), *_seed(settings, None)]
+        found.missing += [no_proposer(settings, "vLLM"), *seed(settings, None)]
         return found
     found.config = there.arguments or None
     found.missing += there.missing
@@ -96,12 +96,13 @@ def for_vllm(settings: Settings, draft: str | None = None) -> Elsewhere:
         if cut := found.generate.pop("min_p", None):
             found.missing.append(f"min_p = {cut:g}: vLLM refuses it while it decodes speculatively.")
         rule = _rule_in_vllm(settings, found)
-    _common(settings, found.missing, rule)
+    common(settings, found.missing, rule)
     return found
 
 
 def transformers_code(settings: Settings, target: str, draft: str | None = None, dtype: str = "float32",
-                      layers: int | None = None, chat: Chat | None = None) -> str:  # fmt: skip
+                      layers: int | None = None, chat: Chat | None = None,
+                      requested: Generation | None = None) -> str:  # fmt: skip
     """Python that generates with these settings; it needs a `prompt`.
 
     Args:
@@ -109,22 +110,26 @@ def transformers_code(settings: Settings, target: str, draft: str | None = None,
         dtype: the weights' format, such as float32.
         layers: how many the target has.
         chat: a prompt that was a message in the chat template, whose system line is kept; None for plain text.
+        requested: what the target's generation config sets, which `generate` follows.
     """
     found = for_transformers(settings, layers)
     assisted = bool(found.draft) and "draft" in proposer_class(settings.proposer).needs
-    lines = [f"# {_about(settings)}", *(f"# Not here: {sentence}" for sentence in found.missing)]
+    lines = [
+        f"# {about(settings)}",
+        *(f"# Not here: {sentence}" for sentence in (*found.missing, *_requested(requested))),
+    ]
     names = ["AutoModelForCausalLM", "AutoTokenizer"]
     if settings.stop:
-        names += ["StoppingCriteriaList", "StopStringCriteria"]
+        names += ["StoppingCriteria", "StoppingCriteriaList"]
     lines += [
         f"from transformers import {', '.join(names)}",
         "",
-        f"tokenizer = AutoTokenizer.from_pretrained({_path(target)!r})",
-        f"model = AutoModelForCausalLM.from_pretrained({_path(target)!r}, dtype={dtype!r})",
+        f"tokenizer = AutoTokenizer.from_pretrained({path(target)!r})",
+        f"model = AutoModelForCausalLM.from_pretrained({path(target)!r}, dtype={dtype!r})",
     ]
     if assisted:
         lines.append(
-            f"assistant = AutoModelForCausalLM.from_pretrained({_path(draft or '')!r}, dtype={dtype!r})"
+            f"assistant = AutoModelForCausalLM.from_pretrained({path(draft or '')!r}, dtype={dtype!r})"
         )
     if found.draft:
         owner = "assistant" if assisted else "model"
@@ -132,16 +137,41 @@ def transformers_code(settings: Settings, target: str, draft: str | None = None,
             f"{owner}.generation_config.update({_arguments(found.draft)})  # read from here, not from the call"
         )
     arguments = ("assistant_model=assistant, " if assisted else "") + _arguments(found.generate)
-    if settings.stop:  # stop_strings in the call would reach the assistant too, which has no tokenizer
-        lines.append(f"stop = StoppingCriteriaList([StopStringCriteria(tokenizer, {list(settings.stop)!r})])")
-        arguments += ", stopping_criteria=stop"
-    lines += [
-        "",
-        *_inputs(chat),
-        f"output = model.generate(**inputs, {arguments})",
-        'print(tokenizer.decode(output[0, inputs["input_ids"].shape[1] :]))',
-    ]
+    lines += ["", *_inputs(chat), 'start = inputs["input_ids"].shape[1]']
+    if settings.stop:
+        lines += [f"stops = {list(settings.stop)!r}", *STOPS]
+        arguments += ", stopping_criteria=StoppingCriteriaList([Stop()])"
+    lines.append(f"output = model.generate(**inputs, {arguments})")
+    if settings.stop:
+        lines += CUT
+    lines.append("print(tokenizer.decode(output[0, start:]))")
     return "\n".join(lines) + "\n"
+
+
+# transformers' own criterion looks at the end of the text only, which a round of guesses may have passed; and as
+# `stop_strings` in the call it would reach the assistant, which has no tokenizer.
+STOPS = """
+
+class Stop(StoppingCriteria):  # transformers' own sees only where a round of guesses ends
+    def __call__(self, ids, scores, **more):
+        text = tokenizer.decode(ids[0, start:])
+        return ids.new_tensor([any(stop in text for stop in stops)]).bool()
+
+""".splitlines()
+CUT = """
+while any(stop in tokenizer.decode(output[0, start:-1]) for stop in stops):
+    output = output[:, :-1]  # guesses after the stop string
+""".strip().splitlines()
+
+
+def _requested(generation: Generation | None) -> list[str]:
+    """What a target's own generation config sets that `generate` applies and this decoder does not."""
+    names = ", ".join(generation.not_done) if generation is not None else ""
+    return (
+        [f"The target's generation_config.json sets {names}: applied there, not supported here."]
+        if names
+        else []
+    )
 
 
 def _inputs(chat: Chat | None) -> list[str]:
@@ -149,14 +179,14 @@ def _inputs(chat: Chat | None) -> list[str]:
     if chat is None:
         return ['inputs = tokenizer(prompt, return_tensors="pt")']
     return [
-        f"messages = {_messages(chat)}",
+        f"messages = {messages(chat)}",
         "inputs = tokenizer.apply_chat_template(",
         '    messages, add_generation_prompt=True, return_dict=True, return_tensors="pt"',
         ")",
     ]
 
 
-def _messages(chat: Chat) -> str:
+def messages(chat: Chat) -> str:
     """The conversation as Python source, its last message the variable `prompt`."""
     system = f'{{"role": "system", "content": {chat.system!r}}}, ' if chat.system.strip() else ""
     return f'[{system}{{"role": "user", "content": prompt}}]'
@@ -164,9 +194,9 @@ def _messages(chat: Chat) -> str:
 
 def vllm_code(settings: Settings, target: str, draft: str | None = None, chat: Chat | None = None) -> str:
     """A command that serves the target with these settings, and the request; `chat` as above."""
-    found = for_vllm(settings, _path(draft) if draft else None)
-    lines = [f"# {_about(settings)}", *(f"# Not here: {sentence}" for sentence in found.missing)]
-    command = f"vllm serve {shlex.quote(_path(target))}"
+    found = for_vllm(settings, path(draft) if draft else None)
+    lines = [f"# {about(settings)}", *(f"# Not here: {sentence}" for sentence in found.missing)]
+    command = f"vllm serve {shlex.quote(path(target))}"
     if found.config is not None:
         command += f" \\\n    --speculative-config {shlex.quote(json.dumps(found.config))}"
     lines += [command, "", "# With each request (SamplingParams):", f"# {json.dumps(found.generate)}"]
@@ -174,12 +204,12 @@ def vllm_code(settings: Settings, target: str, draft: str | None = None, chat: C
         lines.append("# sent to /v1/completions with the prompt as it is")
     else:
         lines.append(
-            f"# sent to /v1/chat/completions, which applies the chat template: messages = {_messages(chat)}"
+            f"# sent to /v1/chat/completions, which applies the chat template: messages = {messages(chat)}"
         )
     return "\n".join(lines) + "\n"
 
 
-def _given(settings: Settings, names: Iterable[str]) -> dict[str, Any]:
+def given(settings: Settings, names: Iterable[str]) -> dict[str, Any]:
     """The given settings that have an effect; unset ones follow the model's config there
     too."""
     given = {name: getattr(settings, name) for name in names}
@@ -230,7 +260,7 @@ def _rule_in_transformers(settings: Settings, found: Elsewhere, rule_there: str 
         return rule
     # Of fixed guesses, token matching and speculative sampling write the same.
     if rule != rule_there and not (rule_there == "token-matching" and rule == "speculative-sampling"):
-        found.missing.append(_no_rule(settings, "transformers"))
+        found.missing.append(no_rule(settings, "transformers"))
     return rule_there
 
 
@@ -240,24 +270,24 @@ def _rule_in_vllm(settings: Settings, found: Elsewhere) -> str:
     if settings.rule == "block" and settings.temperature > 0:
         found.config["rejection_sample_method"] = "block"
     elif not rule_class(settings.rule).lossless or settings.rule == "kseq":
-        found.missing.append(_no_rule(settings, "vLLM"))
+        found.missing.append(no_rule(settings, "vLLM"))
         return "speculative-sampling"
     return settings.rule
 
 
-def _no_rule(settings: Settings, program: str) -> str:
+def no_rule(settings: Settings, program: str) -> str:
     if settings.temperature > 0 or rule_class(settings.rule).lossless:
         return f"rule = {settings.rule}: {program} has no such rule."
     return f"rule = {settings.rule}: at temperature 0 {program} writes the target's own greedy text instead."
 
 
-def _no_proposer(settings: Settings, program: str) -> str:
+def no_proposer(settings: Settings, program: str) -> str:
     title = proposer_class(settings.proposer).title
     lossy = "" if rule_class(settings.rule).lossless else f", without rule = {settings.rule}"
     return f"{title}: {program} has no such proposer, so it decodes plainly with what follows{lossy}."
 
 
-def _seed(settings: Settings, rule_there: str | None) -> list[str]:
+def seed(settings: Settings, rule_there: str | None) -> list[str]:
     """A note that random numbers differ there, and whether `rule_there` keeps the text's distribution."""
     if settings.temperature == 0:
         return []
@@ -274,15 +304,15 @@ def _seed(settings: Settings, rule_there: str | None) -> list[str]:
     ]
 
 
-def _common(settings: Settings, missing: list[str], rule_there: str | None) -> None:
-    missing += _seed(settings, rule_there)
+def common(settings: Settings, missing: list[str], rule_there: str | None) -> None:
+    missing += seed(settings, rule_there)
     if settings.overlap:
         missing.append("Drafting while the target checks.")
     if settings.memory_budget_mb:
         missing.append("The memory budget for a round.")
 
 
-def _about(settings: Settings) -> str:
+def about(settings: Settings) -> str:
     from .lanes import label
 
     return f"Specdec Lab: {label(settings)}"
@@ -292,7 +322,7 @@ def _arguments(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in values.items())
 
 
-def _path(name: str) -> str:
+def path(name: str) -> str:
     entry = catalogue.named(name)
     if entry is not None and not entry.bundled:
         return entry.target

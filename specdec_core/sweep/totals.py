@@ -41,9 +41,9 @@ def mark(speedup: float) -> str:
 
 
 def beyond(speedup: float | None, tokens_per_pass: float | None) -> bool:
-    """Whether a speedup is clearly above τ, which is impossible as a round takes at least a plain pass:
-    the timing was disturbed."""
-    return bool(speedup and tokens_per_pass) and (speedup or 0.0) > 1.1 * (tokens_per_pass or 0.0)
+    """Whether a speedup is above τ by more than half a per cent, which is impossible as a round takes at least a plain
+    pass: the timing was disturbed."""
+    return bool(speedup and tokens_per_pass) and (speedup or 0.0) > 1.005 * (tokens_per_pass or 0.0)
 
 
 def frame(rows: Iterable[Measured]) -> pd.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.ui import quirks
+from app.ui import address, quirks
 
 
 def page() -> None:
@@ -34,6 +34,23 @@ def bare() -> None:
     st.button("a", on_click=go, args=("a",))
     st.button("nothing")
     st.text(st.query_params.get("at", "—"))
+
+
+@pytest.mark.parametrize(
+    ("url", "own"),
+    [
+        ("http://localhost:8501/?run=x", True),
+        ("http://127.0.0.1:8501/library", True),
+        ("http://[::1]:8501/", True),
+        ("http://lab.example.org/", False),
+        ("http://192.168.1.4:8501/", False),
+        ("http://localhost.example.org/", False),
+        ("", False),
+    ],
+)
+def test_an_address_that_leads_nowhere_for_others_is_known(url: str, own: bool) -> None:
+    """Catches: a link to 127.0.0.1 handed to a class without a word."""
+    assert address.on_this_machine(url) == own
 
 
 @pytest.fixture

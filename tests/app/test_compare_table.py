@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from statistics import geometric_mean
 
 import pytest
 
-from app.compare.table import frame, speedups, table
+from app.compare.table import frame, table
+from app.compare.timing import speedups
+from app.compare.why import Why, html
 from app.metrics.numbers import measured_speedup
 from specdec_core.analysis.advice import advise
+from specdec_core.analysis.diagnosis import why
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
 from specdec_core.sweep.measured import Measured
@@ -46,13 +50,33 @@ def test_repeats_give_the_speedup_its_spread(traces: list[Trace]) -> None:
         "repeats": 3,
         "race": race,
     }
-    assert row.cells[1].text == "2.88×" and row.cells[1].note.startswith(
-        f"2.00 to 4.00 in 3 repeats; {race:.2f} in the race"
-    )
+    assert row.cells[1].text == "2.88×" and row.cells[1].note.startswith("2.00 to 4.00 in 3 repeats")
     assert "one run" in row.cells[2].note
     kept = [0, 2]  # lane 1 left no trace: its repeats are not lane 2's
     row = table([traces[at] for at in kept], [LANES[at] for at in kept], cells, (), kept)[0]
     assert "one run" in row.cells[1].note
+
+
+def test_after_repeats_every_time_in_the_table_is_theirs(traces: list[Trace]) -> None:
+    """Catches: the repeats' speedup beside the race's tokens per second, whose ratio is another."""
+    cells = [
+        Measured("own", "prompt", lane, "x", turn, tokens=40, seconds=seconds, draft_s=0.25 * seconds,
+                 verify_s=0.5 * seconds, other_s=0.25 * seconds)
+        for lane, column in enumerate(([4.0, 4.0, 9.0], [2.0, 1.0, 3.0]))
+        for turn, seconds in enumerate(column)
+    ]  # fmt: skip
+    rows = {row.key: row.cells for row in table(traces[:2], LANES[:2], cells)}
+    speeds = [cell.value for cell in rows["tokens_per_second"]]
+    assert (
+        speeds[1] / speeds[0]
+        == pytest.approx(rows["speedup"][1].value["value"])
+        == pytest.approx(24 ** (1 / 3))
+    )
+    assert [rows[key][1].value for key in ("draft_s", "verify_s", "other_s")] == pytest.approx(
+        [0.5, 1.0, 0.5]
+    )
+    assert rows["draft_s"][0].value == 0.0 and rows["other_s"][0].value == pytest.approx(17 / 6)
+    assert rows["tokens_per_second"][1].note == "3 repeats" and "in the race" not in rows["speedup"][1].note
 
 
 def test_table_and_advice_name_the_same_figures() -> None:
@@ -79,6 +103,8 @@ def test_a_speedup_above_tokens_per_pass_and_one_of_two_texts_are_marked(traces:
         for share in (1.2, 0.9)
     )
     slow = replace(traces[0], stats=replace(traces[0].stats, tokens_per_second=1.0))
+    oracle = [LANES[0], Settings(proposer="oracle", max_new_tokens=40)]
+    assert "a bound: drafting is not counted; more than τ" in table([slow, quick], oracle)[0].cells[1].note
     assert "more than τ: timing noise" in table([slow, quick], LANES[:2])[0].cells[1].note
     assert "noise" not in table([slow, usual], LANES[:2])[0].cells[1].note
     lanes = [lane.but(temperature=1.0) for lane in LANES[:2]]
@@ -118,3 +144,18 @@ def test_guesses_that_were_never_sent_are_told_apart() -> None:
     assert sent < len(verdicts)
     assert cell.value == {"value": len(verdicts), "sent": sent}
     assert cell.note == f"{sent:,} of them sent to the target"
+
+
+def test_a_bar_of_the_round_is_as_long_as_its_cost(traces: list[Trace]) -> None:
+    """Catches: segments on another scale than the mark of the tokens, so that a slow lane looks fast; a label that is
+    markup; noise below zero drawn as a length."""
+    found = why(traces[0], traces[1])
+    assert found is not None
+    lane = replace(found, drafting=0.6, width=0.2, overhead=-0.1, unexplained=0.0, tokens=3.4)
+    shown = html([Why(1, "<img src=x>", lane), Why(2, "Too few.", None)])
+    assert "<img" not in shown and "&lt;img src=x&gt;" in shown
+    widths = [float(width) for width in re.findall(r"width:([\d.]+)%", shown)]
+    (mark,) = map(float, re.findall(r"left:([\d.]+)%\">", shown))
+    assert [width / widths[0] for width in widths] == pytest.approx([1.0, 0.6, 0.2, 0.0], abs=0.01)
+    assert mark / widths[0] == pytest.approx(3.4, abs=0.01) and mark <= 100
+    assert "− 0.10" in shown and "= 1.70 plain rounds" in shown and shown.count('class="bar"') == 1

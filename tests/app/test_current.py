@@ -94,7 +94,7 @@ def finished(at: AppTest) -> Any:
 def test_the_tiny_models_run_until_the_default_is_there_and_then_the_next_run_uses_it(shelf: Shelf) -> None:
     """Catches: a page that waits for the default, or one that keeps the tiny models, or loses what was typed."""
     at = page(tokens="8")
-    assert "Toy text" in said(at)
+    assert "Toy text" in at.selectbox(key="model").help and "is being prepared" in said(at)
     assert [group.options for group in at.get("button_group") if group.key == "family"] == [
         ["Stories", "Code"]
     ]
@@ -103,7 +103,7 @@ def test_the_tiny_models_run_until_the_default_is_there_and_then_the_next_run_us
     at.run()
     assert not at.exception
     assert at.text_area(key="prompt").value == "my own words"
-    assert "Ready now" in said(at) and "Answers questions" in said(at)
+    assert "Ready now" in said(at) and "Answers questions" in at.selectbox(key="model").help
     assert at.selectbox(key="proposer").value == "prompt-lookup"  # what these models can do
     run = finished(at)
     assert run.request.choice == REAL and run.templated
@@ -151,7 +151,7 @@ def test_a_link_can_ask_for_the_tiny_models(shelf: Shelf) -> None:
     """Catches: a teacher's link to the tiny family that opens with the default one."""
     shelf.get(REAL)
     at = page(model="bundled", tokens="8")
-    assert at.text_area(key="prompt").value == "a fox" and "Toy text" in said(at)
+    assert at.text_area(key="prompt").value == "a fox" and "Toy text" in at.selectbox(key="model").help
     run = finished(at)
     assert run.request.choice == Choice() and not run.templated
     assert param(at, "model") == "bundled"

@@ -446,7 +446,7 @@ def test_the_command_line_makes_a_page_of_files_and_of_a_race(traces: list[Trace
         (b"[" * 100_000, "is not complete JSON"),
         (b"[1, 2", "is not complete JSON"),
         (b"[3]", "its 'format' is not"),
-        (b"[]", "1 to 8 traces as lanes, got 0"),
+        (b"[]", "1 to 8 lanes, and this file has 0"),
     ],
 )
 def test_bad_files_get_one_sentence(content: bytes | None, words: str, tmp_path: Path) -> None:

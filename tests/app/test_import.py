@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,13 @@ from streamlit.testing.v1 import AppTest
 
 from app import services
 from app.decoding.runs import Runs
+from app.export.page import of_one_race
 from app.records import importing, visitor
 from app.records.store import Full, Library, Limits
 from app.running import held as tools
 from specdec_core.errors import TraceError
+from specdec_core.record.read import race_json
+from specdec_core.record.schema import Race
 from specdec_core.record.trace import Trace
 
 from .tables import tables
@@ -38,7 +42,7 @@ def test_a_trace_is_kept_as_recorded_elsewhere(race_traces: list[Trace]) -> None
     library = Library()
     # Indented: what is stored is the trace as this program writes it, not the file.
     data = json.dumps(json.loads(race_traces[1].to_json()), indent=2).encode()
-    run, summary = importing.take(ANNA, "../../My trace.json", data, library)
+    run, (summary,) = importing.take(ANNA, "../../My trace.json", data, library)
     (saved,) = library.runs_of(ANNA)
     assert (saved.id, saved.origin, saved.name) == (run, "imported", "My trace")
     assert saved.recorded == race_traces[1].header.created and saved.machine == race_traces[1].header.machine
@@ -48,10 +52,37 @@ def test_a_trace_is_kept_as_recorded_elsewhere(race_traces: list[Trace]) -> None
     library.close()
 
 
+def test_a_race_is_one_file_and_keeps_its_baseline(race_traces: list[Trace]) -> None:
+    """Catches: lanes that arrive one by one, each without the baseline of its speedup; lanes of two races as one."""
+    library = Library()
+    run, lanes = importing.take(ANNA, "race.json", race_json(race_traces).encode(), library)
+    (saved,) = library.runs_of(ANNA)
+    assert saved.id == run and saved.lanes == lanes and [lane.plain for lane in lanes] == [True, False]
+    speeds = [trace.stats.tokens_per_second or 0.0 for trace in race_traces]
+    assert lanes[1].speedup == pytest.approx(speeds[1] / speeds[0])
+    kept = [Trace.from_json(library.trace(run, lane, ANNA) or b"") for lane in (0, 1)]
+    assert kept == race_traces and of_one_race(kept) is True
+    other = replace(race_traces[1], header=replace(race_traces[1].header, race=Race("another", 1, 2)))
+    assert of_one_race([race_traces[0], other]) is False
+    for wrong, said in (
+        ([race_traces[0], other], "of different races"),
+        ([race_traces[0]] * 7, "up to 6"),
+        ([], "has 0"),
+    ):
+        with pytest.raises(TraceError, match=said):
+            importing.take(ANNA, "x.json", race_json(wrong).encode(), library)
+    older = [json.loads(trace.to_json()) for trace in race_traces]  # of a version without the field
+    for content in older:
+        del content["header"]["race"]
+    _, lanes = importing.take(ANNA, "older.json", json.dumps(older).encode(), library)
+    assert lanes[1].speedup is not None
+    library.close()
+
+
 def test_contradictions_are_reported_and_the_trace_is_kept(race_traces: list[Trace]) -> None:
     library = Library()
     data = changed(race_traces[1], lambda content: content["stats"].update(accepted=0))
-    _, summary = importing.take(ANNA, "a.json", data, library)
+    _, (summary,) = importing.take(ANNA, "a.json", data, library)
     problems = Trace.from_json(data).audit()
     assert problems and summary.problem == problems[0]
     library.close()
@@ -112,7 +143,7 @@ def test_strange_settings_name_the_lane_as_far_as_they_can(race_traces: list[Tra
         content["header"]["settings"] = {"proposer": HOSTILE, "rule": ["x"], "draft_length": {"deep": [1]}}
 
     library = Library()
-    _, summary = importing.take(ANNA, "x.json", changed(race_traces[1], strange), library)
+    _, (summary,) = importing.take(ANNA, "x.json", changed(race_traces[1], strange), library)
     assert summary.label.startswith("Proposer “<img") and summary.rule == "unknown"
     library.close()
 

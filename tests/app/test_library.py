@@ -261,13 +261,14 @@ def test_orders_sort_by_what_they_say_and_put_what_has_no_figure_last() -> None:
 
 @pytest.mark.parametrize("off_the_clock", ["oracle", "you"])
 def test_a_bound_is_no_measured_speedup_in_the_order(off_the_clock: str) -> None:
-    """Catches: the oracle, whose guesses cost nothing, on top of everything that was measured."""
+    """Catches: the oracle, whose guesses cost nothing, on top of everything that was measured, by either figure."""
     bound = entry("bound", proposer=off_the_clock, speedup=9.0, tokens_per_pass=5.0)
     slow = entry("slow", speedup=0.5)
     both = Entry("both", "both", "a prompt", 0.0, (*bound.lanes, *entry("x", speedup=0.7).lanes))
     order = listing.find([bound, slow, both], "", "any", "speedup")
     assert [found.key for found in order] == ["both", "slow", "bound"]
-    assert listing.find([slow, bound], "", "any", "tokens-per-pass")[0] is bound  # passes were counted
+    some = entry("some", speedup=0.5, tokens_per_pass=1.5)
+    assert listing.find([bound, some], "", "any", "tokens-per-pass")[0] is some
 
 
 def test_only_runs_of_one_prompt_stand_side_by_side_and_never_with_another_s_baseline() -> None:

@@ -120,10 +120,18 @@ def test_every_word_of_the_design_is_explained() -> None:
     words = (
         "Target model|Draft model|Proposer|Proposal tree|Draft length γ|Acceptance rule|Round|Accepted|Rejected"
         "|Unreached|Corrected token|Bonus token|Committed token|Residual|Acceptance rate α|Prefill"
-        "|Tokens per target pass τ|Cost ratio c|Width curve T(n)|Provenance"
+        "|Tokens per target pass τ|Cost ratio c|Width curve T(n)|Provenance|KV cache|Attention mask|Slot|Lane|Rollback"
     ).split("|")
     assert set(words) <= glossary.TERMS.keys()
     assert "block efficiency" in glossary.TERMS["Tokens per target pass τ"]
+
+
+def test_the_glossary_is_searched_by_terms_and_meanings() -> None:
+    """Catches: a search that knows only the terms' names, one that is lost in case, and a list in another order."""
+    assert glossary.search("  ") == glossary.TERMS
+    assert next(iter(glossary.search("kv CACHE"))) == "KV cache" and "Slot" in glossary.search("kv cache")
+    assert list(glossary.search("block efficiency")) == ["Tokens per target pass τ"]
+    assert glossary.search("zebra") == {}
 
 
 @pytest.mark.parametrize(

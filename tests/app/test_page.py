@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from app.decoding.models import Choice, Shelf
 from app.decoding.run import Request, Run
 from app.decoding.runs import Desk, Runs
 from app.lanes import links
+from app.records import examples as recorded
 from app.records import visitor
 from app.running import stage
 from specdec_core.proposers import PROPOSERS
@@ -128,6 +130,26 @@ def test_text_that_repeats_is_named_beside_every_figure(fresh: Runs) -> None:
     assert "repeat" not in words(at)
 
 
+def test_a_speedup_above_tokens_per_pass_is_not_shown_without_its_reason(
+    fresh: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches: 6.26× from 4.75 tokens per pass as a plain measurement, or a warning where nothing is wrong."""
+    at = page(tokens="40")
+    press(at, "go")
+    finish(at, fresh)
+    run = fresh.get(param(at, "run") or "")
+    assert run is not None
+    traces = run.traces
+    for share, flagged in ((1.3, True), (0.7, False)):
+        speed = share * (traces[0].stats.tokens_per_second or 0.0) * (traces[1].stats.tokens_per_pass or 0.0)
+        changed = {**traces, 1: replace(traces[1], stats=replace(traces[1].stats, tokens_per_second=speed))}
+        monkeypatch.setattr(Run, "traces", property(lambda run, changed=changed: changed))
+        at.run()
+        assert not at.exception
+        said = words(at).replace("\\", "")
+        assert ("above τ: timing noise" in said) == ("No guessing reaches that" in said) == flagged
+
+
 def test_above_temperature_0_the_page_says_that_the_texts_differ(fresh: Runs) -> None:
     at = page(tokens="16", temperature="0.8")
     press(at, "go")
@@ -176,7 +198,7 @@ def test_an_example_fills_the_prompt_and_the_own_text_comes_back(fresh: Runs) ->
     assert at.text_area(key="prompt").value == "def add(a, b):"
     assert param(at, "preset") == "code/add"
     assert "prompt" not in at.query_params
-    assert "Brackets are easy" in words(at)
+    assert "Brackets are easy" in at.text_area(key="prompt").help
     at.button_group(key="family").set_value("own").run()
     assert at.text_area(key="prompt").value == "my own words"
 
@@ -526,6 +548,8 @@ def test_before_a_run_the_chosen_proposer_s_recording_plays_and_says_that_it_is_
     assert given[-1]["provenance"] == "recorded"
     said = "Recorded example: Medusa heads, at temperature 0, on “One day"
     assert said in words(at).replace("\\", "")
+    assert recorded.find("medusa").look_for in words(at).replace("\\", ""), "what to notice"  # type: ignore[union-attr]
+    assert PROPOSERS["medusa"].summary in at.selectbox(key="proposer").help
     at.selectbox(key="proposer").set_value("none").run()
     assert [lane["url"] for lane in given[-1]["traces"]] == ["/traces/none.json"]
     assert "Recorded example: Plain decoding, at temperature 0" in words(at).replace("\\", "")

@@ -171,6 +171,8 @@ def test_a_comparison_is_built_run_and_read_by_keys_alone(open_page: Open) -> No
     page.keyboard.press("PageDown")
     box = page.get_by_test_id("stPopoverBody")
     until(lambda: bool(box.evaluate("box => box.scrollTop > 0")), 10)
+    page.get_by_role("searchbox", name="Search the glossary").fill("rollback")
+    expect(words.locator("dt")).to_have_text(["Rollback"])  # without Enter
     page.keyboard.press("Escape")
     expect(words).to_be_hidden()
 

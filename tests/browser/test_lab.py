@@ -245,6 +245,7 @@ def test_a_phone_in_the_dark_has_everything_and_scrolls_in_one_direction_only(op
     run_to_the_end(page)
     wide = page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
     assert wide <= 390
+    assert page.locator("button kbd:visible").count() == 0, "a phone has no Ctrl"
     assert (
         page.evaluate("getComputedStyle(document.querySelector('.stApp')).backgroundColor")
         == "rgb(20, 24, 31)"

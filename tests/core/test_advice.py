@@ -97,7 +97,10 @@ def test_a_count_that_luck_explains_is_said_to_be_one() -> None:
     """Ahead in six of seven: 2 · (1 + 7) / 2⁷. Catches: "too few to tell" beside an interval that leaves out 1."""
     found = advice.advise(rows({0: [100.0] * 7, 1: [150.0] * 6 + [99.0]}, prompts=False), LABELS)
     assert found is not None and found.pairs[0].chance == pytest.approx(0.125)
-    assert "; ahead in 6 of 7, which chance alone does in 12%)" in found.sentence
+    assert (
+        "; ahead in 6 of 7, and two equally fast lanes come out at least as uneven 12% of the time)"
+        in found.sentence
+    )
 
 
 @pytest.mark.parametrize("cases", [1, 3, 5])

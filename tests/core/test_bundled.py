@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -68,3 +69,18 @@ def test_every_shipped_prompt_leaves_room_to_write(models: sd.Models) -> None:
         for item in tomllib.loads(path.read_text(encoding="utf-8"))["prompt"]:
             size = len(models.codec.encode(item["text"]))
             assert 0 < size <= models.window(True) - sd.Settings().max_new_tokens, item["name"]
+
+
+def test_what_a_prompt_s_note_quotes_is_in_its_text(models: sd.Models) -> None:
+    """With the models that continue it, greedily. Catches: “look at 'But'” beside a text that has none."""
+    families = sd.cases.families(audience="text")
+    titles = {prompt.name for family in families for prompt in family.presets}
+    settings, seen = sd.Settings(proposer="prompt-lookup", max_new_tokens=160, record="tokens"), 0
+    for prompt in (prompt for family in families for prompt in family.presets):
+        quoted = set(re.findall(r"'([^']{3,}?)'(?!\w)", prompt.look_for)) - titles
+        parts = [part for quote in quoted for part in quote.split(" ... ")]
+        if parts:
+            text = prompt.text + sd.decode(models, prompt.text, settings).text
+            assert [part for part in parts if part not in text] == [], prompt.name
+            seen += 1
+    assert seen > 4

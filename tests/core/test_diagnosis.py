@@ -69,10 +69,10 @@ def plain() -> sd.Trace:
 @pytest.mark.parametrize(
     ("draft", "times", "settings", "cause", "words"),
     [
-        (wrong, (0.1, 9.1, 1.0), {}, "acceptance", "too few guesses were right (α = 0.00)"),
-        (next_probs, (60.0, 9.0, 1.0), {}, "drafting", "drafting costs too much, 6.00 of a plain round"),
-        (next_probs, (1.0, 69.0, 1.0), {}, "width", "the wider pass costs too much, 6.00 of a plain round"),
-        (next_probs, (1.0, 9.0, 61.0), {}, "overhead", "the work around the models costs too much, 6.00"),
+        (wrong, (0.1, 9.1, 1.0), {}, "acceptance", "Main loss: wrong guesses (α = 0.00), "),
+        (next_probs, (60.0, 9.0, 1.0), {}, "drafting", "Main loss: drafting, 6.00 of a plain round"),
+        (next_probs, (1.0, 69.0, 1.0), {}, "width", "Main loss: the wider pass, 6.00 of a plain round"),
+        (next_probs, (1.0, 9.0, 61.0), {}, "overhead", "Main loss: the work around the models, 6.00"),
     ],
 )
 def test_the_one_cause_is_named(
@@ -103,7 +103,7 @@ def test_a_proposer_that_finds_nothing_guesses_too_little() -> None:
     assert found.cause == "few guesses"
     rooms = [min(4, 40 - done) for done in range(41)]  # what γ and the end of the text would have allowed
     assert found.unguessed == pytest.approx(sum(rooms) / 41)
-    assert "too few guesses were made; the missing ones would have added up to" in found.sentence
+    assert "Main loss: guesses not made, worth up to" in found.sentence
 
 
 def test_missing_guesses_are_worth_what_the_lane_s_others_were() -> None:
@@ -148,7 +148,7 @@ def test_what_the_rounds_noise_explains_is_called_neither_faster_nor_slower() ->
 def test_a_round_that_took_less_than_a_plain_one_is_said_to_be_noise() -> None:
     found = why(plain(), timed(record(), 0.1, 5.0, 1.0))
     assert found is not None and found.cost < 1.0
-    assert "less than one is timing noise" in found.sentence
+    assert "plain rounds, less than one by timing noise" in found.sentence
 
 
 def test_the_account_adds_up_to_the_measured_speedup() -> None:
@@ -161,6 +161,7 @@ def test_the_account_adds_up_to_the_measured_speedup() -> None:
         speed = len(lane.token_ids) / seconds
         assert found.speedup == pytest.approx(speed / (41 / (41 * 10 * MS)))
         assert found.tokens / found.cost == pytest.approx(found.speedup)
+        assert sum(value for _, value in found.segments) == pytest.approx(found.cost)
         assert found.tokens == pytest.approx(41 / len(lane.rounds))
         assert found.drafting == pytest.approx(times[0] / 10)
         assert found.width == pytest.approx((times[1] - 9) / 10)
@@ -193,8 +194,15 @@ def test_with_a_width_curve_only_what_it_explains_is_blamed_on_width() -> None:
 def test_too_little_says_nothing() -> None:
     short = timed(record(max_new_tokens=8), 1.0, 9.0, 1.0)
     assert why(plain(), short) is None
-    assert why(short, plain()) is None
+    brief = timed(record(proposer="none", max_new_tokens=8), 0.0, 9.0, 1.0)
+    assert why(brief, timed(record(), 1.0, 9.0, 1.0)) is None
     assert why(plain(), record(record="off")) is None
+
+
+def test_swapped_traces_are_refused() -> None:
+    """Catches: a lane as the baseline, whose speedup is the inverse and whose losses mean nothing."""
+    with pytest.raises(sd.SettingsError, match=r"Call why\(plain, lane\)\."):
+        why(timed(record(), 1.0, 9.0, 1.0), plain())
 
 
 def test_trees_are_described_by_counts_as_they_have_no_single_rate() -> None:
@@ -223,7 +231,7 @@ def test_a_lane_that_loses_nothing_is_not_blamed() -> None:
     found = why(plain(), timed(record(), 0.0, 9.0, 1.0))
     assert found is not None and found.alpha == 1.0
     assert found.cause == "nothing"
-    assert "). No single loss stands out." in found.sentence
+    assert " plain rounds. No single loss stands out." in found.sentence
 
 
 def test_guesses_beyond_the_end_of_the_text_did_not_fall() -> None:

@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 
 import specdec_core as sd
 from specdec_core.models import catalogue
+from specdec_core.models.explain import cut
 from specdec_core.models.heads import eagle, medusa
 from specdec_core.testing import scripted
 
@@ -62,6 +63,49 @@ def test_a_damaged_configuration_is_one_sentence(change: dict[str, Any], tmp_pat
     folder = _save(tmp_path / "model")
     _edit(folder, "config.json", **change)
     _refused(folder)
+
+
+def _reshaped(folder: Path) -> None:
+    tensors = load_file(folder / "model.safetensors")
+    name = next(name for name in tensors if "mlp" in name)
+    save_file(tensors | {name: torch.zeros(3, 5)}, folder / "model.safetensors", {"format": "pt"})
+
+
+def _shortened(folder: Path) -> None:
+    whole = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(whole[: len(whole) // 2])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda folder: _edit(folder, "config.json", model_type="gemma17"), "is of the type 'gemma17', which transf"),
+        (lambda folder: _edit(folder, "config.json", model_type=None, architectures=[]), "names no model_type"),
+        (lambda folder: (folder / "config.json").write_text('{"model_type": "lla'), "a file of it is not JSON"),
+        (_reshaped, "have other shapes than its config.json says"),
+        (_shortened, "is cut off: its end is missing"),
+        (lambda folder: (folder / "model.safetensors").write_bytes(b"version https://git-lfs" * 9), "Git LFS pointer"),
+        (lambda folder: _edit(folder, "config.json", hidden_act="nope"), "'nope' is not known to transformers"),
+    ],
+    ids=["unknown", "no type", "not JSON", "shapes", "cut off", "pointer", "activation"],
+)  # fmt: skip
+def test_unknown_misshaped_and_truncated_files_are_told_apart(
+    change: Any, words: str, tmp_path: Path
+) -> None:
+    """Catches: "may be damaged" of a model that transformers merely does not know; a library's sentence that ends in
+    the middle; the path above the folder."""
+    folder = _save(tmp_path / "model")
+    change(folder)
+    said = _refused(folder)
+    assert words in said and str(tmp_path) not in said
+
+
+def test_a_library_s_long_sentence_ends_at_a_word() -> None:
+    assert (
+        cut("one two three", 8) == "one two …"
+        and cut("one two", 8) == "one two"
+        and cut("x" * 9, 8) == "xxxxxxxx …"
+    )
 
 
 def test_a_folder_without_a_tokenizer_is_refused(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ import io
 import json
 import re
 import shlex
+import sys
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from random import Random
 from types import SimpleNamespace
@@ -19,7 +21,9 @@ from transformers.generation.candidate_generator import (
 )
 
 import specdec_core as sd
+from specdec_core.models.generation import Generation
 from specdec_core.sweep import portable
+from specdec_core.sweep import portable_servers as servers
 
 PROMPT = "def add(a, b):\n    return a + b\n\ndef sub(a, b):\n"
 LENGTH = 24
@@ -148,6 +152,151 @@ def test_the_code_writes_the_penalised_text_that_is_written_here(name: str, mode
     ours = sd.decode(models, PROMPT, chosen).token_ids
     assert run(code(chosen)) == ours
     assert ours != sd.decode(models, PROMPT, settings(**RUNS[name])).token_ids
+
+
+@pytest.mark.parametrize("stop", ["sub", "def", "(a, ", "b\n"])
+@pytest.mark.parametrize("name", ["plain", "draft", "lookup"])
+def test_a_stop_string_ends_the_copied_code_s_text_where_it_ends_here(
+    name: str, stop: str, models: sd.Models
+) -> None:
+    """Catches: transformers' own criterion, which a round of guesses runs past."""
+    wanted = settings(**RUNS[name] | {"stop": (stop,), "max_new_tokens": 40})
+    ours = sd.decode(models, PROMPT, wanted)
+    assert ours.end == "stop" and run(code(wanted)) == ours.token_ids
+
+
+def test_what_the_target_s_own_config_sets_is_said_where_it_is_not_supported_here() -> None:
+    requested = Generation(not_done=("typical_p",))
+    text = portable.transformers_code(settings(), TARGET, DRAFT, requested=requested)
+    assert (
+        "# Not here: The target's generation_config.json sets typical_p: applied there, not supported here."
+        in text
+    )
+
+
+SERVERS: dict[str, Callable[..., str]] = {
+    "SGLang": servers.sglang_code,
+    "llama.cpp": servers.llama_cpp_code,
+    "LM Studio": servers.lm_studio_code,
+}
+
+
+def flags_of(text: str) -> dict[str, str]:
+    """The flags of the command in it, as a shell reads them."""
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    command = shlex.split("\n".join(lines).replace("\\\n", ""))
+    flags = (place for place, word in enumerate(command) if word.startswith("-") and word != "-m")
+    at = next(flags, len(command))
+    return dict(zip(command[at::2], command[at + 1 :: 2], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("choices", "sglang", "llama_cpp"),
+    [
+        ({"proposer": "none"}, {}, {}),
+        (
+            {"draft_length": 3},
+            {"--speculative-algorithm": "STANDALONE", "--speculative-draft-model-path": "org/draft",
+             "--speculative-num-steps": "3", "--speculative-eagle-topk": "1", "--speculative-num-draft-tokens": "4"},
+            {"-md": "draft.gguf", "--spec-type": "draft-simple", "--spec-draft-n-max": "3",
+             "--spec-draft-p-min": "0.0"},
+        ),
+        (
+            {"proposer": "eagle", "options": {"depth": 6, "top_k": 10, "nodes": 59}},
+            {"--speculative-algorithm": "EAGLE", "--speculative-draft-model-path": "the EAGLE head",
+             "--speculative-num-steps": "6", "--speculative-eagle-topk": "10", "--speculative-num-draft-tokens": "60"},
+            None,
+        ),
+        (
+            {"proposer": "prompt-lookup", "draft_length": 8, "options": {"max_ngram": 3}},
+            {"--speculative-algorithm": "NGRAM", "--speculative-num-draft-tokens": "8",
+             "--speculative-ngram-max-match-window-size": "3", "--speculative-ngram-max-bfs-breadth": "1"},
+            {"--spec-type": "ngram-simple", "--spec-ngram-simple-size-n": "3", "--spec-ngram-simple-size-m": "8"},
+        ),
+        ({"proposer": "lookahead"}, None, None),
+    ],
+)  # fmt: skip
+def test_servers_get_a_command_that_a_shell_reads(
+    choices: dict[str, Any], sglang: dict[str, str] | None, llama_cpp: dict[str, str] | None
+) -> None:
+    """Catches: a flag under another name or with another lane's number, and a proposer passed off as one they have."""
+    for name, wanted in (("SGLang", sglang), ("llama.cpp", llama_cpp)):
+        text = SERVERS[name](settings(**choices), "org/target", "org/draft")
+        found = flags_of(text)
+        found.pop("--model-path", None)
+        assert found == (wanted or {})
+        assert (f"{name} has no such proposer" in text) == (wanted is None)
+
+
+@pytest.mark.parametrize("program", SERVERS)
+@pytest.mark.parametrize(
+    ("choices", "said"),
+    [
+        ({"stop": ("x",)}, "The stop string itself"),
+        ({"no_repeat_ngram_size": 3}, "no_repeat_ngram_size = 3"),
+        ({"temperature": 0.7, "seed": 9}, "seed = 9"),
+        ({"rule": "typical"}, "rule = typical"),
+        ({"rule": "block", "temperature": 0.7}, "rule = block"),
+        ({"length_policy": "cost-aware"}, "length policy = cost-aware"),
+        ({"overlap": True}, "Drafting while the target checks"),
+        ({"proposer": "medusa"}, "has no such proposer"),
+    ],
+)
+def test_each_choice_without_a_counterpart_has_its_line_in_each_server(
+    program: str, choices: dict[str, Any], said: str
+) -> None:
+    text = SERVERS[program](settings(**choices), "org/target", "org/draft")
+    assert any(line.startswith("# Not here: ") and said in line for line in text.splitlines())
+
+
+def test_servers_are_sent_the_lane_s_own_sampling_and_not_their_defaults() -> None:
+    """Catches: llama.cpp's top-k of 40 and min-p of 0.05, or its temperature after the cuts; a penalty of this lane's
+    that a server applies differently, unsaid."""
+    drawn = settings(temperature=0.7, top_k=0, top_p=0.9, repetition_penalty=1.2, seed=5)
+    request = json.loads(servers.llama_cpp_code(drawn, "t").splitlines()[-1].removeprefix("# "))
+    assert request == {
+        "n_predict": LENGTH, "temperature": 0.7, "samplers": ["penalties", "temperature", "top_k", "top_p", "min_p"],
+        "top_k": 0, "top_p": 0.9, "min_p": 0.0, "seed": 5, "repeat_penalty": 1.2, "repeat_last_n": -1,
+    }  # fmt: skip
+    sglang = servers.for_sglang(drawn)
+    assert sglang.generate["top_k"] == -1 and sglang.generate["repetition_penalty"] == 1.2
+    assert any(line.startswith("repetition_penalty = 1.2") for line in sglang.missing)
+    assert servers.for_lm_studio(drawn).generate["repeatPenalty"] == 1.2
+    assert not any(
+        "repetition_penalty" in line for line in servers.for_sglang(drawn.but(proposer="none")).missing
+    )
+
+
+def test_lm_studio_gets_python_that_asks_for_what_the_lane_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run against a stand-in for its package, which is not installed. Catches: code that does not parse, or a message
+    that loses its system line."""
+    asked: list[Any] = []
+    model = SimpleNamespace(
+        complete=lambda prompt, config: asked.append((prompt, config)),
+        respond=lambda chat, config: asked.append((chat, config)),
+    )
+
+    class Conversation(list[str]):
+        def __init__(self, system: str = "") -> None:
+            super().__init__([system])
+
+        def add_user_message(self, text: str) -> None:
+            self.append(text)
+
+    fake = SimpleNamespace(llm=lambda name: asked.append(name) or model, Chat=Conversation)
+    monkeypatch.setitem(sys.modules, "lmstudio", fake)
+    wanted = settings(draft_length=3, length_policy="confidence", length_options={"threshold": 0.2})
+    for chat, prompt in ((None, "p"), (sd.Chat("x", "Be brief."), ["Be brief.", "p"])):
+        text = servers.lm_studio_code(wanted, "org/target", "org/draft", chat)
+        with redirect_stdout(io.StringIO()):
+            exec(compile(text, "copied", "exec"), {"prompt": "p"})
+        name, (said, config) = asked[-2:]
+        assert (name, said) == ("org/target", prompt)
+        assert (config["draftModel"], config["speculativeDecodingNumDraftTokensExact"]) == ("org/draft", 3)
+        assert (
+            config["speculativeDecodingMinContinueDraftingProbability"] == 0.2
+            and config["temperature"] == 0.0
+        )
 
 
 @pytest.mark.parametrize("proposer", ["branching", "medusa", "eagle", "lookahead", "blind", "oracle", "you"])
@@ -317,3 +466,6 @@ def test_a_hostile_model_name_stays_text() -> None:
     assert all("import os" not in line or repr(name) in line for line in lines)
     command = portable.vllm_code(settings(), name).split("# With each")[0]
     assert shlex.split(command, comments=True)[:3] == ["vllm", "serve", name]
+    assert flags_of(servers.sglang_code(settings(), name, name))["--model-path"] == name
+    assert "import os" not in re.sub(r"^#.*$", "", servers.llama_cpp_code(settings(), name, name), flags=re.M)
+    compile(servers.lm_studio_code(settings(), name, name), "copied", "exec")

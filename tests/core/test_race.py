@@ -38,6 +38,21 @@ def test_the_lane_whose_clock_is_behind_computes_next() -> None:
     assert started == [0, 1, 2, 3]
 
 
+def test_the_records_of_a_race_name_it() -> None:
+    """Catches: lanes that nobody can tell from separate runs, and two races under one name."""
+    races = []
+    for _ in range(2):
+        events = sd.race(MODELS, [1, 2, 1], LANES)
+        traces = [event.trace for event in events if isinstance(event, sd.Finished)]
+        found = [trace.header.race for trace in traces]
+        assert sorted((race.lane, race.lanes) for race in found if race) == [(lane, 4) for lane in range(4)]
+        (race,) = {race.id for race in found if race}
+        races.append(race)
+        assert all(sd.Trace.from_json(trace.to_json()) == trace for trace in traces)
+    assert races[0] != races[1]
+    assert sd.decode(MODELS, [1, 2, 1], BASE).header.race is None
+
+
 def test_a_step_reports_the_phases_that_the_record_holds() -> None:
     """Catches: a live picture of the time that the finished record corrects."""
     names = ("start_s", "draft_s", "verify_s", "judge_s", "commit_s", "ahead_s")

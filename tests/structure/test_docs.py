@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from types import FrameType
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -29,6 +31,22 @@ def test_the_files_that_the_architecture_names_exist() -> None:
     assert [
         name for name in sorted(named) if not any((ROOT / house / name).is_file() for house in houses)
     ] == []
+
+
+def test_the_examples_of_the_python_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each block as a reader runs it, one after the other. Catches: an example with a name that was changed."""
+    import specdec_core as sd
+
+    text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert len(blocks) > 7
+    monkeypatch.chdir(tmp_path)
+    models, settings = sd.load_models(), sd.Settings(max_new_tokens=64)
+    space = {"sd": sd, "models": models, "settings": settings}
+    space["trace"] = sd.decode(models, "Once upon a time", settings)
+    for block in blocks:
+        exec(compile(block, "docs/python.md", "exec"), space)
+    assert (tmp_path / "run.html").is_file()
 
 
 def test_a_token_crosses_the_files_that_the_architecture_lists() -> None:

@@ -1,0 +1,77 @@
+"""A lane's times in the comparison's table: those of its repeats where there are any, else those of the race."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, geometric_mean
+from typing import Any
+
+from specdec_core.record.trace import Trace
+from specdec_core.sweep.measured import Measured
+from specdec_core.sweep.totals import LEAST_TOKENS
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Speed and seconds of one lane.
+
+    Attributes:
+        tokens_per_second: in repeats the geometric mean, so that the ratio of two lanes is their speedup.
+        draft_s, verify_s, other_s: in repeats the mean of a turn.
+        repeats: how many turns these are of; 0 for the race alone.
+    """
+
+    tokens_per_second: float | None
+    draft_s: float
+    verify_s: float
+    other_s: float
+    repeats: int = 0
+
+    @property
+    def whole(self) -> float:
+        """All decoding time."""
+        return self.draft_s + self.verify_s + self.other_s
+
+    @property
+    def source(self) -> str:
+        """What the figures are of, for a note; empty for the race."""
+        return "" if not self.repeats else "one repeat" if self.repeats == 1 else f"{self.repeats} repeats"
+
+
+def timing(trace: Trace, repeats: Sequence[Measured], lane: int) -> Timing:
+    """The times of one lane, whose number in the run is `lane`."""
+    rows, stats = [turn[lane] for turn in turns(repeats, lane)], trace.stats
+    if not rows:
+        return _plainly(trace, stats.tokens_per_second, stats.draft_s, stats.verify_s, stats.other_s)
+    speed = geometric_mean([row.tokens / row.seconds for row in rows])
+    draft, verify, other = (
+        fmean(getattr(row, name) for row in rows) for name in ("draft_s", "verify_s", "other_s")
+    )
+    return _plainly(trace, speed, draft, verify, other, len(rows))
+
+
+def _plainly(
+    trace: Trace, speed: float | None, draft: float, verify: float, other: float, repeats: int = 0
+) -> Timing:
+    """Plain decoding has nothing to draft: the time before its passes belongs to the rest."""
+    if trace.header.settings.get("proposer") == "none":
+        draft, other = 0.0, draft + other
+    return Timing(speed, draft, verify, other, repeats)
+
+
+def turns(repeats: Sequence[Measured], lane: int) -> list[dict[int, Measured]]:
+    """The turns in which this lane and plain decoding both wrote enough."""
+    found: dict[Any, dict[int, Measured]] = {}
+    for row in repeats:
+        if row.error is None and row.tokens >= LEAST_TOKENS and row.seconds > 0:
+            found.setdefault(row.turn, {})[row.lane] = row
+    return [turn for turn in found.values() if 0 in turn and lane in turn]
+
+
+def speedups(repeats: Sequence[Measured], lane: int) -> list[float]:
+    """A lane's speedup in each of these turns."""
+    return [
+        (turn[lane].tokens / turn[lane].seconds) / (turn[0].tokens / turn[0].seconds)
+        for turn in turns(repeats, lane)
+    ]

@@ -1,0 +1,88 @@
+"""Why faster, why slower: per lane one sentence, and a round's time as a bar beside the tokens that it brought.
+
+Nothing here imports streamlit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from app.ui.chip import chip
+from specdec_core.analysis.diagnosis import LEAST_LOSS, Diagnosis
+
+HINT = "A round's time in plain rounds; ▼ marks the tokens it commits. A lane is faster where its bar ends before ▼."
+ROOM = 1.04  # the scale ends a little after the largest value
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """One lane: its number in the run, its words, and its account where there is one."""
+
+    number: int
+    words: str
+    found: Diagnosis | None
+
+
+def html(lanes: Sequence[Why]) -> str:
+    """All lanes on one scale; every text is escaped."""
+    known = [lane.found for lane in lanes if lane.found is not None]
+    most = ROOM * max((max(found.tokens, _length(found)) for found in known), default=1.0)
+    rows = "".join(
+        f'<div class="sd-why">{chip(lane.number)}<div><p>{escape(lane.words)}</p>'
+        + (_bar(lane.found, most) if lane.found is not None else "")
+        + "</div></div>"
+        for lane in lanes
+    )
+    return f"<style>{STYLE}</style>{rows}" + (f'<p class="sd-why-hint">{escape(HINT)}</p>' if known else "")
+
+
+def _length(found: Diagnosis) -> float:
+    """How long the drawn bar is; a segment that is negative, which is timing noise, has no length."""
+    return sum(max(0.0, value) for _, value in found.segments)
+
+
+def _bar(found: Diagnosis, most: float) -> str:
+    parts = "".join(
+        f'<i class="s{min(at, 4)}" style="width:{100 * max(0.0, value) / most:.2f}%"></i>'
+        for at, (_, value) in enumerate(found.segments)
+    )
+    named = "".join(
+        f'<li><i class="s{min(at, 4)}"></i>{escape(name)} {_number(value, at)}</li>'
+        for at, (name, value) in enumerate(found.segments)
+    )
+    noise = " (below 1: timing noise)" if found.cost < 1.0 - LEAST_LOSS else ""
+    total = f"<li><b>= {found.cost:.2f} plain rounds{noise}, {found.tokens:.2f} tokens</b></li>"
+    mark = f'<b class="mark" style="left:{100 * found.tokens / most:.2f}%">▼</b>'
+    return f'<div class="bar" aria-hidden="true">{parts}{mark}</div><ul>{named}{total}</ul>'
+
+
+def _number(value: float, at: int) -> str:
+    return "1" if at == 0 else f"{'+' if value >= 0 else '−'} {abs(value):.2f}"
+
+
+STYLE = """
+.sd-why{display:flex;gap:.75rem;margin:.9rem 0;max-width:62rem}
+.sd-why>div{flex:1;min-width:0}
+.sd-why p{margin:0 0 1.15rem;line-height:1.45}
+.sd-why .bar{position:relative;display:flex;height:1.1rem;border-radius:3px;
+background:color-mix(in srgb,currentColor 9%,transparent)}
+.sd-why .bar .mark{position:absolute;top:-1.05rem;transform:translateX(-50%);font-size:.75rem;line-height:1}
+.sd-why .bar .mark::after{content:"";position:absolute;left:50%;top:.85rem;height:1.3rem;border-left:2px solid;
+box-shadow:0 0 0 1px var(--page)}
+.sd-why i{display:block;height:100%}
+.sd-why i:first-child{border-radius:3px 0 0 3px}
+.sd-why .s0{background:var(--target)}
+.sd-why .s1{background:repeating-linear-gradient(135deg,var(--draft) 0 5px,
+color-mix(in srgb,var(--draft) 70%,var(--page)) 5px 8px)}
+.sd-why .s2{background:repeating-linear-gradient(90deg,var(--target) 0 3px,
+color-mix(in srgb,var(--target) 45%,var(--page)) 3px 6px)}
+.sd-why .s3{background:var(--muted)}
+.sd-why .s4{background:color-mix(in srgb,var(--muted) 50%,var(--page))}
+.sd-why ul{display:flex;flex-wrap:wrap;gap:.15rem 1rem;list-style:none;margin:.35rem 0 0;padding:0;font-size:.875rem;
+font-variant-numeric:tabular-nums}
+.sd-why li{display:flex;align-items:center;gap:.35rem;margin:0;padding:0;font-size:inherit}
+.sd-why li i{width:.75rem;height:.75rem;border-radius:2px}
+.sd-why-hint{font-size:.875rem;color:var(--muted);margin:.25rem 0 0}
+"""
