@@ -52,7 +52,7 @@ export function slowly(lanes, cursor) {
 
 /**
  * The slow round of a live run; what arrives meanwhile is shown afterwards.
- * @param {{lanes: () => Lane[], lead: () => number|null, show: (cursor: Cursor) => void, over: () => void}} on
+ * @param {{now: () => [Lane[], number|null], show: (cursor: Cursor) => void, over: () => void}} on
  */
 export function createFirstRound(on) {
   let begun = false;
@@ -63,7 +63,7 @@ export function createFirstRound(on) {
   /** @param {Cursor} cursor */
   function show(cursor) {
     on.show(cursor);
-    const next = slowly(on.lanes(), cursor);
+    const next = slowly(on.now()[0], cursor);
     timer = setTimeout(() => (next ? show(next.cursor) : finish()), next?.ms ?? SHOWN_MS.committed);
   }
 
@@ -83,8 +83,7 @@ export function createFirstRound(on) {
     /** Begin once the first guess has come; at most once for a run. */
     begin() {
       if (begun || timer || !isNew()) return;
-      const lead = on.lead();
-      const lanes = on.lanes();
+      const [lanes, lead] = on.now();
       const at = placed(lanes, { stop: 0, event: null, lead }).lead;
       const first = lanes[at]?.rounds.findIndex((round) => round.proposals.length > 0) ?? -1;
       if (first < 0) return;

@@ -20,6 +20,7 @@ import { createFirstRound, isNew, slowly } from "./first_round.js";
 import { createKeys, lendKeys } from "./keys.js";
 import { nodeOf } from "./lighting.js";
 import { laneOf, lossy } from "./model.js";
+import { createMoves, wantedAt, whole } from "./moves.js";
 import { createPlayback } from "./playback.js";
 import { createScreen } from "./screen.js";
 import { answer, nameOf } from "./source.js";
@@ -27,7 +28,7 @@ import { lastStop, leader, ongoing, placed, visible } from "./state.js";
 import { createReporter, cursorOf, published } from "./reporter.js";
 import { tellingStop } from "./telling.js";
 import { T } from "./text.js";
-import { atClock, byEvent, byNode, byRound, ledBy, paced, roundOfClock, speedFor } from "./walk.js";
+import { atClock, byNode, ledBy, paced, roundOfClock, speedFor } from "./walk.js";
 
 /**
  * Draw the player into `root`.
@@ -56,7 +57,7 @@ export function mount(root, first, api = {}) {
       const next = (slow && slowly(lanes, cursor)) || paced(lanes, cursor, speed);
       return next && { ms: next.ms, go: () => move(next.cursor) };
     },
-    rewind: () => move(whole(0)),
+    rewind: () => move(whole(cursor, 0)),
     changed: () => {
       drawPlaying();
       draw();
@@ -64,14 +65,8 @@ export function mount(root, first, api = {}) {
     },
   });
   const moves = {
-    first: () => go(whole(0)),
-    previous: () => go(byRound(lanes, cursor, -1)),
-    back: () => go(byEvent(lanes, cursor, -1)),
+    ...createMoves(() => [lanes, cursor], go),
     play: playback.toggle,
-    step: () => go(byEvent(lanes, cursor, 1)),
-    next: () => go(byRound(lanes, cursor, 1)),
-    last: () => go(whole(Infinity)),
-    scrub: (/** @type {number} */ stop) => go(whole(stop)),
     speed: (/** @type {number} */ value) => {
       playback.setSpeed(value);
       drawPlaying();
@@ -117,8 +112,7 @@ export function mount(root, first, api = {}) {
   });
 
   const firstRound = createFirstRound({
-    lanes: () => lanes,
-    lead: () => cursor.lead,
+    now: () => [lanes, cursor.lead],
     show: (at) => screen.progress(visible(lanes, at, data.least), lanes, data),
     over: () => drawLive(),
   });
@@ -158,14 +152,6 @@ export function mount(root, first, api = {}) {
   const lent = lendKeys(box, keys);
 
   // --- the cursor -----------------------------------------------------------------------------------------------
-
-  /**
-   * The cursor at the end of a round.
-   * @param {number} stop
-   */
-  function whole(stop) {
-    return { ...cursor, stop, event: null, selection: null };
-  }
 
   /**
    * Redraw at another place; the panes follow the ends of their texts again.
@@ -253,23 +239,13 @@ export function mount(root, first, api = {}) {
     const moving = autoplay && wanted.stop === null && !matchMedia("(prefers-reduced-motion: reduce)").matches;
     screen.panels.open(wanted.view);
     const opened = wanted.stop === null && !moving ? tellingStop(lanes[leader(lanes, wanted.lead)]) : null;
-    place({ ...wanted, stop: wanted.stop ?? (moving ? 0 : (opened ?? Infinity)) });
+    move(wantedAt(lanes, { ...wanted, stop: wanted.stop ?? (moving ? 0 : (opened ?? Infinity)) }));
     if (opened !== null && opened < lastStop(lanes, cursor.lead)) screen.hint(T.opened);
     reporter.forget();
     slow = moving && isNew();
     if (!moving) return;
     playback.setSpeed(speedFor(lastStop(lanes, cursor.lead)));
     playback.play();
-  }
-
-  /**
-   * Put the cursor where the page says.
-   * @param {Wanted} wanted
-   */
-  function place(wanted) {
-    const at = placed(lanes, wanted);
-    const round = Math.min(at.stop, lanes[at.lead]?.rounds.length ?? 0) - 1;
-    move({ ...at, selection: wanted.node === null || round < 0 ? null : { lane: at.lead, round, node: wanted.node } });
   }
 
   /** @param {string} events */
@@ -321,7 +297,7 @@ export function mount(root, first, api = {}) {
     if (replaying && wish !== asked && !reporter.reported(wanted) && wanted.stop !== null) {
       playback.pause();
       screen.panels.open(wanted.view);
-      place(wanted);
+      move(wantedAt(lanes, wanted));
       reporter.forget();
     }
     asked = wish;

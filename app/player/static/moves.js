@@ -1,0 +1,52 @@
+/** The moves that buttons and keys make, as cursors. */
+
+/**
+ * @import { Moves } from "./controls.js"
+ * @import { Lane } from "./model.js"
+ * @import { Wanted } from "./reporter.js"
+ * @import { Cursor } from "./state.js"
+ */
+
+import { placed } from "./state.js";
+import { byEvent, byRound } from "./walk.js";
+
+/**
+ * The cursor at the end of a round.
+ * @param {Cursor} cursor
+ * @param {number} stop
+ * @returns {Cursor}
+ */
+export function whole(cursor, stop) {
+  return { ...cursor, stop, event: null, selection: null };
+}
+
+/**
+ * The cursor that the page requests, within its bounds.
+ * @param {Lane[]} lanes
+ * @param {Wanted} wanted
+ * @returns {Cursor}
+ */
+export function wantedAt(lanes, wanted) {
+  const at = placed(lanes, wanted);
+  const round = Math.min(at.stop, lanes[at.lead]?.rounds.length ?? 0) - 1;
+  return { ...at, selection: wanted.node === null || round < 0 ? null : { lane: at.lead, round, node: wanted.node } };
+}
+
+/**
+ * @param {() => [Lane[], Cursor]} now
+ * @param {(cursor: Cursor) => void} go
+ * @returns {Omit<Moves, "play"|"speed">}
+ */
+export function createMoves(now, go) {
+  /** @param {number} stop */
+  const to = (stop) => go(whole(now()[1], stop));
+  return {
+    first: () => to(0),
+    previous: () => go(byRound(...now(), -1)),
+    back: () => go(byEvent(...now(), -1)),
+    step: () => go(byEvent(...now(), 1)),
+    next: () => go(byRound(...now(), 1)),
+    last: () => to(Infinity),
+    scrub: to,
+  };
+}
