@@ -220,7 +220,7 @@ def compare_states(page: Page, url: str) -> Iterator[str]:
         ("Charts", ".js-plotly-plot >> nth=6"),
         ("Prompts", ".st-key-sweep_start"),
         ("What if", ".sd-rows"),
-        ("Take along", "[data-testid=stCode] >> nth=1"),
+        ("Take along", "[data-testid=stCode] >> nth=0"),
     ):
         page.get_by_role("tab", name=name, exact=True).click()
         page.locator(ready).wait_for()
