@@ -323,3 +323,22 @@ def test_the_first_round_of_a_visitor_s_first_run_is_in_slow_motion_once(page: P
         expect(page.locator(".where")).to_have_text("Round 1 of 12")
         page.evaluate("localStorage.removeItem('specdec-first-round')")
     assert page.evaluate("seen.length") == len(states), "no guess was held back again"
+
+
+def test_a_record_that_the_page_names_meanwhile_waits_for_the_slow_first_round(
+    page: Page, server: Server
+) -> None:
+    """Catches: the slow round drawn over the replay: its text and tree beside the odds and the place of another round."""
+    said = messages()
+    server.streams["/runs/a/events"] = lambda last: list(enumerate(said)) if last < 0 else []
+    page.evaluate("localStorage.removeItem('specdec-first-round')")
+    live(page)
+    expect(page.locator(".transcript")).to_have_text("Round 1: the draft guessed 3 tokens.")
+    page.evaluate(
+        "data => player.update(data)", data()
+    )  # the run was over at once, and the page has been redrawn
+    page.wait_for_timeout(300)
+    expect(page.locator(".transcript")).to_contain_text("Round 1")
+    expect(page.locator(".where")).to_have_text("The end: every lane has finished", timeout=15_000)
+    page.wait_for_timeout(1_000)  # nothing of the slow round comes after it
+    expect(page.locator(".transcript")).not_to_contain_text("Round 1:")

@@ -17,7 +17,8 @@ const TRIGGER_MS = 500; // triggers sent while a component is being mounted can 
 /**
  * @param {{say: (text: string|null) => void, ask: (question: Question|null) => void, lanes: (lanes: Lane[]) => void, progress: () => void,
  *   recordOf: (lane: number) => string|undefined, recorded: (refs: TraceRef[], traces: Traces, failed: string|null) => Promise<void>,
- *   unrecorded: () => void, done: (run: string) => void}} on `recordOf`: the address of a lane's record that the run did
+ *   unrecorded: () => void, idle: () => Promise<void>, done: (run: string) => void}} on `idle`: resolves once records may
+ *   replace what is shown; `recordOf`: the address of a lane's record that the run did
  *   not name; `recorded`: a followed run is over and here are its records; `unrecorded`: or there are none and no reason
  *   was given; `done`, once, after either
  */
@@ -44,6 +45,7 @@ export function createFeed(on) {
     } catch {
       if (mine === job) on.say(T.noRecord);
     }
+    await on.idle();
     if (traces && mine === job) await then(traces);
   }
 

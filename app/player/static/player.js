@@ -98,15 +98,13 @@ export function mount(root, first, api = {}) {
     recordOf: (at) => data.traces?.[at]?.url,
     /** The run is over: turn into its replay. */
     async recorded(refs, traces, failed) {
-      const run = source;
-      await firstRound.over();
-      if (run !== source) return;
       ended = source;
       source = nameOf({ mode: "replay", traces: refs });
       replay(traces, { stop: null, event: null, node: null, lead: cursor.lead, view: screen.panels.current() }, false);
       screen.toStart();
       if (failed) screen.say(failed);
     },
+    idle: () => firstRound.over(), // the page may name a record while its run's first round is still shown
     unrecorded: () => screen.say(lanes.length ? T.noRecord : T.lost),
     done: (run) => api.setTriggerValue?.("done", run),
   });
