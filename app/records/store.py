@@ -36,7 +36,7 @@ USUAL_BYTES = 500_000  # more than most runs take
 
 
 class Full(ValueError):
-    """There is no room for one more run; its text can be shown."""
+    """There is no room for one more run, or one more that stays; its text can be shown."""
 
 
 class Unavailable(RuntimeError):
@@ -45,11 +45,13 @@ class Unavailable(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits: runs and bytes (packed) of one owner, bytes of all owners together."""
+    """The limits: runs and bytes (packed) of one owner, bytes of all owners together, and of those the bytes that named
+    and shared runs may take, so that nobody can fill the library with runs that are never deleted."""
 
     runs: int = 200
     owner_bytes: int = 100_000_000
     all_bytes: int = 2_000_000_000
+    pinned_bytes: int = 1_600_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ class Library:
         At the limits, the oldest runs with neither a name nor a link make room.
 
         Raises:
-            Full: if named and shared runs leave no room; nothing is changed then.
+            Full: if named and shared runs leave no room, or no more may be named; nothing is changed then.
         """
         run_id = run_id or secrets.token_urlsafe(12)
         packed = [zlib.compress(json) for _, json in kept]
@@ -126,6 +128,8 @@ class Library:
         }
         with self._transaction(writes=True) as connection:
             self._make_room(connection, digest, size)
+            if row["name"]:
+                self._pin(connection, size)
             connection.execute(insert(runs).values(row))
             for lane, ((summary, _), trace) in enumerate(zip(kept, packed, strict=True)):
                 columns = {column: getattr(summary, column) for column in COLUMNS}
@@ -153,13 +157,26 @@ class Library:
         return zlib.decompress(found) if found is not None else None
 
     def rename(self, owner: str, run_id: str, name: str) -> bool:
-        """Name a run, or remove its name with an empty one; returns whether there was such a run."""
-        return self._change(owner, run_id, name=_name(name))
+        """Name a run, or remove its name with an empty one; returns whether there was such a run.
 
-    def share(self, owner: str, run_id: str) -> str | None:
-        """The link that opens this run for everybody, created on demand; None if there is no such run."""
+        Raises:
+            Full: if no more runs may be named.
+        """
         with self._transaction(writes=True) as connection:
             mine = (runs.c.id == run_id) & (runs.c.owner == _digest(owner))
+            if given := _name(name):
+                self._pin(connection, _unpinned(connection, mine))
+            return connection.execute(update(runs).where(mine).values(name=given)).rowcount > 0
+
+    def share(self, owner: str, run_id: str) -> str | None:
+        """The link that opens this run for everybody, created on demand; None if there is no such run.
+
+        Raises:
+            Full: if no more runs may be shared.
+        """
+        with self._transaction(writes=True) as connection:
+            mine = (runs.c.id == run_id) & (runs.c.owner == _digest(owner))
+            self._pin(connection, _unpinned(connection, mine))
             connection.execute(
                 update(runs).where(mine, runs.c.link.is_(None)).values(link=secrets.token_urlsafe(18))
             )
@@ -230,6 +247,16 @@ class Library:
             mine = (runs.c.id == run_id) & (runs.c.owner == _digest(owner))
             return connection.execute(update(runs).where(mine).values(**values)).rowcount > 0
 
+    def _pin(self, connection: Connection, size: int) -> None:
+        """Refuse `size` more bytes of runs that are never deleted automatically, where they would be too many."""
+        pinned = runs.c.name.is_not(None) | runs.c.link.is_not(None)
+        held = connection.execute(select(func.coalesce(func.sum(runs.c.bytes), 0)).where(pinned)).scalar_one()
+        if size and held + size > self.limits.pinned_bytes:
+            raise Full(
+                "This server keeps no more named, shared or imported runs: they are never deleted automatically, and "
+                "some room stays for everybody's latest. Download the run, or delete named ones of your own."
+            )
+
     def _make_room(self, connection: Connection, owner: str, size: int) -> None:
         """Delete the oldest runs without name or link until one more of `size` bytes fits."""
         limits = self.limits
@@ -289,6 +316,12 @@ def _saved(rows: Sequence[Row[Any]]) -> Saved:
 def _size(connection: Connection, owner: str | None) -> int:
     mine = runs.c.owner == owner if owner else runs.c.id.is_not(None)
     return int(connection.execute(select(func.coalesce(func.sum(runs.c.bytes), 0)).where(mine)).scalar_one())
+
+
+def _unpinned(connection: Connection, mine: Any) -> int:
+    """Bytes of a run without a name or a link; 0 if it has one, or does not exist."""
+    free = mine & runs.c.name.is_(None) & runs.c.link.is_(None)
+    return int(connection.execute(select(func.coalesce(func.sum(runs.c.bytes), 0)).where(free)).scalar_one())
 
 
 def _digest(owner: str) -> str:

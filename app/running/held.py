@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from urllib.parse import urlencode
 
 import streamlit as st
@@ -48,8 +48,7 @@ def draw(entry: Entry, library: Library, cursor: Iterable[str]) -> None:
             help="A named run is never removed to make room.",
         )
         if st.form_submit_button("Save name", type="primary"):
-            library.rename(whose, saved.id, name)
-            st.rerun()
+            _keep(lambda: library.rename(whose, saved.id, name))
     with st.popover("Delete", icon=":material/delete:"):
         traces = count(len(entry.lanes), "trace")
         st.markdown(
@@ -63,12 +62,21 @@ def draw(entry: Entry, library: Library, cursor: Iterable[str]) -> None:
             st.rerun()
 
 
+def _keep(change: Callable[[], object]) -> None:
+    """Make a change that keeps the run for good, and redraw; or say why not."""
+    try:
+        change()
+    except Full as error:
+        st.error(plain(str(error)), icon=":material/error:")
+    else:
+        st.rerun()
+
+
 def _share(saved: Saved, library: Library, whose: str, cursor: Iterable[str]) -> None:
     if saved.link is None:
         st.markdown("Whoever has the link can read this run and step through it. Nobody can change it.")
         if st.button("Make a link", type="primary", key="share"):
-            library.share(whose, saved.id)
-            st.rerun()
+            _keep(lambda: library.share(whose, saved.id))
         return
     st.markdown("This link opens the run at your current position, read-only, in any browser:")
     st.code(link_to(saved.link, cursor), language=None, wrap_lines=True)

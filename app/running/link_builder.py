@@ -11,7 +11,7 @@ from app import services
 from app.lanes import links
 from app.records import access as entries
 from app.records import visitor
-from app.records.store import Unavailable
+from app.records.store import Full, Unavailable
 from app.ui import presenter
 from app.ui.fragment import fragment
 from app.ui.state import State, state
@@ -119,7 +119,7 @@ def _say_for_whom(page: str, own: Mapping[str, str | None]) -> None:
 def _share(keys: Iterable[str]) -> None:
     try:
         opened = [services.library().share(visitor.of_session(), key) for key in keys]
-    except Unavailable:  # errors in a callback do not show on the page
+    except (Unavailable, Full):  # errors in a callback do not show on the page
         opened = [None]
     state.not_shared = not all(opened)
 

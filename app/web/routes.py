@@ -28,6 +28,7 @@ from .headers import foreign
 PACE_S = 0.025  # polling interval of a stream: 40 times a second is more than a screen shows
 QUEUED_PACE_S = 0.25  # of one whose run waits in line: a class waits together, on the decoder's processor
 HEARTBEAT_S = 15.0
+MOST_STREAMS = 1_000  # open at once; each is polled
 MAX_ANSWER_BYTES = 12 * MAX_ANSWER + 100  # a character can take twelve bytes as JSON
 
 
@@ -97,6 +98,8 @@ async def events(request: Request) -> Response:
     start = int(last) + 1 if last.isdecimal() and len(last) < 10 else 0
     if run.finished and start >= len(run.messages):
         return Response(status_code=204)  # makes an EventSource stop reconnecting
+    if len(_open) >= MOST_STREAMS:
+        return _refused(503, "Too many runs are being watched on this server; try again in a moment.")
     return StreamingResponse(
         _stream(run, start),
         media_type="text/event-stream",
@@ -131,7 +134,20 @@ async def answer(request: Request) -> Response:
     return Response(status_code=204)
 
 
+_open: set[object] = set()  # a mark for each open stream
+
+
 async def _stream(run: Run, sent: int) -> AsyncIterator[str]:
+    mark = object()
+    _open.add(mark)
+    try:
+        async for part in _messages(run, sent):
+            yield part
+    finally:
+        _open.discard(mark)
+
+
+async def _messages(run: Run, sent: int) -> AsyncIterator[str]:
     quiet = 0.0
     while True:
         ended = run.finished  # read before the messages, so that none in between is missed

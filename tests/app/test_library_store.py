@@ -147,6 +147,28 @@ def test_bytes_are_limited_for_each_owner_and_for_all(kept: list[tuple[Summary, 
     library.close()
 
 
+def test_named_and_shared_runs_leave_room_for_everybody_s_latest(kept: list[tuple[Summary, bytes]]) -> None:
+    """Catches: invented owners whose named, shared or imported runs fill the library for good."""
+    one = sum(len(zlib.compress(json)) for _, json in kept) + len("abc")
+    library = Library(limits=Limits(all_bytes=4 * one, pinned_bytes=2 * one + 20))
+    first, second, third = add(library, kept), add(library, kept), add(library, kept)
+    assert library.rename(ANNA, first, "mine") and library.share(ANNA, second)
+    assert library.share(ANNA, first) and library.rename(ANNA, second, "both"), (
+        "what stays anyway may be both"
+    )
+    with pytest.raises(Full, match="keeps no more named, shared or imported runs"):
+        library.rename(ANNA, third, "one too many")
+    with pytest.raises(Full):
+        library.share(ANNA, third)
+    with pytest.raises(Full):
+        library.add(BEN, "abc", kept, origin="imported", machine="", recorded="", name="a file")
+    assert library.rename(ANNA, third, "") and [saved.name for saved in library.runs_of(BEN)] == []
+    for _ in range(3):
+        latest = add(library, kept, BEN)
+    assert library.get(BEN, latest) and library.get(ANNA, first) and library.get(ANNA, second)
+    library.close()
+
+
 def test_names_are_cut_and_can_be_taken_away(library: Library, kept: list[tuple[Summary, bytes]]) -> None:
     run = add(library, kept)
     assert library.rename(ANNA, run, "  two\n words " + "x" * 200)

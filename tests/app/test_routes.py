@@ -225,6 +225,18 @@ def test_an_answer_from_another_site_is_refused(
     )
 
 
+def test_streams_are_limited_and_counted_back(
+    client: TestClient, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches: somebody who opens streams until the server does nothing but poll them, and a count that never falls."""
+    path = f"/runs/{run.id}/events"
+    monkeypatch.setattr(routes, "MOST_STREAMS", 1)
+    assert [client.get(path).status_code for _ in range(3)] == [200, 200, 200], "one after the other"
+    monkeypatch.setattr(routes, "MOST_STREAMS", 0)
+    refused = client.get(path)
+    assert refused.status_code == 503 and "try again" in refused.json()["error"]
+
+
 def test_nobody_but_its_owner_answers_for_a_run_or_watches_it(client: TestClient, run: Run) -> None:
     """Catches: whoever knows a run's id types for the visitor who began it."""
     question = {"question": 1, "words": "x"}

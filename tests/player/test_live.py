@@ -328,7 +328,7 @@ def test_the_first_round_of_a_visitor_s_first_run_is_in_slow_motion_once(page: P
 def test_a_record_that_the_page_names_meanwhile_waits_for_the_slow_first_round(
     page: Page, server: Server
 ) -> None:
-    """Catches: the slow round drawn over the replay: its text and tree beside the odds and the place of another round."""
+    """Catches: the slow round drawn over the replay, its text and tree beside the odds and place of another round."""
     said = messages()
     server.streams["/runs/a/events"] = lambda last: list(enumerate(said)) if last < 0 else []
     page.evaluate("localStorage.removeItem('specdec-first-round')")
