@@ -30,8 +30,8 @@ IN_CHROMIUM = ("tests/browser/", "tests/player/")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests that need a browser, and put the longest first, so that no core is idle at the end.
 
-    Tests in Chromium wait for pages with time limits, which two busy cores miss now and then: they get a second try, which
-    the summary reports. One that fails twice fails.
+    Tests in Chromium wait for pages with time limits, which two busy cores miss now and then: they get a second try,
+    which the summary reports. One that fails twice fails.
     """
     for item in items:
         if item.nodeid.startswith(IN_CHROMIUM):
