@@ -38,7 +38,7 @@ def test_words_that_are_being_typed_survive_the_models_becoming_ready(
     box = page.get_by_label("Prompt", exact=True)
     box.fill("Name a colour that")  # not sent: the box still has the focus
     until(lambda: real.health()["default"] == "ready", LOAD_S, lambda: real.log()[-2000:])
-    expect(page.get_by_text("Answers questions")).to_be_visible(timeout=30_000)
+    expect(page.get_by_text("What the model reads")).to_be_visible(timeout=30_000)  # a chat model is chosen
     expect(box).to_have_value("Name a colour that")
     page.context.close()
 
