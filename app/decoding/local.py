@@ -198,8 +198,10 @@ class Decoder:
 
     def drop(self, choice: Choice) -> None:
         """Unload a choice's models, once no call uses them any more."""
-        if self._families.pop(choice, 0) is None and self._child:
-            self._child.send("drop", -1, choice)
+        if choice in self._families:
+            del self._families[choice]
+            if self._child:
+                self._child.send("drop", -1, choice)
 
     def close(self) -> None:
         """End the process, and start no other."""
