@@ -18,6 +18,7 @@ log = logging.getLogger(__name__)
 
 Allowed = Literal["bundled", "catalogue", "any"]
 HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?|\[[0-9a-f:.]+\]")
+DATABASES = ("postgresql://", "postgresql+psycopg://", "sqlite:///")
 LIBRARY = Path(__file__).resolve().parent.parent / "var" / "library.sqlite3"
 
 
@@ -34,6 +35,7 @@ class Policy:
     models_root: Path | None = None
     hosts: tuple[str, ...] = ()
     library: Path | None = None  # None: in memory, until the server stops
+    database: str = ""  # the URL of a database that is used instead
     family: str = catalogue.BUNDLED
 
 
@@ -75,6 +77,9 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
                 "SPECDEC_ALLOWED_HOSTS has to name hosts as lab.example or [::1], without a port and without *, "
                 f"got {name!r}."
             )
+    database = environment.get("SPECDEC_DATABASE", "").strip()
+    if database and not database.startswith(DATABASES):
+        raise ValueError("SPECDEC_DATABASE has to be a URL that begins with postgresql:// or sqlite:///.")
     return Policy(
         host=host,
         port=int(port),
@@ -82,7 +87,8 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
         models_root=Path(root).resolve() if root else None,
         # On loopback, other names in the Host header mean DNS rebinding (or a proxy that should be named).
         hosts=named or (("localhost", "127.0.0.1", "[::1]") if is_loopback(host) else ()),
-        library=_library(environment.get("SPECDEC_LIBRARY")),
+        library=None if database else _library(environment.get("SPECDEC_LIBRARY")),
+        database=database,
         family=_family(environment.get("SPECDEC_DEFAULT_MODELS", "").strip()),
     )
 

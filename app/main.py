@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from app.records.store import Unavailable
+from app.records.database import Unavailable
 from app.text import plain
 from app.theme import CSS
 from app.ui import address, quirks

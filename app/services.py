@@ -9,6 +9,7 @@ from app.decoding.models import Choice, Shelf, family
 from app.decoding.run import Run
 from app.decoding.runs import Runs
 from app.records import keeping, visitor
+from app.records.database import Database
 from app.records.store import Library
 
 from . import config as policy
@@ -51,13 +52,19 @@ def runs() -> Runs:
 
 
 @cache
-def library() -> Library:
-    """The library of kept runs.
+def database() -> Database:
+    """The database of everything that is kept.
 
     Raises:
-        LibraryError: one sentence, if the operator's file cannot be used.
+        LibraryError: one sentence, if the one that the operator named cannot be used.
     """
-    return Library(operator().library)
+    return Database(operator().database or operator().library)
+
+
+@cache
+def library() -> Library:
+    """The library of kept runs."""
+    return Library(database())
 
 
 def run_of(key: str | None, whose: str) -> Run | None:

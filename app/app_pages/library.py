@@ -179,7 +179,7 @@ def own_runs(words: str, proposer: str, order: str) -> None:
         )
     found = listing.find(mine, words, proposer, order)
     used = f"{rows.size(library.size(me))} of {rows.size(library.limits.owner_bytes)}"
-    kept = "kept on this server" if library.path else "kept until this server stops"
+    kept = "kept on this server" if library.lasting else "kept until this server stops"
     shown = "" if len(found) == len(mine) else f"{len(found)} of "
     st.caption(
         f"{shown}{count(len(mine), 'run')}, {used}, {kept}. The oldest unnamed runs make room for new ones."

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from app import services
 from app.records import visitor
-from app.records.store import Unavailable
+from app.records.database import Unavailable
 
 log = logging.getLogger(__name__)
 

@@ -1,38 +1,39 @@
-"""The library's file: its tables, the migrations between versions, and how it is opened.
+"""The tables of the database.
 
-The version is stored in the file itself (`PRAGMA user_version`). A file of an older version is migrated when it is
-opened; one of a newer version, of another program, or not a database at all, is rejected with a sentence.
+`migrations/` makes them, one file for each change. Never change a released one; add one.
 """
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
-    URL,
     Boolean,
     Column,
-    Connection,
-    Engine,
+    Dialect,
     Float,
     ForeignKey,
     Index,
     Integer,
     LargeBinary,
     MetaData,
-    StaticPool,
-    String,
     Table,
-    create_engine,
-    event,
+    TypeDecorator,
 )
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import String as _String
 
-APPLICATION = 0x5350_4C42  # "SPLB": marks the file as ours, in SQLite's application id
-BUSY_S = 10.0  # how long a process waits for another's write
+
+class String(TypeDecorator[str]):
+    """Text. PostgreSQL cannot store the character 0, nor half a surrogate pair: they are replaced."""
+
+    impl = _String
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> Any:
+        if value is None or (value.isascii() and "\0" not in value):
+            return value
+        return value.replace("\0", "␀").encode(errors="replace").decode()
+
 
 metadata = MetaData()
 runs = Table(
@@ -81,117 +82,44 @@ course = Table(
     Column("progress", String, nullable=False),  # as JSON (app/course/progress.py)
 )
 
-# One migration per version, from the version before it. Never change a released one; add one.
-MIGRATIONS: tuple[tuple[str, ...], ...] = (
-    (
-        """CREATE TABLE runs (
-            id VARCHAR NOT NULL PRIMARY KEY, owner VARCHAR NOT NULL, created FLOAT NOT NULL, name VARCHAR,
-            prompt VARCHAR NOT NULL, origin VARCHAR NOT NULL, machine VARCHAR NOT NULL, recorded VARCHAR NOT NULL,
-            bytes INTEGER NOT NULL)""",
-        "CREATE INDEX runs_of_owner ON runs (owner, created)",
-        """CREATE TABLE lanes (
-            run VARCHAR NOT NULL, lane INTEGER NOT NULL,
-            label VARCHAR NOT NULL, proposer VARCHAR NOT NULL, rule VARCHAR NOT NULL, lossy BOOLEAN NOT NULL,
-            target VARCHAR NOT NULL, draft VARCHAR, tokens INTEGER NOT NULL, passes INTEGER NOT NULL,
-            acceptance FLOAT, tokens_per_pass FLOAT, tokens_per_second FLOAT, speedup FLOAT, "end" VARCHAR NOT NULL,
-            problem VARCHAR, trace BLOB NOT NULL, PRIMARY KEY (run, lane),
-            FOREIGN KEY (run) REFERENCES runs (id) ON DELETE CASCADE)""",
-    ),
-    (
-        "ALTER TABLE runs ADD COLUMN link VARCHAR",
-        "CREATE UNIQUE INDEX runs_by_link ON runs (link)",
-    ),
-    ("ALTER TABLE runs ADD COLUMN request VARCHAR",),
-    ("CREATE TABLE course (owner VARCHAR NOT NULL PRIMARY KEY, progress VARCHAR NOT NULL)",),
+secrets = Table(
+    "secrets",  # of this server; drawn by the process that needs one first
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("value", String, nullable=False),
 )
-VERSION = len(MIGRATIONS)
-
-
-class LibraryError(ValueError):
-    """The library's file cannot be used; its text is one sentence for the operator."""
-
-
-def connect(path: Path | None) -> Engine:
-    """The library's database at `path`, migrated to the current version; None keeps it in memory.
-
-    Raises:
-        LibraryError: one sentence, if the file cannot be created, or is not a library this program reads.
-    """
-    if path is None:
-        engine = create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
-    else:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if path.exists() and path.stat().st_size:
-                _check(path)
-        except OSError as error:
-            raise LibraryError(f"{_asked(path)}, but its folder cannot be made: {error.strerror}.") from None
-        except sqlite3.DatabaseError as error:
-            raise _unusable(path, error) from None
-        engine = create_engine(URL.create("sqlite", database=str(path)), connect_args={"timeout": BUSY_S})
-    event.listen(engine, "connect", _prepare)
-    event.listen(engine, "begin", _begin)
-    try:
-        with engine.execution_options(writes=True).begin() as connection:
-            _upgrade(connection)
-    except DBAPIError as error:
-        engine.dispose()
-        raise _unusable(path, error.orig) from None
-    return engine
-
-
-def _check(path: Path) -> None:
-    """Reject a file that is not ours before changing anything in it."""
-    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=BUSY_S)) as file:
-        (owner,), (version,) = (
-            file.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
-        )
-    if owner != APPLICATION:
-        raise LibraryError(f"{_asked(path)}, but that file belongs to another program; name another.")
-    if version > VERSION:
-        raise LibraryError(
-            f"{_asked(path)}, but that library has version {version} and this program reads up to {VERSION}; "
-            "run the newer program, or name another file."
-        )
-
-
-def _unusable(path: Path | None, error: object) -> LibraryError:
-    if "not a database" in str(error):
-        return LibraryError(f"{_asked(path)}, but that file is no SQLite database; name another.")
-    return LibraryError(
-        f"{_asked(path)}, but it cannot be opened for writing ({error}); name a file in a folder that this server "
-        "may write to, or leave SPECDEC_LIBRARY empty to keep the library in memory."
-    )
-
-
-def _prepare(raw: Any, _record: Any) -> None:
-    raw.isolation_level = None  # transactions begin where `_begin` says, not where the driver would begin one
-    for pragma in (
-        "auto_vacuum = FULL",  # before the first table: a deleted run's bytes go back to the disk
-        "secure_delete = ON",
-        "journal_mode = WAL",
-        "synchronous = NORMAL",
-        "foreign_keys = ON",
-    ):
-        raw.execute(f"PRAGMA {pragma}")
-
-
-def _begin(connection: Connection) -> None:
-    # A writer takes its lock at once: one that reads first and then writes could not wait for another's.
-    writes = connection.get_execution_options().get("writes")
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-
-def _upgrade(connection: Connection) -> None:
-    version = int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
-    if version >= VERSION:
-        return
-    for statements in MIGRATIONS[version:]:
-        for statement in statements:
-            connection.exec_driver_sql(statement)
-    connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION}")
-    connection.exec_driver_sql(f"PRAGMA user_version = {VERSION}")
-
-
-def _asked(path: Path | None) -> str:
-    return f"The library is to be kept in {path} (SPECDEC_LIBRARY)"
+unsigned = Table(
+    "unsigned",  # owners from before cookies were signed, whose cookie is still accepted (visitor.py)
+    metadata,
+    Column("owner", String, primary_key=True),
+)
+processes = Table(
+    "processes",  # web processes, and when each was last alive
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("seen", Float, nullable=False),
+)
+followed = Table(
+    "followed",  # runs that any web process can show while and after they run (journal.py)
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("process", String, nullable=False),  # where it runs
+    Column("owner", String),  # a digest, as in `runs`
+    Column("ticket", String),  # likewise
+    Column("created", Float, nullable=False),
+    Column("request", String, nullable=False),
+    Column("count", Integer, nullable=False),  # of its messages so far
+    Column("bytes", Integer, nullable=False),
+    Column("stop", Boolean, nullable=False),  # whether another process asks for its end
+    Column("ended", Float),
+    Column("lost", Boolean, nullable=False),  # whether its process died before its end
+)
+Index("followed_by_age", followed.c.ended)
+messages = Table(
+    "messages",  # of those runs, in batches
+    metadata,
+    Column("run", String, ForeignKey("followed.id", ondelete="CASCADE"), primary_key=True),
+    Column("first", Integer, primary_key=True),  # the number of the first one
+    Column("count", Integer, nullable=False),
+    Column("packed", LargeBinary, nullable=False),  # as JSON, one a line, packed by zlib
+)

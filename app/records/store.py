@@ -3,19 +3,15 @@
 An owner is a secret (see `visitor.py`) of which only a digest is kept. Everything that lists, names, shares or deletes
 requires it; somebody else's run and one that does not exist get the same answer. A shared link gives read access to
 one run.
-Safe to use from several threads, and by several processes on one file.
+Safe to use from several threads, and by several processes on one database.
 """
 
 from __future__ import annotations
 
-import logging
 import secrets
-import sqlite3
-import threading
 import time
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import groupby
@@ -23,12 +19,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
-from sqlalchemy.exc import DBAPIError
 
-from .schema import connect, course, lanes, runs
+from .database import Database
+from .schema import course, lanes, runs
 from .summary import COLUMNS, Summary
-
-log = logging.getLogger(__name__)
 
 Origin = Literal["measured", "imported"]
 MAX_NAME = 80  # characters
@@ -37,10 +31,6 @@ USUAL_BYTES = 500_000  # more than most runs take
 
 class Full(ValueError):
     """There is no room for one more run, or one more that stays; its text can be shown."""
-
-
-class Unavailable(RuntimeError):
-    """The library's file cannot be read or written right now; its text can be shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,23 +62,25 @@ class Saved:
 
 
 class Library:
-    """All kept runs. Every method raises `Unavailable` where the file fails: a full disk, a damaged database."""
+    """All kept runs. Every method raises `Unavailable` where the database fails."""
 
-    def __init__(self, path: Path | None = None, limits: Limits | None = None) -> None:
-        """Open the library at `path`, or one in memory.
+    def __init__(self, database: Database | Path | str | None = None, limits: Limits | None = None) -> None:
+        """The library in an open database, or in the one at a path or URL; None keeps it in memory.
 
         Raises:
-            LibraryError: one sentence, if there can be none at `path`.
+            LibraryError: one sentence, if there can be none.
         """
-        self.path, self.limits = path, limits or Limits()
-        self._engine = connect(path)
-        self._writer = self._engine.execution_options(writes=True)
-        # One thread at a time: in memory all share one connection, and on disk writers would only wait for each other.
-        self._lock = threading.Lock()
+        self.limits = limits or Limits()
+        self._database = database if isinstance(database, Database) else Database(database)
+
+    @property
+    def lasting(self) -> bool:
+        """Whether it outlives this process."""
+        return self._database.lasting
 
     def close(self) -> None:
-        """Close the file."""
-        self._engine.dispose()
+        """Close the database."""
+        self._database.close()
 
     def add(
         self,
@@ -126,7 +118,7 @@ class Library:
             "bytes": size,
             "request": request,
         }
-        with self._transaction(writes=True) as connection:
+        with self._database.transaction(writes=True) as connection:
             self._make_room(connection, digest, size)
             if row["name"]:
                 self._pin(connection, size)
@@ -152,7 +144,7 @@ class Library:
         """A lane's trace as JSON; `key` is a shared link, or the id of a run of `owner`."""
         mine = (runs.c.id == key) & (runs.c.owner == _digest(owner)) if owner else runs.c.id.is_(None)
         wanted = select(lanes.c.trace).join(runs).where((runs.c.link == key) | mine, lanes.c.lane == lane)
-        with self._transaction() as connection:
+        with self._database.transaction() as connection:
             found = connection.execute(wanted).scalar()
         return zlib.decompress(found) if found is not None else None
 
@@ -162,7 +154,7 @@ class Library:
         Raises:
             Full: if no more runs may be named.
         """
-        with self._transaction(writes=True) as connection:
+        with self._database.transaction(writes=True) as connection:
             mine = (runs.c.id == run_id) & (runs.c.owner == _digest(owner))
             if given := _name(name):
                 self._pin(connection, _unpinned(connection, mine))
@@ -174,7 +166,7 @@ class Library:
         Raises:
             Full: if no more runs may be shared.
         """
-        with self._transaction(writes=True) as connection:
+        with self._database.transaction(writes=True) as connection:
             mine = (runs.c.id == run_id) & (runs.c.owner == _digest(owner))
             self._pin(connection, _unpinned(connection, mine))
             connection.execute(
@@ -189,19 +181,16 @@ class Library:
 
     def delete(self, owner: str, run_id: str) -> bool:
         """Delete a run with its traces; its bytes are overwritten and freed. Returns whether there was such a run."""
-        with self._transaction(writes=True) as connection:
+        with self._database.transaction(writes=True) as connection:
             mine = (runs.c.id == run_id) & (runs.c.owner == _digest(owner))
             gone = connection.execute(delete(runs).where(mine)).rowcount > 0
         if gone:
-            # deleted data is still in the write-ahead log
-            with _as_sentence(), self._lock, self._engine.connect() as connection:
-                # SQLAlchemy types it as None once closed, which it is not here
-                connection.connection.driver_connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # type: ignore[union-attr]
+            self._database.scrub()
         return gone
 
     def progress(self, owner: str) -> str | None:
         """What this owner did in the course, as it was kept."""
-        with self._transaction() as connection:
+        with self._database.transaction() as connection:
             found: str | None = connection.execute(
                 select(course.c.progress).where(course.c.owner == _digest(owner))
             ).scalar()
@@ -209,13 +198,12 @@ class Library:
 
     def keep_progress(self, owner: str, progress: str) -> None:
         """Keep what this owner did in the course, in place of what was kept before."""
-        with self._transaction(writes=True) as connection:
-            connection.execute(delete(course).where(course.c.owner == _digest(owner)))
-            connection.execute(insert(course).values(owner=_digest(owner), progress=progress))
+        with self._database.transaction(writes=True) as connection:
+            self._database.put(connection, course, owner=_digest(owner), progress=progress)
 
     def size(self, owner: str | None = None) -> int:
         """Bytes kept for this owner, or for all."""
-        with self._transaction() as connection:
+        with self._database.transaction() as connection:
             return _size(connection, _digest(owner) if owner else None)
 
     def is_full(self, owner: str) -> bool:
@@ -225,11 +213,6 @@ class Library:
         stays = all(run.name or run.link for run in saved)
         return bool(saved) and stays and (len(saved) >= self.limits.runs or room < USUAL_BYTES)
 
-    @contextmanager
-    def _transaction(self, *, writes: bool = False) -> Iterator[Connection]:
-        with _as_sentence(), self._lock, (self._writer if writes else self._engine).begin() as connection:
-            yield connection
-
     def _find(self, where: Any) -> list[Saved]:
         wanted = (
             select(*(column for column in runs.c if column is not runs.c.owner), lanes.c.lane)
@@ -238,17 +221,18 @@ class Library:
             .where(where)
             .order_by(runs.c.created.desc(), runs.c.id, lanes.c.lane)
         )
-        with self._transaction() as connection:
+        with self._database.transaction() as connection:
             rows = connection.execute(wanted).all()
         return [_saved(list(group)) for _, group in groupby(rows, lambda row: row.id)]
 
     def _change(self, owner: str, run_id: str, **values: Any) -> bool:
-        with self._transaction(writes=True) as connection:
+        with self._database.transaction(writes=True) as connection:
             mine = (runs.c.id == run_id) & (runs.c.owner == _digest(owner))
             return connection.execute(update(runs).where(mine).values(**values)).rowcount > 0
 
     def _pin(self, connection: Connection, size: int) -> None:
         """Refuse `size` more bytes of runs that are never deleted automatically, where they would be too many."""
+        self._database.alone(connection)
         pinned = runs.c.name.is_not(None) | runs.c.link.is_not(None)
         held = connection.execute(select(func.coalesce(func.sum(runs.c.bytes), 0)).where(pinned)).scalar_one()
         if size and held + size > self.limits.pinned_bytes:
@@ -259,6 +243,7 @@ class Library:
 
     def _make_room(self, connection: Connection, owner: str, size: int) -> None:
         """Delete the oldest runs without name or link until one more of `size` bytes fits."""
+        self._database.alone(connection)
         limits = self.limits
         count = connection.execute(
             select(func.count()).select_from(runs).where(runs.c.owner == owner)
@@ -281,19 +266,6 @@ class Library:
                 f"{whose} full: it keeps up to {self.limits.runs} runs and {self.limits.owner_bytes // 10**6} MB of "
                 "one visitor, and what is named or shared is never deleted automatically. Delete some to keep new ones."
             )
-
-
-@contextmanager
-def _as_sentence() -> Iterator[None]:
-    """The database's error as one sentence; its details are logged."""
-    try:
-        yield
-    except (DBAPIError, sqlite3.Error) as error:
-        log.exception("the library failed")
-        raise Unavailable(
-            f"The library cannot be read or written just now ({getattr(error, 'orig', error)}). What it keeps was not "
-            "changed. Whoever runs this server can help: a full disk and a damaged file are the usual reasons."
-        ) from error
 
 
 def _saved(rows: Sequence[Row[Any]]) -> Saved:

@@ -14,8 +14,9 @@ from app.export import button
 from app.player import CURSOR
 from app.records import access as entries
 from app.records import importing, visitor
+from app.records.database import Unavailable
 from app.records.listing import Entry, side_by_side
-from app.records.store import MAX_NAME, Full, Library, Saved, Unavailable
+from app.records.store import MAX_NAME, Full, Library, Saved
 from app.text import count, plain
 from app.ui import address
 from app.ui.state import State, state

@@ -11,7 +11,8 @@ from app import services
 from app.lanes import links
 from app.records import access as entries
 from app.records import visitor
-from app.records.store import Full, Unavailable
+from app.records.database import Unavailable
+from app.records.store import Full
 from app.ui import presenter
 from app.ui.fragment import fragment
 from app.ui.state import State, state
@@ -94,7 +95,7 @@ def _say_for_whom(page: str, own: Mapping[str, str | None]) -> None:
     """Who can open the link's runs and for how long, and the button that makes it permanent."""
     one = len(own) == 1
     runs, them = ("this run", "it") if one else ("these runs", "them")
-    for_good = "" if services.library().path else ", until this server stops"
+    for_good = "" if services.library().lasting else ", until this server stops"
     if all(own.values()):
         st.markdown(f"The link shows {runs} to anyone who has it{for_good}. Revoke that in the Library.")
         return

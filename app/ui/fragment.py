@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 import streamlit as st
 
-from app.records.store import Unavailable
+from app.records.database import Unavailable
 from app.text import plain
 
 from . import address, quirks

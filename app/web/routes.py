@@ -21,7 +21,7 @@ from app.decoding.models import Choice, family
 from app.decoding.run import MAX_ANSWER, Run
 from app.player import STATIC, player_folder
 from app.records import examples, visitor
-from app.records.store import Unavailable
+from app.records.database import Unavailable
 
 from .headers import foreign
 

@@ -863,7 +863,7 @@ def test_the_teacher_s_link_of_an_own_run_outlasts_the_server_once_it_is_shared(
 def test_a_link_to_a_run_says_how_long_it_holds(saving: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     saved = finish(saving)
     assert saved is not None
-    assert services.library().path is None
+    assert not services.library().lasting
     at = in_lab(run=saved.id)
     at.button(key="share_in_link_lab").click().run()
     assert "to anyone who has it, until this server stops" in words(at)

@@ -13,8 +13,8 @@ import pytest
 from sqlalchemy import Engine, create_engine, inspect
 
 from app import config as policy
-from app.records import schema
-from app.records.schema import LibraryError
+from app.records import database, schema
+from app.records.database import Database, LibraryError
 from app.records.store import Full, Library, Limits
 from app.records.summary import Summary, summarize
 from specdec_core.record.trace import Trace
@@ -248,9 +248,18 @@ CREATE TABLE lanes (
     FOREIGN KEY (run) REFERENCES runs (id) ON DELETE CASCADE);
 PRAGMA user_version = 1;
 """
+# And what versions 2 to 4 changed.
+LATER = (
+    "ALTER TABLE runs ADD COLUMN link VARCHAR; CREATE UNIQUE INDEX runs_by_link ON runs (link);",
+    "ALTER TABLE runs ADD COLUMN request VARCHAR;",
+    "CREATE TABLE course (owner VARCHAR NOT NULL PRIMARY KEY, progress VARCHAR NOT NULL);",
+)
 
 
-def test_a_file_of_version_1_is_brought_up_to_date(tmp_path: Path, kept: list[tuple[Summary, bytes]]) -> None:
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
+def test_a_file_of_an_older_version_is_brought_up_to_date(
+    tmp_path: Path, kept: list[tuple[Summary, bytes]], version: int
+) -> None:
     path = tmp_path / "old.sqlite3"
     packed = zlib.compress(kept[0][1])
     with closing(sqlite3.connect(path)) as old, old:
@@ -264,6 +273,7 @@ def test_a_file_of_version_1_is_brought_up_to_date(tmp_path: Path, kept: list[tu
             " NULL, 1.0, 9.0, NULL, 'length', NULL, ?)",
             (packed,),
         )
+        old.executescript("".join(LATER[: version - 1]) + f"PRAGMA user_version = {version};")
     library = Library(path)
     (saved,) = library.runs_of(ANNA)
     assert (saved.id, saved.name, saved.link, saved.lanes[0].tokens) == ("oldrun", "an old one", None, 24)
@@ -271,12 +281,12 @@ def test_a_file_of_version_1_is_brought_up_to_date(tmp_path: Path, kept: list[tu
     assert library.shared(library.share(ANNA, "oldrun") or "") is not None
     library.close()
     with closing(sqlite3.connect(path)) as now:
-        assert now.execute("PRAGMA user_version").fetchone() == (schema.VERSION,)
+        assert now.execute("PRAGMA user_version").fetchone() == (database.VERSION,)
 
 
 def test_the_migrations_end_where_the_tables_are_declared(tmp_path: Path) -> None:
     """The oracle is SQLAlchemy's own: tables made from the declarations at once."""
-    migrated = schema.connect(tmp_path / "migrated.sqlite3")
+    migrated = Database(tmp_path / "migrated.sqlite3")
     declared = create_engine(f"sqlite:///{tmp_path / 'declared.sqlite3'}")
     schema.metadata.create_all(declared)
 
@@ -292,10 +302,11 @@ def test_the_migrations_end_where_the_tables_are_declared(tmp_path: Path) -> Non
                 sorted(seen.get_indexes(name), key=lambda index: str(index["name"])),
             )
             for name in seen.get_table_names()
+            if name != "alembic_version"
         }
 
-    assert shape(migrated) == shape(declared)
-    migrated.dispose()
+    assert shape(migrated._engine) == shape(declared)
+    migrated.close()
     declared.dispose()
 
 
@@ -307,12 +318,12 @@ def test_a_file_that_is_no_library_of_ours_is_refused_and_left_alone(tmp_path: P
         other.execute("CREATE TABLE mine (x)")
     newer = tmp_path / "newer.sqlite3"
     with closing(sqlite3.connect(newer)) as other, other:
-        other.executescript(VERSION_1 + "PRAGMA user_version = 9;")
+        other.executescript(VERSION_1 + "PRAGMA user_version = 99;")
     below = text / "library.sqlite3"
     for path, words in (
         (text, "no SQLite database"),
         (foreign, "belongs to another program"),
-        (newer, "version 9 and this program reads up to 4"),
+        (newer, f"version 99 and this program reads up to {database.VERSION}"),
         (below, "its folder cannot be made"),
         (tmp_path, "cannot be opened for writing"),
     ):
@@ -329,3 +340,21 @@ def test_the_operator_says_where_the_library_is(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="SPECDEC_LIBRARY has to be a file"):
         policy.read({"SPECDEC_LIBRARY": str(tmp_path)})
     assert policy.read({}).library in (policy.LIBRARY, None)  # None where the checkout cannot be written
+
+
+def test_the_operator_names_a_database_by_its_url(tmp_path: Path, kept: list[tuple[Summary, bytes]]) -> None:
+    """Catches: a URL that is taken for a file's name, and a password in the sentence about it."""
+    url = f"sqlite:///{tmp_path}/named.sqlite3"
+    operator = policy.read({"SPECDEC_DATABASE": url, "SPECDEC_LIBRARY": str(tmp_path / "other")})
+    assert (operator.database, operator.library) == (url, None)
+    library = Library(operator.database)
+    run = add(library, kept)
+    library.close()
+    assert Library(tmp_path / "named.sqlite3").get(ANNA, run)
+    with pytest.raises(ValueError, match="SPECDEC_DATABASE has to be a URL that begins with postgresql://"):
+        policy.read({"SPECDEC_DATABASE": "mysql://somewhere"})
+    nowhere = "postgresql://me:secret@127.0.0.1:1/lab"
+    for named, words in ((nowhere, "cannot be used"), (url + "?mode=ro", "question mark")):
+        with pytest.raises(LibraryError, match=words) as caught:
+            Library(named)
+        assert "SPECDEC_DATABASE" in str(caught.value) and "secret" not in str(caught.value)

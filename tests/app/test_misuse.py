@@ -23,7 +23,8 @@ from app.decoding.runs import Runs
 from app.lanes import links
 from app.records import access as entries
 from app.records import visitor
-from app.records.store import Library, Unavailable
+from app.records.database import Unavailable
+from app.records.store import Library
 from app.records.summary import Summary
 from app.running import held as tools
 from app.text import plain
@@ -140,7 +141,7 @@ def broken(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise OperationalError("INSERT", {}, Exception("database or disk is full"))
 
-    for engine in (library._engine, library._writer):
+    for engine in (library._database._engine, library._database._writer):
         monkeypatch.setattr(engine, "begin", fail)
 
 
