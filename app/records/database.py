@@ -6,11 +6,13 @@ SQLite keeps it in a file (or in memory) without any set-up; PostgreSQL shares i
 
 from __future__ import annotations
 
+import fcntl
 import logging
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -124,13 +126,12 @@ class Database:
                 "sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False}
             )
         else:
-            self._check(path)
             engine = create_engine(URL.create("sqlite", database=str(path)), connect_args={"timeout": BUSY_S})
         if not self.shared:
             event.listen(engine, "connect", _prepare)
             event.listen(engine, "begin", _begin)
         try:
-            with engine.execution_options(writes=True).begin() as connection:
+            with self._first(path), engine.execution_options(writes=True).begin() as connection:
                 self._upgrade(connection)
         except DBAPIError as error:
             engine.dispose()
@@ -140,10 +141,28 @@ class Database:
             raise
         return engine
 
+    @contextmanager
+    def _first(self, path: Path | None) -> Iterator[None]:
+        """Check a file, and let no other process open it before it has its tables."""
+        if path is None:
+            yield
+            return
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            folder = os.open(path.parent, os.O_RDONLY)
+        except OSError as error:
+            raise LibraryError(f"{self._asked}, but its folder cannot be made: {error.strerror}.") from None
+        try:
+            with suppress(OSError):  # not every network's folders can be locked
+                fcntl.flock(folder, fcntl.LOCK_EX)
+            self._check(path)
+            yield
+        finally:
+            os.close(folder)
+
     def _check(self, path: Path) -> None:
         """Reject a file that is not ours before changing anything in it."""
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             if not (path.exists() and path.stat().st_size):
                 return
             uri = f"{path.resolve().as_uri()}?mode=ro"
@@ -151,8 +170,6 @@ class Database:
                 (owner,), (version,) = (
                     file.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
                 )
-        except OSError as error:
-            raise LibraryError(f"{self._asked}, but its folder cannot be made: {error.strerror}.") from None
         except sqlite3.DatabaseError as error:
             raise self._unusable(error) from None
         if owner != APPLICATION:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -17,11 +19,14 @@ from app.decoding.loaded import Loaded
 from app.decoding.models import Choice, Shelf
 from app.decoding.runs import Runs
 from app.records import visitor
+from app.records.database import Database
 from app.records.store import Library
 from app.records.summary import Summary, summarize
 from specdec_core.engine.events import Finished
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
+
+from . import postgres
 
 OPERATOR = {"SPECDEC_LIBRARY": "", "SPECDEC_DEFAULT_MODELS": "tiny"}
 PROMPTS = {
@@ -139,9 +144,33 @@ def race_traces() -> list[Trace]:
     return [found[0], found[1]]
 
 
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[str]:
+    """A PostgreSQL server, as the URL of its databases with {} for the name; one of them, `empty`, has our tables.
+
+    Where it is not installed, tests are skipped, and fail in CI.
+    """
+    if postgres.programs() is None and not os.environ.get("CI"):
+        pytest.skip("No PostgreSQL was found (Debian: apt-get install postgresql).")
+    with postgres.server() as url, postgres.database(url, "empty") as empty:
+        Database(empty).close()
+        yield url
+
+
+@pytest.fixture(params=["SQLite", "PostgreSQL"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path | str | None]:
+    """Where a database is: a file, or the URL of an empty database (or None: in memory)."""
+    if request.param != "PostgreSQL":
+        yield tmp_path / "new folder" / "library.sqlite3" if request.param else None
+    else:
+        url = request.getfixturevalue("postgresql")
+        with postgres.database(url, secrets.token_hex(8), template="empty") as made:
+            yield made
+
+
 @pytest.fixture
-def library(tmp_path: Path) -> Iterator[Library]:
-    library = Library(tmp_path / "library.sqlite3")
+def library(place: Path | str) -> Iterator[Library]:
+    library = Library(place)
     yield library
     library.close()
 

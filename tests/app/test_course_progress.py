@@ -37,15 +37,15 @@ def test_a_file_that_is_none_gets_a_sentence(text: str) -> None:
         progress.from_json(text)
 
 
-def test_the_library_keeps_one_progress_for_each_owner(tmp_path: Path) -> None:
+def test_the_library_keeps_one_progress_for_each_owner(place: Path | str) -> None:
     """Catches: an answer that another visitor sees, or that a restart of the server loses."""
-    library = Library(tmp_path / "library.sqlite3")
+    library = Library(place)
     assert library.progress("me") is None
     for text in ("one", "two"):
         library.keep_progress("me", text)
     library.keep_progress("you", "three")
     library.close()
-    again = Library(tmp_path / "library.sqlite3")
+    again = Library(place)
     assert (again.progress("me"), again.progress("you"), again.progress("they")) == ("two", "three", None)
     assert again.runs_of("me") == []
     again.close()

@@ -38,8 +38,7 @@ def changed(trace: Trace, change: Callable[[dict[str, Any]], None]) -> bytes:
     return json.dumps(content).encode()
 
 
-def test_a_trace_is_kept_as_recorded_elsewhere(race_traces: list[Trace]) -> None:
-    library = Library()
+def test_a_trace_is_kept_as_recorded_elsewhere(race_traces: list[Trace], library: Library) -> None:
     # Indented: what is stored is the trace as this program writes it, not the file.
     data = json.dumps(json.loads(race_traces[1].to_json()), indent=2).encode()
     run, (summary,) = importing.take(ANNA, "../../My trace.json", data, library)
@@ -49,12 +48,10 @@ def test_a_trace_is_kept_as_recorded_elsewhere(race_traces: list[Trace]) -> None
     assert saved.lanes == (summary,) and summary.problem is None
     assert summary.speedup is None  # whatever it was raced against stayed where it was
     assert library.trace(run, 0, ANNA) == race_traces[1].to_json().encode()
-    library.close()
 
 
-def test_a_race_is_one_file_and_keeps_its_baseline(race_traces: list[Trace]) -> None:
+def test_a_race_is_one_file_and_keeps_its_baseline(race_traces: list[Trace], library: Library) -> None:
     """Catches: lanes that arrive one by one, each without the baseline of its speedup; lanes of two races as one."""
-    library = Library()
     run, lanes = importing.take(ANNA, "race.json", race_json(race_traces).encode(), library)
     (saved,) = library.runs_of(ANNA)
     assert saved.id == run and saved.lanes == lanes and [lane.plain for lane in lanes] == [True, False]
@@ -76,7 +73,6 @@ def test_a_race_is_one_file_and_keeps_its_baseline(race_traces: list[Trace]) -> 
         del content["header"]["race"]
     _, lanes = importing.take(ANNA, "older.json", json.dumps(older).encode(), library)
     assert lanes[1].speedup is not None
-    library.close()
 
 
 def test_contradictions_are_reported_and_the_trace_is_kept(race_traces: list[Trace]) -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 import threading
 import zlib
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
+from subprocess import PIPE
 
+import psycopg
 import pytest
 from sqlalchemy import Engine, create_engine, inspect
+from sqlalchemy.schema import CreateSchema
 
 from app import config as policy
 from app.records import database, schema
@@ -19,6 +24,7 @@ from app.records.store import Full, Library, Limits
 from app.records.summary import Summary, summarize
 from specdec_core.record.trace import Trace
 
+from . import postgres
 from .kept import ANNA, BEN, add
 
 
@@ -62,11 +68,11 @@ def test_nobody_lists_names_shares_or_deletes_what_belongs_to_another(
     assert library.get(ANNA, run) == before
 
 
-def test_the_file_does_not_hold_the_owner_s_secret(
-    library: Library, kept: list[tuple[Summary, bytes]], tmp_path: Path
-) -> None:
+def test_the_file_does_not_hold_the_owner_s_secret(kept: list[tuple[Summary, bytes]], tmp_path: Path) -> None:
+    library = Library(tmp_path / "library.sqlite3")
     add(library, kept)
     assert all(ANNA.encode() not in path.read_bytes() for path in tmp_path.iterdir())
+    library.close()
 
 
 def test_a_link_opens_one_run_for_reading_until_it_is_revoked(
@@ -87,9 +93,8 @@ def test_a_link_opens_one_run_for_reading_until_it_is_revoked(
     assert library.share(ANNA, run) != link
 
 
-def test_a_deleted_run_leaves_no_bytes_behind(
-    library: Library, kept: list[tuple[Summary, bytes]], tmp_path: Path
-) -> None:
+def test_a_deleted_run_leaves_no_bytes_behind(kept: list[tuple[Summary, bytes]], tmp_path: Path) -> None:
+    library = Library(tmp_path / "library.sqlite3")  # PostgreSQL frees and overwrites in its own time
     stays = add(library, kept, prompt="something that stays")
     small = sum(path.stat().st_size for path in tmp_path.iterdir())
     goes = [add(library, kept, prompt="a prompt nobody may read again") for _ in range(12)]
@@ -107,10 +112,13 @@ def test_a_deleted_run_leaves_no_bytes_behind(
     assert places(b"something that stays") > 0 and places(packed) == 1
     assert (tmp_path / "library.sqlite3").stat().st_size < small + 100_000
     assert [saved.id for saved in library.runs_of(ANNA)] == [stays]
+    library.close()
 
 
-def test_the_oldest_run_without_a_name_or_a_link_makes_room(kept: list[tuple[Summary, bytes]]) -> None:
-    library = Library(limits=Limits(runs=4))
+def test_the_oldest_run_without_a_name_or_a_link_makes_room(
+    place: Path | str, kept: list[tuple[Summary, bytes]]
+) -> None:
+    library = Library(place, limits=Limits(runs=4))
     runs = [add(library, kept) for _ in range(4)]
     library.rename(ANNA, runs[0], "keep me")
     library.share(ANNA, runs[1])
@@ -129,9 +137,11 @@ def test_the_oldest_run_without_a_name_or_a_link_makes_room(kept: list[tuple[Sum
     library.close()
 
 
-def test_bytes_are_limited_for_each_owner_and_for_all(kept: list[tuple[Summary, bytes]]) -> None:
+def test_bytes_are_limited_for_each_owner_and_for_all(
+    place: Path | str, kept: list[tuple[Summary, bytes]]
+) -> None:
     one = sum(len(zlib.compress(json)) for _, json in kept) + len("abc")
-    library = Library(limits=Limits(owner_bytes=2 * one, all_bytes=3 * one))
+    library = Library(place, limits=Limits(owner_bytes=2 * one, all_bytes=3 * one))
     first, second = add(library, kept), add(library, kept)
     assert library.size(ANNA) == 2 * one
     third = add(library, kept)
@@ -147,10 +157,12 @@ def test_bytes_are_limited_for_each_owner_and_for_all(kept: list[tuple[Summary, 
     library.close()
 
 
-def test_named_and_shared_runs_leave_room_for_everybody_s_latest(kept: list[tuple[Summary, bytes]]) -> None:
+def test_named_and_shared_runs_leave_room_for_everybody_s_latest(
+    place: Path | str, kept: list[tuple[Summary, bytes]]
+) -> None:
     """Catches: invented owners whose named, shared or imported runs fill the library for good."""
     one = sum(len(zlib.compress(json)) for _, json in kept) + len("abc")
-    library = Library(limits=Limits(all_bytes=4 * one, pinned_bytes=2 * one + 20))
+    library = Library(place, limits=Limits(all_bytes=4 * one, pinned_bytes=2 * one + 20))
     first, second, third = add(library, kept), add(library, kept), add(library, kept)
     assert library.rename(ANNA, first, "mine") and library.share(ANNA, second)
     assert library.share(ANNA, first) and library.rename(ANNA, second, "both"), (
@@ -179,12 +191,12 @@ def test_names_are_cut_and_can_be_taken_away(library: Library, kept: list[tuple[
     assert bare and bare.name is None
 
 
-@pytest.mark.parametrize("on_disk", [True, False])
+@pytest.mark.parametrize("place", ["SQLite", "PostgreSQL", None], indirect=True)
 def test_eight_threads_save_list_share_and_delete_at_once(
-    tmp_path: Path, kept: list[tuple[Summary, bytes]], on_disk: bool
+    place: Path | str | None, kept: list[tuple[Summary, bytes]]
 ) -> None:
-    library = Library(tmp_path / "busy.sqlite3" if on_disk else None)
-    twin = Library(tmp_path / "busy.sqlite3") if on_disk else library  # as another process would have it
+    library = Library(place)
+    twin = Library(place) if place else library  # as another process would have it
     errors: list[BaseException] = []
 
     def work(name: str, mine: Library) -> None:
@@ -217,13 +229,13 @@ def test_eight_threads_save_list_share_and_delete_at_once(
     library.close()
 
 
-def test_a_restart_keeps_runs_and_links(tmp_path: Path, kept: list[tuple[Summary, bytes]]) -> None:
-    first = Library(tmp_path / "new folder" / "library.sqlite3")
+def test_a_restart_keeps_runs_and_links(place: Path | str, kept: list[tuple[Summary, bytes]]) -> None:
+    first = Library(place)
     run = add(first, kept)
     link = first.share(ANNA, run)
     before = first.runs_of(ANNA)
     first.close()
-    again = Library(tmp_path / "new folder" / "library.sqlite3")
+    again = Library(place)
     assert again.runs_of(ANNA) == before
     found = again.shared(link or "")
     assert found and found.id == run
@@ -284,10 +296,18 @@ def test_a_file_of_an_older_version_is_brought_up_to_date(
         assert now.execute("PRAGMA user_version").fetchone() == (database.VERSION,)
 
 
-def test_the_migrations_end_where_the_tables_are_declared(tmp_path: Path) -> None:
+def test_the_migrations_end_where_the_tables_are_declared(tmp_path: Path, place: Path | str) -> None:
     """The oracle is SQLAlchemy's own: tables made from the declarations at once."""
-    migrated = Database(tmp_path / "migrated.sqlite3")
-    declared = create_engine(f"sqlite:///{tmp_path / 'declared.sqlite3'}")
+    migrated = Database(place)
+    url = migrated._engine.url
+    declared = create_engine(
+        url.update_query_dict({"options": "-csearch_path=declared"})
+        if migrated.shared
+        else url.set(database=str(tmp_path / "declared.sqlite3"))
+    )
+    if migrated.shared:
+        with declared.begin() as connection:
+            connection.execute(CreateSchema("declared"))
     schema.metadata.create_all(declared)
 
     def shape(engine: Engine) -> object:
@@ -295,10 +315,14 @@ def test_the_migrations_end_where_the_tables_are_declared(tmp_path: Path) -> Non
         return {
             name: (
                 [
-                    (column["name"], str(column["type"]), column["nullable"], column["primary_key"])
+                    (column["name"], str(column["type"]), column["nullable"])
                     for column in seen.get_columns(name)
                 ],
-                seen.get_foreign_keys(name),
+                seen.get_pk_constraint(name)["constrained_columns"],
+                [
+                    {**key, "referred_schema": None, "name": None}  # a schema of its own, below
+                    for key in seen.get_foreign_keys(name)
+                ],
                 sorted(seen.get_indexes(name), key=lambda index: str(index["name"])),
             )
             for name in seen.get_table_names()
@@ -340,6 +364,36 @@ def test_the_operator_says_where_the_library_is(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="SPECDEC_LIBRARY has to be a file"):
         policy.read({"SPECDEC_LIBRARY": str(tmp_path)})
     assert policy.read({}).library in (policy.LIBRARY, None)  # None where the checkout cannot be written
+
+
+def test_servers_that_start_at_once_make_the_tables_once(tmp_path: Path, postgresql: str) -> None:
+    """Catches: the second of two servers that fails, or that finds half the tables, while the first one upgrades."""
+    opened = "import sys; from app.records.database import Database; Database(sys.argv[1])"
+    with postgres.database(postgresql, "at-once") as url:
+        places = [url, f"sqlite:///{tmp_path}/new folder/library.sqlite3"] * 2
+        started = [
+            subprocess.Popen([sys.executable, "-c", opened, place], stdout=PIPE, stderr=PIPE, text=True)
+            for place in places
+        ]
+        assert [process.communicate(timeout=120) for process in started] == [("", "")] * 4
+
+
+def test_a_newer_postgresql_is_refused_and_left_alone(postgresql: str) -> None:
+    with postgres.database(postgresql, "newer", template="empty") as url:
+        with psycopg.connect(url) as connection:
+            connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        with pytest.raises(LibraryError, match="has version 9999 and this program reads up to"):
+            Library(url)
+
+
+def test_what_postgresql_cannot_store_is_replaced(
+    library: Library, kept: list[tuple[Summary, bytes]]
+) -> None:
+    """Catches: a run that cannot be kept because somebody typed, or imported, the character 0."""
+    run = add(library, kept, prompt="a\0b", name="\0")
+    saved = library.get(ANNA, run)
+    assert saved and (saved.prompt, saved.name) == ("a␀b", "␀")
+    assert library.get(ANNA, "\0") is None and library.shared("\0") is None
 
 
 def test_the_operator_names_a_database_by_its_url(tmp_path: Path, kept: list[tuple[Summary, bytes]]) -> None:
