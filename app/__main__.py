@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from collections.abc import AsyncIterator
@@ -13,6 +12,7 @@ import streamlit as st
 from starlette.middleware import Middleware
 
 from app.course import ahead
+from app.monitoring import log
 from app.records.visitor import OwnerCookie
 from app.web.headers import KnownHosts, OwnPages, SecurityHeaders
 from app.web.routes import routes
@@ -23,6 +23,7 @@ from . import services
 @asynccontextmanager
 async def lifespan(_app: st.App) -> AsyncIterator[None]:
     """Warm up the models and the course in the background, so that the first page does not wait for them."""
+    log.join()
     services.shelf().warm()
     if hasattr(os, "nice"):
         # This thread and those it starts from now on: pages give way to the decoder, which `warm` starts.
@@ -48,7 +49,7 @@ app = st.App(
 
 def main() -> None:
     """Serve until interrupted."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log.start()
     try:
         allowed = services.operator()
         services.library()

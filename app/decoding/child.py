@@ -18,6 +18,7 @@ from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from typing import Any
 
+from app.monitoring import log as server_log
 from specdec_core.errors import SpecdecError
 
 from . import conversion
@@ -32,7 +33,7 @@ OPERATIONS = ("race", "sweep", "about", "chat", "ledger", "surprises", "width_cu
 def main(pipe: Connection) -> None:
     """Serve calls until the other end of the pipe is closed: then its process has ended, and so does this one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C ends the web server, which closes the pipe
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    server_log.start()
     try:
         Served(pipe).serve()
     except (EOFError, OSError):

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, Literal, TypeVar
 
+from app.monitoring import figures
 from specdec_core.errors import SpecdecError
 
 from .line import Left, Line, Ticket
@@ -54,6 +55,11 @@ class Job:
     _stop: threading.Event = field(default_factory=threading.Event)
     _over: threading.Event = field(default_factory=threading.Event)
     _looked: float = field(default_factory=time.monotonic)
+
+    @property
+    def kind(self) -> str:
+        """What it is in the operator's figures."""
+        return self.name or "job"
 
     @property
     def active(self) -> bool:
@@ -111,6 +117,7 @@ class Job:
             self.error = _sentence(error, self.name) if self.name else None
         finally:
             self.ending(end)
+            figures.ended.labels(self.kind, end).inc()
             self.state, self.place = end, 0
             self._over.set()
 
@@ -166,6 +173,7 @@ class Jobs(Generic[J]):
         """
         with self._lock:
             if sentence := full([other for other in self._jobs.values() if other is not job]):
+                figures.refused.labels(job.kind).inc()
                 raise Busy(sentence)
             self._jobs[job.id] = job
             self._jobs.move_to_end(job.id)

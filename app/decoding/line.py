@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import mean
 
+from app.monitoring import figures
+
 
 class Left(Exception):
     """A job in the queue has given up."""
@@ -38,7 +40,7 @@ class Line:
     ) -> Iterator[Ticket]:
         """Hold the device; the value is the ticket. While others are ahead, `on_place` receives their number; `left`
         says whether to give up."""
-        ticket, place = Ticket(owner), 0
+        ticket, place, drawn = Ticket(owner), 0, time.monotonic()
         try:
             with self._moved:
                 self._draw(ticket)
@@ -50,6 +52,7 @@ class Line:
                         on_place(place)
                     self._moved.wait(timeout=0.1)
                 ticket.since = time.monotonic()
+            figures.waited.observe(ticket.since - drawn)
             yield ticket
         finally:
             with self._moved:
@@ -86,6 +89,7 @@ class Line:
         self._tickets.remove(ticket)
         if ticket.since:
             self._took.append(time.monotonic() - ticket.since)
+            figures.held.observe(self._took[-1])
             ticket.since = 0.0
         self._moved.notify_all()
 

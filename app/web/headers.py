@@ -57,8 +57,8 @@ class KnownHosts:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or reject it with a sentence."""
         hosts = self.hosts()
-        # The health check comes from the machine itself, by another name, and tells nothing about visitors.
-        if scope["type"] in ("http", "websocket") and hosts and scope["path"] != "/healthz":
+        # These are asked by other programs, under other names, and tell nothing about visitors.
+        if scope["type"] in ("http", "websocket") and hosts and scope["path"] not in ("/healthz", "/metrics"):
             named = Headers(scope=scope).get("host", "")
             name = named if named.endswith("]") else named.rpartition(":")[0] or named
             if name.lower() not in hosts:

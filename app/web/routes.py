@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
@@ -19,6 +20,7 @@ from app import services
 from app.course.words import catalogues
 from app.decoding.models import Choice, family
 from app.decoding.run import MAX_ANSWER, Run
+from app.monitoring import figures
 from app.player import STATIC, player_folder
 from app.records import examples, visitor
 from app.records.database import Unavailable
@@ -59,6 +61,7 @@ def routes() -> list[BaseRoute]:
     """All routes of the app besides Streamlit's own."""
     return [
         Route("/healthz", healthz),
+        Route("/metrics", metrics),
         Route("/lab", lab),
         Route("/runs/{run_id}/events", events),
         Route("/runs/{run_id}/answer", answer, methods=["POST"]),
@@ -82,6 +85,17 @@ async def healthz(_request: Request) -> Response:
         "runs": services.runs().counts(),
     }
     return JSONResponse(body, 503 if failed else 200, headers={"Cache-Control": "no-store"})
+
+
+async def metrics(_request: Request) -> Response:
+    """The operator's figures, as Prometheus reads them. They name no visitor and no prompt."""
+    for state, number in services.runs().counts().items():
+        figures.runs.labels(state).set(number)
+    figures.streams.set(len(_open))
+    figures.lost.set(services.decoder().lost())
+    for name, choice in (("bundled", Choice()), ("default", family(services.operator().family))):
+        figures.ready.labels(name).set(services.shelf().status(choice).state == "ready")
+    return Response(generate_latest(figures.REGISTRY), media_type=CONTENT_TYPE_LATEST)
 
 
 async def lab(request: Request) -> Response:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -12,6 +16,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.testclient import TestClient
 
+from app import services
 from app.decoding.run import Request, Run
 from app.decoding.runs import Runs
 from app.records import examples, visitor
@@ -299,3 +304,42 @@ def test_a_visitor_s_words_reach_the_run_through_the_server(client: TestClient, 
     assert you.text == plain.text
     assert you.rounds[0].note["typed"] == "d"
     assert you.rounds[0].nodes.verdict == ["accepted"]
+
+
+def test_the_operator_s_figures_count_runs(client: TestClient, run: Run) -> None:
+    """Catches: figures that stand still, or that another host name's scraper cannot read."""
+    before = figures(client)
+    again = services.runs().start(run.request)
+    assert again.wait(10)
+    after = figures(client)
+    for name in (
+        'specdec_jobs_ended_total{end="done",kind="run"}',
+        "specdec_wait_seconds_count",
+        "specdec_device_seconds_count",
+    ):
+        assert after[name] == before[name] + 1, name
+    assert after['specdec_runs{state="done"}'] == before['specdec_runs{state="done"}'] + 1
+
+
+def figures(client: TestClient) -> dict[str, float]:
+    lines = client.get("/metrics").text.splitlines()
+    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line[0] != "#")}
+
+
+def test_the_log_can_be_json(tmp_path: Path) -> None:
+    """Catches: a line that a log collector cannot read, an error's traceback among them."""
+    code = (
+        "import logging; from app.monitoring import log; log.start();"
+        "logging.getLogger('app.x').info('run %s', 'é\\n1');"
+        "\ntry: 1 / 0\nexcept ZeroDivisionError: logging.exception('bad')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "SPECDEC_LOG": "json"},
+        capture_output=True,
+        text=True,
+    )
+    first, second = (json.loads(line) for line in done.stderr.splitlines())
+    assert (first["level"], first["logger"], first["message"]) == ("INFO", "app.x", "run é\n1")
+    assert datetime.fromisoformat(first["time"]).tzinfo is not None
+    assert "ZeroDivisionError" in second["exc_info"]

@@ -36,7 +36,7 @@ CORE = """
     __main__
 """
 APP = """
-    text config theme
+    text config theme monitoring
     lanes metrics
     decoding
     records

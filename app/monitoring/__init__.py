@@ -1,0 +1,1 @@
+"""What the server tells its operator: figures and a log."""
