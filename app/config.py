@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 Allowed = Literal["bundled", "catalogue", "any"]
 HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?|\[[0-9a-f:.]+\]")
 DATABASES = ("postgresql://", "postgresql+psycopg://", "sqlite:///")
+MOST_DOWNLOAD = 20_000_000_000  # bytes, of one model
 LIBRARY = Path(__file__).resolve().parent.parent / "var" / "library.sqlite3"
 
 
@@ -37,6 +38,7 @@ class Policy:
     library: Path | None = None  # None: in memory, until the server stops
     database: str = ""  # the URL of a database that is used instead
     family: str = catalogue.BUNDLED
+    most_download: int = MOST_DOWNLOAD
 
 
 def read(environment: Mapping[str, str] = os.environ) -> Policy:
@@ -80,6 +82,9 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
     database = environment.get("SPECDEC_DATABASE", "").strip()
     if database and not database.startswith(DATABASES):
         raise ValueError("SPECDEC_DATABASE has to be a URL that begins with postgresql:// or sqlite:///.")
+    most = environment.get("SPECDEC_MAX_DOWNLOAD_GB", "").strip() or str(MOST_DOWNLOAD / 1e9)
+    if not re.fullmatch(r"\d{1,6}(\.\d{1,3})?", most):
+        raise ValueError(f"SPECDEC_MAX_DOWNLOAD_GB has to be a number such as 20 or 0.5, got {most[:80]!r}.")
     return Policy(
         host=host,
         port=int(port),
@@ -89,6 +94,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
         hosts=named or (("localhost", "127.0.0.1", "[::1]") if is_loopback(host) else ()),
         library=None if database else _library(environment.get("SPECDEC_LIBRARY")),
         database=database,
+        most_download=round(float(most) * 1e9),
         family=_family(environment.get("SPECDEC_DEFAULT_MODELS", "").strip()),
     )
 

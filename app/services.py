@@ -36,6 +36,7 @@ def shelf() -> Shelf:
         here.fetch,
         prepare=here.prepare,
         dropped=here.drop,
+        most_bytes=operator().most_download,
         stay=tuple(dict.fromkeys((Choice(), usual))),
     )
 

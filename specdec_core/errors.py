@@ -21,6 +21,10 @@ class ModelError(SpecdecError):
     """A model cannot be loaded, or cannot be used for speculative decoding."""
 
 
+class DownloadRefused(ModelError):
+    """A download was stopped, or is larger than allowed."""
+
+
 class TraceError(SpecdecError):
     """A trace file is damaged, of another version, or larger than allowed."""
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from specdec_core.errors import SpecdecError
 
-from . import conversion
+from . import preparing
 from .line import Left, Line, Ticket
 from .loaded import Loaded
 from .models import Choice
@@ -110,17 +110,11 @@ def operation(name: str, choice: Choice, family: Callable[[], Loaded]) -> Callab
         return found
     others: dict[str, Callable[..., Any]] = {
         "load": lambda: family().card,
-        "fetch": _fetch,
-        "prepare": lambda choice, on_progress: conversion.prepare(choice, on_progress),
+        "fetch": preparing.fetch,
+        "prepare": preparing.prepare,
         "device": _device,
     }
     return others[name]
-
-
-def _fetch(name: str, on_progress: Callable[[int, int], None]) -> None:
-    from specdec_core.models import sources
-
-    sources.fetch(name, on_progress)
 
 
 def _device(name: str) -> str:

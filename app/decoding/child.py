@@ -7,7 +7,6 @@ visitor's words must not delay others; that only one computes at a time is the c
 from __future__ import annotations
 
 import gc
-import logging
 import os
 import signal
 import threading
@@ -17,7 +16,7 @@ from typing import Any
 
 from app.monitoring import log as server_log
 
-from . import conversion
+from . import preparing
 from .calls import Call, operation
 from .loaded import Loaded, load
 from .models import Choice
@@ -32,7 +31,7 @@ def main(pipe: Connection) -> None:
     except (EOFError, OSError):
         pass
     finally:
-        conversion.close()
+        preparing.close()
         os._exit(0)  # at once, whatever is being computed
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from specdec_core import errors
 
 from . import child
-from .api import DecoderLost
+from .api import Cancelled, DecoderLost
 from .models import Choice
 from .remote import Answers, Caller, Remote
 
@@ -193,9 +193,11 @@ class Local:
         """Unload them."""
         self.decoder(choice.device).drop(choice)
 
-    def fetch(self, name: str, on_progress: Callable[[int, int], None]) -> None:
+    def fetch(
+        self, name: str, most: int, on_progress: Callable[[int, int], None], cancelled: Cancelled
+    ) -> None:
         """Download what a name needs, reporting the bytes so far and in all."""
-        self.decoder().call("fetch", Choice(), name, on_progress=on_progress)
+        self.decoder().call("fetch", Choice(), name, most, on_progress=on_progress, cancelled=cancelled)
 
     def prepare(self, choice: Choice, on_progress: Callable[[float | None, str], None]) -> None:
         """Convert what a choice needs and this machine only has as a GGUF file; usually there is nothing to do."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from app.config import Policy
-from specdec_core.errors import ModelError, SpecdecError
+from app.config import MOST_DOWNLOAD, Policy
+from specdec_core.errors import DownloadRefused, ModelError, SpecdecError
 from specdec_core.models import catalogue as core_catalogue
 
 from .api import Family
@@ -98,7 +98,8 @@ class Shelf:
 
     Args:
         load: loads the models of a choice.
-        fetch: downloads what a name needs, reporting the bytes so far and in all.
+        fetch: downloads what a name needs, at most so many bytes, reporting those so far and in all, until its last
+            argument says to stop.
         prepare: converts what a choice needs, reporting its progress (0 to 1, or None) and its current step.
         dropped: called with each choice whose models are no longer kept.
         keep: how many families are kept besides those in `stay`, counting the bundled one.
@@ -108,13 +109,15 @@ class Shelf:
     def __init__(
         self,
         load: Callable[[Choice], Family],
-        fetch: Callable[[str, Callable[[int, int], None]], None],
+        fetch: Callable[[str, int, Callable[[int, int], None], Callable[[], bool]], None],
         *,
+        most_bytes: int = MOST_DOWNLOAD,
         prepare: Callable[[Choice, Callable[[float | None, str], None]], None] = lambda choice, report: None,
         dropped: Callable[[Choice], None] = lambda choice: None,
         keep: int = 2,
         stay: Sequence[Choice] = (Choice(),),
     ) -> None:
+        self._most_bytes = most_bytes
         self._load, self._fetch, self._prepare, self._dropped = load, fetch, prepare, dropped
         self._keep, self._stay = keep, tuple(stay)
         self._families: OrderedDict[Choice, Family] = OrderedDict()
@@ -159,7 +162,7 @@ class Shelf:
             return self._families.get(choice)
 
     def get(self, choice: Choice, gone: Callable[[], bool] = lambda: False) -> Family:
-        """The models, loaded if necessary, unless `gone` returns true before the load starts.
+        """The models, loaded if necessary, unless `gone` returns true before they are downloaded.
 
         Raises:
             ModelError: one sentence, if they are unavailable.
@@ -170,7 +173,7 @@ class Shelf:
             if gone():
                 raise ModelError("The run was stopped before its models were loaded.")
         try:
-            return self._take(choice) or self._bring(choice)
+            return self._take(choice) or self._bring(choice, gone)
         finally:
             self._loading.release()
 
@@ -181,14 +184,14 @@ class Shelf:
                 self._families.move_to_end(choice)
             return models
 
-    def _bring(self, choice: Choice) -> Family:
+    def _bring(self, choice: Choice, gone: Callable[[], bool]) -> Family:
         started = time.perf_counter()
         self._set(choice, Status("loading", "Loading the models"))
         try:
             self._prepare(choice, self._reporter(choice))
             for name in (choice.target, choice.draft):
                 if name and not Path(name).is_absolute():
-                    self._download(choice, name)
+                    self._download(choice, name, gone)
             self._set(choice, Status("loading", "Loading the models"))
             models = self._load(choice)
         except Exception as error:
@@ -230,7 +233,7 @@ class Shelf:
 
         return report
 
-    def _download(self, choice: Choice, name: str) -> None:
+    def _download(self, choice: Choice, name: str, gone: Callable[[], bool]) -> None:
         def on_progress(done: int, total: int) -> None:
             share = f"{done / 1e6:,.0f} of {total / 1e6:,.0f} MB"
             self._set(
@@ -238,7 +241,9 @@ class Shelf:
             )
 
         try:
-            self._fetch(name, on_progress)
+            self._fetch(name, self._most_bytes, on_progress, gone)
+        except DownloadRefused:
+            raise
         except ModelError as error:  # a local copy may still do without the network; loading will tell
             log.info("%s", error)
 

@@ -62,7 +62,9 @@ class Caller:
         Raises:
             SpecdecError: as the operation does, or `DecoderLost`.
         """
-        hooks = {name: kwargs.pop(name) for name in ("on_progress",) if name in kwargs}
+        hooks: dict[str, Callable[..., Any]] = {
+            name: kwargs.pop(name) for name in ("on_progress", "cancelled") if name in kwargs
+        }
         return _last(self.stream(operation, choice, (args, kwargs), hooks))
 
     def stream(

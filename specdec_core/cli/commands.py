@@ -220,14 +220,26 @@ def models(
             help="Convert this model's GGUF file into the cache now: a catalogue name, or the file."
         ),
     ] = None,
+    fetch: Annotated[
+        str | None,
+        typer.Option(
+            help="Download this model from the hub into its cache now: a catalogue name or a hub id."
+        ),
+    ] = None,
+    most_gb: Annotated[
+        float | None, typer.Option(min=0, help="With --fetch: refuse a model whose download is larger.")
+    ] = None,
     delete: Annotated[
         str | None, typer.Option(help="Remove this converted model from the cache, to save room.")
     ] = None,
     progress: Annotated[
-        str, typer.Option(help="With --prepare: bar, or json for one object per line on standard output.")
+        str,
+        typer.Option(
+            help="With --prepare or --fetch: bar, or json for one object per line on standard output."
+        ),
     ] = "bar",
 ) -> None:
-    """List the models that are known to go together, and those that were converted; convert one, or delete one."""
+    """List the models that are known to go together, and those that were converted; fetch, convert or delete one."""
     with sentences():
         if progress not in ("bar", "json"):
             raise SpecdecError(f"There is no progress '{progress}'; expected bar or json.")
@@ -235,11 +247,16 @@ def models(
             from specdec_core.models import conversions
 
             err.print(Text(f"deleted '{delete}', {conversions.delete(delete) / 1e6:,.0f} MB"))
+        if fetch is not None:
+            from . import models as cli_models
+
+            most = None if most_gb is None else round(most_gb * 1e9)
+            cli_models.download(fetch, most, json_lines=progress == "json")
         if prepare is not None:
             from . import models as cli_models
 
             cli_models.prepare(prepare, json_lines=progress == "json")
-        if prepare is None and delete is None:
+        if fetch is None and prepare is None and delete is None:
             out.print(cli_render.known_models())
             out.print(cli_render.converted_models())
             out.print(

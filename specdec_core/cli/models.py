@@ -1,15 +1,17 @@
-"""`python -m specdec_core models --prepare`: convert a model now, and report progress."""
+"""`python -m specdec_core models --prepare` and `--fetch`: convert or download a model now, and report progress."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
 from specdec_core.errors import SpecdecError
-from specdec_core.models.sources import locate
+from specdec_core.models.sources import fetch, locate
 
 from .render import err
 
@@ -21,10 +23,10 @@ def prepare(name: str, json_lines: bool) -> None:
         SpecdecError: if it cannot be converted; as JSON it is a line, `{"error": sentence}`, and the end.
     """
     if json_lines:
-        _report_lines(name)
+        with _error_as_line():
+            locate(name, lambda fraction, words: _write_line(fraction=fraction, words=words))
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
-    with Progress(*columns, console=err, transient=True) as bar:
+    with _bar() as bar:
         task = bar.add_task("", total=1.0)
 
         def report(fraction: float | None, words: str) -> None:
@@ -34,12 +36,35 @@ def prepare(name: str, json_lines: bool) -> None:
     err.print(Text(f"'{name}' is ready." if found != name else f"'{name}' needs no conversion."))
 
 
-def _report_lines(name: str) -> None:
-    def write_line(**facts: object) -> None:
-        print(json.dumps(facts), flush=True)
+def download(name: str, most: int | None, json_lines: bool) -> None:
+    """Download what the model of that name needs from the hub; progress and errors as in `prepare`.
 
+    Args:
+        most: the largest download of one model that is allowed, in bytes.
+    """
+    if json_lines:
+        with _error_as_line():
+            fetch(name, lambda done, total: _write_line(done=done, total=total), most)
+        return
+    with _bar() as bar:
+        task = bar.add_task(f"Downloading {name}", total=None)
+        fetch(name, lambda done, total: bar.update(task, completed=done, total=total), most)
+    err.print(Text(f"'{name}' is here."))
+
+
+def _bar() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
+    return Progress(*columns, console=err, transient=True)
+
+
+def _write_line(**facts: object) -> None:
+    print(json.dumps(facts), flush=True)
+
+
+@contextmanager
+def _error_as_line() -> Iterator[None]:
     try:
-        locate(name, lambda fraction, words: write_line(fraction=fraction, words=words))
+        yield
     except SpecdecError as error:
-        write_line(error=str(error))
+        _write_line(error=str(error), kind=type(error).__name__)
         sys.exit(1)

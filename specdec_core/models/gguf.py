@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from specdec_core.errors import ModelError
+from specdec_core.lazy_torch import torch
 
 from . import conversions, hub
 from .conversions import Origin, Report, quiet
 from .explain import sentences
 
 if TYPE_CHECKING:
+    from torch import Tensor
     from transformers import PreTrainedConfig, PreTrainedModel
 
 MAGIC = b"GGUF"

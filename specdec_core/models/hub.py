@@ -7,11 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
-from specdec_core.errors import ModelError
+from specdec_core.errors import DownloadRefused, ModelError
+from specdec_core.lazy_torch import torch
 from specdec_core.runtime.machine import available_bytes
-from specdec_core.runtime.t5 import FAMILY
 
 from .explain import no_safetensors, sentences, short
 
@@ -30,26 +28,41 @@ MOST_LAYERS = 1_000  # more than any model has; stops a hostile configuration fr
 Report = Callable[[int, int], None]  # bytes so far, bytes in all
 
 
-def fetch(repository: str, report: Report = lambda done, total: None) -> None:
-    """Download what loading needs into the hub's cache, reporting the progress in bytes.
+def fetch(name: str, report: Report = lambda done, total: None, most: int | None = None) -> None:
+    """Download what loading needs into the hub's cache, reporting the progress in bytes: weights as safetensors, else
+    one GGUF file.
+
+    Args:
+        most: the largest download that is allowed, in bytes.
 
     Raises:
-        ModelError: if the hub cannot be reached, or has no such model, or it has no safetensors.
+        ModelError: if the hub cannot be reached, or has no such model, or it has neither kind of weights.
+        DownloadRefused: if it is larger than `most`.
     """
     from huggingface_hub import HfApi, hf_hub_download
     from huggingface_hub.utils import filter_repo_objects  # type: ignore[attr-defined]
 
-    with sentences(repository):
+    match = HUB_FILE.fullmatch(name)
+    repository = match["repository"] if match else name
+    with sentences(name):
         siblings = HfApi().model_info(repository, files_metadata=True).siblings or []
         sizes = {file.rfilename: file.size or 0 for file in siblings}
-        names = [name for name in filter_repo_objects(sizes, allow_patterns=WANTED) if "/" not in name]
-        if not any(name.endswith(".safetensors") for name in names):
-            raise ModelError(no_safetensors(repository))
-        done, total = 0, sum(sizes[name] for name in names)
-        for name in names:
+        names = [file for file in filter_repo_objects(sizes, allow_patterns=WANTED) if "/" not in file]
+        if (match and match["file"]) or not any(file.endswith(".safetensors") for file in names):
+            quantised = match["file"] if match and match["file"] in sizes else best_gguf(sorted(sizes))
+            if quantised is None:
+                raise ModelError(no_safetensors(repository))
+            names = [quantised]
+        done, total = 0, sum(sizes[file] for file in names)
+        if most is not None and total > most:
+            raise DownloadRefused(
+                f"'{short(name)}' would be a download of {total / 1e9:,.1f} GB, and this server takes up to "
+                f"{most / 1e9:,.1f} GB. Choose a smaller model."
+            )
+        for file in names:
             report(done, total)
-            hf_hub_download(repository, name)
-            done += sizes[name]
+            hf_hub_download(repository, file)
+            done += sizes[file]
         report(total, total)
 
 
@@ -246,6 +259,8 @@ def check_architecture(config: PreTrainedConfig, name: str) -> None:
         MODEL_FOR_CAUSAL_LM_MAPPING,
         MODEL_FOR_MASKED_LM_MAPPING,
     )
+
+    from specdec_core.runtime.t5 import FAMILY
 
     if config.is_encoder_decoder and config.model_type in FAMILY:
         return

@@ -80,22 +80,26 @@ def unconverted(name: str) -> bool:
         return False
 
 
-def fetch(name: str, report: hub.Report = lambda done, total: None) -> None:
+def fetch(name: str, report: hub.Report = lambda done, total: None, most: int | None = None) -> None:
     """Download what loading this name needs from the hub, if anything: for an entry its target and its draft.
+
+    Args:
+        most: the largest download of one model that is allowed, in bytes.
 
     Raises:
         ModelError: if the hub cannot be reached, or has no such model.
+        DownloadRefused: if it is larger than `most`.
     """
     entry = catalogue.named(name)
     if entry is None:
-        hub.fetch(name, report)
+        hub.fetch(name, report, most)
         return
     for part in (entry.target, entry.draft):
         partner = catalogue.named(part) if part else None
         if partner is not None:
-            fetch(partner.name, report)
+            fetch(partner.name, report, most)
         elif part and "/" in part and not (part == entry.target and _kept(entry)):
-            hub.fetch(part, report)
+            hub.fetch(part, report, most)
 
 
 def _kept(entry: Entry) -> bool:

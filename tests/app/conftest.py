@@ -113,7 +113,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
     import streamlit as st
 
     core.bring()
-    shelf = Shelf(lambda choice: scripted_family(), lambda name, on_progress: None)
+    shelf = Shelf(lambda choice: scripted_family(), lambda *asked: None)
     shelf.get(Choice())
     runs = Runs(lambda choice, gone: shelf.get(choice, gone), owner=lambda: visitor.of_session())
     monkeypatch.setattr(services, "shelf", lambda: shelf)

@@ -472,7 +472,7 @@ def test_a_measurement_that_fails_is_reported_and_can_be_tried_again(
     def broken(choice: Any) -> Any:
         raise ModelError("The weights are gone.")
 
-    monkeypatch.setattr(services, "shelf", lambda: Shelf(broken, lambda name, on_progress: None))
+    monkeypatch.setattr(services, "shelf", lambda: Shelf(broken, lambda *asked: None))
     found = measuring.Measuring()
     found.begin()
     wait(found)

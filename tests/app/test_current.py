@@ -50,7 +50,7 @@ def shelf(fresh: Runs, prompts: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     """A server whose default family is the chat model, which is not loaded yet."""
     (prompts / "chat-question.toml").write_text(CHAT_PROMPTS, encoding="utf-8")
     built = {Choice(): scripted_family(), REAL: Loaded(chat_models())}
-    shelf = Shelf(lambda choice: built[choice], lambda name, on_progress: None)
+    shelf = Shelf(lambda choice: built[choice], lambda *asked: None)
     shelf.get(Choice())
     runs = Runs(lambda choice, gone: shelf.get(choice, gone), owner=lambda: visitor.of_session())
     monkeypatch.setattr(services, "shelf", lambda: shelf)

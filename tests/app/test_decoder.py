@@ -189,7 +189,7 @@ def test_a_decoder_that_is_killed_is_a_sentence_and_the_next_run_works(
 ) -> None:
     """Catches: a page that waits for ever for a dead decoder, runs in line that are lost with it, and a family that is
     not loaded again."""
-    shelf = Shelf(lambda choice: families["child"], lambda name, on_progress: None)
+    shelf = Shelf(lambda choice: families["child"], lambda *asked: None)
     runs = Runs(lambda choice, gone: shelf.get(choice, gone))
     lost = local.lost()
     killed = runs.start(Request("Once", (Settings(max_new_tokens=1000),), ("x",), Choice()))

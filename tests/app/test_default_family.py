@@ -15,7 +15,7 @@ import pytest
 from app import config as policy
 from app import services
 from app.choosing import model_picker
-from app.decoding import conversion
+from app.decoding import preparing
 from app.decoding.models import Choice, Shelf, family, permitted
 from app.decoding.runs import Runs
 from specdec_core.errors import ModelError
@@ -71,9 +71,7 @@ def test_a_name_of_the_catalogue_is_never_a_folder(tmp_path: Path) -> None:
 def test_the_bundled_family_is_loaded_first_and_both_stay() -> None:
     """Catches: a visitor who waits for the larger family, and one who loads it anew after others were chosen."""
     order: list[Choice] = []
-    shelf = Shelf(
-        lambda choice: order.append(choice) or object(), lambda name, on_progress: None, stay=(Choice(), CHAT)
-    )
+    shelf = Shelf(lambda choice: order.append(choice) or object(), lambda *asked: None, stay=(Choice(), CHAT))
     shelf.warm()
     until(lambda: shelf.status(CHAT).state == "ready")
     assert order == [Choice(), CHAT]
@@ -92,7 +90,7 @@ def test_a_conversion_s_progress_is_shown_and_logged(caplog: pytest.LogCaptureFi
             report(step / 100, "Converting weights")
             seen.append(shelf.status(choice))
 
-    shelf = Shelf(lambda choice: object(), lambda name, on_progress: None, prepare=prepare)
+    shelf = Shelf(lambda choice: object(), lambda *asked: None, prepare=prepare)
     with caplog.at_level("INFO", logger="app.decoding.models"):
         shelf.get(CHAT)
     assert (seen[42].state, seen[42].text, seen[42].fraction) == ("loading", "Converting weights", 0.42)
@@ -111,7 +109,7 @@ def two(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> tuple[Shelf, threading.
                 raise ModelError("'smollm2-135m-instruct' is not on this machine.")
         return scripted_family()
 
-    shelf = Shelf(load, lambda name, on_progress: None, stay=(Choice(), CHAT))
+    shelf = Shelf(load, lambda *asked: None, stay=(Choice(), CHAT))
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "operator", lambda: policy.Policy(models="bundled", family=catalogue.CHAT))
     shelf.warm()
@@ -175,9 +173,9 @@ def test_a_conversion_s_process_reports_what_it_does(monkeypatch: pytest.MonkeyP
     line = json.dumps({"fraction": 0.5, "words": "Converting weights"})
     _child(monkeypatch, f"print({line!r}); print('[a library] hello'); print('3'); print('null')")
     reports: list[tuple[float | None, str]] = []
-    conversion.prepare(CHAT, lambda fraction, words: reports.append((fraction, words)))
+    preparing.prepare(CHAT, lambda fraction, words: reports.append((fraction, words)))
     assert reports[1:] == [(0.5, "Converting weights")]
-    conversion.prepare(Choice(), lambda fraction, words: pytest.fail("the bundled family needs none"))
+    preparing.prepare(Choice(), lambda fraction, words: pytest.fail("the bundled family needs none"))
 
 
 @pytest.mark.parametrize(
@@ -193,5 +191,5 @@ def test_a_conversion_s_process_that_fails_is_a_sentence(
     """Catches: a killed process that leaves the page waiting, a refusal that is lost on the way."""
     _child(monkeypatch, code)
     with pytest.raises(ModelError, match=words):
-        conversion.prepare(CHAT, lambda fraction, words: None)
-    assert not conversion._running
+        preparing.prepare(CHAT, lambda fraction, words: None)
+    assert not preparing._running

@@ -88,7 +88,7 @@ def test_a_cookie_that_we_did_not_make_names_nobody(value: str) -> None:
 def saving(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
     """Runs as the app has them: saved for whoever is at the page."""
     library = services.library()
-    shelf = Shelf(lambda choice: scripted_family(), lambda name, on_progress: None)
+    shelf = Shelf(lambda choice: scripted_family(), lambda *asked: None)
     runs = Runs(
         lambda choice, gone: shelf.get(choice, gone),
         owner=lambda: ANNA,
@@ -143,7 +143,7 @@ def test_a_library_that_fails_does_not_fail_the_run(fresh: Runs, caplog: pytest.
     def broken(run: object) -> None:
         raise OSError("disk full")
 
-    shelf = Shelf(lambda choice: scripted_family(), lambda name, on_progress: None)
+    shelf = Shelf(lambda choice: scripted_family(), lambda *asked: None)
     runs = Runs(lambda choice, gone: shelf.get(choice, gone), owner=lambda: ANNA, save=broken)
     run = runs.start(Request("abc", LANES, ("a", "b"), Choice()))
     assert run.wait(20) and run.error is None and len(run.traces) == 2
@@ -331,7 +331,7 @@ def test_examples_can_be_opened_while_models_load_or_after_they_failed(
         never.wait(20)
         raise OSError("no weights")
 
-    shelf = Shelf(load, lambda name, on_progress: None)
+    shelf = Shelf(load, lambda *asked: None)
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     shelf.warm()
     if state == "failed":

@@ -15,7 +15,9 @@ from specdec_core.errors import ModelError
 CATALOGUE = {"openai-community/gpt2", "distilbert/distilgpt2"}
 
 
-def no_fetch(name: str, on_progress: Callable[[int, int], None]) -> None:
+def no_fetch(
+    name: str, most: int, on_progress: Callable[[int, int], None], cancelled: Callable[[], bool]
+) -> None:
     return None
 
 
@@ -138,7 +140,9 @@ def test_two_families_are_kept_and_the_bundled_one_always() -> None:
 def test_download_progress_is_reported_in_megabytes() -> None:
     seen = []
 
-    def fetch(name: str, on_progress: Callable[[int, int], None]) -> None:
+    def fetch(
+        name: str, most: int, on_progress: Callable[[int, int], None], cancelled: Callable[[], bool]
+    ) -> None:
         on_progress(3_000_000, 12_000_000)
         seen.append(shelf.status(Choice("a/b")))
 
@@ -171,7 +175,9 @@ def test_a_failed_load_is_a_sentence_and_may_be_tried_again(caplog: pytest.LogCa
 
 
 def test_without_network_a_copy_on_this_machine_is_still_loaded() -> None:
-    def fetch(name: str, on_progress: Callable[[int, int], None]) -> None:
+    def fetch(
+        name: str, most: int, on_progress: Callable[[int, int], None], cancelled: Callable[[], bool]
+    ) -> None:
         raise ModelError("The hub cannot be reached.")
 
     assert Shelf(lambda choice: "models", fetch).get(Choice("a/b")) == "models"

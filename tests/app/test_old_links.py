@@ -50,7 +50,7 @@ def server(
         return
     (prompts / "chat-question.toml").write_text(CHAT_PROMPTS, encoding="utf-8")
     built = {Choice(): scripted_family(), REAL: Loaded(real)}
-    shelf = Shelf(lambda choice: built[choice], lambda name, on_progress: None)
+    shelf = Shelf(lambda choice: built[choice], lambda *asked: None)
     for choice in built:
         shelf.get(choice)
     runs = Runs(lambda choice, gone: shelf.get(choice, gone))

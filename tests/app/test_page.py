@@ -327,7 +327,7 @@ def test_a_model_that_does_not_exist_is_a_sentence(monkeypatch: pytest.MonkeyPat
     def load(choice: Choice) -> object:
         raise ModelError("There is no model 'no/such': neither a folder here nor an id on the hub.")
 
-    shelf = Shelf(load, lambda name, on_progress: None)
+    shelf = Shelf(load, lambda *asked: None)
     runs = Runs(lambda choice, gone: shelf.get(choice, gone), owner=lambda: visitor.of_session())
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "runs", lambda: runs)
@@ -355,7 +355,7 @@ def test_a_folder_below_the_root_is_loaded_and_then_known_to_the_page(
         seen.append(choice.target)
         return Loaded(testing.scripted(next_probs))
 
-    shelf = Shelf(load, lambda name, on_progress: None)
+    shelf = Shelf(load, lambda *asked: None)
     runs = Runs(lambda choice, gone: shelf.get(choice, gone), owner=lambda: visitor.of_session())
     monkeypatch.setattr(services, "operator", lambda: Policy(models="any", models_root=tmp_path.resolve()))
     monkeypatch.setattr(services, "shelf", lambda: shelf)
@@ -386,7 +386,7 @@ def test_while_the_models_warm_up_the_page_says_so_and_run_waits(
     import threading
 
     gate = threading.Event()
-    shelf = Shelf(lambda choice: gate.wait(20) and scripted_family(), lambda name, on_progress: None)
+    shelf = Shelf(lambda choice: gate.wait(20) and scripted_family(), lambda *asked: None)
     runs = Runs(lambda choice, gone: shelf.get(choice, gone), owner=lambda: visitor.of_session())
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "runs", lambda: runs)

@@ -71,7 +71,7 @@ def test_health_tells_that_the_models_failed(client: TestClient, monkeypatch: py
     def broken(choice: Choice) -> Loaded:
         raise ModelError("no weights")
 
-    shelf = Shelf(broken, lambda name, on_progress: None)
+    shelf = Shelf(broken, lambda *asked: None)
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     with pytest.raises(ModelError):
         shelf.get(Choice())
