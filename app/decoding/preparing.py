@@ -13,7 +13,7 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -63,62 +63,28 @@ def fetch(
         ModelError: one sentence, if it cannot be had.
         DownloadRefused: if it is larger than `most` bytes, or was cancelled; what has come is kept for the next try.
     """
-    with _command("--fetch", name, "--most-gb", str(most / 1e9)) as lines:
-        for message in lines(cancelled):
-            if "done" in message:
-                on_progress(int(message["done"]), int(message["total"]))
+    for message in _messages(["--fetch", name, "--most-gb", str(most / 1e9)], cancelled):
+        if "done" in message:
+            on_progress(int(message["done"]), int(message["total"]))
     if cancelled():
         raise DownloadRefused(f"The download of {name} was stopped.")
 
 
 def _convert(name: str, report: Callable[[float | None, str], None]) -> None:
     report(0.0, "Converting the weights, once")
-    with _command("--prepare", name) as lines:
-        for message in lines(lambda: False):
-            if "words" in message:
-                report(message["fraction"], str(message["words"]))
+    for message in _messages(["--prepare", name], lambda: False):
+        if "words" in message:
+            report(message["fraction"], str(message["words"]))
 
 
-@contextmanager
-def _command(*arguments: str) -> Iterator[Callable[[Callable[[], bool]], Iterator[dict[str, Any]]]]:
-    """Run the core's command line; the value reads its messages until its end, or until it is cancelled.
+def _messages(arguments: Sequence[str], cancelled: Callable[[], bool]) -> Iterator[dict[str, Any]]:
+    """Run the core's command line and yield its messages until its end, or until it is cancelled.
 
     Raises:
         ModelError: its sentence, if it fails.
     """
-    process = subprocess.Popen(
-        [sys.executable, "-m", "specdec_core", "models", *arguments, "--progress", "json"],
-        cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-    )
-    _running.add(process)
-    written: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-
-    def listen() -> None:
-        assert process.stdout is not None
-        with process.stdout as lines:
-            for line in lines:
-                written.put(line)
-        written.put(None)
-
-    listener = threading.Thread(target=listen, name="preparing", daemon=True)
-    listener.start()
-    ended = False
-
-    def messages(cancelled: Callable[[], bool]) -> Iterator[dict[str, Any]]:
-        nonlocal ended
-        while not cancelled():
-            try:
-                line = written.get(timeout=0.1)
-            except queue.Empty:
-                continue
-            if line is None:
-                ended = True
-                return
+    with _process(arguments) as process:
+        for line in _lines(process, cancelled):
             try:
                 message = json.loads(line)
             except ValueError:
@@ -129,16 +95,50 @@ def _command(*arguments: str) -> Iterator[Callable[[Callable[[], bool]], Iterato
                 raise getattr(errors, str(message.get("kind")), ModelError)(str(message["error"]))
             else:
                 yield message
-
-    try:
-        yield messages
-        if ended and (code := process.wait()):
+        if not cancelled() and (code := process.wait()):
             raise ModelError(
                 f"Preparing the model ended too early (exit code {code}), perhaps for lack of memory. "
                 "Choose these models again to retry."
             )
+
+
+@contextmanager
+def _process(arguments: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "specdec_core", "models", *arguments, "--progress", "json"],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    )
+    _running.add(process)
+    try:
+        yield process
     finally:
         process.kill()
         process.wait()
-        listener.join()
         _running.discard(process)
+
+
+def _lines(process: subprocess.Popen[str], cancelled: Callable[[], bool]) -> Iterator[str]:
+    """Its lines as they are written. A thread waits for them, so that a silent process can be cancelled too."""
+    written: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+
+    def listen() -> None:
+        assert process.stdout is not None
+        with process.stdout as lines:
+            for line in lines:
+                written.put(line)
+        written.put(None)
+
+    threading.Thread(target=listen, name="preparing", daemon=True).start()
+    while not cancelled():
+        try:
+            line = written.get(timeout=0.1)
+        except queue.Empty:
+            continue
+        if line is None:
+            return
+        yield line
