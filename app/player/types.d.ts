@@ -73,6 +73,9 @@ export interface Note {
   levels?: number;
   candidates?: number;
   exit_layer?: number;
+  earlier?: number;
+  known?: number;
+  renewed?: number;
   window?: number[][];
   newest?: number[][];
   generated?: number[];

@@ -269,7 +269,7 @@ class Lane:
         tokens, path = judged.tokens[:kept], judged.decision.path[:kept]
         self.target.keep([0, *(node + 1 for node in path[: kept - 1])])
         self.tokens.extend(tokens)
-        outcome = Outcome(path, tokens, extra, (clock.laps[0], clock.laps[1]))
+        outcome = Outcome(path, tokens, extra, (clock.laps[0], clock.laps[1]), judged.scores)
         ahead = self.plan.proposer.observe(context, outcome) or DraftedAhead()
         context.policy.observe(context, outcome)
         self.target.synchronise()

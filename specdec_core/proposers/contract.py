@@ -132,12 +132,14 @@ class Outcome:
         tokens: all tokens the round committed.
         extra: float32 (m, V), the target's logits after each extra token.
         seconds: duration of the draft and verify phases.
+        logits: float32 (n + 1, V), the target's logits after the root and each node, penalised.
     """
 
     path: list[int]
     tokens: list[int]
     extra: Tensor | None = None
     seconds: tuple[float, float] = (0.0, 0.0)
+    logits: Tensor | None = None
 
 
 @dataclass(slots=True)

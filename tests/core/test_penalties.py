@@ -319,6 +319,8 @@ DRAWS = [
     ("branching", {"draw": "independent"}),
     ("branching", {"draw": "likeliest"}),
     ("lookahead", {}),
+    ("recycling", {}),
+    ("suffix", {}),
     ("oracle", {}),
     ("blind", {}),
 ]
@@ -339,7 +341,7 @@ def test_sampled_texts_follow_the_penalised_distribution() -> None:
             )
             assert settings is not None
             cases[proposer, str(options), f"overlap {overlap}"] = settings
-    assert len(cases) == 12
+    assert len(cases) == 14
     found = chances(samples(SCRIPTED, PROMPT, cases, COUNT), penalised_distribution(_target))
     assert min(found.values()) > FALSE_ALARM, found
 

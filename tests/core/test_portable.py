@@ -299,7 +299,9 @@ def test_lm_studio_gets_python_that_asks_for_what_the_lane_is(monkeypatch: pytes
         )
 
 
-@pytest.mark.parametrize("proposer", ["branching", "medusa", "eagle", "lookahead", "blind", "oracle", "you"])
+@pytest.mark.parametrize(
+    "proposer", ["branching", "medusa", "eagle", "lookahead", "recycling", "suffix", "blind", "oracle", "you"]
+)
 def test_what_transformers_cannot_do_is_said_and_not_replaced(proposer: str) -> None:
     text = code(settings(proposer=proposer))
     assert f"# Not here: {sd.PROPOSERS[proposer].title}: transformers has no such proposer" in text
@@ -354,6 +356,9 @@ def served(wanted: sd.Settings) -> tuple[list[str], dict[str, Any] | None]:
           "draft_sample_method": "probabilistic", "rejection_sample_method": "block"}),
         ({"proposer": "prompt-lookup", "draft_length": 6, "options": {"max_ngram": 2}},
          {"method": "ngram", "num_speculative_tokens": 6, "prompt_lookup_max": 2, "prompt_lookup_min": 1}),
+        ({"proposer": "suffix", "options": {"nodes": 24, "least": 0.2}},
+         {"method": "suffix", "num_speculative_tokens": 24, "suffix_decoding_max_spec_factor": 8.0,
+          "suffix_decoding_min_token_prob": 0.2}),
         ({"proposer": "lookahead"}, None),
         ({"proposer": "branching"}, None),
     ],

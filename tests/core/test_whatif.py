@@ -199,6 +199,8 @@ def test_plain_decoding_is_the_baseline_of_itself() -> None:
         ("branching", ()),
         ("prompt-lookup", ()),
         ("lookahead", ()),
+        ("recycling", ()),
+        ("suffix", ()),
         ("early-exit", ()),
         ("blind", ()),
         ("oracle", ()),

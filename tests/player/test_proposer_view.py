@@ -256,9 +256,11 @@ def test_work_drafted_ahead_is_drawn_to_scale_and_what_was_lost_is_hatched(page:
         ("medusa", r"\d+ heads? .* proposed \d+ node"),
         ("eagle", r"the head wrote \d+ candidates"),
         ("early-exit", r"first \d+ layers"),
+        ("suffix", r"last (token|\d+ tokens) occurs? at \d+ earlier place|does not occur earlier"),
+        ("recycling", r"Successors of \d+ tokens were known.*; from these \d+ node"),
     ],
 )
-def test_the_heads_and_the_exit_are_one_line(page: Page, proposer: str, words: str) -> None:
+def test_heads_exit_and_counts_are_one_line(page: Page, proposer: str, words: str) -> None:
     trace = recorded(proposer, max_new_tokens=8)
     stage(page, trace)
     show_moment(page, 1, 0)
@@ -278,12 +280,13 @@ HOSTILE: list[Any] = [
     {"window": [[1, "x"], 7], "guesses": "all", "generated": 3, "newest": [[]], "harvested": [[None]]},
     {"window": [[1]] * 2000, "pool": -1},
     {"window": [[1, 2], [3, 4]], "guesses": [[1], ["<img src=x>"]], "generated": ["a"], "newest": [[1]]},
+    {"match_length": {}, "matches": "<img src=x>", "earlier": -1, "known": [], "renewed": "x"},
     {"heads": "<img src=x>", "levels": [], "exit_layer": {}, "ahead": "all"},
     None,
 ]
 
 
-@pytest.mark.parametrize("proposer", ["lookahead", "prompt-lookup", "medusa", "draft-model"])
+@pytest.mark.parametrize("proposer", ["lookahead", "prompt-lookup", "suffix", "medusa", "draft-model"])
 def test_hostile_notes_break_nothing(page: Page, proposer: str) -> None:
     for note in HOSTILE:
         record = json.loads(spec_trace().to_json())

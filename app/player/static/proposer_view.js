@@ -25,6 +25,8 @@ const OVERLAPPING = ["draft-model", "branching"];
 const FACTS = {
   medusa: (scene) => W.medusa(number(scene.note.heads), drafted(scene)),
   eagle: (scene) => W.eagle(number(scene.note.levels), number(scene.note.candidates), drafted(scene)),
+  suffix: (scene) => W.suffix(number(scene.note.match_length), number(scene.note.matches), number(scene.note.earlier), drafted(scene)),
+  recycling: (scene) => W.recycling(number(scene.note.known), number(scene.note.renewed), drafted(scene)),
   "early-exit": (scene) => W.exit(number(scene.note.exit_layer), drafted(scene)),
 };
 

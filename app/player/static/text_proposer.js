@@ -7,12 +7,19 @@ export const W = {
   titles: {
     lookahead: "Window and pool", "prompt-lookup": "Where the guesses were copied from",
     "draft-model": "Drafting while the target checks", branching: "Drafting while the target checks",
+    suffix: "Where the text read like this before", recycling: "What the target found likely before",
     medusa: "The heads", eagle: "The head", "early-exit": "The exit",
   },
   start: "Step forward to see what the proposer looked at.",
   medusa: (/** @type {number|null} */ heads, /** @type {number} */ nodes) => `${heads === null ? "The heads" : count(heads, "head")} on the target's last state, each for one position further ahead, proposed ${count(nodes, "node")} without a pass of their own.`,
   eagle: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes) => `${levels === null ? "The head" : `In ${count(levels, "level")} the head`} wrote ${found === null ? "its candidates" : count(found, "candidate")}; ${nodes} of them were sent to the target.`,
   exit: (/** @type {number|null} */ layer, /** @type {number} */ nodes) => `The first ${layer === null ? "layers" : count(layer, "layer")} of the target alone wrote ${nodes === 1 ? "this" : `these ${count(nodes, "guess")}`}; its other layers check.`,
+  suffix: (/** @type {number|null} */ length, /** @type {number|null} */ places, /** @type {number|null} */ earlier, /** @type {number} */ nodes) => {
+    if (!length || !places) return "The last token does not occur earlier with anything after it, so nothing was proposed.";
+    const where = earlier ? `, ${earlier === places ? (places === 1 ? "in an earlier text" : "all in earlier texts") : `${earlier} of them in earlier texts`}` : "";
+    return `The last ${length === 1 ? "token occurs" : `${length} tokens occur`} at ${count(places, "earlier place")}${where}; from what most often followed there, ${count(nodes, "token")} ${nodes === 1 ? "was" : "were"} proposed.`;
+  },
+  recycling: (/** @type {number|null} */ known, /** @type {number|null} */ renewed, /** @type {number} */ nodes) => `Successors of ${known === null ? "the tokens read so far" : count(known, "token")} were known${renewed ? `, ${renewed} of them from the pass before` : ""}; from these ${count(nodes, "node")} ${nodes === 1 ? "was" : "were"} proposed without a pass.`,
 
   noWindow: "The record of this round does not hold the window.",
   rides: (/** @type {number} */ n) => `The target's pass includes the window: ${count(n, "extra token")}, none of which can enter the text by itself.`,
