@@ -2,9 +2,9 @@
 
     python -m benchmarks.page [--json FILE] [--repeat 5]
 
-Starts the app, waits until the models are warm, and measures in Chromium: page interactive, Run to the first token on
-screen, updates per second while running, how long a round takes from its commit in the decoder to the screen, Stop to
-idle. Medians over the repeats.
+Starts the app, waits until the models are warm, and measures in Chromium: the recorded race moving, page interactive,
+Run to the first token on screen, updates per second while running, how long a round takes from its commit in the decoder
+to the screen, Stop to idle. Medians over the repeats.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
 PROMPT = "tokens=256&seed=1"
+RETURNING = (
+    'localStorage.setItem("specdec-first-round", "seen")'  # a visitor to whom runs are shown in real time
+)
 LONG = "tokens=900&temperature=1"
 
 # Which rounds of a running decode reached the screen, and when. A round counts once the frame in which it was added
@@ -70,7 +73,7 @@ def app(log: Path, commits: Path) -> Iterator[str]:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
-    environment = {**os.environ, "PORT": str(port), "HOST": "127.0.0.1"}
+    environment = {"SPECDEC_DEFAULT_MODELS": "tiny", **os.environ, "PORT": str(port), "HOST": "127.0.0.1"}
     with log.open("wb") as output:
         command = [sys.executable, "-m", "benchmarks.page_server", str(commits)]
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output)
@@ -104,10 +107,22 @@ def _busy(url: str) -> bool:
 def _open(browser: Browser, url: str, query: str) -> tuple[Page, float]:
     """A page in a fresh session, and the seconds until its Run button could be pressed."""
     page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
+    page.add_init_script(RETURNING)
     began = time.perf_counter()
     page.goto(f"{url}/?{query}")
-    page.get_by_role("button", name="Run").wait_for()
+    page.get_by_role("button", name="Run", exact=True).wait_for()
     return page, time.perf_counter() - began
+
+
+def measure_first(browser: Browser, url: str) -> dict[str, float]:
+    """A visitor's first page, with nothing pressed: seconds until the recorded race has moved."""
+    page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
+    began = time.perf_counter()
+    page.goto(url)
+    page.locator(".player :is(.guess, .committed .tok)").first.wait_for(state="attached")
+    moved = time.perf_counter() - began
+    page.context.close()
+    return {"moves_s": moved}
 
 
 def _lags(commits: list[str], rounds: list[tuple[int, int, float]]) -> list[float]:
@@ -125,7 +140,7 @@ def measure_run(browser: Browser, url: str, commits: Path) -> dict[str, float]:
     page, interactive = _open(browser, url, PROMPT)
     page.wait_for_timeout(500)
     page.evaluate(WATCH)
-    page.get_by_role("button", name="Run").click()
+    page.get_by_role("button", name="Run", exact=True).click()
     page.get_by_text("Target passes saved").wait_for(timeout=120_000)
     seen = page.evaluate("window.__seen")
     page.context.close()
@@ -146,7 +161,7 @@ def measure_run(browser: Browser, url: str, commits: Path) -> dict[str, float]:
 def measure_stop(browser: Browser, url: str) -> dict[str, float]:
     """Stop a long run; seconds until nothing computes, and the time of a round."""
     page, _ = _open(browser, url, LONG)
-    page.get_by_role("button", name="Run").click()
+    page.get_by_role("button", name="Run", exact=True).click()
     page.locator(".lane").nth(1).locator(".round").nth(5).wait_for(state="attached")
     page.wait_for_timeout(300)
     began = time.perf_counter()
@@ -165,7 +180,7 @@ def measure_stop(browser: Browser, url: str) -> dict[str, float]:
 def measure_leave(browser: Browser, url: str) -> dict[str, float]:
     """Close the tab of a long run; seconds until nothing computes."""
     page, _ = _open(browser, url, LONG)
-    page.get_by_role("button", name="Run").click()
+    page.get_by_role("button", name="Run", exact=True).click()
     page.locator(".lane").nth(1).locator(".round").nth(5).wait_for(state="attached")
     began = time.perf_counter()
     page.context.close()
@@ -176,9 +191,10 @@ def measure_leave(browser: Browser, url: str) -> dict[str, float]:
 
 WANTED = {
     "interactive_s": ("page interactive", "≤ 3 s"),
+    "moves_s": ("page opened to the recorded race's first guess", "≤ 2 s"),
     "first_token_s": ("Run to first token on screen", "≤ 0.5 s"),
-    "updates_per_s": ("browser updates while running", "≥ 10 per s"),
-    "lag_s": ("a round's commit to the screen, median", "≤ 0.2 s"),
+    "updates_per_s": ("browser updates while running", "≥ 30 per s"),
+    "lag_s": ("a round's commit to the screen, median", "≤ 0.05 s"),
     "worst_lag_s": ("a round's commit to the screen, worst", ""),
     "stop_to_idle_s": ("Escape to compute idle, seen outside", ""),
     "closed_tab_to_idle_s": ("closed tab to idle, seen outside", ""),
@@ -203,6 +219,7 @@ def main() -> None:
         )
         for turn in range(arguments.repeat + 1):
             for measured in (
+                measure_first(browser, url),
                 measure_run(browser, url, commits),
                 measure_stop(browser, url),
                 measure_leave(browser, url),
@@ -214,11 +231,11 @@ def main() -> None:
     rows["asked_to_idle_s"] = [
         float(found) for found in re.findall(r"computed no more ([0-9.]+) s after", log.read_text())
     ]
-    print(f"{'what':38}{'median':>10}{'worst':>10}   wanted")
+    print(f"{'what':52}{'median':>10}{'worst':>10}   wanted")
     for key, (title, wanted) in WANTED.items():
         values = rows[key]
         worst = min(values) if key == "updates_per_s" else max(values)
-        print(f"{title:38}{statistics.median(values):10.3f}{worst:10.3f}   {wanted}")
+        print(f"{title:52}{statistics.median(values):10.3f}{worst:10.3f}   {wanted}")
     result = {
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "load_average": os.getloadavg()[0],

@@ -22,7 +22,7 @@ editor.follow()
 form.take()
 run = flow.Flow("compare", forgets=(*CURSOR, "repeats"))
 
-head, words = st.columns([5, 1.25], vertical_alignment="center")
+head, words = st.columns([5, 2.3], vertical_alignment="center")
 with head, st.container(key=presenter.box("title")):
     with st.container(horizontal=True, vertical_alignment="center"):
         st.title("Compare", anchor=False, width="content")
@@ -39,6 +39,7 @@ missing = models.card.missing if models else {}
 with st.container(border=True, key="desk"):
     writing, choosing = st.columns([3, 2], gap="medium")
     with writing, st.container(key=presenter.box("prompt")):
+        current.bar()
         prompt.prompt_box()
     with choosing:
         with st.container(key=presenter.box("choices")):

@@ -19,12 +19,13 @@ current.settle()
 prompt.start_from_address(controls.choices(), next(iter(controls.proposers())))
 run = flow.Flow("lab", forgets=("round", "node"))
 
-head, words = st.columns([5, 1.25], vertical_alignment="center")
-with head, st.container(key=presenter.box("title")):
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.title("Specdec Lab", anchor=False, width="content")
-        warming.show()
-    st.markdown("A small model **guesses** the next tokens, the large one **checks** them all in one pass.")
+head, words = st.columns([5, 2.3], vertical_alignment="center")
+with head, st.container(key=presenter.box("title"), horizontal=True, vertical_alignment="center"):
+    st.title("Specdec Lab", anchor=False, width="content")
+    st.markdown(
+        "A small model **guesses** the next tokens, the large one **checks** them all in one pass.", width="content"
+    )
+    warming.show()
 with words:
     corner.draw("lab")
 
@@ -33,7 +34,7 @@ if complaints := state.complaints:
 
 models = model_picker.loaded()
 with st.container(border=True, key="desk"):
-    writing, choosing = st.columns([3, 2], gap="medium")
+    writing, choosing = st.columns(2, gap="medium")
     with writing, st.container(key=presenter.box("prompt")):
         prompt.prompt_box()
     with choosing:
@@ -46,6 +47,8 @@ with st.container(border=True, key="desk"):
 
 run.follow(controls.request)
 with notice:
+    if line := current.news():
+        st.caption(line)
     if state.proposer != "none" and not RULES[state.rule].lossless:
         st.badge(plain(controls.rule_title(state.rule)), icon=":material/warning:", color="orange")
     if penalty := controls.usual_penalty():
@@ -68,14 +71,16 @@ if example is not None:
     if state.example_shown not in (None, example.id):
         address.drop(CURSOR)
     state.example_shown = example.id
-    st.markdown(f":material/visibility: {plain(example.look_for)}")
-    if "run" in st.query_params or not controls.asks_for(
-        example.prompt, example.lane, example.family, example.chat
-    ):
-        said = controls.recorded(example.prompt, example.lane)
-        st.caption(f":material/history: {plain(said)}")
+    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", key="look-for"):
+        st.markdown(f":material/visibility: {plain(example.look_for)}", width="content")
+        if "run" in st.query_params or not controls.asks_for(
+            example.prompt, example.lane, example.family, example.chat
+        ):
+            said = controls.recorded(example.prompt, example.lane)
+            st.caption(f":material/history: {plain(said)}", width="content")
 
-run.play(example)
+with st.container(key="stage"):
+    run.play(example)
 if run.result:
     parts = {"numbers": headline.show, "charts": results.charts, "download": results.downloads}
     for part, show in parts.items():

@@ -41,7 +41,7 @@ reveal.draw()
 named = listed("run")[:SHOWN]
 found = [(key, entries.open_one(key, me, library)) for key in named]
 shown = [entry for _, entry in found if entry is not None]
-head, words = st.columns([5, 1.25], vertical_alignment="center")
+head, words = st.columns([5, 2.3], vertical_alignment="center")
 with head, st.container(key=presenter.box("title")):
     st.title("Library", anchor=False)
     st.markdown(

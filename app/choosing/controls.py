@@ -53,23 +53,26 @@ def rule_title(name: str) -> str:
 
 
 def essentials(missing: Mapping[str, str | None]) -> None:
-    """The three most important choices. `missing` has a reason for each proposer that these models cannot run."""
+    """The most important choices. `missing` has a reason for each proposer that these models cannot run."""
     titles = {
         name: f"{kind.title} (not with these models)" if missing.get(name) else kind.title
         for name, kind in proposers().items()
     }
-    name = pick(
-        "Proposer",
-        titles,
-        State.proposer.key,
-        lambda name: (
-            f"**{PROPOSERS[name].title}.** {PROPOSERS[name].summary}\n\n"
-            + define("Proposer", "Draft model", "Target model")
-        ),
-        named=any(key.startswith("o.") for key in st.query_params),  # whose options these are
-    )
-    if missing.get(name):
-        st.caption(f":material/block: {plain(missing[name] or '')}")
+    with st.grid(2, min_column_width=280, gap="small"):
+        current.picker()
+        with st.container():
+            name = pick(
+                "Proposer",
+                titles,
+                State.proposer.key,
+                lambda name: (
+                    f"**{PROPOSERS[name].title}.** {PROPOSERS[name].summary}\n\n"
+                    + define("Proposer", "Draft model", "Target model")
+                ),
+                named=any(key.startswith("o.") for key in st.query_params),  # whose options these are
+            )
+            if missing.get(name):
+                st.caption(f":material/block: {plain(missing[name] or '')}")
     left, right = st.columns(2, gap="medium")
     with left:
         kind = PROPOSERS[name]

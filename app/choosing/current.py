@@ -83,21 +83,25 @@ def settle() -> None:
         _take_fitting_example()
 
 
-def bar() -> None:
-    """The control for the models, with what they are good for as its help; one line while others are prepared."""
+def picker() -> None:
+    """The control for the models, with what they are good for as its help."""
     if state.go:  # the run that starts now uses them
         state.ready_now = None
+    pick(
+        "Models",
+        model_picker.titles(),
+        State.model.key,
+        f"{_good_for()}\n\nThe target model that writes, and what guesses for it. " + define("Target model"),
+        on_change=_chose,
+    )
+
+
+def bar() -> None:
+    """The same in half a line; in the other half what is being prepared."""
     left, right = st.columns([4, 5], gap="small", vertical_alignment="bottom")
     with left:
-        pick(
-            "Models",
-            model_picker.titles(),
-            State.model.key,
-            f"{_good_for()}\n\nThe target model that writes, and what guesses for it. "
-            + define("Target model"),
-            on_change=_chose,
-        )
-    if line := _line():
+        picker()
+    if line := news():
         right.caption(line)
 
 
@@ -106,7 +110,7 @@ def _good_for() -> str:
     return words().good_for or model_picker.note(name())
 
 
-def _line() -> str:
+def news() -> str:
     """Whether something better is being loaded; empty where what was chosen runs."""
     if state.model == model_picker.AUTO:
         status = model_picker.preparing()

@@ -17,7 +17,7 @@ from . import current, lane_state, model_picker, presets
 
 OWN = "own"
 LINE = 72  # about as many characters fit in a line
-LINES = 3, 9  # the fewest and the most that the box shows
+LINES = 2, 9  # the fewest and the most that the box shows
 
 
 def start_from_address(choices: Mapping[str, Mapping[str, str]], proposer: str) -> None:
@@ -76,7 +76,6 @@ def begin(page: str, complaints: list[str]) -> None:
 
 def prompt_box() -> None:
     """The prompt, and the examples to start from."""
-    current.bar()
     preset = presets.matching(state.prompt)
     if preset is None:
         state.own_prompt = state.prompt
@@ -88,9 +87,10 @@ def prompt_box() -> None:
     state.family = family_of[preset.id].name if preset else OWN
     if state.own_prompt is not None:
         titles[OWN] = "Your own"
-    if offered():
-        with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        if offered():
             _example_picker(titles, family_of.get(preset.id) if preset else None, preset)
+        reading = st.container(width="content")
     st.text_area(
         "Prompt",
         key=State.prompt.key,
@@ -102,7 +102,8 @@ def prompt_box() -> None:
         st.warning(too_long(state.prompt), icon=":material/content_cut:")
     elif preset is None and current.name() == model_picker.BUNDLED:
         st.caption(f":material/info: {plain(model_picker.bundled_words())}")
-    _what_is_read()
+    with reading:
+        _what_is_read()
     shown = presets.matching(state.prompt)  # for any models: the address names it
     _keep_prompt_in_address(shown.id if shown else None)
 
@@ -123,7 +124,10 @@ def _what_is_read() -> None:
     models = model_picker.loaded()
     if models is None or not models.card.chat_template or not current.wraps():
         return
-    with st.expander("What the model reads", icon=":material/data_object:", key="templated"):
+    with (
+        st.popover("What the model reads", icon=":material/data_object:", type="tertiary"),
+        st.container(key="templated"),
+    ):
         if len(state.prompt) > links.MAX_PROMPT:
             st.caption("The prompt is too long to be shown here.")
             return

@@ -15,10 +15,7 @@ from app.ui.glossary import search
 from . import link_builder as builder
 
 STYLE = """<style>
-@media (max-width: 640px) {
-  .st-key-corner { flex-direction: row; }
-  .st-key-corner > * { flex: 1; min-width: 0; }
-}
+.st-key-corner > * { flex: 1 1 7.5rem; min-width: 0; }
 .sd-words { outline-offset: 4px; }
 .sd-words dl { margin: 0; padding: 0; }
 .sd-words dt { font-weight: 650; margin-top: .8rem; }
@@ -30,12 +27,12 @@ STYLE = """<style>
 def draw(page: str) -> None:
     """The two boxes, unless the link hides them."""
     st.html(STYLE)
-    with st.container(gap="small", key="corner"):
+    with st.container(horizontal=True, gap="small", key="corner"):
         if presenter.shows("title"):
-            with st.popover("Glossary", icon=":material/menu_book:", width="stretch"):
+            with st.popover("Glossary", width="stretch"):
                 _glossary(page)
         if presenter.shows("link"):
-            with st.popover("Teacher's link", icon=":material/school:", width="stretch"):
+            with st.popover("Teacher's link", width="stretch"):
                 builder.draw(page)
 
 

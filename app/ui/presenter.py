@@ -27,6 +27,14 @@ CHROME = """
 html { --stage: calc(100dvh - 1.8rem); } /* what the way out and the page's edge leave to the player */
 """
 
+# On a phone the lab's recorded race comes before the choices; a run of the visitor's own is shown below them.
+RACE_FIRST = """
+@media (max-width: 640px) {
+  :--page > :--vertical:has(.st-key-look-for) > :has(.st-key-part-title) { order: -2; }
+  :--page > :--vertical:has(.st-key-look-for) > :is(:has(> .st-key-look-for), :has(> .st-key-stage)) { order: -1; }
+}
+"""
+
 
 def presenting() -> bool:
     """Whether the address requests the player alone."""
@@ -50,7 +58,7 @@ def box(part: str) -> str:
 
 def look() -> str:
     """Fixes to Streamlit's own look on every page."""
-    return quirks.SIGNS + (quirks.ON_PRIMARY_IN_POPOVERS if st.context.theme.type == "dark" else "")
+    return quirks.SIGNS + RACE_FIRST + (quirks.ON_PRIMARY_IN_POPOVERS if st.context.theme.type == "dark" else "")
 
 
 def nothing_to_show() -> None:

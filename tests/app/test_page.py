@@ -380,7 +380,7 @@ def test_only_the_bundled_models_are_offered_where_the_operator_wants_it(
     assert "does not exist here" in words(at).replace("\\", "")
 
 
-def test_while_the_models_warm_up_the_page_says_so_and_run_waits(
+def test_while_the_models_warm_up_the_page_says_so_a_race_plays_and_run_waits(
     monkeypatch: pytest.MonkeyPatch, fresh: Runs
 ) -> None:
     import threading
@@ -391,9 +391,11 @@ def test_while_the_models_warm_up_the_page_says_so_and_run_waits(
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "runs", lambda: runs)
     shelf.warm()
+    given = played(monkeypatch)
     link = {"tokens": "4", "seed": "11", "proposer": "prompt-lookup", "o.max_ngram": "5"}
     at = page(**link)
     assert "warming up" in words(at)
+    assert given[-1]["autoplay"] and len(given[-1]["traces"]) == 2, "a recorded race plays meanwhile, unasked"
     press(at, "go")
     assert not at.button(key="stop_run").disabled
     gate.set()

@@ -64,6 +64,12 @@ def test_text_tree_odds_and_sentence_are_seen_together(
         expect(page.locator(name)).to_be_in_viewport(ratio=1)
 
 
+SEEN = """() => {
+  const [view, keys] = [".panels", ".controls"].map((name) => shadow.querySelector(name).getBoundingClientRect());
+  return Math.min(innerHeight, view.bottom, keys.top > view.top ? keys.top : view.bottom) - view.top;
+}"""
+
+
 @pytest.mark.parametrize("size", [(944, 700), (390, 784)])  # what 1024×768 and a phone leave below the head
 def test_in_a_narrow_player_the_sentence_and_the_lane_stay_with_each_view(
     page: Page, server: Server, size: tuple[int, int]
@@ -76,13 +82,46 @@ def test_in_a_narrow_player_the_sentence_and_the_lane_stay_with_each_view(
         assert page.evaluate("scrollY") == 0
         for part in (".leads .pane", ".transcript", ".panel-tabs"):
             expect(page.locator(part)).to_be_in_viewport(ratio=0.99)
-        shown = page.evaluate(
-            "Math.min(innerHeight, shadow.querySelector('.panels').getBoundingClientRect().bottom) "
-            "- shadow.querySelector('.panels').getBoundingClientRect().top"
-        )
-        assert shown > 160, name
+        assert page.evaluate(SEEN) > 160, name
         page.locator(".player").focus()
         page.keyboard.press("v")
+
+
+WORDS = """() => {
+  const box = shadow.querySelector(".tree").getBoundingClientRect();
+  const keys = shadow.querySelector(".controls").getBoundingClientRect();
+  const all = [...shadow.querySelectorAll(".tree .chip")];
+  const place = shadow.querySelector(".tree .judging, .tree .chip.selected")?.getBoundingClientRect();
+  return {
+    cut: all.filter((chip) => {
+      const word = chip.querySelector(".chip-text");
+      return chip.clientWidth < 60 || !word.clientWidth || word.scrollWidth > word.clientWidth;
+    }).length,
+    inside: place && place.left >= box.left && place.right <= box.right && place.bottom <= keys.top,
+    controls: keys.bottom <= innerHeight,
+    across: document.scrollingElement.scrollWidth <= innerWidth,
+  };
+}"""
+
+
+def test_on_a_phone_every_guess_keeps_its_word_and_the_current_one_is_in_sight(
+    page: Page, server: Server
+) -> None:
+    """Catches: boxes with a mark and no word, a tree that leaves the current guess outside its box, controls below the
+    fold, and a page that scrolls sideways."""
+    page.set_viewport_size({"width": 358, "height": 784})
+    shapes = [chain(4), chain(16), tree_record(random_parents(8, 5)), tree_record(random_parents(16, 3))]
+    for at, record in enumerate(shapes):
+        server.files["/traces/spec.json"] = json.dumps(record)
+        last = len(record["rounds"][0]["nodes"]["token"]) - 1
+        # Of a chain the last guess but one is being judged, of a tree the last is chosen.
+        open_player(
+            page,
+            cursor={"round": 1, "step": last + 1, "node": None}
+            if at < 2
+            else {"round": 1, "step": 1, "node": last},
+        )
+        assert page.evaluate(WORDS) == {"cut": 0, "inside": True, "controls": True, "across": True}, at
 
 
 GHOSTS = "all => all.map(guess => [guess.textContent, guess.className.split(' ')[1]])"

@@ -135,7 +135,7 @@ export const T = {
   slider: "Round",
   roundOf: (/** @type {number} */ n, /** @type {number} */ last) => `Round ${n} of ${last}`,
   atPrompt: "The prompt, before round 1",
-  opened: "Opened at a telling round; End shows the whole text.",
+  opened: "A telling round. End shows the rest.",
   atEnd: "The end: every lane has finished",
   stoppedEnd: "The end: the run was stopped",
   first: "To the prompt (Home)",

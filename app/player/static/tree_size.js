@@ -11,6 +11,8 @@
 
 export const FULL = { column: 128, row: 64 }; // px at 100 % and a type of 16 px; all sizes grow with the page's type
 const LEAST = { column: 34, row: 15 };
+const WORD = { column: 104, row: 20 }; // room for a word of seven letters
+const PHONE = 480; // px: a box this narrow is scrolled with a finger anyway, so every node keeps its word
 const TALL = 400; // px of height within which a tree is shown with all its numbers
 const FLAT = 26; // px, a row of a tree that is taller
 
@@ -30,9 +32,10 @@ export function sizeOf(wish, room, layout) {
   if (wish === "fit") return { column: within(across, LEAST.column, 150), row: within(down, LEAST.row, FULL.row) };
   if (wish === "auto") {
     // Smaller as long as all of it is then seen; a tree that is too large even so is scrolled.
-    const [narrow, low] = [across >= LEAST.column * scale, down >= LEAST.row * scale];
+    const least = room.width > 0 && room.width < PHONE * scale ? WORD : LEAST;
+    const [narrow, low] = [across >= least.column * scale, down >= least.row * scale];
     const full = layout.rows * FULL.row * scale <= Math.min(TALL * scale, room.height);
-    return { column: within(across, narrow ? LEAST.column : 104, 176), row: full ? FULL.row * scale : within(down, low ? LEAST.row : FLAT, FLAT) };
+    return { column: within(across, narrow ? least.column : WORD.column, 176), row: full ? FULL.row * scale : within(down, low ? least.row : FLAT, FLAT) };
   }
   return { column: Math.max(FULL.column * wish, LEAST.column) * scale, row: Math.max(FULL.row * wish, LEAST.row) * scale };
 }
