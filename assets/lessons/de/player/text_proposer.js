@@ -22,7 +22,7 @@ export const W = {
   rides: (n) => `Der Durchlauf des Zielmodells enthält das Fenster: ${count(n, "zusätzliches Token", "zusätzliche Tokens")}, wovon nichts von selbst in den Text gelangen kann.`,
   home: "Das Fenster fehlt in diesem Durchlauf: Es war zu wenig Text oder Speicher dafür übrig.",
   windowName: (width, levels) => `Fenster aus ${count(width, "Spalte", "Spalten")} und ${count(levels, "Ebene", "Ebenen")}`,
-  windowIs: "Jede Spalte ist eine entstehende Wortfolge; Vorschläge für dieselbe Position des Texts stehen übereinander.",
+  windowIs: "Jede Spalte ist eine entstehende Wortfolge; Vorschläge für dieselbe Position des Textes stehen übereinander.",
   newestIs: "Die unterste Zeile ist das, was dieser Durchlauf nach jeder Spalte am wahrscheinlichsten fand; sie wird zur letzten Ebene.",
   position: "Position",
   root: "Wurzel",
