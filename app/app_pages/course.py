@@ -10,6 +10,7 @@ import streamlit as st
 from app.course import (
     claims_view,
     inventory_view,
+    languages,
     overview,
     progress,
     reading,
@@ -22,21 +23,19 @@ from app.course.words import Words
 from app.text import plain
 from app.ui import quirks
 
-languages = reading.languages()
-asked = st.query_params.get("lang", languages[0])
-language = asked if asked in languages else languages[0]
-words = Words(language, reading.FOLDER)
-listed = overview.listed(language, st.query_params.get("order", ""))
+words = Words(languages.chosen(), reading.FOLDER)
+listed = overview.listed(words.language, st.query_params.get("order", ""))
 
 st.html(quirks.style(Path(overview.__file__).with_name("course.css").read_text(encoding="utf-8")))
 teaching.dress(words)
 top.begin()
+quirks.speaks(words.language)
 if "rail" not in teaching.hidden():
     overview.rail(listed, words)
 for sentence in teaching.problems(words):
     st.warning(plain(sentence), icon=":material/link_off:")
 key = st.query_params.get("lesson")
-lesson, problems = reading.read(language, key) if key else (None, [])
+lesson, problems = reading.read(words.language, key) if key else (None, [])
 if key and lesson is None:
     if problems:
         st.error(words("course.broken"), icon=":material/report:")
@@ -45,7 +44,7 @@ if key and lesson is None:
     else:
         st.warning(words("course.unknown", name=plain(key[:40])), icon=":material/search_off:")
 if "sheet" in st.query_params:
-    sheet.draw(listed, language, words)
+    sheet.draw(listed, words)
 elif "claims" in st.query_params:
     claims_view.draw(words)
 elif "inventory" in st.query_params:

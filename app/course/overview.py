@@ -12,7 +12,7 @@ from app.records import visitor
 from app.text import plain
 from app.ui import address, presenter
 
-from . import progress, reading, teaching
+from . import languages, progress, reading, teaching
 from .words import Words
 
 PARTS = ("at", "lesson", "claims", "inventory", "question")  # what an address can request on this page
@@ -62,6 +62,7 @@ def open_lesson(key: str | None) -> None:
 def rail(lessons: list[Listed], words: Words) -> None:
     """The list of lessons next to the page, each with its progress."""
     with st.sidebar:
+        languages.choice(words)
         st.button(
             words("course.overview"), on_click=open_lesson, args=(None,), type="tertiary", key="course-all"
         )

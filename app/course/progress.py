@@ -64,6 +64,8 @@ class Kept:
     """What the learner said of a claim heard in the field, by the claim's id."""
     notes: dict[str, str] = field(default_factory=dict)
     """What the learner wrote in a lesson, by the lesson's id."""
+    language: str = ""
+    """The course's language, if the learner chose one."""
 
     def of(self, lesson: str) -> Progress:
         """A lesson's progress, created on first use."""

@@ -22,7 +22,7 @@ from .words import Words
 MOST = 24  # lessons on one page
 
 
-def draw(lessons: list[Listed], language: str, words: Words) -> None:
+def draw(lessons: list[Listed], words: Words) -> None:
     """The sheets of these lessons; one with a mistake is left out, since its own page reports it."""
     st.html(quirks.style(Path(__file__).with_suffix(".css").read_text(encoding="utf-8")))
     with st.container(key="sheet_desk"):
@@ -34,7 +34,7 @@ def draw(lessons: list[Listed], language: str, words: Words) -> None:
         )
     with st.container(key="sheets"):
         for each in lessons[:MOST]:
-            lesson, _ = reading.read(language, each.id)
+            lesson, _ = reading.read(words.language, each.id)
             if lesson is not None:
                 with st.container(key=f"sheet-{each.id}"):
                     _one(lesson, key, words)

@@ -12,7 +12,7 @@ import streamlit as st
 from app.ui import presenter, quirks
 from app.ui.fragment import fragment
 
-from . import reading
+from . import languages, reading
 from .lesson import STEPS
 from .words import Words
 
@@ -87,6 +87,8 @@ def dress(words: Words) -> None:
         if presenter.presenting():
             css += f"\nhtml {{ font-size: {presenter.LARGE_REM}px !important; }}\n{presenter.CHROME}{HEADS}"
         st.html(quirks.style(css))
+        if "rail" in hidden():
+            languages.choice(words)
         if not presenter.presenting():
             return
         st.button(
@@ -130,17 +132,17 @@ def builder(titles: dict[str, str], minutes: dict[str, int], words: Words) -> No
                 key="teach-hide",
             )
             present = st.toggle(words("teaching.present"), key="teach-present")
-            st.code(link(order, away, present), language=None, wrap_lines=True)
+            st.code(link(order, away, present, words), language=None, wrap_lines=True)
             st.caption(words("teaching.open"))
 
         show()
 
 
-def link(order: list[str], away: list[str], present: bool) -> str:
-    """The address of the course in that order, without those parts."""
+def link(order: list[str], away: list[str], present: bool, words: Words) -> str:
+    """The address of the course in this language and that order, without those parts."""
     query = {}
-    if language := st.query_params.get("lang"):
-        query["lang"] = language
+    if "lang" in st.query_params or words.language != reading.languages()[0]:
+        query["lang"] = words.language
     if order:
         query |= {"order": ",".join(order), "lesson": order[0]}
     if away:

@@ -1,14 +1,18 @@
 """The catalogue: every string of the course outside the lessons, from `assets/lessons/<language>/strings/`.
 
 A key is the file's name, a dot, and the key in it: `steps.next` is `next` in `steps.toml`. Texts may name values in
-braces.
+braces, and choose a form by a count: `{passes} {passes:pass|passes}`. `language.toml` has the language's own name, its
+plural rule as in gettext, and what separates thousands.
 """
 
 from __future__ import annotations
 
+import gettext
+import string
 import time
 import tomllib
-from functools import lru_cache
+from collections.abc import Callable
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +37,15 @@ class Words:
         Raises:
             KeyError: if no language has it, or the text uses a value that is not given.
         """
-        text = self.all().get(key)
-        if text is None:
-            text = _strings(self.folder / "en")[key]
-        return text.format(**values) if values else text
+        strings = self.all()
+        if key not in strings:
+            strings = _strings(self.folder / "en")
+        text = strings[key]
+        return _Forms(strings["language.plural"]).format(text, **values) if values else text
+
+    def whole(self, number: int) -> str:
+        """A whole number with its thousands apart: 10,000."""
+        return f"{number:,}".replace(",", self("language.thousands"))
 
     @property
     def player(self) -> str | None:
@@ -46,6 +55,24 @@ class Words:
     def all(self) -> dict[str, str]:
         """Every string of this language by its key."""
         return _strings(self.folder / self.language)
+
+
+class _Forms(string.Formatter):
+    """Fills in values; a format such as `pass|passes` is the form for the value, by a language's plural rule."""
+
+    def __init__(self, rule: str) -> None:
+        self.rule = rule
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if "|" not in format_spec:
+            return str(super().format_field(value, format_spec))
+        return format_spec.split("|")[_plural(self.rule)(value)]
+
+
+@cache
+def _plural(rule: str) -> Callable[[int], int]:
+    """Which form a count takes, by a rule in gettext's notation: `n != 1`."""
+    return gettext.c2py(rule)
 
 
 def _strings(folder: Path) -> dict[str, str]:

@@ -91,7 +91,7 @@ LANES = (
     Look(GOLD, "longdashdot", "+", "star"),
 )
 
-# Where a committed token came from, in the hues and signs of the player's verdicts (`MARK` in text.js).
+# Where a committed token came from, in the hues and signs of the player's verdicts (`MARK` in signs.js).
 SOURCES = {
     "accepted": (BLUE, "✓", "accepted guess"),
     "corrected": (PURPLE, "↻", "corrected"),

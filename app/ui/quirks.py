@@ -192,6 +192,19 @@ def reveal(key: str, part: str, turn: int) -> None:
     _reveal(key=key, data={"part": part, "turn": turn})
 
 
+# --- Language ---
+
+# Streamlit's page says `lang="en"`, whatever is written on it.
+_speaks = st.components.v2.component(
+    "specdec_speaks", html="<i hidden>\n</i>", js=(HERE / "speaks.js").read_text(encoding="utf-8")
+)
+
+
+def speaks(language: str) -> None:
+    """Name the page's language."""
+    _speaks(key="speaks", data={"language": language})
+
+
 # --- Headers ---
 
 

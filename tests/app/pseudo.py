@@ -24,6 +24,8 @@ def translate(english: Path, folder: Path) -> None:
     for path in folder.rglob("*.md"):
         path.write_text(lesson(path.read_text(encoding="utf-8")), encoding="utf-8")
     for path in folder.rglob("*.toml"):
+        if path.stem == "language":  # its rules, and its name as others write it
+            continue
         texts = tomllib.loads(path.read_text(encoding="utf-8"))
         rows = [f"{key!r} = {toml(bracketed(text))}" for key, text in texts.items()]
         path.write_text("\n".join(rows) + "\n", encoding="utf-8")

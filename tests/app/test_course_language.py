@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.course import reading
 from app.course.lesson import STEPS
+from app.course.words import Words
 from app.records import examples as recorded
 from app.text import plain
 
@@ -103,8 +104,8 @@ def charted(spec: Any, name: str = "") -> Iterator[str]:
 
 
 def names() -> set[str]:
-    """What keeps its name in every language: recordings, machines, lanes."""
-    found = set()
+    """What keeps its name in every language: recordings, machines, lanes, and the languages."""
+    found = {Words("en", reading.FOLDER)(f"language.{key}") for key in ("name", "offer")}
     for example in recorded.examples():
         found |= {example.title, example.machine, example.look_for, *(lane.label for lane in example.lanes)}
     return found

@@ -63,7 +63,7 @@ def draw(given: With, at: Place) -> None:
                 at.words("crowd.context"),
                 CONTEXTS,
                 given.context,
-                format_func=lambda tokens: f"{tokens:,}",
+                format_func=at.words.whole,
                 key=at.key("context"),
             )
         draw_chart(lines(given, batch, context, at.words), at.key("lines"))
@@ -140,7 +140,7 @@ def lines(given: With, batch: int, context: int, words: Words) -> Chart:
     fits = all(crowd(example, given.profile, batch, context) is not None for example in given.examples)
     return Chart(
         figure,
-        words("crowd.title" if fits else "crowd.full", batch=batch, context=f"{context:,}"),
+        words("crowd.title" if fits else "crowd.full", batch=batch, context=words.whole(context)),
         words(
             "crowd.modelled", machine=machine.label, pair=pair, prompt=trace(given.examples[0]).header.prompt
         ),

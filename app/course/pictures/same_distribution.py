@@ -56,7 +56,7 @@ def draw(given: With, at: Place) -> None:
                     at.words("same_distribution.count"),
                     COUNTS,
                     default=COUNTS[0],
-                    format_func=lambda number: f"{number:,}",
+                    format_func=at.words.whole,
                     key=at.key("count"),
                 )
                 or COUNTS[0]
@@ -125,7 +125,7 @@ def table(
         exact=exact,
         plain=f"{away[1]:.3f}",
         guessed=f"{away[2]:.3f}",
-        count=f"{count:,}",
+        count=words.whole(count),
     )
     heads = "".join(
         f"<th scope='col'><span class='sign {key}' aria-hidden='true'></span>{escape(name)}</th>"

@@ -56,7 +56,7 @@ def draw(given: With, at: Place) -> None:
                     at.words("trials.count"),
                     TRIALS,
                     default=TRIALS[0],
-                    format_func=lambda number: f"{number:,}",
+                    format_func=at.words.whole,
                     key=at.key("count"),
                 )
                 or TRIALS[0]
@@ -90,8 +90,8 @@ def said(given: With, rule: str, count: int, shares: tuple[float, ...], accepted
     kept = words(
         "trials.kept",
         share=f"{coin.kept_share(rule, given.p, given.q):.0%}",
-        count=f"{count:,}",
-        accepted=f"{accepted:,}",
+        count=words.whole(count),
+        accepted=words.whole(accepted),
     )
     tried = words("trials.distance", off=f"{coin.distance(shares, given.p):.3f}")
     return (

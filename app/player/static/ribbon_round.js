@@ -3,7 +3,7 @@
 /** @import { Hang, Round } from "./model.js" */
 
 import { appendToken, el } from "./dom.js";
-import { count, flat, MARK, T, VERDICT } from "./text.js";
+import { flat, MARK, T, VERDICT } from "./text.js";
 
 const HANGING_SHOWN = 3; // rejected proposals named under one position; trees may have dozens
 const DOTS_SHOWN = 3; // other proposals drawn one by one; the current round names them all
@@ -91,8 +91,8 @@ function spot(hang, round, upper) {
     else chip.append(MARK[item.verdict] ?? "");
     (named.includes(item) ? below : dots).append(chip);
   }
-  if (rejected.length > named.length) below.append(el("span", { class: "more", title: count(rejected.length - named.length, "proposal") }, T.more(rejected.length - named.length)));
-  if (others.length > DOTS_SHOWN) dots.append(el("span", { class: "more", title: count(others.length - DOTS_SHOWN, "proposal") }, T.more(others.length - DOTS_SHOWN)));
+  if (rejected.length > named.length) below.append(el("span", { class: "more", title: T.unshown(rejected.length - named.length) }, T.more(rejected.length - named.length)));
+  if (others.length > DOTS_SHOWN) dots.append(el("span", { class: "more", title: T.unshown(others.length - DOTS_SHOWN) }, T.more(others.length - DOTS_SHOWN)));
   if (others.length) below.append(dots);
   return el("span", { class: upper ? "spot" : "spot bare" }, upper ?? el("span", { class: "post" }), below);
 }

@@ -5,6 +5,10 @@
  * @import { Moment } from "./moments.js"
  */
 
+import { flat, MARK, prob } from "./signs.js";
+
+export { flat, MARK, prob };
+
 /**
  * "1 token", "2 tokens".
  * @param {number} n
@@ -12,16 +16,6 @@
  */
 export function count(n, word) {
   return `${n} ${word}${n === 1 ? "" : /(s|x|ch|sh)$/.test(word) ? "es" : "s"}`;
-}
-
-/**
- * Text on one line: line breaks, tabs, and otherwise invisible spaces as signs.
- * @param {string} text
- */
-export function flat(text) {
-  /** @param {string} run */
-  const spaces = (run) => (run.length > 4 ? `␣×${run.length}` : "␣".repeat(run.length));
-  return text.replace(/\r?\n|\r/g, "⏎").replace(/\t/g, "⇥").replace(/ {2,}| $/g, spaces);
 }
 
 /**
@@ -36,28 +30,12 @@ export function quote(text) {
 }
 
 /**
- * A probability with three decimals; one that rounds to zero says so.
- * @param {number|null|undefined} value
- */
-export function prob(value) {
-  if (value === null || value === undefined || Number.isNaN(value)) return "—";
-  if (value > 0 && value < 0.0005) return "< 0.001";
-  if (value < 1 && value >= 0.9995) return "> 0.999";
-  return value.toFixed(3);
-}
-
-/**
  * Seconds or milliseconds, at a readable length.
  * @param {number} value
  */
 export function seconds(value) {
   return value < 0.0995 ? `${(value * 1000).toFixed(1)} ms` : `${value.toFixed(2)} s`;
 }
-
-/** @type {Record<Exclude<Seen, "absent">|Source|"again", string> & {absent?: string}} */
-export const MARK = {
-  accepted: "✓", corrected: "↻", bonus: "★", plain: "", rejected: "✗", waiting: "○", unreached: "·", pruned: "–", cut: "┤", discarded: "∅", again: "↺",
-};
 
 /** @type {Record<Exclude<Seen, "absent">|Source, string> & {absent?: string}} */
 export const VERDICT = {
@@ -109,6 +87,7 @@ export const T = {
   moreGuesses: (/** @type {number} */ n) => `${count(n, "more guess")} in the tree`,
   chip: (/** @type {string} */ text, /** @type {string} */ verdict, /** @type {number} */ round) => `${quote(text)}, ${verdict}, round ${round}`,
   more: (/** @type {number} */ n) => `+${n}`,
+  unshown: (/** @type {number} */ n) => count(n, "proposal"),
   /** @type {Record<string, string|undefined>} */
   ends: { length: "length limit", eos: "end of text", stop: "stop text", cancelled: "stopped" },
   waiting: "waiting for the first token",

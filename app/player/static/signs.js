@@ -1,0 +1,29 @@
+/** What is the same in every language: invisible characters as signs, probabilities, the marks of verdicts. */
+
+/** @import { Seen, Source } from "../types.js" */
+
+/**
+ * Text on one line: line breaks, tabs, and otherwise invisible spaces as signs.
+ * @param {string} text
+ */
+export function flat(text) {
+  /** @param {string} run */
+  const spaces = (run) => (run.length > 4 ? `␣×${run.length}` : "␣".repeat(run.length));
+  return text.replace(/\r?\n|\r/g, "⏎").replace(/\t/g, "⇥").replace(/ {2,}| $/g, spaces);
+}
+
+/**
+ * A probability with three decimals; one that rounds to zero says so.
+ * @param {number|null|undefined} value
+ */
+export function prob(value) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "—";
+  if (value > 0 && value < 0.0005) return "< 0.001";
+  if (value < 1 && value >= 0.9995) return "> 0.999";
+  return value.toFixed(3);
+}
+
+/** @type {Record<Exclude<Seen, "absent">|Source|"again", string> & {absent?: string}} */
+export const MARK = {
+  accepted: "✓", corrected: "↻", bonus: "★", plain: "", rejected: "✗", waiting: "○", unreached: "·", pruned: "–", cut: "┤", discarded: "∅", again: "↺",
+};

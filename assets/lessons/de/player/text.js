@@ -1,0 +1,192 @@
+/** Jeder Satz und jedes Wort, das man im Player sieht; Namen und Werte wie im englischen Modul. */
+
+import { flat, MARK, prob } from "./signs.js";
+
+export { flat, MARK, prob };
+
+const FORMS = new Intl.PluralRules("de");
+
+/**
+ * "1 Token", "2 Tokens": die Form wählt die Pluralregel der Sprache.
+ * @param {number} n
+ * @param {string} one
+ * @param {string} other
+ */
+export function count(n, one, other) {
+  return `${n} ${FORMS.select(n) === "one" ? one : other}`;
+}
+
+
+/**
+ * Der Text eines Tokens in Anführungszeichen, Zeilenumbrüche und Tabulatoren als Zeichen; lange werden gekürzt.
+ * @param {string} text
+ */
+export function quote(text) {
+  if (text === "") return "ein Teil eines Zeichens";
+  const named = flat(text);
+  const short = (named.length > 40 ? `${named.slice(0, 38)}…` : named).replace(/^ /, "\u00a0");
+  return `„${short}“`;
+}
+
+/**
+ * Sekunden oder Millisekunden, lesbar lang.
+ * @param {number} value
+ */
+export function seconds(value) {
+  return value < 0.0995 ? `${(value * 1000).toFixed(1)} ms` : `${value.toFixed(2)} s`;
+}
+
+export const VERDICT = {
+  accepted: "angenommen",
+  rejected: "abgelehnt",
+  waiting: "noch nicht beurteilt",
+  unreached: "nicht erreicht",
+  pruned: "vor der Prüfung gestutzt",
+  cut: "vom Textende abgeschnitten",
+  discarded: "mit dem vorausgearbeiteten Draft verworfen",
+  corrected: "vom Zielmodell korrigiert",
+  bonus: "Bonus-Token des Zielmodells",
+  plain: "vom Zielmodell geschrieben",
+};
+
+export const LEGEND = [
+  ["accepted", "angenommen: vorgeschlagen und behalten"],
+  ["rejected", "abgelehnt: vorgeschlagen und verworfen"],
+  ["waiting", "offen: noch nicht beurteilt"],
+  ["unreached", "nicht erreicht: nach einer Ablehnung, oder ein anderer Vorschlag wurde stattdessen angenommen"],
+  ["pruned", "gestutzt: vorgeschlagen, aber aus Platzgründen nicht geprüft"],
+  ["discarded", "verfallen: vorausgearbeitet für einen Fall, der nicht eintrat"],
+  ["cut", "abgeschnitten: hinter dem Textende"],
+  ["corrected", "korrigiert: vom Zielmodell anstelle eines abgelehnten Vorschlags geschrieben"],
+  ["bonus", "Bonus: vom Zielmodell nach dem letzten Vorschlag eines angenommenen Pfads hinzugefügt"],
+  ["again", "wiederholt: Wort für Wort, was schon im Text stand, und daher leicht zu raten"],
+];
+
+/** Die Frage an Besucher, die selbst raten. */
+export const Q = {
+  title: "Was kommt als Nächstes?",
+  send: "Raten",
+  hint: "Schreiben Sie einige Wörter, genau so, wie der Text weiterginge. Leer lassen für ein Token des Zielmodells.",
+  space: "Vor Ihre Wörter kommt ein Leerzeichen. Drücken, um stattdessen das letzte Wort fortzusetzen.",
+  noSpace: "Ihre Wörter setzen das letzte Wort fort. Drücken, um ein Leerzeichen davorzusetzen.",
+  sent: (words) => `Ihr Vorschlag: ${words.replace(/ /g, "␣")}`,
+};
+
+export const T = {
+  player: "Player: spekulatives Decoding, Runde für Runde. Mit ? erscheinen die Tasten.",
+  lane: (label) => `Text von ${label}`,
+  clock: "Uhr der Spur",
+  tokens: (n) => (n === 1 ? "Token" : "Tokens"),
+  rate: "Tokens/s",
+  prompt: "Prompt",
+  proposals: "Vorschläge, die nicht behalten wurden",
+  guesses: "Vorschläge dieser Runde, noch kein Text",
+  moreGuesses: (n) => `${count(n, "weiterer Vorschlag", "weitere Vorschläge")} im Baum`,
+  unshown: (n) => count(n, "Vorschlag", "Vorschläge"),
+  chip: (text, verdict, round) => `${quote(text)}, ${verdict}, Runde ${round}`,
+  more: (n) => `+${n}`,
+  ends: { length: "Längengrenze", eos: "Textende", stop: "Stopptext", cancelled: "angehalten" },
+  waiting: "wartet auf das erste Token",
+
+  speedup: (over) => `Gemessener Speedup${over ? "" : " bisher"}`,
+  speedupOf: (label, over) => `Gemessener Speedup von ${label}${over ? "" : " bisher"}`,
+  soFar: "bisher",
+  none: "—",
+  times: (value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
+  faster: (value, label) => (value > 1.005 ? `so schnell wie ${label}` : value < 0.995 ? `so schnell wie ${label}: langsamer` : `gleich schnell wie ${label}`),
+  bound: (words) => `${words}; eine Schranke, denn das Raten läuft hier außerhalb der Uhr`,
+  notyet: (least) => `erscheint ab ${count(least, "Token", "Tokens")}`,
+  how: "Was ist das für eine Zahl?",
+  definition:
+    "Tokens pro Sekunde dieser Spur geteilt durch die des gewöhnlichen Decodings, bis zum gezeigten Moment. Jede Spur hat ihre eigene Uhr, "
+    + "die nur läuft, während diese Spur rechnet; das Lesen des Prompts und das Aufzeichnen zählen nicht. "
+    + "Frühe Werte schwanken stark, denn wenige Runden sagen wenig.",
+  random: (temperature) => `Temperatur ${temperature}: Tokens werden zufällig gezogen, die beiden Spuren können also verschiedene Texte schreiben.`,
+
+  lossyMark: "verlustbehaftet",
+  lossy: (title) => ` Die Regel „${title}“ ändert die Verteilung des Zielmodells; das ist also nicht mehr der Text, den das Zielmodell allein schriebe.`,
+
+  slider: "Runde",
+  roundOf: (n, last) => `Runde ${n} von ${last}`,
+  atPrompt: "Der Prompt, vor Runde 1",
+  opened: "Geöffnet bei einer aufschlussreichen Runde; Ende zeigt den ganzen Text.",
+  atEnd: "Das Ende: Alle Spuren sind fertig",
+  stoppedEnd: "Das Ende: Der Lauf wurde angehalten",
+  first: "Zum Prompt (Pos1)",
+  previous: "Vorige Runde (↑)",
+  back: "Voriges Ereignis (←)",
+  play: "Abspielen (Leertaste)",
+  pause: "Pause (Leertaste)",
+  step: "Nächstes Ereignis (→)",
+  next: "Nächste Runde (↓)",
+  last: "Zum Ende (Ende)",
+  speed: "Abspielgeschwindigkeit",
+  pace:
+    "Beim Abspielen wird die aufgezeichnete Uhr der Spur gedehnt: Bei 1× dauern Raten und Prüfen einer durchschnittlichen Runde eine Sekunde, und jedes "
+    + "Urteil ist lange genug zu sehen. Bis 1× geht es Ereignis für Ereignis, darüber Runde für Runde.",
+  phase: (moment, read) =>
+    ({ proposed: "vorgeschlagen", verified: "vom Zielmodell geprüft", judged: `${moment.judged.size} von ${read} beurteilt`, committed: "übernommen" })[moment.phase],
+  help: "Tasten und Zeichen (?)",
+  close: "Schließen",
+  keysTitle: "Tasten",
+  marksTitle: "Zeichen",
+  keys: [
+    ["→ ←", "nächstes, voriges Ereignis; auch, solange nichts anderes diese Tasten braucht"],
+    ["↓ ↑", "nächste, vorige Runde"],
+    [". ,", "nächstes, voriges Token"],
+    ["Leertaste", "abspielen, anhalten"],
+    ["Pos1 Ende", "zum Prompt, zum Ende; wie die Leertaste auch, solange nichts anderes sie braucht"],
+    ["1 … 6", "durch diese Spur gehen"],
+    ["V", "nächste Ansicht, wo nur eine zu sehen ist"],
+    ["Esc", "Auswahl aufheben"],
+    ["?", "diese Hilfe"],
+  ],
+  slow: (factor, round) => `eine Runde in etwa ${seconds(round)}: ${factor >= 1.5 ? `${factor < 10 ? factor.toFixed(1) : Math.round(factor)}-mal langsamer, als sie lief` : "etwa so schnell, wie sie lief"}`,
+
+  views: "Ansichten dieser Runde",
+  view: { tree: "Runde", mask: "Maske und KV-Cache", odds: "Wahrscheinlichkeiten", window: "Quelle" },
+  roundAndOdds: "Runde und Wahrscheinlichkeiten",
+  lead: (label, key) => `Durch die Runden von ${label} gehen (${key})`,
+  leads: "führt",
+  again: "wiederholt sich",
+  againFrom: "Von hier an wiederholt sich der Text Wort für Wort. Das ist leicht zu raten.",
+  repeats: (n, of) => `${n} von ${of} wiederholt`,
+  repeatsMean: "Diese Tokens wiederholen früheren Text Wort für Wort. Das ist leicht zu raten und schönt die Zahlen dieser Spur.",
+  flattered: (words, n, of) => `${words}; geschönt: ${n} von ${count(of, "Token", "Tokens")} wiederholt (↺)`,
+  fork: (label) => `Von hier an weicht der Text von dem von ${label} ab.`,
+  ratio: (value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
+  ratioOf: (label) => `gemessenes Tempo gegenüber ${label}`,
+  timeline: "Die Runden aller Spuren auf den aufgezeichneten Uhren. Der Regler und die Tasten darunter gehen durch dieselben Runden.",
+  aheadKept: "Während des Durchlaufs des Zielmodells vorausgearbeitet; nichts davon ist als verworfen aufgezeichnet.",
+  aheadGone: "Während des Durchlaufs des Zielmodells vorausgearbeitet und verworfen: Das Urteil fiel anders aus.",
+  timelineKey: { draft: "Draft", verify: "Durchlauf des Zielmodells", ahead: "währenddessen vorausgearbeitet", gone: "und verworfen" },
+
+  roundTitle: (n) => `Runde ${n}`,
+  phases: (draft, verify, other, ahead) =>
+    `${draft > 0 ? `raten ${seconds(draft)} · ` : ""}prüfen ${seconds(verify)} · sonstiges ${seconds(other)}${ahead > 0 ? ` · voraus ${seconds(ahead)}` : ""}`,
+
+  queued: (ahead) => `Warten: ${count(ahead, "Lauf", "Läufe")} vor Ihrem. Er beginnt von selbst.`,
+  connecting: "Warten auf den Beginn des Laufs.",
+  reconnecting: "Die Verbindung ist abgebrochen; neuer Versuch.",
+  lost: "Der Lauf ist nicht mehr erreichbar. Starten Sie ihn noch einmal.",
+  loading: "Die Aufzeichnung des Laufs wird geladen.",
+  noRecord: "Die Aufzeichnung dieses Laufs konnte nicht gelesen werden.",
+  empty: "Noch nichts zu sehen. Ein Lauf erscheint hier, sobald er beginnt.",
+};
+
+/** Das Menü, das eine Ansicht als Bild speichert. */
+export const PICTURE = {
+  menu: "Eine Ansicht als Bild speichern",
+  title: "Bild von",
+  text: "Spuren",
+  as: (view, kind) => `${view} als ${kind} speichern`,
+  kinds: "SVG bleibt scharf und öffnet sich in Browsern; PNG öffnet sich überall.",
+  failed: "Dieser Browser kann die Ansicht nicht als PNG zeichnen. Speichern Sie sie als SVG.",
+};
+
+/** Eine Seite, die ihre eigene Aufzeichnung enthält. */
+export const PAGE = {
+  old: "Dieser Browser kann die Aufzeichnung in dieser Seite nicht entpacken. Öffnen Sie sie in einem Browser ab 2023.",
+  damaged: "Die Aufzeichnung in dieser Seite ist beschädigt. Bitten Sie noch einmal um die Datei.",
+  save: (label) => `„${label}“ als JSON speichern`,
+};

@@ -1,0 +1,177 @@
+/** Die Worte der Ansicht „Wahrscheinlichkeiten“. */
+
+import { prob, VERDICT } from "./text.js";
+
+/**
+ * "u = 0.250", oder "u < 0.001", wenn drei Stellen nicht genügen.
+ * @param {string} name
+ * @param {number} value
+ */
+function named(name, value) {
+  const text = prob(value);
+  return /^[<>]/.test(text) ? `${name} ${text}` : `${name} = ${text}`;
+}
+
+/**
+ * Der aufgezeichnete Wert einer Schwelle; ohne ihn der übliche der Regel. Dativ, wie nach „bei“.
+ * @param {unknown} value
+ */
+function thresholdAt(value) {
+  return typeof value === "number" ? `der Schwelle ${prob(value)}` : "ihrer üblichen Schwelle";
+}
+
+/** Die Schwelle von Typical Acceptance; ihr Wert, wo die Aufzeichnung alles dafür enthält. */
+function thresholdName({ options: { epsilon, delta }, entropy }) {
+  const given = (value, sign) => (typeof value === "number" ? prob(value) : sign); // Vorgaben fehlen in einer Aufzeichnung
+  const name = `min(${given(epsilon, "ε")}, ${given(delta, "δ")}·exp(−H))`;
+  return entropy === null || typeof epsilon !== "number" || typeof delta !== "number" ? name : `${name} = ${prob(Math.min(epsilon, delta * Math.exp(-entropy)))}`;
+}
+
+/**
+ * Der Text dieses Namens; undefined, wo es keinen gibt.
+ * @param {unknown} name
+ * @param {Record<string, string>} texts
+ */
+function chosen(name, texts) {
+  return texts[String(name)];
+}
+
+export const O = {
+  title: "Wahrscheinlichkeiten",
+  judged: (text, verdict) => `Vorgeschlagen: ${text} — ${verdict}`,
+  own: (text, source) => chosen(source, {
+    corrected: `Das Zielmodell schrieb stattdessen ${text}`,
+    bonus: `Das Zielmodell fügte als Bonus ${text} hinzu`,
+  }) ?? `Das Zielmodell schrieb ${text}`,
+  where: (round, label) => `Runde ${round} · ${label} · aus der Aufzeichnung`,
+  live: "Die Wahrscheinlichkeiten jeder Entscheidung erscheinen, sobald der Lauf beendet ist.",
+  empty: "Gehen Sie einen Schritt weiter oder wählen Sie ein Token, um seine Wahrscheinlichkeiten zu sehen.",
+  sure: "Wie sicher die Modelle waren",
+  judge: "Was zur Beurteilung vorlag",
+  views: "Welche Wahrscheinlichkeiten",
+  target: "Zielmodell p",
+  draft: "Draft q",
+  token: "Token",
+  sharedBy: (value) => `gemeinsam ${prob(value)}`,
+  sharedAtMost: (value) => `gemeinsam höchstens ${prob(value).replace("< ", "")}`,
+  parts: {
+    strict: { shared: "in beiden: bleibt", over: "q über p: kann abgelehnt werden", under: "p über q: das Residuum" },
+    loose: { shared: "in beiden", over: "q über p", under: "p über q" },
+    fixed: { shared: "p der Vorschläge: bleibt", over: "", under: "p aller anderen Tokens" },
+    held: { shared: "p der Vorschläge", over: "", under: "p aller anderen Tokens" },
+  },
+  sums: { p: "p", q: "q" },
+  guide: (p, q) => {
+    if (p && q) return "Jede Zeile ist ein Token. Durchgezogen p: die Wahrscheinlichkeit des Zielmodells; gestrichelt q: die des Drafts.";
+    return p ? "Jede Zeile ist ein Token; ihr Balken ist p, die Wahrscheinlichkeit des Zielmodells." : "Jede Zeile ist ein Token; ihr gestreifter Balken ist q, die Wahrscheinlichkeit des Drafts.";
+  },
+  before: "Aus q hat der Draft gezogen. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.",
+  beforeFixed: "Die Vorschläge stehen fest und sind nicht gezogen, q ist also bei jedem 1. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.",
+  compares: "Beim Beurteilen werden p und q verglichen: Was beiden gemeinsam ist, bleibt, und wo q über p liegt, kann der Vorschlag abgelehnt werden.",
+  comparesFixed: (n) => (n > 1
+    ? "Die Vorschläge standen fest und waren nicht gezogen: Sie werden nacheinander versucht, und jeder wird mit seinem Anteil an dem angenommen, was von p übrig ist."
+    : "Der Vorschlag stand fest und war nicht gezogen: Er wird mit der eigenen Wahrscheinlichkeit p des Zielmodells angenommen."),
+  comparesGreedy: (guess, rank) =>
+    `Bei Temperatur 0 wird ein Vorschlag nur angenommen, wenn er die erste Wahl des Zielmodells ist${rank === null || rank === 1 ? "" : `; ${guess} hatte dort Rang ${rank}`}.`,
+  comparesChain: "Die Regel beurteilt die Kette als Ganzes: Sie multipliziert p/q entlang der Kette, nie über 1, und behält das längste Anfangsstück, dessen letzte Münze besteht.",
+  comparesElder: (q, sameQ, waiting) =>
+    `Dieser Vorschlag wird ${waiting ? "nach seinen früheren Geschwistern versucht, falls sie abgelehnt werden" : "versucht, nachdem seine früheren Geschwister abgelehnt wurden"}, gegen das, was sie von p übrig lassen. Die Flächen sind die des ersten Vorschlags; `
+    + (sameQ ? "dieser wurde aus demselben q gezogen." : `seine eigene Verteilung ist q ohne die früheren Geschwister, mit ${q === null ? "eigenem q" : named("q", q)}.`),
+  comparesOwn: "Bei Temperatur 0 beurteilt diese Regel die eigenen Wahrscheinlichkeiten der Modelle; das Token nach dem Pfad ist weiterhin das wahrscheinlichste.",
+  comparesMatching: (n) => (n > 1
+    ? "Token Matching beachtet q nicht: Die Vorschläge hier werden nacheinander versucht, und jeder wird mit seinem Anteil an dem angenommen, was von p übrig ist."
+    : "Token Matching beachtet q nicht: Ein Vorschlag wird mit Wahrscheinlichkeit p angenommen."),
+  comparesCriterion: {
+    typical: "Keine Münze entscheidet: Von den Vorschlägen, deren p über einer Schwelle liegt, bleibt der längste Pfad.",
+    confidence: "Keine Münze entscheidet: Vorschläge bleiben, solange ein Modell ihnen genug zutraut.",
+  },
+  comparesBy: {
+    ensemble: () => "Eine Mischung aus p und q wird mit q verglichen; ein Vorschlag wird also mindestens so oft angenommen wie mit p allein.",
+    kseq: (n) => (n > 1
+      ? "Die Vorschläge hier werden nacheinander versucht, jeder gegen dasselbe p, verkleinert, wo sie zusammen zu viel davon nehmen könnten."
+      : "Unter dieser Regel wird ein Vorschlag ohne Geschwister mit Wahrscheinlichkeit min(1, p/q) angenommen."),
+  },
+  comparesRule: (title) => `Die Regel „${title}“ hat ihre eigene Schwelle; die Flächen zeigen, wie weit p und q übereinstimmen.`,
+  writes: "An dieser Position wurde nichts vorgeschlagen, ein q gibt es also nicht: Das Zielmodell zieht aus p.",
+  writesGreedy: "Bei Temperatur 0 schreibt das Zielmodell sein wahrscheinlichstes Token.",
+  overlapIs: (value, siblings) => `Überlappung Σ min(p, q) = ${prob(value)}: mit welcher Wahrscheinlichkeit ${siblings > 1 ? "der erste" : "ein"} Vorschlag hier angenommen wird.`,
+  sharedIs: (value) => `Überlappung Σ min(p, q) = ${prob(value)}: wie viel die beiden Verteilungen gemeinsam haben.`,
+  coveredIs: (value, siblings) => `Σ p über ${siblings > 1 ? `die ${siblings} Vorschläge` : "den Vorschlag"} = ${prob(value)}: mit welcher Wahrscheinlichkeit ${siblings > 1 ? "einer davon" : "er"} angenommen wird.`,
+  heldIs: (value, siblings) => `Σ p über ${siblings > 1 ? `die ${siblings} Vorschläge` : "den Vorschlag"} = ${prob(value)}: wie viel von p ${siblings > 1 ? "sie abdecken" : "er abdeckt"}.`,
+  chanceIs: (value, siblings) => (siblings > 1
+    ? `Wie wahrscheinlich einer der ${siblings} angenommen wird, folgt aus ihren Schwellen: 1 − Π(1 − Schwelle) = ${prob(value)}.`
+    : `Er wird mit der Wahrscheinlichkeit seiner Schwelle angenommen, ${prob(value)}.`),
+  othersIs: "Was alle anderen gemeinsam haben, ist die aufgezeichnete Summe minus das, was die genannten Tokens gemeinsam haben.",
+  atMost: "„≤“ kennzeichnet eine Wahrscheinlichkeit, für die nur eine Schranke aufgezeichnet ist: Der blasse Teil dieses Balkens ist vielleicht gemeinsam, vielleicht nicht.",
+  oneHot: "Bei Temperatur 0 liegt beim Beurteilen ganz p auf dem wahrscheinlichsten Token des Zielmodells. Wie sicher die Modelle waren, zeigt die andere Ansicht.",
+  modelsOnly: "Das sind die eigenen Wahrscheinlichkeiten der Modelle (Temperatur 1). Beurteilt wurden die Verteilungen der anderen Ansicht.",
+  modelless: "Dieser Vorschlag kam ohne Modell zustande; ein q gibt es also nicht zu zeigen.",
+  everything: "alle anderen",
+  among: "unter den anderen",
+  showAll: (n) => `Alle ${n} Tokens zeigen`,
+  showFewer: "Weniger zeigen",
+  residual: "Nach einer Ablehnung: wo p über q liegt",
+  residualIs: "Das Zielmodell zieht aus norm(max(0, p − q)).",
+  residualFormula: "Das ist norm(max(0, p − q)).",
+  siblingsLeft: (failed) => `Nach ${failed} Ablehnungen: was von p übrig ist`,
+  siblingsLeftIs: "Jeder abgelehnte Vorschlag nahm der Reihe nach seinen Anteil an p: zuerst max(0, p − q), auf Summe 1 skaliert, dann ebenso mit dem Rest und dem eigenen q des nächsten Vorschlags.",
+  asIs: "Nach einer Ablehnung: p unverändert",
+  asIsIs: "Die Regel nimmt von p nichts weg.",
+  greedily: "Bei Temperatur 0 wird daraus das wahrscheinlichste Token genommen.",
+  left: "Nach einer Ablehnung: was die Regel übrig ließ",
+  leftIs: "Daraus zieht das Zielmodell sein eigenes Token.",
+  matchResidual: (failed) => `Nach ${failed > 1 ? `${failed} Ablehnungen: p ohne die abgelehnten Tokens` : "einer Ablehnung: p ohne das abgelehnte Token"}`,
+  matchResidualIs: "Das Zielmodell zieht aus dem, was von p übrig ist.",
+  draw: "Die Ziehung",
+  drawn: (u) => `Gezogen wurde mit der Zufallszahl ${prob(u)}.`,
+  ruler: "Die Tokens stehen in der Reihenfolge des Vokabulars, jedes so breit, wie es wahrscheinlich ist; wo die ungenannten zwischen ihnen liegen, ist nicht aufgezeichnet.",
+  coin: "Die Münze",
+  choice: "Die Entscheidung",
+  firstChoice: "erste Wahl des Zielmodells",
+  theGuess: "Vorschlag",
+  decides: (same, verdict) => `${same ? "Dasselbe Token" : "Ein anderes Token"}: ${verdict}. Bei Temperatur 0 wird keine Münze geworfen.`,
+  stays: "bleibt",
+  goes: "entfällt",
+  coins: "Die Münzen der Kette",
+  tossed: (u, threshold, verdict) => `${named("u", u)} liegt ${u < threshold ? "" : "nicht "}unter der Schwelle ${prob(threshold)}${u < threshold === (verdict === "accepted") ? "" : "; dennoch"}: ${VERDICT[verdict]}.`,
+  carried: (u, threshold) => `${named("u", u)} liegt nicht unter der Schwelle ${prob(threshold)}, aber ein späteres Token bestand, und dieses bleibt mit ihm: angenommen.`,
+  longest: "Die Regel behält das längste Anfangsstück, dessen letzte Münze besteht; Münzen davor dürfen also scheitern.",
+  decided: "Was entschied",
+  noCoin: "Die Schwelle ist dann 0 oder 1, es entschied also keine Münze.",
+  criteria: {
+    typical: (criterion) => `Ein Token bleibt, wenn sein p über ${thresholdName(criterion)} liegt; H ist die Entropie von p an dieser Stelle${criterion.p === null ? "" : `; ${named("p", criterion.p)}`}.`,
+    confidence: ({ p, options }) => chosen(options.reading, {
+      "mean-of-largest": `Alle geratenen Tokens bleiben, wenn die größte Wahrscheinlichkeit des Zielmodells, über sie gemittelt, mindestens bei ${thresholdAt(options.threshold)} liegt, sonst keines.`,
+      draft: `Alle geratenen Tokens bleiben, wenn ihre Wahrscheinlichkeit beim Draft im Mittel mindestens bei ${thresholdAt(options.threshold)} liegt, sonst keines.`,
+      target: `Ein Token bleibt, wenn seine Wahrscheinlichkeit p beim Zielmodell mindestens bei ${thresholdAt(options.threshold)} liegt${p === null ? "" : `; ${named("p", p)}`}.`,
+    }) ?? `Die Regel vergleicht eine Wahrscheinlichkeit mit ${thresholdAt(options.threshold)}${p === null ? "" : `; ${named("p", p)}`}.`,
+  },
+  ratio: "Die Schwelle ist min(1, p/q): wie viel vom q-Balken des Vorschlags unter p liegt.",
+  ratioFixed: "Die Schwelle ist p: Der Vorschlag stand fest, sein q ist also 1.",
+  ratioLater: "Die Schwelle ist min(1, r/q); r ist das, was nach den vor ihm an dieser Position abgelehnten Vorschlägen von p übrig ist.",
+  ratioBy: {
+    ensemble: () => "Die Schwelle ist min(1, 1 − w + w·r/q): w ist das Gewicht der Regel, r ist p oder das, was nach den vor diesem an dieser Position abgelehnten Vorschlägen davon übrig ist.",
+    kseq: () => "Die Schwelle ist min(1, p/(ρ·q)): ρ, mindestens 1, verkleinert p, wo mehrere Vorschläge zusammen zu viel davon nehmen könnten.",
+  },
+  matchRatio: "Die Schwelle ist p: Das Token bleibt, wenn das Zielmodell dasselbe zieht.",
+  matchRatioLater: "Die Schwelle ist sein Anteil an dem, was nach den vor ihm an dieser Position abgelehnten Tokens von p übrig ist: Das Token bleibt, wenn das Zielmodell dasselbe zieht.",
+  ruled: (title) => `Die Schwelle bestimmt die Regel „${title}“.`,
+  waiting: "Ob diese Position erreicht wird, ist noch nicht entschieden; ihre vollständigen Verteilungen erscheinen, sobald es das ist.",
+  unreached: {
+    rejected: (other) => `Nie beurteilt: Es folgt auf ${other}, das abgelehnt wurde.`,
+    rival: (other) => `Nie beurteilt: ${other} wurde an seiner Stelle angenommen.`,
+    rivalAbove: (other, stem) => `Nie beurteilt: Es folgt auf ${stem}, an dessen Stelle ${other} angenommen wurde.`,
+    end: () => "Nie beurteilt: Der Text endete vorher.",
+    longest: () => "Seine Münze scheiterte und jede spätere auch; die behaltenen Tokens enden vorher.",
+    longer: () => "Es liegt über der Schwelle, aber ein anderer Pfad wurde behalten: der längste oder der wahrscheinlichste der längsten.",
+    branch: () => "Es folgt auf einen Vorschlag, der nicht behalten wurde.",
+    other: () => "Es erhielt kein Urteil.",
+  },
+  pruned: "Nie beurteilt: Es wurde vor der Prüfung aus dem Baum genommen.",
+  cut: "Sein Urteil zählt nicht: Der Text endete vorher.",
+  discarded: "Nie beurteilt: Es war für einen Fall vorausgearbeitet, der nicht eintrat.",
+  recorded: "Was davon aufgezeichnet wurde",
+  nothing: "Diese Aufzeichnung enthält nur die Tokens, keine Wahrscheinlichkeiten. Wiederholen Sie den Lauf mit vollständiger Aufzeichnung, um sie zu sehen.",
+  sibling: "Die Verteilungen dieser Position wurden nicht aufgezeichnet, da hier kein Token übernommen wurde.",
+  facts: { p: "p, wie beurteilt", q: "q, wie beurteilt", model_p: "eigenes p des Zielmodells", model_q: "eigenes q des Drafts", rank: "Rang im eigenen p des Zielmodells", entropy: "Entropie des eigenen p des Zielmodells (Nat)" },
+};

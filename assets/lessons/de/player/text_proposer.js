@@ -1,0 +1,69 @@
+/** Die Texte der Ansicht des Vorschlagsverfahrens. */
+
+import { count } from "./text.js";
+
+/** @param {number} n */
+const tokens = (n) => count(n, "Token", "Tokens");
+/** @param {number} n */
+const phrases = (n) => count(n, "Wortfolge", "Wortfolgen");
+
+export const W = {
+  titles: {
+    lookahead: "Fenster und Pool", "prompt-lookup": "Woher die Vorschläge abgeschrieben sind",
+    "draft-model": "Raten, während das Zielmodell prüft", branching: "Raten, während das Zielmodell prüft",
+    medusa: "Die Köpfe", eagle: "Der Kopf", "early-exit": "Der Ausstieg",
+  },
+  start: "Gehen Sie einen Schritt weiter, um zu sehen, was das Verfahren sich ansah.",
+  medusa: (heads, nodes) => `${heads === null ? "Die Köpfe" : count(heads, "Kopf", "Köpfe")} auf dem letzten Zustand des Zielmodells, jeder für eine Position weiter, ohne eigenen Durchlauf; vorgeschlagen: ${count(nodes, "Knoten", "Knoten")}.`,
+  eagle: (levels, found, nodes) => `${levels === null ? "Der Kopf schrieb" : `In ${count(levels, "Ebene", "Ebenen")} schrieb der Kopf`} ${found === null ? "seine Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; an das Zielmodell geschickt: ${nodes}.`,
+  exit: (layer, nodes) => `${layer === null ? "Die ersten Schichten" : `Allein die ersten ${count(layer, "Schicht", "Schichten")}`} des Zielmodells schrieben ${nodes === 1 ? "diesen Vorschlag" : `diese ${nodes} Vorschläge`}; seine übrigen Schichten prüfen.`,
+
+  noWindow: "Die Aufzeichnung dieser Runde enthält das Fenster nicht.",
+  rides: (n) => `Der Durchlauf des Zielmodells enthält das Fenster: ${count(n, "zusätzliches Token", "zusätzliche Tokens")}, wovon nichts von selbst in den Text gelangen kann.`,
+  home: "Das Fenster fehlt in diesem Durchlauf: Es war zu wenig Text oder Speicher dafür übrig.",
+  windowName: (width, levels) => `Fenster aus ${count(width, "Spalte", "Spalten")} und ${count(levels, "Ebene", "Ebenen")}`,
+  windowIs: "Jede Spalte ist eine entstehende Wortfolge; Vorschläge für dieselbe Position des Textes stehen übereinander.",
+  newestIs: "Die unterste Zeile ist das, was dieser Durchlauf nach jeder Spalte am wahrscheinlichsten fand; sie wird zur letzten Ebene.",
+  position: "Position",
+  root: "Wurzel",
+  level: (n) => `Ebene ${n}`,
+  newest: "jetzt gefunden",
+  cellMark: { root: "●", written: "", initial: "·", newest: "▸" },
+  cellKind: { root: "(Wurzel)", written: "(vom Zielmodell geschrieben)", initial: "(Anfangstoken, noch nicht geraten)", newest: "(in diesem Durchlauf gefunden)" },
+  cell: (text, position, kind) => `${text}, ${position === 0 ? "die Wurzel" : `Position +${position}`}${kind === "written" ? ", vom Zielmodell in einem früheren Durchlauf geschrieben" : kind === "initial" ? ", ein Anfangstoken, noch nicht geraten" : kind === "newest" ? ", in diesem Durchlauf gefunden" : ""}`,
+  pool: (n) => `Pool mit ${phrases(n)}`,
+  tried: (n, root) => `${phrases(n)} ${n === 1 ? "beginnt" : "beginnen"} mit der Wurzel ${root}; was ihr folgt, wurde zum Vorschlag:`,
+  untried: (root) => `Keine beginnt mit der Wurzel ${root}, daher wurde nichts vorgeschlagen.`,
+  triedName: "Wortfolgen, die zum Vorschlag wurden",
+  leftOut: "jenseits der Tiefe oder des Speichers, die übrig waren",
+  recent: "Andere, zuletzt verwendete zuerst:",
+  harvested: (n) => (n ? `Durch diesen Durchlauf neu im Pool: ${phrases(n)}` : "Dieser Durchlauf brachte nichts Neues in den Pool"),
+
+  noMatchNote: "Die Aufzeichnung dieser Runde sagt nicht, wo die Fundstelle war.",
+  match: (length, copied, where) => `${length === 1 ? "Das letzte Token kommt" : `Die letzten ${length} Tokens kommen`} auch früher vor, ${where}; ${copied === 1 ? "das Token danach wurde" : `die ${copied} Tokens danach wurden`} abgeschrieben.`,
+  inPrompt: "im Prompt",
+  inAnswer: "in der Antwort",
+  miss: "Das letzte Token kommt früher nicht vor, jedenfalls nicht mit etwas danach; daher wurde nichts vorgeschlagen.",
+  choice: (match, places, votes) => {
+    if (places === null) return "";
+    if (places === 1) return "Es gab eine solche Stelle.";
+    if (votes !== null) return `Es gab ${places} solche Stellen; bei ${votes} davon folgt dasselbe Token, und die neueste davon wurde genommen.`;
+    return `Es gab ${places} solche Stellen; die ${match === "first" ? "früheste" : "neueste"} wurde genommen${match === "last" ? ", und die Übereinstimmung ist so lang, wie die beiden Stellen gleich lauten" : ""}.`;
+  },
+  lookupKey: { matched: "wie der Text endet und wo das schon vorkam", copied: "was dort folgte, abgeschrieben" },
+  gap: (n) => ` … ${tokens(n)} … `,
+
+  ahead: (n) => `${count(n, "Vorschlag", "Vorschläge")} dieser Runde ${n === 1 ? "entstand" : "entstanden"}, während das Zielmodell die Runde davor prüfte.`,
+  aheadLevels: (n) => `${count(n, "Ebene", "Ebenen")} dieses Baums ${n === 1 ? "entstand" : "entstanden"}, während das Zielmodell die Runde davor prüfte.`,
+  aheadLater: "Was während der Prüfung vorausgearbeitet wurde, erscheint, sobald die Runde übernommen ist.",
+  draftedAhead: (passes, time) => `Während der Prüfung machte der Draft ${count(passes, "Durchlauf", "Durchläufe")} in ${time}, als würde alles Geratene angenommen.`,
+  clockIs: "Beide Balken haben eine gemeinsame Uhr: Was unter dem Balken des Zielmodells liegt, entstand gleichzeitig.",
+  nothingAhead: "Während dieser Prüfung wurde nichts vorausgearbeitet.",
+  aheadEnded: (lost) => (lost ? `Vergeblich vorausgearbeitet: ${tokens(lost)}.` : "Die Voraussetzung traf zu, und die nächste Runde macht dort weiter."),
+  lost: "Verworfen",
+  further: (n) => `und ${count(n, "weiteres", "weitere")}`,
+  targetTrack: "Zielmodell",
+  draftTrack: "Draft",
+  verifying: (time) => `prüfen ${time}`,
+  drafting: (draft, ahead, lost) => `raten ${draft} · voraus ${ahead}${lost ? ", verworfen" : ""}`,
+};

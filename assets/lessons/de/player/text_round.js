@@ -1,0 +1,115 @@
+/** Sätze über einen Moment und über eine Runde. */
+
+import { list, number } from "./model.js";
+import { wasRead } from "./slots.js";
+import { count, quote, seconds, T, VERDICT } from "./text.js";
+
+const WHO = { "draft-model": "Draft", you: "Sie" };
+
+/** @param {number} n */
+const tokens = (n) => count(n, "Token", "Tokens");
+
+/** Was am Cursor geschah, in einem Satz, und nichts von dem, was danach kommt. */
+export function sentenceAt(view) {
+  const { current, moment } = view;
+  if (!current) return T.atPrompt;
+  const { lane } = view.lanes[view.lead];
+  if (moment.phase === "committed") return sentenceOf(lane, current);
+  const head = `Runde ${current.index + 1}: `;
+  const { drafted, read } = sizes(lane, current);
+  if (moment.phase === "proposed") {
+    const sent = drafted === read ? "" : `; an das Zielmodell ${read === 1 ? "geht" : "gehen"} ${read ? `${read} davon` : "keine"}`;
+    return `${head}${tokens(drafted)} geraten (${whoIn(lane)})${copiedFrom(lane, current)}${sent}.`;
+  }
+  if (moment.phase === "verified") {
+    return `${head}${read ? "Das Zielmodell hat den Draft in einem Durchlauf geprüft" : `${drafted ? "" : "Nichts wurde vorgeschlagen; "}${drafted ? "Das" : "das"} Zielmodell machte einen Durchlauf`}.`;
+  }
+  const fallen = current.proposals.filter((item) => moment.judged.has(item.node));
+  const judged = current.proposals[moment.node ?? -1];
+  if (lane.judging === "longest") {
+    const kept = fallen.filter((item) => item.verdict === "accepted").length;
+    const first = kept === 1 ? "das erste Token ist" : `die ersten ${kept} Tokens sind`;
+    return `${head}Der Draft wird als Ganzes beurteilt; ${kept ? `${first} angenommen` : "nichts ist angenommen"}.`;
+  }
+  return `${head}${quote(judged.text)} ist ${VERDICT[judged.verdict]} (Urteil ${fallen.length}).`;
+}
+
+/** Wie viele Tokens für eine Runde geraten wurden und wie viele davon das Zielmodell erhielt. */
+function sizes(lane, round) {
+  const read = round.proposals.filter(wasRead).length;
+  const pruned = round.proposals.filter((item) => item.verdict === "pruned").length;
+  const written = number(list(lane.trace?.rounds)[round.index]?.note?.candidates); // die Aufzeichnung nennt nicht alle eines Kopfs
+  return { drafted: Math.max(read + pruned, written ?? 0), read };
+}
+
+function whoIn(lane) {
+  return WHO[lane.proposer] ?? (lane.label.split(",")[0] || "Verfahren");
+}
+
+/** Was in einer Runde geschah, in einem Satz. */
+export function sentenceOf(lane, round) {
+  const head = `Runde ${round.index + 1}: `;
+  const own = round.tokens.find((token) => token.node < 0);
+  const tail = `: ${tokens(round.tokens.length)} aus einem Durchlauf des Zielmodells.`;
+  const source = copiedFrom(lane, round);
+  const { drafted, read } = sizes(lane, round);
+  if (!read) {
+    const vain = `${tokens(drafted)} geraten (${whoIn(lane)}), nichts davon an das Zielmodell geschickt; `;
+    const why = drafted ? vain : lane.proposer === "none" ? "" : "Nichts wurde vorgeschlagen; ";
+    return `${head}${why}${why ? "das" : "Das"} Zielmodell schrieb ${own ? quote(own.name) : "nichts"}${tail}${sideNotes(lane, round)}`;
+  }
+  const of = (verdict) => round.proposals.filter((item) => item.verdict === verdict);
+  const accepted = of("accepted").length;
+  const rejected = of("rejected");
+  const kept = accepted === 0 ? "nichts" : accepted < read ? `${accepted}` : read > 1 ? "alle" : "es";
+  const made = `${tokens(drafted)} ${drafted === read ? "vorgeschlagen" : "geraten"} (${whoIn(lane)})${source}`;
+  const sent = drafted === read ? "" : `, ${read} davon geprüft`;
+  const parts = [`${made}${sent}; das Zielmodell nahm ${kept} an`];
+  if (rejected.length === 1) parts.push(`lehnte ${quote(rejected[0].text)} ab`);
+  else if (rejected.length) parts.push(`lehnte ${rejected.length} ab`);
+  const alike = own && rejected.length === 1 && rejected[0].text.trim() === own.name.trim(); // nur Leerzeichen unterscheiden sie
+  if (alike) parts[parts.length - 1] = `lehnte ${spaced(rejected[0].text)} ab`;
+  const cut = of("cut").length;
+  if (cut) parts.push(`schnitt ${cut === 1 ? "eins" : cut} hinter dem Textende ab`);
+  if (own) parts.push(own.source === "bonus" ? `fügte ${quote(own.name)} hinzu` : `schrieb ${rejected.length ? "stattdessen " : ""}${alike ? spaced(own.name) : quote(own.name)}`);
+  const last = parts.pop();
+  return `${head}${parts.length ? `${parts.join(", ")} und ${last}` : last}${tail}${sideNotes(lane, round)}`;
+}
+
+/**
+ * Ein Token in Anführungszeichen, jedes Leerzeichen sichtbar.
+ * @param {string} text
+ */
+function spaced(text) {
+  return quote(text).replace(/[ \u00a0]/g, "␣");
+}
+
+/** Was neben dem Vorschlag geschah: vergeblich Vorausgearbeitetes, zusätzliche Tokens im Durchlauf, Vorausarbeiten. */
+function sideNotes(lane, round) {
+  const row = list(lane.trace?.rounds)[round.index] ?? {};
+  const note = row.note ?? {};
+  const of = (verdict) => round.proposals.filter((item) => item.verdict === verdict).length;
+  const said = [];
+  if (of("discarded")) said.push(`Vergeblich vorausgearbeitet: ${tokens(of("discarded"))}.`);
+  const [extra, pool, ahead] = [number(row.riders), number(note.pool), number(row.ahead_s)];
+  if (extra) said.push(`Der Durchlauf enthielt ${count(extra, "zusätzliches Token", "zusätzliche Tokens")}.`);
+  if (pool !== null && Array.isArray(note.harvested)) {
+    said.push(`Im Pool: ${count(pool, "Wortfolge", "Wortfolgen")}, davon neu: ${note.harvested.length}.`);
+  }
+  if (ahead) said.push(`Neben der Prüfung wurde ${seconds(ahead)} lang für die nächste Runde geraten.`);
+  return said.map((sentence) => ` ${sentence}`).join("");
+}
+
+/** Wo ein Verfahren, das abschreibt, seine Kopie fand: Positionen zählen über Prompt und Ausgabe zusammen. */
+function copiedFrom(lane, round) {
+  const note = list(lane.trace?.rounds)[round.index]?.note ?? {};
+  const start = number(note.match_start);
+  const length = number(note.match_length);
+  if (start === null || length === null || length < 1 || length > 64) return "";
+  const prompt = list(lane.trace?.header?.prompt_texts);
+  const output = list(lane.trace?.output?.texts);
+  let matched = "";
+  for (let at = start; at < start + length; at += 1) matched += String((at < prompt.length ? prompt[at] : output[at - prompt.length]) ?? "");
+  if (!matched.trim()) return ", abgeschrieben aus früherem Text";
+  return `, abgeschrieben von dem, was ${start < prompt.length ? "im Prompt" : "im eigenen Text"} auf ${quote(matched)} folgte`;
+}

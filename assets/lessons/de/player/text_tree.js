@@ -1,0 +1,94 @@
+/** Die Texte des Baums, der Maske und des KV-Caches. */
+
+import { count } from "./text.js";
+
+/** @param {number} n */
+const guesses = (n) => count(n, "Vorschlag", "Vorschläge");
+/** @param {number} n */
+const levels = (n) => count(n, "Ebene", "Ebenen");
+/** @param {number} n */
+const rows = (n) => count(n, "Zeile", "Zeilen");
+
+/**
+ * "Slots 22–30": die Slots, die ein Durchlauf von `width` Zeilen nach `before` behaltenen schreibt.
+ * @param {number} before
+ * @param {number} width
+ */
+function slots(before, width) {
+  return width > 1 ? `Slots ${before}–${before + width - 1}` : `Slot ${before}`;
+}
+
+export const W = {
+  treeIs: (nodes, deep) => (nodes ? `${guesses(nodes)}${deep > 1 ? `, ${levels(deep)} tief` : ""}. ` : ""),
+  treeName: (nodes, deep) => `Der Vorschlag: ${guesses(nodes)}, ${levels(deep)} tief. Pfeiltasten führen zu Elternknoten, Kind und Nachbarn.`,
+  root: (text, round) => `Die Wurzel ${text}: das zuletzt übernommene Token${round > 0 ? `, aus Runde ${round}` : ", das Ende des Prompts"}.`,
+  treeGuide: (phase, rivals, guessed) => {
+    if (!guessed) return phase === "committed" ? "Nichts wurde geraten: Das Zielmodell las nur die Wurzel und schrieb das Token danach." : "Nichts wurde geraten: Das Zielmodell liest nur die Wurzel.";
+    const layout = `Jedes Kästchen rät, was auf das links von ihm folgt${rivals ? "; Kästchen nach demselben sind Geschwister" : ""}. `;
+    const now = {
+      proposed: "Noch ist nichts beurteilt.",
+      verified: "Das Zielmodell hat alle in einem Durchlauf gelesen; nun werden sie beurteilt.",
+      judged: "✓\u00a0bleibt; ✗\u00a0entfällt mit allem, was folgt; ○\u00a0ist offen.",
+      committed: "Vorschläge mit\u00a0✓ sind jetzt Text; das eigene Token des Zielmodells, falls es eins schrieb, folgt ihnen.",
+    };
+    return layout + now[phase];
+  },
+  rootMark: "Wurzel",
+  node: (text, verdict, depth, parent, facts) => `${text}, ${verdict}, Ebene ${depth} nach ${parent}${facts ? `; ${facts}` : ""}`,
+  ownNode: (text, source, parent) => `${text}, ${source}, nach ${parent}`,
+  ranked: (rank) => (rank === 1 ? "hier die erste Wahl des Zielmodells" : `hier Rang ${rank} beim Zielmodell`),
+  widthBy: {
+    q: "Linienbreite: q des Drafts",
+    p: "Linienbreite: p des Zielmodells (hier keine Wahrscheinlichkeit des Drafts)",
+    none: "Linienbreite: noch keine Wahrscheinlichkeit bekannt",
+  },
+  bars: (p, q) => `Balken: ${[p && "p des Zielmodells, gefüllt", q && "q des Drafts, gestreift"].filter(Boolean).join("; ")}`,
+  onPath: "angenommener Pfad",
+  firstChoice: "die erste Wahl des Zielmodells",
+  foldPruned: (n) => `${count(n, "gestutzten Vorschlag", "gestutzte Vorschläge")} ausblenden`,
+  notDrawn: (n) => `${count(n, "weiterer Vorschlag", "weitere Vorschläge")} nicht gezeichnet: Der Baum ist zu groß für ein Bild.`,
+  zoom: "Größe",
+  zoomOut: "Kleiner (−)",
+  zoomIn: "Größer (+)",
+  zoomFit: "Einpassen (f)",
+  zoomFull: "100 % (0)",
+  treeCue: (nodes) => `Insgesamt ${guesses(nodes)}: Scrollen Sie im Kasten oder verkleinern Sie, um die übrigen zu sehen.`,
+  showPruned: (n) => `Auch ${count(n, "gestutzten Vorschlag", "gestutzte Vorschläge")} zeigen`,
+
+  maskTitle: "Was ein Durchlauf des Zielmodells liest",
+  maskGuide: (phase, width, branches) => {
+    const reads = phase === "proposed" ? "gleich lesen wird" : "gelesen hat";
+    if (width === 1) return `Eine Zeile wie beim gewöhnlichen Decoding: nur die Wurzel, die das Zielmodell ${reads}. Sie sieht alles vor ihr und sich selbst.`;
+    return `Jede Zeile ist ein Token, das das Zielmodell ${reads}; gefüllte Felder sind, was es sieht: den Text davor, ${branches ? "seinen eigenen Zweig" : "die Vorschläge vor ihm"} und sich selbst. `
+      + (branches ? "So enthält ein Durchlauf viele Zweige, und keiner sieht einen anderen." : "So prüft ein Durchlauf alle Vorschläge auf einmal.");
+  },
+  maskName: (width) => `Attention-Maske mit ${rows(width)}. Auf und ab führen durch die Zeilen.`,
+  maskHeads: ["Token", "Position", "Slot"],
+  maskPrefix: (n) => `${n} davor`,
+  maskSees: (text, prefix, others, position, slot) =>
+    `${text} sieht ${prefix === null ? "den ganzen Text vor der Wurzel" : `alle ${rows(prefix)} vor der Wurzel`}`
+    + `${others === null ? "" : `, ${others}`} und sich selbst; nichts sonst im Durchlauf gibt es dafür.`
+    + `${position === null ? "" : ` Position ${position}, KV-Slot ${slot}.`}`,
+  maskRow: (text, position, slot, ancestors) => `${text}${position === null ? "" : `, Position ${position}, Slot ${slot}`}, sieht den Text davor und ${rows(ancestors)} des Durchlaufs`,
+  maskMore: (n) => `${count(n, "weitere Zeile", "weitere Zeilen")} des Durchlaufs nicht gezeichnet.`,
+  maskLoose: (n) => `Der Durchlauf enthielt ${count(n, "zusätzliches Token", "zusätzliche Tokens")}; die Aufzeichnung nennt sie nicht.`,
+  maskLegend: { prefix: "der übernommene Text, eingeklappt", sees: "sieht", self: "sich selbst", rider: "~ zusätzliches Token, kein Vorschlag" },
+  maskDistance: "Dieses Modell hat keine Positionsnummern: Die Maske korrigiert seinen gelernten Abstandsbias, und Positionen zählen wie gezeigt.",
+  rider: "zusätzliches Token",
+  theRoot: (text) => `die Wurzel ${text}`,
+  rowNamed: (text, kind) => (kind === "root" ? `Die Wurzel ${text}` : kind === "rider" ? `${text} (zusätzliches Token)` : text),
+  moreRows: (n) => count(n, "weitere Zeile", "weitere Zeilen"),
+  slotsTitle: "KV-Cache",
+  slotsBefore: "im Durchlauf",
+  slotsAfter: "nach der Übernahme",
+  slotsFrom: "Aufgezeichnet sind die Längen des Caches; Zeilen und Slots folgen daraus.",
+  kvUnknown: "Die Aufzeichnung dieses Laufs enthält noch keine Cache-Längen.",
+  kvReserved: (before, width) => `${rows(before)} behalten. Für den Durchlauf reserviert: ${slots(before, width)}; dort ist noch nichts geschrieben.`,
+  kvWritten: (before, width) => `Der Durchlauf hat ${rows(width)} geschrieben, ${slots(before, width)}; die Urteile entscheiden, welche bleiben.`,
+  kvKept: (before, after, width, kept, moved, pending, source) =>
+    `Von ${count(width, "Zeile", "Zeilen")} ${kept.length === 1 ? "bleibt" : "bleiben"} ${kept.length}: ${kept.length > 12 ? "der Pfad" : `Slot${kept.length > 1 ? "s" : ""} ${kept.join(", ")}`}`
+    + `${moved ? `, zusammengerückt auf ${before}–${after - 1}` : ", schon an ihrem Platz"}. Cache ${before} → ${after} Zeilen. `
+    + `${pending} (${source}) hat noch keine Zeile: Es ist die nächste Wurzel, die der nächste Durchlauf in Slot ${after} schreibt. Es gibt also eine Zeile weniger als übernommene Tokens: ${after} = ${after + 1} − 1.`,
+  kvOdd: (before, after, kept, committed) =>
+    `Die Aufzeichnung widerspricht sich: Der Cache ging von ${before} auf ${after ?? "keine"} Zeilen, ihre Urteile behalten ${kept}${committed === null ? "" : `, und ${committed} Tokens brauchen ${committed - 1}`}.`,
+};
