@@ -28,7 +28,7 @@ async def lifespan(_app: st.App) -> AsyncIterator[None]:
     if hasattr(os, "nice"):
         # This thread and those it starts from now on: pages give way to the decoder, which `warm` starts.
         os.nice(5)
-    ahead.begin(services.shelf().wait)
+    ahead.begin(services.shelf().wait, services.runs().busy)
     yield
     services.runs().close()
     services.decoder().close()
@@ -64,7 +64,7 @@ def main() -> None:
             "browser.serverAddress": allowed.host if allowed.host not in ("0.0.0.0", "::") else "localhost",
             "server.headless": True,
             "server.fileWatcherType": "none",
-            "server.allowedHosts": list(allowed.hosts),
+            "server.allowedHosts": [],  # `KnownHosts` looks at every request
             "server.maxUploadSize": 40,
             "server.maxWidgetStateSize": 4,
             "browser.gatherUsageStats": False,

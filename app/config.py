@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -19,6 +19,8 @@ log = logging.getLogger(__name__)
 Allowed = Literal["bundled", "catalogue", "any"]
 HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?|\[[0-9a-f:.]+\]")
 DATABASES = ("postgresql://", "postgresql+psycopg://", "sqlite:///")
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+ADDRESSES = "<address>"
 MOST_DOWNLOAD = 20_000_000_000  # bytes, of one model
 LIBRARY = Path(__file__).resolve().parent.parent / "var" / "library.sqlite3"
 
@@ -27,6 +29,8 @@ LIBRARY = Path(__file__).resolve().parent.parent / "var" / "library.sqlite3"
 class Policy:
     """Where the server listens, which models its visitors may load, and where their runs are kept.
 
+    `hosts` are the names the server answers to: an unknown name in the Host header means DNS rebinding, or a proxy that
+    should be named. `ADDRESSES` among them stands for every address, and `*` alone for every name.
     `family` is the catalogue name of the default family.
     """
 
@@ -34,7 +38,7 @@ class Policy:
     port: int = 8501
     models: Allowed = "any"
     models_root: Path | None = None
-    hosts: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ("*",)
     library: Path | None = None  # None: in memory, until the server stops
     database: str = ""  # the URL of a database that is used instead
     family: str = catalogue.BUNDLED
@@ -73,10 +77,10 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
         for part in environment.get("SPECDEC_ALLOWED_HOSTS", "").split(",")
         if part.strip()
     )
-    for name in named:
+    for name in named if named != ("*",) else ():
         if not HOST_NAME.fullmatch(name):
             raise ValueError(
-                "SPECDEC_ALLOWED_HOSTS has to name hosts as lab.example or [::1], without a port and without *, "
+                "SPECDEC_ALLOWED_HOSTS has to name hosts as lab.example or [::1], without a port, or be * for all, "
                 f"got {name!r}."
             )
     database = environment.get("SPECDEC_DATABASE", "").strip()
@@ -90,8 +94,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
         port=int(port),
         models=cast(Allowed, models),
         models_root=Path(root).resolve() if root else None,
-        # On loopback, other names in the Host header mean DNS rebinding (or a proxy that should be named).
-        hosts=named or (("localhost", "127.0.0.1", "[::1]") if is_loopback(host) else ()),
+        hosts=named or (LOOPBACK if is_loopback(host) else (*LOOPBACK, *_own_names(host), ADDRESSES)),
         library=None if database else _library(environment.get("SPECDEC_LIBRARY")),
         database=database,
         most_download=round(float(most) * 1e9),
@@ -127,6 +130,23 @@ def _library(named: str | None) -> Path | None:
     if is_folder:
         raise ValueError(f"SPECDEC_LIBRARY has to be a file, and {named.strip()!r} is a folder.")
     return path.resolve() if named.strip() else None
+
+
+def _own_names(host: str) -> list[str]:
+    """What others on the network call this machine."""
+    name = socket.gethostname().lower()
+    return list(dict.fromkeys([host, name, f"{name.split('.')[0]}.local"]))
+
+
+def answers_to(name: str, hosts: Collection[str]) -> bool:
+    """Whether a server with these `hosts` answers to the name in a Host header."""
+    name = name.lower()
+    if name in hosts or "*" in hosts:
+        return True
+    try:
+        return ADDRESSES in hosts and bool(ip_address(name.strip("[]")))
+    except ValueError:
+        return False
 
 
 def is_loopback(host: str) -> bool:

@@ -3,8 +3,8 @@
     python -m benchmarks.page [--json FILE] [--repeat 5]
 
 Starts the app, waits until the models are warm, and measures in Chromium: the recorded race moving, page interactive,
-Run to the first token on screen, updates per second while running, how long a round takes from its commit in the decoder
-to the screen, Stop to idle. Medians over the repeats.
+Run to the first token on screen, updates per second while running, how long a round takes from its commit in the
+decoder to the screen, Stop to idle. Medians over the repeats.
 """
 
 from __future__ import annotations

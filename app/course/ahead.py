@@ -4,29 +4,45 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from app.decoding import core
 
 log = logging.getLogger(__name__)
 
-
-def begin(wait: Callable[[], None]) -> None:
-    """Start on a thread of its own, once `wait` returns: the models are loaded at the same time and matter more."""
-    threading.Thread(target=_read, args=(wait,), name="course", daemon=True).start()
+QUIET_S = 10.0  # without a run: by then a first visitor has pressed Run, whose clock this would disturb
 
 
-def _read(wait: Callable[[], None]) -> None:
+def begin(wait: Callable[[], None], busy: Callable[[], bool]) -> None:
+    """Start on a thread of its own, once `wait` returns and nothing was `busy` for a while; go on only between runs."""
+    threading.Thread(target=_read, args=(wait, busy), name="course", daemon=True).start()
+
+
+def _read(wait: Callable[[], None], busy: Callable[[], bool]) -> None:
     wait()
+    quiet_since = time.monotonic()
+    while time.monotonic() - quiet_since < QUIET_S:
+        time.sleep(0.2)
+        if busy():
+            quiet_since = time.monotonic()
     core.bring()
-    from . import claims, inventory, reading
-
     try:
-        for language in reading.languages():
-            for _, key, _, _ in reading.titles(language):
-                reading.read(language, key)
-            claims.every(language)
-            for when in inventory.WHEN:
-                inventory.read(language, when)
+        for part in _parts():
+            while busy():
+                time.sleep(0.2)
+            part()
     except Exception:  # a page that needs it reports the error
         log.exception("the course could not be read ahead")
+
+
+def _parts() -> Iterator[Callable[[], object]]:
+    from . import claims, inventory, reading
+
+    for language in reading.languages():
+        for _, key, _, _ in reading.titles(language):
+            yield partial(reading.read, language, key)
+        yield partial(claims.every, language)
+        for when in inventory.WHEN:
+            yield partial(inventory.read, language, when)

@@ -109,6 +109,10 @@ class Runs:
         states = [run.state if run.active else "done" for run in self._jobs.all()]
         return {state: states.count(state) for state in STATES}
 
+    def busy(self) -> bool:
+        """Whether a run is computing or about to."""
+        return any(run.active and run.state != "asking" for run in self._jobs.all())
+
     def line(self, device: str) -> Line:
         """The queue for a device, for everything that computes on it."""
         with self._lock:

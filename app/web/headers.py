@@ -9,6 +9,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.config import answers_to
 from app.ui.quirks import inline_scripts
 
 
@@ -48,7 +49,7 @@ class KnownHosts:
     """ASGI middleware: responds only to the host names that the operator allows, against DNS rebinding.
 
     Args:
-        hosts: returns the names; an empty result allows all.
+        hosts: returns the names, as in the operator's policy.
     """
 
     def __init__(self, app: ASGIApp, hosts: Callable[[], Collection[str]]) -> None:
@@ -58,11 +59,15 @@ class KnownHosts:
         """Pass the request on, or reject it with a sentence."""
         hosts = self.hosts()
         # These are asked by other programs, under other names, and tell nothing about visitors.
-        if scope["type"] in ("http", "websocket") and hosts and scope["path"] not in ("/healthz", "/metrics"):
+        if scope["type"] in ("http", "websocket") and scope["path"] not in ("/healthz", "/metrics"):
             named = Headers(scope=scope).get("host", "")
             name = named if named.endswith("]") else named.rpartition(":")[0] or named
-            if name.lower() not in hosts:
-                refusal = PlainTextResponse("This server does not answer to that host name.", status_code=400)
+            if not answers_to(name, hosts):
+                refusal = PlainTextResponse(
+                    "This server does not answer to that host name. Whoever runs it can name it in "
+                    "SPECDEC_ALLOWED_HOSTS.",
+                    status_code=400,
+                )
                 await (
                     refuse(receive, send) if scope["type"] == "websocket" else refusal(scope, receive, send)
                 )

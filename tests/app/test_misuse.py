@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import logging
+import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -238,10 +239,33 @@ def test_host_names_are_read_whatever_their_case(named: str, hosts: tuple[str, .
 
 
 @pytest.mark.parametrize(
+    ("environment", "answered", "refused"),
+    [
+        ({"HOST": "127.0.0.1"}, ["localhost", "127.0.0.1", "[::1]"], ["192.168.1.5", "evil.example"]),
+        (
+            {"HOST": "0.0.0.0"},
+            ["192.168.1.5", "[fe80::1]", "localhost", "{own}", "{own}.local"],
+            ["evil.example"],
+        ),
+        ({"SPECDEC_ALLOWED_HOSTS": "*", "HOST": "0.0.0.0"}, ["evil.example"], []),
+        ({"SPECDEC_ALLOWED_HOSTS": "lab.example", "HOST": "0.0.0.0"}, ["Lab.Example"], ["192.168.1.5"]),
+    ],
+)
+def test_the_names_a_server_answers_to(
+    environment: dict[str, str], answered: list[str], refused: list[str]
+) -> None:
+    """Catches: a server in a classroom that a page of another site reaches by a name of its own (DNS rebinding)."""
+    hosts = policy.read(environment).hosts
+    own = socket.gethostname().split(".")[0]
+    assert [name for name in answered if not policy.answers_to(name.format(own=own), hosts)] == []
+    assert [name for name in refused if policy.answers_to(name, hosts)] == []
+
+
+@pytest.mark.parametrize(
     ("variable", "value"),
     [
         ("SPECDEC_ALLOWED_HOSTS", "lab.example:8714"),
-        ("SPECDEC_ALLOWED_HOSTS", "*"),
+        ("SPECDEC_ALLOWED_HOSTS", "*, lab.example"),
         ("SPECDEC_ALLOWED_HOSTS", "http://lab.example"),
         ("HOST", "256.1.1.1"),
         ("HOST", "a b"),
