@@ -12,6 +12,7 @@ from specdec_core.runtime.cpu_linear import arrange, by_columns
 from specdec_core.runtime.cuda_graphs import Graphs
 from specdec_core.runtime.reader import CausalReader, Reader, lean_forward
 from specdec_core.runtime.t5 import EncoderDecoder
+from specdec_core.runtime.windows import Windows
 
 from .draft_vocabulary import NarrowReader
 from .generation import Generation
@@ -66,7 +67,8 @@ class HubModel:
 
     def __init__(self, name: str, model: PreTrainedModel, graphs: bool = True, lean: bool = True) -> None:
         self.model = model
-        self.graphs = Graphs(model) if graphs and model.device.type == "cuda" else None
+        graphs = graphs and model.device.type == "cuda" and Windows.of(model.config) is None
+        self.graphs = Graphs(model) if graphs else None
         self.lean = lean_forward(model, name) if lean else None
         self.info = ModelInfo(name, int(model.num_parameters()), str(model.config.model_type))
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])

@@ -198,8 +198,7 @@ def load_model(source: str, device: torch.device, dtype: torch.dtype) -> PreTrai
             dtype=dtype,
             use_safetensors=True,
             trust_remote_code=False,
-            # T5 uses SDPA where this version of transformers supports it, else its own exact attention.
-            attn_implementation=None if config.is_encoder_decoder else "sdpa",
+            attn_implementation=_attention(config),
         )
     for what, keys in (("lack", info["missing_keys"]), ("do not know", info["unexpected_keys"])):
         keys = [
@@ -216,6 +215,18 @@ def load_model(source: str, device: torch.device, dtype: torch.dtype) -> PreTrai
                 + f", such as '{sorted(keys)[0]}'. Fetch or export the model again."
             )
     return model.to(device).eval()  # type: ignore[arg-type, no-any-return]
+
+
+def _attention(config: PreTrainedConfig) -> str | None:
+    """Which of transformers' attentions a model runs on: SDPA where it can, else its own, which takes a mask as well.
+
+    None leaves it to transformers: T5 uses SDPA where this version supports it, else its own exact attention.
+    """
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+
+    if config.is_encoder_decoder:
+        return None
+    return "sdpa" if getattr(MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], "_supports_sdpa", True) else "eager"
 
 
 def _config(source: str) -> PreTrainedConfig:
@@ -254,7 +265,7 @@ def check_architecture(config: PreTrainedConfig, name: str) -> None:
         ModelError: saying what the model is and why that does not work.
     """
     from transformers import DynamicCache
-    from transformers.cache_utils import DynamicLayer
+    from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
     from transformers.models.auto.modeling_auto import (
         MODEL_FOR_CAUSAL_LM_MAPPING,
         MODEL_FOR_MASKED_LM_MAPPING,
@@ -278,20 +289,20 @@ def check_architecture(config: PreTrainedConfig, name: str) -> None:
             f"'{name}' ({config.model_type}) is an encoder; it fills gaps. Choose a model that writes text."
         )
     if getattr(MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], "_is_stateful", False):
-        raise ModelError(_not_croppable(name, config.model_type, "a recurrent state"))
+        raise ModelError(_not_croppable(name, config.model_type))
+    if config.get_text_config() is not config:
+        raise ModelError(
+            f"'{name}' ({config.model_type}) reads more than text, such as pictures. Choose a model of text alone."
+        )
     layers = DynamicCache(config=config).layers
-    kinds = {type(layer).__name__ for layer in layers if type(layer) is not DynamicLayer}
-    if getattr(config, "sliding_window", None) and getattr(config, "use_sliding_window", True):
-        kinds.add("DynamicSlidingWindowLayer")
-    if kinds:
-        what = "a sliding-window cache" if any("Sliding" in kind for kind in kinds) else "a recurrent state"
-        raise ModelError(_not_croppable(name, config.model_type, what))
+    if not {type(layer) for layer in layers} <= {DynamicLayer, DynamicSlidingWindowLayer}:
+        raise ModelError(_not_croppable(name, config.model_type))
 
 
-def _not_croppable(name: str, kind: str, what: str) -> str:
+def _not_croppable(name: str, kind: str) -> str:
     return (
-        f"'{name}' ({kind}) keeps {what}, which cannot forget a rejected draft exactly. "
-        "Choose a model with full attention in every layer."
+        f"'{name}' ({kind}) keeps a recurrent state, which cannot forget a rejected draft exactly. "
+        "Choose a model with attention in every layer."
     )
 
 

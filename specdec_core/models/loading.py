@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from specdec_core.errors import ModelError
+from specdec_core.runtime.check import self_check, skeleton, window_check
 from specdec_core.runtime.cpu_linear import arrange
 from specdec_core.runtime.cuda_graphs import works
 from specdec_core.runtime.machine import choose_device, choose_dtype, describe, fitting_threads
-from specdec_core.runtime.reader import CausalReader, self_check, skeleton
+from specdec_core.runtime.reader import CausalReader
 from specdec_core.runtime.t5 import EncoderDecoder
+from specdec_core.runtime.windows import Windows
 
 from . import catalogue, draft_vocabulary
 from .bundle import HubModel, Model, Models, NarrowModel
@@ -58,7 +60,7 @@ def load_models(
 
     Raises:
         ModelError: with one sentence, if something is missing, unsafe (pickle weights, remote code), unsuited
-            (sliding window, recurrent state), or does not fit together (different tokenizers).
+            (recurrent state), or does not fit together (different tokenizers).
     """
     chosen_device = choose_device(device)
     chosen_dtype = choose_dtype(dtype, chosen_device)
@@ -181,7 +183,10 @@ def _checked(name: str, model: PreTrainedModel, graphs: bool) -> Model:
     """A loaded model as a `Model`, after checking that it reads trees."""
     model.eval()
     _check(name, model)
-    small = None if model.dtype == torch.float32 else skeleton(model)
+    windows = Windows.of(model.config)
+    small = skeleton(model) if windows or model.dtype != torch.float32 else None
+    if windows:
+        window_check(small, name)
     if small is not None:
         _check(name, small)
     if model.config.is_encoder_decoder:

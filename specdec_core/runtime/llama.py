@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .kv import KVMemory
+from .windows import Windows
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -212,6 +213,7 @@ def suits(model: PreTrainedModel) -> bool:
         # on CUDA, graphs remove what this saves
         all(weight.device.type == "cpu" for weight in model.parameters())
         and type(model).__name__ in CLASSES
+        and Windows.of(config) is None
         and rope.get("rope_type", "default") in ROPE_TYPES
         and all(
             type(module) in PLAIN and "forward" not in vars(module)  # packed before

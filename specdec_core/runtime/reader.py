@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import copy
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor
 
-from specdec_core.errors import ModelError
 from specdec_core.tree import TokenTree
 
 from . import PREFILL_CHUNK
 from .first_layers import first_layers
 from .kv import KVMemory
 from .llama import LlamaForward, suits
+from .windows import Windows
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -95,6 +94,7 @@ class CausalReader:
             lean.prepare(capacity)
         self.device = model.device
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
+        self.windows = Windows.of(model.config)
         self.memory = KVMemory(int(model.config.num_hidden_layers), capacity) if memory is None else memory
         self._listeners: list[Listener] = []
         self._blocked = torch.finfo(model.dtype).min
@@ -163,13 +163,14 @@ class CausalReader:
             self.memory.waiting = 0
 
     def _mask(self, tree: TokenTree, count: int) -> Tensor:
-        """Additive mask (1, 1, count, length + count): 0 where a position may look, the dtype's minimum elsewhere."""
+        """Additive mask (1, 1, count, length + count): 0 where a position may look, the dtype's minimum elsewhere; of a
+        model with windows one for each kind of layer."""
         total = self.length + count
-        if count == 1:
-            return self._open[..., :total]
-        mask = self._open.new_zeros(1, 1, count, total)
-        mask[0, 0, :, self.length :].masked_fill_(~tree.visible().to(self.device), self._blocked)
-        return mask
+        mask = self._open[..., :total]
+        if count > 1:
+            mask = self._open.new_zeros(1, 1, count, total)
+            mask[0, 0, :, self.length :].masked_fill_(~tree.visible().to(self.device), self._blocked)
+        return mask if self.windows is None else self.windows.narrowed(mask, [0, *tree.depths], self._blocked)
 
     def _call(self, ids: Tensor, mask: Tensor, positions: Tensor, logits_to_keep: int) -> Tensor:
         """Logits (1, m, V) of the last `logits_to_keep` tokens, of all where it is 0; the listeners get all states."""
@@ -209,7 +210,7 @@ class CausalReader:
         """The model's own forward; logits (1, m, V) of the last `logits_to_keep` tokens, of all where it is 0."""
         output = self.model(
             input_ids=ids,
-            attention_mask=mask,
+            attention_mask=mask if self.windows is None else self.windows.by_kind(mask),
             position_ids=positions,
             past_key_values=self.memory,
             use_cache=True,
@@ -217,39 +218,6 @@ class CausalReader:
         )
         logits: Tensor = output.logits
         return logits
-
-
-def self_check(reader: Reader, name: str) -> None:
-    """Check the premise of this program: a tree read in one pass equals its paths read one by one.
-
-    Raises:
-        ModelError: if the logits differ by more than rounding, as with attention that ignores a given mask, or if the
-            model cannot take the mask at all.
-    """
-    tokens = [token % reader.vocabulary for token in range(1, 9)]
-    prefix, root = tokens[:3], tokens[3]
-    tree = TokenTree(tokens[4:], [-1, -1, 0, 1])
-    paths = [tree.path(leaf) for leaf in (2, 3)]
-    try:
-        reader.prefill(prefix)
-        together = reader.read(root, tree)
-        alone = [reader.read(root, TokenTree.chain([tree.tokens[node] for node in path])) for path in paths]
-    except torch.OutOfMemoryError:
-        raise
-    except Exception as error:  # architecture-specific code: some accept only two-dimensional masks
-        raise ModelError(
-            f"'{name}' cannot read a token tree: its attention fails with the mask it is given "
-            f"({type(error).__name__}). Choose another architecture."
-        ) from error
-    exact = next(iter(_weights(reader)), torch.float32) == torch.float32
-    tolerance = (1e-3 if exact else 0.1) * max(1.0, float(together.abs().max()))
-    for path, logits in zip(paths, alone, strict=True):
-        difference = float((together[[0, *(node + 1 for node in path)]] - logits).abs().max())
-        if not difference <= tolerance:
-            raise ModelError(
-                f"'{name}' reads a token tree differently from its branches (logits differ by {difference:.2g}), so "
-                "its attention does not follow the mask it is given. Choose another architecture."
-            )
 
 
 def lean_forward(model: PreTrainedModel, name: str) -> LlamaForward | None:
@@ -288,33 +256,3 @@ def _tried(model: PreTrainedModel, lean: LlamaForward | None) -> tuple[Tensor, T
     reader.keep([0, 2, 4])
     logits.append(reader.step(torch.tensor(tokens[:1], device=reader.device)).unsqueeze(0))
     return torch.cat(logits), torch.cat(seen)
-
-
-def skeleton(model: PreTrainedModel) -> PreTrainedModel | None:
-    """Two layers of the same architecture with random float32 weights and few tokens, small on any device.
-
-    `self_check` can test it to float32 rounding, where 16 bits would hide a slightly wrong attention. None where
-    the configuration cannot be cut down, which is no reason to refuse it.
-    """
-    config: Any = copy.deepcopy(model.config)
-    layers = config.num_hidden_layers
-    try:
-        for name, value in vars(config).items():
-            if isinstance(value, list) and len(value) == layers:  # one entry per layer
-                setattr(config, name, value[:2])
-        sizes = {"num_hidden_layers": 2, "num_decoder_layers": 2, "vocab_size": 64, "intermediate_size": 64}
-        for name, size in sizes.items():
-            if getattr(config, name, None):
-                setattr(config, name, min(size, getattr(config, name)))
-        config.pad_token_id = None
-        # Random weights, the same for each check, without touching the caller's random state.
-        with torch.random.fork_rng([model.device] if model.device.type == "cuda" else []), model.device:
-            torch.manual_seed(0)
-            small: PreTrainedModel = type(model)._from_config(config, dtype=torch.float32).eval()
-    except Exception:
-        return None
-    return small
-
-
-def _weights(reader: Reader) -> list[torch.dtype]:
-    return [reader.model.dtype] if isinstance(reader, CausalReader) else []

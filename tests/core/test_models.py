@@ -13,12 +13,12 @@ from transformers import (
     BertConfig,
     BloomConfig,
     FalconConfig,
-    Gemma2Config,
+    Gemma3Config,
     MambaConfig,
-    MistralConfig,
     MptConfig,
     PreTrainedConfig,
     Qwen2Config,
+    Qwen3NextConfig,
 )
 
 import specdec_core as sd
@@ -133,13 +133,9 @@ def test_code_from_a_models_repository_is_refused_unrun(tmp_path: Path) -> None:
 
 SIZES = {"vocab_size": SIZE, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
 UNSUITED: dict[str, tuple[PreTrainedConfig, str]] = {
-    "mistral": (MistralConfig(sliding_window=64, **SIZES), "sliding-window"),
-    "qwen2": (
-        Qwen2Config(use_sliding_window=True, sliding_window=16, max_window_layers=0, **SIZES),
-        "sliding-window",
-    ),
-    "gemma2": (Gemma2Config(**SIZES), "sliding-window"),
+    "gemma3": (Gemma3Config(), "more than text"),
     "mamba": (MambaConfig(vocab_size=SIZE, hidden_size=32, num_hidden_layers=2), "recurrent"),
+    "qwen3-next": (Qwen3NextConfig(**SIZES), "recurrent"),
     "bart": (BartConfig(vocab_size=SIZE), "encoder–decoder"),
     "bert": (BertConfig(intermediate_size=64, **SIZES), "'model'"),
 }
