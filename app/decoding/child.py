@@ -1,8 +1,7 @@
 """The decoder's process: loads models, and answers the calls that `local` sends through a pipe.
 
-A call is (number, operation, choice, arguments, hooks, paced); its answers are (number, kind, value). Each runs on a
-thread of its own, because one that waits for its visitor's words must not delay others; that only one computes at a
-time is the caller's business. A hook is a callable that the operation takes by name and that the caller answers.
+A call arrives with its number, and so do its answers. Each runs on a thread of its own, because one that waits for its
+visitor's words must not delay others; that only one computes at a time is the caller's business.
 """
 
 from __future__ import annotations
@@ -12,21 +11,14 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from contextlib import suppress
 from multiprocessing.connection import Connection
-from queue import SimpleQueue
 from typing import Any
 
-from specdec_core.errors import SpecdecError
-
 from . import conversion
+from .calls import Call, operation
 from .loaded import Loaded, load
 from .models import Choice
-
-log = logging.getLogger(__name__)
-
-OPERATIONS = ("race", "sweep", "about", "chat", "ledger", "surprises", "width_curve")  # of a family
 
 
 def main(pipe: Connection) -> None:
@@ -40,30 +32,6 @@ def main(pipe: Connection) -> None:
     finally:
         conversion.close()
         os._exit(0)  # at once, whatever is being computed
-
-
-@dataclass(slots=True)
-class Call:
-    """A call that is being answered."""
-
-    number: int
-    send: Callable[[tuple[int, str, Any]], None]
-    cancelled: threading.Event = field(default_factory=threading.Event)
-    permits: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
-    words: SimpleQueue[str] = field(default_factory=SimpleQueue)
-
-    def hooks(self, names: tuple[str, ...]) -> dict[str, Callable[..., Any]]:
-        """The hooks that the operation takes."""
-        all_hooks: dict[str, Callable[..., Any]] = {
-            "cancelled": self.cancelled.is_set,
-            "ask": self._ask,
-            "on_progress": lambda *progress: self.send((self.number, "progress", progress)),
-        }
-        return {name: all_hooks[name] for name in names}
-
-    def _ask(self, text: str) -> str:
-        self.send((self.number, "ask", text))
-        return self.words.get()
 
 
 class Served:
@@ -84,63 +52,27 @@ class Served:
         """
         while True:
             kind, number, *rest = self._pipe.recv()
-            call = self._calls.get(number)
             if kind == "call":
-                call = self._calls[number] = Call(number, self._send)
-                threading.Thread(target=self._answer, args=(call, *rest), name=f"call-{number}").start()
+                self._calls[number] = Call(lambda *answer, number=number: self._send(number, *answer))
+                threading.Thread(target=self._answer, args=(number, *rest), name=f"call-{number}").start()
             elif kind == "drop":
                 self._families.pop(rest[0], None)
-            elif call is None:  # answered meanwhile
-                pass
-            elif kind == "more":
-                call.permits.release()
-            elif kind == "words":
-                call.words.put(rest[0])
-            elif kind == "cancel":
-                call.cancelled.set()
-                call.permits.release()
+            elif call := self._calls.get(number):  # else it was answered meanwhile
+                call.receive(kind, *rest)
 
-    def _send(self, message: tuple[int, str, Any]) -> None:
-        with self._sending:
+    def _send(self, *message: Any) -> None:
+        with self._sending, suppress(OSError):  # nobody is left to tell
             self._pipe.send(message)
 
     def _answer(
-        self, call: Call, operation: str, choice: Choice, given: Any, hooks: tuple[str, ...], paced: bool
+        self, number: int, name: str, choice: Choice, given: Any, hooks: tuple[str, ...], paced: bool
     ) -> None:
         try:
-            found = self._operation(operation, choice)(*given[0], **given[1], **call.hooks(hooks))
-            if isinstance(found, Iterator):
-                while True:
-                    if paced:
-                        call.permits.acquire()
-                    item = next(found, None)
-                    if item is None:
-                        break
-                    self._send((call.number, "item", item))
-                found = None
-            self._send((call.number, "end", found))
-        except SpecdecError as error:
-            self._send((call.number, "refused", (type(error).__name__, str(error))))
-        except OSError:  # nobody is left to tell
-            pass
-        except Exception as error:
-            log.exception("%s failed", operation)
-            short = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
-            self._send((call.number, "failed", short))
+            self._calls[number].answer(
+                lambda: operation(name, choice, lambda: self._family(choice)), given, hooks, paced
+            )
         finally:
-            del self._calls[call.number]
-
-    def _operation(self, name: str, choice: Choice) -> Callable[..., Any]:
-        if name in OPERATIONS:
-            operation: Callable[..., Any] = getattr(self._family(choice), name)
-            return operation
-        others: dict[str, Callable[..., Any]] = {
-            "load": lambda: self._family(choice).card,
-            "fetch": _fetch,
-            "prepare": _prepare,
-            "device": _device,
-        }
-        return others[name]
+            del self._calls[number]
 
     def _family(self, choice: Choice) -> Loaded:
         """The family, loaded if it is not there: the process is new, or the caller dropped it."""
@@ -151,20 +83,3 @@ class Served:
                 gc.collect()
                 gc.freeze()
             return self._families[choice]
-
-
-def _fetch(name: str, on_progress: Callable[[int, int], None]) -> None:
-    from specdec_core.models import sources
-
-    sources.fetch(name, on_progress)
-
-
-def _prepare(choice: Choice, on_progress: Callable[[float | None, str], None]) -> None:
-    conversion.prepare(choice, on_progress)
-
-
-def _device(name: str) -> str:
-    """The device that a choice's device means here."""
-    from specdec_core.runtime.machine import choose_device
-
-    return str(choose_device(name))

@@ -13,32 +13,20 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from itertools import count
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from specdec_core import errors
-from specdec_core.chat import Prompt
-from specdec_core.record.trace import Trace
-from specdec_core.settings import Settings
-from specdec_core.sweep.cases import Case
-from specdec_core.sweep.measured import Measured
-from specdec_core.sweep.run import Progress
 
 from . import child
-from .api import Ask, Cancelled, Card, DecoderLost, Event
+from .api import DecoderLost
 from .models import Choice
-
-if TYPE_CHECKING:
-    from specdec_core.analysis.memory import Line
-    from specdec_core.analysis.surprise import Surprise
-    from specdec_core.runtime.width_curve import WidthCurve
+from .remote import Answers, Caller, Remote
 
 log = logging.getLogger(__name__)
 
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-POLL_S = 0.02  # how often a waiting caller looks whether it was cancelled
 HEAVY = [
     "specdec_core.models.loading",
     "specdec_core.engine.plan",
@@ -48,9 +36,6 @@ HEAVY = [
 # busy thread, such as a browser's, a token of the chat model takes 181–213 ms; so it takes 44, as on an idle machine.
 SPIN = {"GOMP_SPINCOUNT": "20000"}
 YOUNG_S = 5.0  # a child that dies younger than this may have died of a family: none is loaded again unasked
-LOST = "The decoder stopped unexpectedly and is starting again. What is stored is safe; press Run again in a moment."
-KNOWN = 100  # answers that a family remembers
-FAILED = "the decoder failed; its log has the details"
 
 
 class Child:
@@ -70,13 +55,13 @@ class Child:
         self._on_loss = on_loss
         self._sending, self._guard = threading.Lock(), threading.Lock()
         self._numbers = count()
-        self._calls: dict[int, queue.SimpleQueue[tuple[str, Any]]] = {}
+        self._calls: dict[int, Answers] = {}
         self.lost = False
         threading.Thread(target=self._receive, name="decoder-pipe", daemon=True).start()
 
-    def open(self, *call: Any) -> tuple[int, queue.SimpleQueue[tuple[str, Any]]]:
+    def open(self, *call: Any) -> tuple[int, Answers]:
         """Start a call; its answers come into the queue."""
-        answers: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        answers: Answers = queue.SimpleQueue()
         with self._guard:
             number = next(self._numbers)
             if self.lost:
@@ -122,7 +107,7 @@ class Child:
         self._on_loss(self)
 
 
-class Decoder:
+class Decoder(Caller):
     """A child process that is replaced when it dies."""
 
     def __init__(self) -> None:
@@ -137,54 +122,6 @@ class Decoder:
         """The process, if it runs."""
         running = self._child
         return running.process.pid if running else None
-
-    def call(self, operation: str, choice: Choice, *args: Any, **kwargs: Any) -> Any:
-        """One answer to one question.
-
-        Raises:
-            SpecdecError: as the operation does, or `DecoderLost`.
-        """
-        hooks = {name: kwargs.pop(name) for name in ("on_progress",) if name in kwargs}
-        return _last(self.stream(operation, choice, (args, kwargs), hooks))
-
-    def stream(
-        self,
-        operation: str,
-        choice: Choice,
-        given: tuple[Sequence[Any], dict[str, Any]],
-        hooks: Mapping[str, Callable[..., Any]],
-        paced: bool = False,
-    ) -> Generator[Any, None, Any]:
-        """The items that the operation yields, then returns its result; see `child` for hooks and `paced`."""
-        running = self._running()
-        number, answers = running.open(operation, choice, given, tuple(hooks), paced)
-        cancelled, told, ended = hooks.get("cancelled", bool), False, False
-        try:
-            if paced:
-                running.send("more", number)
-            while True:
-                if not told and cancelled():
-                    told = True
-                    running.send("cancel", number)
-                try:
-                    kind, value = answers.get(timeout=POLL_S if "cancelled" in hooks else None)
-                except queue.Empty:
-                    continue
-                if kind == "item":
-                    yield value
-                    if paced:
-                        running.send("more", number)
-                elif kind == "progress":
-                    hooks["on_progress"](*value)
-                elif kind == "ask":
-                    running.send("words", number, hooks["ask"](value))
-                else:
-                    ended = True
-                    return _result(kind, value)
-        finally:
-            running.forget(number)
-            if not ended:
-                running.send("cancel", number)
 
     def load(self, choice: Choice) -> Remote:
         """Load a choice's models.
@@ -233,62 +170,6 @@ class Decoder:
                 log.warning("%s could not be loaded again: %s", choice.target or "the bundled models", error)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Remote:
-    """A `Family` in a child process."""
-
-    decoder: Decoder
-    choice: Choice
-    card: Card
-    _known: dict[Hashable, Any] = field(default_factory=dict)  # what a page asks for at every redraw
-
-    def race(
-        self, prompt: Prompt, lanes: Sequence[Settings], *, cancelled: Cancelled, ask: Ask
-    ) -> Iterator[Event]:
-        return self.decoder.stream(
-            "race", self.choice, ((prompt, list(lanes)), {}), {"cancelled": cancelled, "ask": ask}
-        )
-
-    def sweep(
-        self,
-        cases: Sequence[Case],
-        lanes: Sequence[Settings],
-        *,
-        repeats: int,
-        labels: Sequence[str],
-        known: Sequence[Measured],
-        cancelled: Cancelled,
-        on_progress: Callable[[Progress], None],
-    ) -> Iterator[Measured]:
-        given = (cases, lanes), {"repeats": repeats, "labels": labels, "known": known}
-        hooks: dict[str, Callable[..., Any]] = {"cancelled": cancelled, "on_progress": on_progress}
-        return self.decoder.stream("sweep", self.choice, given, hooks, paced=True)
-
-    def about(self, lanes: Sequence[Settings], labels: Sequence[str]) -> dict[str, Any]:
-        return cast(dict[str, Any], self.decoder.call("about", self.choice, lanes, labels))
-
-    def chat(self, message: str, system: str) -> tuple[str, int]:
-        return cast("tuple[str, int]", self._once((message, system), "chat", message, system))
-
-    def ledger(self, trace: Trace) -> list[Line]:
-        header = trace.header
-        key = (header.created, str(header.settings), *header.prompt_ids, *trace.token_ids)
-        return cast("list[Line]", self._once(key, "ledger", trace))
-
-    def surprises(self, text: str) -> list[Surprise]:
-        return cast("list[Surprise]", self.decoder.call("surprises", self.choice, text))
-
-    def width_curve(self, repeats: int, budget_s: float) -> WidthCurve:
-        return cast("WidthCurve", self.decoder.call("width_curve", self.choice, repeats, budget_s))
-
-    def _once(self, key: Hashable, operation: str, *args: Any) -> Any:
-        if key not in self._known:
-            while len(self._known) >= KNOWN:
-                self._known.pop(next(iter(self._known)), None)
-            self._known[key] = self.decoder.call(operation, self.choice, *args)
-        return self._known[key]
-
-
 class Local:
     """One decoder per device: the usual one, and one for each other device that somebody chooses."""
 
@@ -328,23 +209,3 @@ class Local:
         """End all processes."""
         for decoder in self._decoders.values():
             decoder.close()
-
-
-def _last(answers: Iterator[Any]) -> Any:
-    """What a stream without items returns."""
-    try:
-        next(answers)
-    except StopIteration as end:
-        return end.value
-    raise AssertionError("one answer was expected")
-
-
-def _result(kind: str, value: Any) -> Any:
-    if kind == "end":
-        return value
-    if kind == "refused":
-        name, text = value
-        raise getattr(errors, name, errors.SpecdecError)(text)
-    if kind == "lost":
-        raise DecoderLost(LOST)
-    raise MemoryError(FAILED) if value else RuntimeError(FAILED)

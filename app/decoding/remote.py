@@ -1,0 +1,181 @@
+"""The caller's half of a decoder in another process: what `local` and `serve` share.
+
+How calls travel is the implementation's business; see `calls` for what answers them.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from specdec_core import errors
+from specdec_core.chat import Prompt
+from specdec_core.record.trace import Trace
+from specdec_core.settings import Settings
+from specdec_core.sweep.cases import Case
+from specdec_core.sweep.measured import Measured
+from specdec_core.sweep.run import Progress
+
+from .api import Ask, Cancelled, Card, DecoderLost, Event
+from .models import Choice
+
+if TYPE_CHECKING:
+    from specdec_core.analysis.memory import Line
+    from specdec_core.analysis.surprise import Surprise
+    from specdec_core.runtime.width_curve import WidthCurve
+
+POLL_S = 0.02  # how often a waiting caller looks whether it was cancelled
+LOST = "The decoder stopped unexpectedly and is starting again. What is stored is safe; press Run again in a moment."
+KNOWN = 100  # answers that a family remembers
+FAILED = "the decoder failed; its log has the details"
+
+Answers = queue.SimpleQueue[tuple[str, Any]]
+
+
+class Connected(Protocol):
+    """What calls travel through."""
+
+    def open(self, *call: Any) -> tuple[int, Answers]:
+        """Start a call; its answers come into the queue."""
+        ...
+
+    def send(self, kind: str, number: int, *rest: Any) -> None:
+        """Send a message to the call of this number."""
+        ...
+
+    def forget(self, number: int) -> None:
+        """No more answers to this call are wanted."""
+        ...
+
+
+class Caller:
+    """Calls a decoder in another process."""
+
+    def _running(self) -> Connected:
+        raise NotImplementedError
+
+    def call(self, operation: str, choice: Choice, *args: Any, **kwargs: Any) -> Any:
+        """One answer to one question.
+
+        Raises:
+            SpecdecError: as the operation does, or `DecoderLost`.
+        """
+        hooks = {name: kwargs.pop(name) for name in ("on_progress",) if name in kwargs}
+        return _last(self.stream(operation, choice, (args, kwargs), hooks))
+
+    def stream(
+        self,
+        operation: str,
+        choice: Choice,
+        given: tuple[Sequence[Any], dict[str, Any]],
+        hooks: Mapping[str, Callable[..., Any]],
+        paced: bool = False,
+    ) -> Generator[Any, None, Any]:
+        """The items that the operation yields, then returns its result; see `calls` for hooks and `paced`."""
+        running = self._running()
+        number, answers = running.open(operation, choice, given, tuple(hooks), paced)
+        cancelled, told, ended = hooks.get("cancelled", bool), False, False
+        try:
+            if paced:
+                running.send("more", number)
+            while True:
+                if not told and cancelled():
+                    told = True
+                    running.send("cancel", number)
+                try:
+                    kind, value = answers.get(timeout=POLL_S if "cancelled" in hooks else None)
+                except queue.Empty:
+                    continue
+                if kind == "item":
+                    yield value
+                    if paced:
+                        running.send("more", number)
+                elif kind == "progress":
+                    hooks["on_progress"](*value)
+                elif kind == "ask":
+                    running.send("words", number, hooks["ask"](value))
+                else:
+                    ended = True
+                    return _result(kind, value)
+        finally:
+            running.forget(number)
+            if not ended:
+                running.send("cancel", number)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Remote:
+    """A `Family` in another process."""
+
+    decoder: Caller
+    choice: Choice
+    card: Card
+    _known: dict[Hashable, Any] = field(default_factory=dict)  # what a page asks for at every redraw
+
+    def race(
+        self, prompt: Prompt, lanes: Sequence[Settings], *, cancelled: Cancelled, ask: Ask
+    ) -> Iterator[Event]:
+        return self.decoder.stream(
+            "race", self.choice, ((prompt, list(lanes)), {}), {"cancelled": cancelled, "ask": ask}
+        )
+
+    def sweep(
+        self,
+        cases: Sequence[Case],
+        lanes: Sequence[Settings],
+        *,
+        repeats: int,
+        labels: Sequence[str],
+        known: Sequence[Measured],
+        cancelled: Cancelled,
+        on_progress: Callable[[Progress], None],
+    ) -> Iterator[Measured]:
+        given = (cases, lanes), {"repeats": repeats, "labels": labels, "known": known}
+        hooks: dict[str, Callable[..., Any]] = {"cancelled": cancelled, "on_progress": on_progress}
+        return self.decoder.stream("sweep", self.choice, given, hooks, paced=True)
+
+    def about(self, lanes: Sequence[Settings], labels: Sequence[str]) -> dict[str, Any]:
+        return cast(dict[str, Any], self.decoder.call("about", self.choice, lanes, labels))
+
+    def chat(self, message: str, system: str) -> tuple[str, int]:
+        return cast("tuple[str, int]", self._once((message, system), "chat", message, system))
+
+    def ledger(self, trace: Trace) -> list[Line]:
+        header = trace.header
+        key = (header.created, str(header.settings), *header.prompt_ids, *trace.token_ids)
+        return cast("list[Line]", self._once(key, "ledger", trace))
+
+    def surprises(self, text: str) -> list[Surprise]:
+        return cast("list[Surprise]", self.decoder.call("surprises", self.choice, text))
+
+    def width_curve(self, repeats: int, budget_s: float) -> WidthCurve:
+        return cast("WidthCurve", self.decoder.call("width_curve", self.choice, repeats, budget_s))
+
+    def _once(self, key: Hashable, operation: str, *args: Any) -> Any:
+        if key not in self._known:
+            while len(self._known) >= KNOWN:
+                self._known.pop(next(iter(self._known)), None)
+            self._known[key] = self.decoder.call(operation, self.choice, *args)
+        return self._known[key]
+
+
+def _last(answers: Iterator[Any]) -> Any:
+    """What a stream without items returns."""
+    try:
+        next(answers)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("one answer was expected")
+
+
+def _result(kind: str, value: Any) -> Any:
+    if kind == "end":
+        return value
+    if kind == "refused":
+        name, text = value
+        raise getattr(errors, name, errors.SpecdecError)(text)
+    if kind == "lost":
+        raise DecoderLost(LOST)
+    raise MemoryError(FAILED) if value else RuntimeError(FAILED)
