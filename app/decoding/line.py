@@ -1,4 +1,4 @@
-"""The queue for a device."""
+"""The queue for a device, or for several alike."""
 
 from __future__ import annotations
 
@@ -25,9 +25,13 @@ class Ticket:
 
 
 class Line:
-    """First come, first served, one turn per owner: a second ticket waits behind everybody's first."""
+    """First come, first served, one turn per owner: a second ticket waits behind everybody's first.
 
-    def __init__(self) -> None:
+    The first `places` tickets hold a device each.
+    """
+
+    def __init__(self, places: int = 1) -> None:
+        self._places = places
         self._tickets: list[Ticket] = []
         self._moved = threading.Condition()
         self._took: deque[float] = deque(maxlen=20)  # seconds of the last turns
@@ -36,13 +40,13 @@ class Line:
     def turn(
         self, left: Callable[[], bool], on_place: Callable[[int], None], owner: str | None = None
     ) -> Iterator[Ticket]:
-        """Hold the device; the value is the ticket. While others are ahead, `on_place` receives their number; `left`
-        says whether to give up."""
+        """Hold a device; the value is the ticket. While none is free, `on_place` receives how many have to finish
+        first; `left` says whether to give up."""
         ticket, place = Ticket(owner), 0
         try:
             with self._moved:
                 self._draw(ticket)
-                while ahead := self._tickets.index(ticket):
+                while (ahead := self._tickets.index(ticket) - self._places + 1) > 0:
                     if left():
                         raise Left
                     if ahead != place:
@@ -56,18 +60,19 @@ class Line:
                 self._leave(ticket)
 
     def wait_s(self, place: int) -> float | None:
-        """Expected seconds until the device is free for whoever has `place` others ahead, by the last turns; None
-        before the first."""
+        """Expected seconds until a device is free for whoever waits for `place` others to finish, by the last turns;
+        None before the first."""
         with self._moved:
-            if not self._took or not self._tickets:
+            holders = self._tickets[: self._places]
+            if not self._took or not holders:
                 return None
-            usual, since = mean(self._took), self._tickets[0].since
-            running = max(0.0, usual - (time.monotonic() - since)) if since else usual
-            return running + usual * (place - 1)
+            usual, now = mean(self._took), time.monotonic()
+            running = min(max(0.0, usual - (now - one.since)) if one.since else usual for one in holders)
+            return running + usual * (place - 1) / self._places
 
     @contextmanager
     def away(self, ticket: Ticket, left: Callable[[], bool]) -> Iterator[None]:
-        """Let the next one have the device meanwhile, then wait right after its holder, until `left` says to give up.
+        """Let the next one have the device meanwhile, then wait right after the holders, until `left` says to give up.
 
         After giving up it returns without the device, and the caller must not compute.
         """
@@ -77,8 +82,8 @@ class Line:
             yield
         finally:
             with self._moved:
-                self._tickets.insert(1, ticket)  # first if the queue is empty
-                while self._tickets.index(ticket) and not left():
+                self._tickets.insert(self._places, ticket)  # earlier if a device is free
+                while self._tickets.index(ticket) >= self._places and not left():
                     self._moved.wait(timeout=0.1)
                 ticket.since = time.monotonic()
 
@@ -90,10 +95,10 @@ class Line:
         self._moved.notify_all()
 
     def _draw(self, ticket: Ticket) -> None:
-        """Stand behind everybody who has at most as many tickets ahead of them; never before the holder."""
+        """Stand behind everybody who has at most as many tickets ahead of them; never before a holder."""
         if ticket.owner is not None:
             ticket.earlier = sum(other.owner == ticket.owner for other in self._tickets)
         at = len(self._tickets)
-        while at > 1 and self._tickets[at - 1].earlier > ticket.earlier:
+        while at > self._places and self._tickets[at - 1].earlier > ticket.earlier:
             at -= 1
         self._tickets.insert(at, ticket)

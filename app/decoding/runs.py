@@ -32,20 +32,22 @@ class Runs:
         self,
         load: Callable[[Any, Callable[[], bool]], Family],
         *,
+        places: int = 1,
         waiting: int = 300,
         keep: int = 100,
         owner: Callable[[], str | None] = lambda: None,
         remembered: Callable[[], bool] = lambda: True,
         save: Callable[[Run], None] = lambda run: None,
     ) -> None:
-        """`load` loads a family; up to `waiting` runs may queue, and `keep` finished ones are kept.
+        """`load` loads a family; `places` runs compute at once on a device, up to `waiting` may queue, and `keep`
+        finished ones are kept.
 
         `owner`, called on the visitor's thread, says who starts a run, `remembered` whether their browser sends it with
         each request; `save` receives a finished run that has an owner.
         """
         self._load = load
         self._owner, self._remembered, self._save = owner, remembered, save
-        self._waiting = waiting
+        self._places, self._waiting = places, waiting
         self._lines: dict[str, Line] = {}
         # Runs without a trace are counted separately, so that a burst of failures drops nobody's result.
         self._jobs: Jobs[Run] = Jobs(keep, group=lambda run: bool(run.ends), dropped=self._drop)
@@ -110,7 +112,7 @@ class Runs:
     def line(self, device: str) -> Line:
         """The queue for a device, for everything that computes on it."""
         with self._lock:
-            return self._lines.setdefault(device, Line())
+            return self._lines.setdefault(device, Line(self._places))
 
     def wait_s(self, run: Run) -> float | None:
         """Expected seconds until a queued run's turn; None where that is unknown."""

@@ -9,14 +9,14 @@ from collections.abc import Callable
 import pytest
 
 from app.decoding import line as module
-from app.decoding.line import Line
+from app.decoding.line import Left, Line
 
 
 class Crowd:
     """Jobs that stand in a line in the order in which they are sent there, and go on when told to."""
 
-    def __init__(self) -> None:
-        self.line = Line()
+    def __init__(self, places: int = 1) -> None:
+        self.line = Line(places)
         self.served: list[str] = []
         self.places: dict[str, list[int]] = {}
         self.go = threading.Semaphore(0)
@@ -66,6 +66,25 @@ def test_without_owners_it_is_first_come_first_served() -> None:
     assert crowd.finish() == list("abcd")
 
 
+def test_several_devices_are_held_at_once_and_taken_back_after_their_holders() -> None:
+    """Catches: a second device that nobody gets, a place counted from the first instead of the last holder, and one
+    back from its visitor's words that pushes out a holder."""
+    crowd = Crowd(places=2)
+    for name in "abcd":
+        crowd.send(name, None)
+    assert sorted(crowd.served) == ["a", "b"]
+    assert (crowd.places["c"], crowd.places["d"]) == ([1], [2])
+    line, order = Line(places=2), []
+    with line.turn(lambda: False, lambda place: None) as ticket, line.turn(lambda: False, order.append):
+        with line.away(ticket, lambda: False):
+            pass
+        assert not order and line.wait_s(1) is not None
+        with pytest.raises(Left), line.turn(lambda: bool(order), order.append):
+            pass
+    assert order == [1]
+    assert sorted(crowd.finish()) == list("abcd")
+
+
 def test_the_expected_wait_follows_the_last_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches: a wait in rounds instead of seconds, and one that does not shrink while the present turn goes on."""
     clock = [100.0]
@@ -83,3 +102,9 @@ def test_the_expected_wait_follows_the_last_turns(monkeypatch: pytest.MonkeyPatc
         assert line.wait_s(2) == 6.0, "one that takes long may end at any moment"
         with line.away(ticket, lambda: False):
             assert line.wait_s(1) is None, "nobody computes"
+    pair = Line(places=2)
+    with pair.turn(lambda: False, lambda place: None):
+        clock[0] += 6.0
+    with pair.turn(lambda: False, lambda place: None), pair.turn(lambda: False, lambda place: None):
+        clock[0] += 2.0
+        assert (pair.wait_s(1), pair.wait_s(2)) == (4.0, 7.0), "two devices serve a queue twice as fast"
