@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from app import services
 from app.decoding.jobs import Job, Jobs
+from app.decoding.line import Left
 from app.decoding.models import Choice
 from specdec_core.lessons.distilled import Distilled, Report, Standing
 
@@ -88,8 +89,10 @@ def _work(job: Training) -> None:
             with job.turn(line):
                 report = next(reports, None)
             if report is None:
-                return
+                break
             job.receive(report)
+    if job.result is None:  # it was cancelled
+        raise Left
 
 
 @cache
