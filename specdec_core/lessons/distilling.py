@@ -54,7 +54,7 @@ class Training:
     Args:
         models: a family with a draft, both causal language models of transformers.
         kind: of text, a key of `OPENINGS`.
-        budget_s: seconds for everything but the race.
+        budget_s: seconds for writing and training.
         cancelled: whether to end early; then it ends without a result.
 
     Raises:
@@ -117,10 +117,10 @@ class Training:
         """Text of the target's own, until its share of the time is over."""
         openings = [self.models.codec.encode(text) for text in OPENINGS[self.kind]]
         generator = torch.Generator().manual_seed(0)
-        ends = max(1e-9, WRITING * self.budget_s)
-        while not self._written or self._seconds < ends:
+        begun, budget = self._seconds, max(1e-9, WRITING * self.budget_s)
+        while not self._written or self._seconds < begun + budget:
             self._written.append(write(self.models, openings, generator, self.cancelled))
-            yield Standing("writing", 0.0, min(1.0, self._seconds / ends), self._tokens)
+            yield Standing("writing", 0.0, min(1.0, (self._seconds - begun) / budget), self._tokens)
 
     def _train(self, draft: PreTrainedModel) -> Iterator[Standing]:
         """Training on what was written, over and over, and the draft's score on what was held back."""
@@ -129,6 +129,7 @@ class Training:
         ids, chances, whose = ids[own], chances[own], whose[own]
         optimiser, generator = Muon(draft), torch.Generator().manual_seed(0)
         begun, read, share = self._seconds, 0, 0.0
+        budget = max(1e-9, (1.0 - WRITING) * self.budget_s)
         while True:
             yield Standing("training", 0.0, share, read, self.score(draft))
             if share == 1.0:
@@ -142,7 +143,7 @@ class Training:
                     guessed = draft(ids[now, :-1], use_cache=False).logits.log_softmax(-1)
                     loss = -(chances[now] * guessed.gather(-1, whose[now])).sum(-1).mean()
                     loss.backward()
-                share = min(1.0, (self._seconds + inside - begun) / max(1e-9, self.budget_s - begun))
+                share = min(1.0, (self._seconds + inside - begun) / budget)
                 self._steps, read = self._steps + 1, read + len(now) * LENGTH
                 optimiser.step(min(self._steps / WARMUP, (1.0 - share) / DECAY, 1.0))
 

@@ -122,7 +122,7 @@ def chart(job: Training, words: Words) -> Chart:
     from app.charts import Chart
     from app.theme import GREY, ORANGE
 
-    seconds = [standing.seconds for standing in job.scored]
+    seconds = [standing.seconds - job.scored[0].seconds for standing in job.scored]
     passes = [score.tokens_per_pass for score in scores(job.scored)]
     figure = go.Figure()
     figure.add_scatter(
