@@ -17,6 +17,7 @@ from app.course import (
     steps,
     teaching,
     top,
+    worked,
 )
 from app.course.words import Words
 from app.text import plain
@@ -46,6 +47,8 @@ if key and lesson is None:
         st.warning(words("course.unknown", name=plain(key[:40])), icon=":material/search_off:")
 if "sheet" in st.query_params:
     sheet.draw(listed, language, words)
+elif "worked" in st.query_params:
+    worked.draw(words)
 elif "claims" in st.query_params:
     claims_view.draw(words)
 elif "inventory" in st.query_params:
