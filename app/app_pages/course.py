@@ -18,6 +18,7 @@ from app.course import (
     steps,
     teaching,
     top,
+    worked,
 )
 from app.course.words import Words
 from app.text import plain
@@ -45,6 +46,8 @@ if key and lesson is None:
         st.warning(words("course.unknown", name=plain(key[:40])), icon=":material/search_off:")
 if "sheet" in st.query_params:
     sheet.draw(listed, words)
+elif "worked" in st.query_params:
+    worked.draw(words)
 elif "claims" in st.query_params:
     claims_view.draw(words)
 elif "inventory" in st.query_params:

@@ -15,7 +15,14 @@ from app.ui import address, presenter
 from . import languages, progress, reading, teaching
 from .words import Words
 
-PARTS = ("at", "lesson", "claims", "inventory", "question")  # what an address can request on this page
+PARTS = (
+    "at",
+    "lesson",
+    "claims",
+    "inventory",
+    "question",
+    "worked",
+)  # what an address can request on this page
 UPLOAD, PROBLEM = "home-upload", "home-problem"
 CHOSEN = 2  # of the lessons to choose from
 MARKS = {"done": "✓", "started": "◐", "new": "○"}
@@ -98,7 +105,17 @@ def draw(lessons: list[Listed], words: Words) -> None:
             },
             words,
         )
-        st.button(words("teaching.sheet"), on_click=print_sheets, icon=":material/print:", key="sheets-open")
+        with st.container(horizontal=True):
+            st.button(
+                words("teaching.sheet"), on_click=print_sheets, icon=":material/print:", key="sheets-open"
+            )
+            st.button(
+                words("worked.open"),
+                on_click=open_part,
+                args=("worked", "1"),
+                icon=":material/edit_note:",
+                key="worked-open",
+            )
 
 
 def minutes(lessons: list[Listed]) -> int:

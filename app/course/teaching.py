@@ -134,6 +134,7 @@ def builder(titles: dict[str, str], minutes: dict[str, int], words: Words) -> No
             present = st.toggle(words("teaching.present"), key="teach-present")
             st.code(link(order, away, present, words), language=None, wrap_lines=True)
             st.caption(words("teaching.open"))
+            st.markdown(words("teaching.homework"))
 
         show()
 

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from specdec_core.chat import Prompt
 from specdec_core.engine.events import Ended, Started, Step
 from specdec_core.errors import SpecdecError
+from specdec_core.lessons.distilled import Report
 from specdec_core.models.generation import Generation
 from specdec_core.record.schema import EndReason, ModelInfo, Stats
 from specdec_core.record.trace import Trace
@@ -116,6 +117,10 @@ class Family(Protocol):
 
     def width_curve(self, repeats: int, budget_s: float) -> WidthCurve:
         """How long a pass takes, by its width."""
+        ...
+
+    def distil(self, kind: str, budget_s: float, *, cancelled: Cancelled) -> Generator[Report, None, None]:
+        """Train a draft on what the target writes of this kind; computes only while a report is waited for."""
         ...
 
 

@@ -23,7 +23,7 @@ from .models import Choice
 
 log = logging.getLogger(__name__)
 
-COMPUTING = ("race", "sweep", "surprises", "width_curve")  # of a family, with passes of its models
+COMPUTING = ("race", "sweep", "surprises", "width_curve", "distil")  # of a family, with passes of its models
 OPERATIONS = (*COMPUTING, "about", "chat", "ledger")
 LAST = ("end", "refused", "failed")  # kinds after which no answer follows
 STOPPED = "Stopped before a decoder was free."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from specdec_core.chat import Prompt
 from specdec_core.engine.events import Finished
 from specdec_core.errors import SpecdecError
+from specdec_core.lessons.distilled import Report
 from specdec_core.proposers import PROPOSERS, available
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
@@ -96,6 +97,11 @@ class Loaded:
         from specdec_core.runtime.width_curve import width_curve
 
         return width_curve(self.models, repeats=repeats, budget_s=budget_s)
+
+    def distil(self, kind: str, budget_s: float, *, cancelled: Cancelled) -> Generator[Report, None, None]:
+        from specdec_core.lessons.distilling import Training
+
+        return Training(self.models, kind, budget_s, cancelled).run()
 
 
 def load(choice: Choice) -> Loaded:

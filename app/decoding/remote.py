@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from specdec_core import errors
 from specdec_core.chat import Prompt
+from specdec_core.lessons.distilled import Report
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
 from specdec_core.sweep.cases import Case
@@ -154,6 +155,10 @@ class Remote:
 
     def width_curve(self, repeats: int, budget_s: float) -> WidthCurve:
         return cast("WidthCurve", self.decoder.call("width_curve", self.choice, repeats, budget_s))
+
+    def distil(self, kind: str, budget_s: float, *, cancelled: Cancelled) -> Generator[Report, None, None]:
+        hooks = {"cancelled": cancelled}
+        return self.decoder.stream("distil", self.choice, ((kind, budget_s), {}), hooks, paced=True)
 
     def _once(self, key: Hashable, operation: str, *args: Any) -> Any:
         if key not in self._known:

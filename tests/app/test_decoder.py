@@ -22,6 +22,7 @@ from app.decoding.run import Request
 from app.decoding.runs import Runs
 from specdec_core.engine.events import Ended, Started, Step
 from specdec_core.errors import ModelError, PromptError, SettingsError
+from specdec_core.lessons.distilled import Standing
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
 from specdec_core.sweep.cases import Case
@@ -127,6 +128,18 @@ def test_a_race_that_is_left_does_not_block_the_next(family: Family) -> None:
     began = time.monotonic()
     assert len(race(family)) > 4
     assert time.monotonic() - began < 30
+
+
+def test_a_training_ends_soon_after_it_is_cancelled(family: Family) -> None:
+    """Catches: a training that holds the device for its minute after its visitor has left."""
+    stop: list[bool] = []
+    reports = family.distil("story", 60.0, cancelled=lambda: bool(stop))
+    first = next(reports)
+    assert isinstance(first, Standing) and (first.phase, first.share) == ("reading", 0.1)
+    stop.append(True)
+    assert len(list(reports)) <= 1
+    with pytest.raises(ModelError, match="not written here"):
+        list(family.distil("poem", 1.0, cancelled=never))
 
 
 def test_a_visitor_s_words_are_asked_for_and_judged(family: Family) -> None:

@@ -1,0 +1,206 @@
+"""A draft is trained while one watches: its tokens per pass rise, it races itself as it was, and can be downloaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+import streamlit as st
+from pydantic import Field
+
+from app.course import training
+from app.course.lesson import Strict
+from app.course.training import Training
+from app.course.words import Words
+from app.decoding.jobs import Busy
+from app.records import visitor
+from app.text import plain
+from app.ui.fragment import fragment
+from specdec_core.lessons.distilled import HELD_BACK, Distilled, Score, Standing
+
+from . import Place
+
+if TYPE_CHECKING:
+    from app.charts import Chart
+
+WAIT_S = 0.5
+
+
+class With(Strict):
+    """`kinds`: of text, from which the learner chooses."""
+
+    kinds: tuple[str, ...] = Field(("story", "code"), min_length=1)
+
+
+def draw(given: With, at: Place) -> None:
+    """Draw the kinds of text, the button, and the visitor's last training."""
+    owner = visitor.of_session()
+    last = training.trainings().of(owner)
+    active = last is not None and last.active
+
+    @fragment(run_every=WAIT_S if active else None)
+    def show() -> None:
+        from app.charts.draw import draw as draw_chart
+
+        st.caption(at.words("distilling.what", prompts=HELD_BACK))
+        _controls(given, at, owner)
+        job = training.trainings().of(owner)
+        if (job is not None and job.active) != active:
+            st.rerun()
+        if job is None:
+            return
+        job.seen()
+        if active and st.button(at.words("distilling.stop"), icon=":material/stop:", key=at.key("stop")):
+            job.cancel()
+        _progress(job, at.words)
+        if job.scored:
+            draw_chart(chart(job, at.words), at.key("chart"))
+        if job.result is not None:
+            st.html(table(job, job.result, at.words))
+            st.markdown(gained(job.result, at.words))
+            st.download_button(
+                at.words("distilling.download"),
+                data=job.result.weights,
+                file_name=f"draft-{job.kind}.safetensors",
+                mime="application/octet-stream",
+                on_click="ignore",
+                icon=":material/download:",
+                key=at.key("download"),
+                help=at.words("distilling.download_help"),
+            )
+
+    show()
+
+
+def _controls(given: With, at: Place, owner: str) -> None:
+    """The kind of text and the button that starts."""
+    last = training.trainings().of(owner)
+    active = last is not None and last.active
+    kind = st.segmented_control(
+        at.words("distilling.kind"),
+        given.kinds,
+        default=given.kinds[0],
+        format_func=lambda name: at.words(f"distilling.kind-{name}"),
+        required=True,
+        disabled=active,
+        key=at.key("kind"),
+    )
+    pressed = st.button(
+        at.words("distilling.start"),
+        icon=":material/model_training:",
+        disabled=active,
+        key=at.key("start"),
+        help=at.words("distilling.start_help"),
+    )
+    if pressed:
+        try:
+            training.trainings().begin(str(kind), owner)
+        except Busy:
+            st.warning(at.words("distilling.busy", most=training.ACTIVE), icon=":material/hourglass_top:")
+
+
+def _progress(job: Training, words: Words) -> None:
+    """One sentence on where it is, or why it ended."""
+    if job.state == "failed":
+        st.warning(plain(job.error or words("distilling.failed")), icon=":material/error:")
+    elif job.state == "stopped":
+        st.info(words("distilling.stopped"), icon=":material/stop:")
+    elif job.active:
+        last = job.last
+        if last is None:
+            st.info(words("distilling.waiting", ahead=job.place), icon=":material/hourglass_top:")
+        else:
+            said = words(f"distilling.{last.phase}", tokens=last.tokens, prompts=HELD_BACK)
+            st.progress(last.share, plain(said))
+
+
+def chart(job: Training, words: Words) -> Chart:
+    """Tokens per pass on the prompts held back, while the draft learns."""
+    import plotly.graph_objects as go
+
+    from app.charts import Chart
+    from app.theme import GREY, ORANGE
+
+    seconds = [standing.seconds - job.scored[0].seconds for standing in job.scored]
+    passes = [score.tokens_per_pass for score in scores(job.scored)]
+    figure = go.Figure()
+    figure.add_scatter(
+        x=seconds,
+        y=passes,
+        customdata=[score.acceptance for score in scores(job.scored)],
+        mode="lines+markers",
+        line={"color": ORANGE, "width": 3},
+        name=words("distilling.yours"),
+        hovertemplate=words("distilling.hover"),
+    )
+    if job.result is not None and job.result.shipped is not None:
+        figure.add_hline(
+            y=job.result.shipped.tokens_per_pass,
+            line={"color": GREY, "width": 2, "dash": "dash"},
+            annotation_text=words("distilling.shipped"),
+        )
+    figure.update_layout(
+        height=300,
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        showlegend=False,
+        xaxis={"title": words("distilling.x"), "rangemode": "tozero"},
+        yaxis={"title": words("distilling.y"), "range": [0.95, max(1.5, 1.08 * max(passes), _highest(job))]},
+        dragmode=False,
+    )
+    score = scores(job.scored)[-1]
+    said = words("distilling.now", alpha=score.acceptance, passes=score.tokens_per_pass)
+    return Chart(
+        figure,
+        said,
+        plain(words("distilling.source", machine=job.machine, prompts=HELD_BACK)),
+        words("distilling.alt", first=passes[0], last=passes[-1], seconds=seconds[-1]),
+    )
+
+
+def _highest(job: Training) -> float:
+    shipped = job.result.shipped if job.result else None
+    return 1.08 * shipped.tokens_per_pass if shipped else 0.0
+
+
+def scores(standings: Sequence[Standing]) -> list[Score]:
+    """The scores of the reports that have one."""
+    return [standing.score for standing in standings if standing.score is not None]
+
+
+def table(job: Training, result: Distilled, words: Words) -> str:
+    """The draft before, after, and the one that ships: α, tokens per pass, and the speedup of those that raced."""
+    known = scores(job.scored)
+    before, after = (
+        sum(getattr(heat, side) for heat in result.heats) / len(result.heats) for side in ("before", "after")
+    )
+    rows = [
+        ("before", known[0].acceptance, before, f"{result.speedup('before'):.2f}×"),
+        ("after", known[-1].acceptance, after, f"{result.speedup('after'):.2f}×"),
+    ]
+    if result.shipped is not None:
+        rows.append(("shipped", result.shipped.acceptance, result.shipped.tokens_per_pass, "–"))
+    body = "".join(
+        f"<tr><th scope='row'>{escape(words(f'distilling.{name}'))}</th><td>{alpha:.0%}</td><td>{passes:.2f}</td>"
+        f"<td>{speedup}</td></tr>"
+        for name, alpha, passes, speedup in rows
+    )
+    heads = "".join(
+        f"<th scope='col'>{escape(words(f'distilling.{key}'))}</th>"
+        for key in ("draft", "alpha", "passes", "speedup")
+    )
+    return (
+        "<style>.distilled{border-collapse:collapse;font-variant-numeric:tabular-nums}"
+        ".distilled :is(th,td){text-align:left;padding:.25rem 1.25rem .25rem 0;font-weight:400;"
+        "border-bottom:1px solid color-mix(in srgb,currentColor 25%,transparent)}"
+        ".distilled td{font-weight:650}</style>"
+        f"<table class='distilled'><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
+    )
+
+
+def gained(result: Distilled, words: Words) -> str:
+    """What the training gained, with its interval."""
+    gain, low, high = result.gain
+    return words(
+        "distilling.gained", gain=gain, low=low, high=high, prompts=len(result.heats), tokens=result.tokens
+    )
