@@ -12,7 +12,7 @@ from app.records import visitor
 from app.text import plain
 from app.ui import address, presenter
 
-from . import progress, reading, teaching
+from . import progress, reading, start_room, teaching
 from .words import Words
 
 PARTS = ("at", "lesson", "claims", "inventory", "question")  # what an address can request on this page
@@ -89,6 +89,7 @@ def draw(lessons: list[Listed], words: Words) -> None:
     beside(words)
     take_home(lessons, words)
     if not presenter.presenting():
+        start_room.draw(words)
         teaching.builder(
             {each.id: f"{each.number} · {each.title}" for each in lessons},
             {
