@@ -12,7 +12,7 @@ from app.course import reading, shuffle
 from app.course.lesson import Item, Lesson, Picture
 from app.course.words import Words
 
-from .states import Part
+from .states import Now, Part
 
 Given = str | float | list[str]
 Kind = Literal["choice", "several", "number"]
@@ -144,6 +144,11 @@ def asked(language: str, lesson: str, part: Part) -> Asked | None:
             _looked.clear()
         _looked[key] = now, _read(language, lesson, part)
     return _looked[key][1]
+
+
+def fresh(language: str, now: Now) -> bool:
+    """Whether the question that a room is at can be had at once; one that never was may take seconds."""
+    return not now.lesson or (language, now.lesson, now.part) in _looked
 
 
 FRESH_S, MOST_LOOKED = 1.0, 500

@@ -29,6 +29,9 @@ def perform(rooms: Rooms, code: str, body: Body) -> None:
     if body.get("move") == "cards":
         rooms.raised(code, _cards(rooms.room(code), body))
     else:
+        room = rooms.room(code)
+        if room is not None:  # a lesson's first reading takes seconds, for which no transaction should wait
+            asked(room.language, str(body.get("lesson", "")), "predict")
         rooms.drive(code, lambda room, at: changed(room, at, body))
 
 

@@ -126,11 +126,9 @@ def _part(room: Room, question: Asked, votes: Sequence[Vote]) -> dict[str, Any]:
 
 def helps(room: Room, misconception: str, but: str) -> list[str] | None:
     """A lesson about that misconception that the room has not asked yet: its id and title."""
+    covered = reading.misconceptions(room.language)
     for number, key, title, _ in reading.titles(room.language):
-        lesson, _ = reading.read(room.language, key)
-        if lesson is None or key == but or f"{key}/predict" in room.now.asked:
-            continue
-        if misconception in lesson.front.misconceptions:
+        if misconception in covered[key] and key != but and f"{key}/predict" not in room.now.asked:
             return [key, f"{number} · {title}"]
     return None
 

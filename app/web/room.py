@@ -24,6 +24,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from app.course import pictures
+from app.room import asked as asking
 from app.room import codes, drive, export, here, orders, stills, views
 from app.room.asked import asked
 from app.room.limits import Limit
@@ -223,7 +224,7 @@ async def student_events(request: Request) -> Response:
     def seen(found: Followed, room: Room, at: float) -> Body:
         return views.student(room, seat, language, found.of(seat), at) | {"away": found.away}
 
-    return _stream(request, seen, seat=seat)
+    return _stream(request, seen, seat=seat, language=language)
 
 
 async def screen_events(request: Request) -> Response:
@@ -306,17 +307,19 @@ async def qr(request: Request) -> Response:
 Seen = Callable[[Followed, Room, float], Body]
 
 
-def _stream(request: Request, seen: Seen, *, seat: str = "", host: bool = False) -> Response:
+def _stream(
+    request: Request, seen: Seen, *, seat: str = "", host: bool = False, language: str = ""
+) -> Response:
     if here.live().streams >= MOST_STREAMS:
         raise Stop(503, "Too many pages are open on this server; try again in a moment.")
     return StreamingResponse(
-        _views(code_of(request), seen, seat, host),
+        _views(code_of(request), seen, seat, host, language),
         media_type=STREAM,
         headers={**NO_STORE, "X-Accel-Buffering": "no"},
     )
 
 
-async def _views(code: str, seen: Seen, seat: str, host: bool) -> AsyncIterator[str]:
+async def _views(code: str, seen: Seen, seat: str, host: bool, language: str) -> AsyncIterator[str]:
     """The page's view, whenever it has changed; `gone` once the room is deleted."""
     last = ""
     async with here.live().follow(code, seat=seat, host=host) as found:
@@ -325,6 +328,10 @@ async def _views(code: str, seen: Seen, seat: str, host: bool) -> AsyncIterator[
             if found.room is None:
                 yield "event: gone\ndata: {}\n\n"
                 return
+            if not asking.fresh(language or found.room.language, found.room.now):
+                # A lesson's first reading takes seconds, for which no other page should wait.
+                await asyncio.to_thread(views.current, found.room, language or found.room.language)
+                continue
             view = json.dumps(seen(found, found.room, time.time()), ensure_ascii=False)
             yield f"data: {view}\n\n" if view != last else ": still here\n\n"
             last = view

@@ -27,7 +27,7 @@ export function tallies(view, how) {
   return el("table", { class: "bars" },
     el("thead", {}, el("tr", {}, el("th", { scope: "col" }, say("option")), ...heads)),
     el("tbody", {}, ...rows),
-    how.marked ? el("tfoot", {}, el("tr", {}, el("th", { scope: "row" }, ""), ...sums)) : null);
+    how.marked ? el("tfoot", {}, el("tr", {}, el("td"), ...sums)) : null);
 }
 
 /** @param {number} count @param {number} all @param {boolean} right */

@@ -127,7 +127,7 @@ function redraw() {
   const typing = open && kept === null && document.activeElement?.id.startsWith("cards-") && document.getElementById("cards");
   const secret = sessionStorage.getItem(`host-${code}`);
   const fresh = el("div", { class: "host" },
-    el("p", { class: "strip" }, el("b", {}, code), el("span", { id: "state" }, say(`state_${view.state}`)),
+    el("p", { class: "strip" }, el("h1", { class: "title" }, `${say("host")} · ${code}`), el("span", { id: "state" }, say(`state_${view.state}`)),
       el("span", { id: "count" }, view.answered !== undefined ? say("answered", view) : say("here", view)),
       el("span", {}, say("lost_count", view)), clock.node),
     view.advice && el("p", { class: "note", id: "advice" }, say(`advice_${view.advice}`)),

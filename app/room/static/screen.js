@@ -20,13 +20,13 @@ const here = () => (view.here === 1 ? say("here_one") : say("here", view));
 
 function joining() {
   return el("div", { class: "joining" },
-    el("div", {}, el("p", {}, say("go_to")), el("p", { class: "address" }, `${location.host}${root}`),
+    el("div", {}, el("h1", { class: "title" }, say("go_to")), el("p", { class: "address" }, `${location.host}${root}`),
       el("p", {}, say("and_type")), el("p", { class: "code" }, view.code), el("p", { id: "here" }, here())),
     el("img", { src: `${root}/${code}/qr.svg`, alt: say("qr"), width: 320, height: 320 }));
 }
 
 function strip() {
-  return el("p", { class: "strip" }, el("b", {}, view.code), el("span", {}, view.title ?? ""), el("span", { id: "count" },
+  return el("p", { class: "strip" }, el("b", {}, view.code), el("h1", { class: "title" }, view.title ?? ""), el("span", { id: "count" },
     ["open", "check", "locked"].includes(view.state) ? say("answered", view) : here()), clock.node);
 }
 
@@ -48,12 +48,12 @@ const PARTS = {
   waiting: () => [joining()],
   open: question,
   check: question,
-  locked: () => [el("h1", {}, say("closed")), ...question()],
-  discuss: () => [el("h1", {}, say("discuss_screen")), ...question()],
+  locked: () => [el("h2", {}, say("closed")), ...question()],
+  discuss: () => [el("h2", {}, say("discuss_screen")), ...question()],
   reveal: () => [el("div", { class: "prose", html: view.prose }), tallies(view, { marked: true }),
     el("p", { html: say("it_was", { was: `<b>${view.outcome}</b>` }) }), el("div", { class: "why", html: view.why })],
   follow: () => [el("div", { class: "prose", html: view.text }), pictured(view.picture, JSON.stringify(view.moved) + view.title)],
-  play: () => [el("h1", {}, say("playing")), pictured(view.picture, JSON.stringify(view.moved) + view.title)],
+  play: () => [el("h2", {}, say("playing")), pictured(view.picture, JSON.stringify(view.moved) + view.title)],
   ended: () => [el("h1", {}, say("thanks"))],
 };
 

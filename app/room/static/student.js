@@ -87,7 +87,7 @@ const plain = (html) => el("div", { html }).textContent;
 function redraw() {
   const focus = document.activeElement?.id;
   const picture = document.getElementById("picture");
-  const fresh = el("div", { class: "student" }, view.title && el("p", { class: "small" }, view.title), ...PARTS[view.state]());
+  const fresh = el("div", { class: "student" }, view.title && el("h1", { class: "title" }, view.title), ...PARTS[view.state]());
   const slot = fresh.querySelector("#picture");
   if (slot && picture && picture.dataset.of === slot.dataset.of) slot.replaceWith(picture);
   page.replaceChildren(fresh, el("p", { class: "reconnect", "aria-hidden": "true" }, say("reconnecting_plain")));
@@ -244,13 +244,13 @@ const PARTS = {
   waiting: () => [el("h1", {}, say(view.step ? "waiting_next" : "waiting"))],
   open: asking,
   check: asking,
-  locked: () => [el("h1", {}, say("locked")), ...mine(), !view.mine?.[view.vote] && el("p", {}, say("no_answer")), lost()],
-  discuss: () => [el("h1", {}, say("discuss")), el("div", { class: "prose", html: view.prose }), ...mine(),
+  locked: () => [el("h2", {}, say("locked")), ...mine(), !view.mine?.[view.vote] && el("p", {}, say("no_answer")), lost()],
+  discuss: () => [el("h2", {}, say("discuss")), el("div", { class: "prose", html: view.prose }), ...mine(),
     view.left !== null && el("p", { class: "clock small" }), lost()],
   reveal: () => [...outcome(), lost()],
-  follow: () => [el("h1", {}, say("follow")), el("div", { html: view.text }),
+  follow: () => [el("h2", {}, say("follow")), el("div", { html: view.text }),
     pictured(view.picture, JSON.stringify(view.moved) + view.picture), ...mine(), lost()],
-  play: () => [el("h1", {}, say("play")), el("div", { html: view.text }),
+  play: () => [el("h2", {}, say("play")), el("div", { html: view.text }),
     pictured(view.picture, JSON.stringify(own.moves) + view.picture),
     el("button", { type: "button", id: "back", onclick: () => { own.moves = []; redraw(); } }, say("back_to_teacher"))],
   ended: () => [el("h1", {}, say(view.results.length ? "ended" : "ended_none")), ...results(),
