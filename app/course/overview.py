@@ -12,17 +12,10 @@ from app.records import visitor
 from app.text import plain
 from app.ui import address, presenter
 
-from . import languages, progress, reading, teaching
+from . import languages, progress, reading, start_room, teaching
 from .words import Words
 
-PARTS = (
-    "at",
-    "lesson",
-    "claims",
-    "inventory",
-    "question",
-    "worked",
-)  # what an address can request on this page
+PARTS = ("at", "lesson", "claims", "inventory", "question", "worked")  # what an address can request here
 UPLOAD, PROBLEM = "home-upload", "home-problem"
 CHOSEN = 2  # of the lessons to choose from
 MARKS = {"done": "✓", "started": "◐", "new": "○"}
@@ -97,6 +90,7 @@ def draw(lessons: list[Listed], words: Words) -> None:
     beside(words)
     take_home(lessons, words)
     if not presenter.presenting():
+        start_room.draw(words)
         teaching.builder(
             {each.id: f"{each.number} · {each.title}" for each in lessons},
             {

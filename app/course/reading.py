@@ -66,6 +66,12 @@ def gallery(language: str, folder: Path | None = None) -> set[str]:
     }
 
 
+def misconceptions(language: str, folder: Path | None = None) -> dict[str, list[str]]:
+    """The misconceptions that each lesson covers, by its id; without computing what the lessons say."""
+    fronts = {name(path)[1]: _raw(path, path.stat().st_mtime_ns)[0] for path in files(language, folder)}
+    return {key: list(front.get("misconceptions") or []) for key, front in fronts.items()}
+
+
 def _title(path: Path, changed: int) -> tuple[str, str, str, int]:
     number, key = name(path)
     front, minutes = _raw(path, changed)

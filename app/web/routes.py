@@ -25,6 +25,7 @@ from app.player import STATIC, player_folder
 from app.records import examples, visitor
 from app.records.database import Unavailable
 
+from . import room
 from .headers import foreign
 
 PACE_S = 0.025  # polling interval of a stream: 40 times a second is more than a screen shows
@@ -68,6 +69,7 @@ def routes() -> list[BaseRoute]:
         Route("/traces/{name}", trace),
         *(Mount(f"/{player_folder(name)}", Modules(path)) for name, path in catalogues().items()),
         Mount("/player", Modules()),
+        *room.routes(),
     ]
 
 

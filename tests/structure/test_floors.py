@@ -48,6 +48,7 @@ APP = """
     choosing
     running
     lab compare library course
+    room
     app_pages web
     main
     __main__

@@ -1,0 +1,131 @@
+"""What the host does to a room, as it comes from the host's page: {"move": its name, and what it needs}."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import isfinite
+from typing import Any
+
+from . import states
+from .asked import asked
+from .orders import titles
+from .states import MOST_MOVES, MOVES, Now, Refused, Room
+from .store import Rooms
+from .views import current
+
+MOST_CARDS = 999
+MOST_KEY = 200  # characters of a control's id
+READ = "This request cannot be read."
+Body = dict[str, Any]
+
+
+def perform(rooms: Rooms, code: str, body: Body) -> None:
+    """Do what the host asks.
+
+    Raises:
+        Refused: one sentence, if it cannot be done.
+    """
+    if body.get("move") == "cards":
+        rooms.raised(code, _cards(rooms.room(code), body))
+    else:
+        room = rooms.room(code)
+        if room is not None:  # a lesson's first reading takes seconds, for which no transaction should wait
+            asked(room.language, str(body.get("lesson", "")), "predict")
+        rooms.drive(code, lambda room, at: changed(room, at, body))
+
+
+def changed(room: Room, at: float, body: Body) -> Room:
+    """The room after one of the moves of `states.MOVES`, or after `longer`, `insert`, `point` or `control`."""
+    move, now = body.get("move"), room.now
+    # A button counts for what the host saw: a second press, or one on another device meanwhile, does nothing.
+    if body.get("step") != now.step:
+        raise Refused("The room has moved on; this button no longer applies.")
+    if move in MOVES[now.state]:
+        lesson, picture = str(body.get("lesson", now.lesson)), str(body.get("picture", "watch"))
+        if move == "open" and lesson not in room.order:
+            raise Refused("This lesson is not one of this room's.")
+        if move in ("open", "check") and asked(room.language, lesson, "predict") is None:
+            raise Refused("This lesson has a mistake in its file; choose another.")
+        if picture not in ("watch", "change"):
+            raise Refused(READ)
+        return replace(room, now=states.step(now, str(move), at, lesson, picture))
+    if move in _BESIDES:
+        return _BESIDES[move](room, now, at, body)
+    raise Refused("The room has moved on; this button no longer applies.")
+
+
+def moves(given: Any) -> tuple[tuple[str, Any], ...]:
+    """Moves on a picture's controls, as a page sends them; what cannot be one is left out."""
+    found = []
+    for each in given[-MOST_MOVES:] if isinstance(given, list) else []:
+        if isinstance(each, list) and len(each) == 2 and isinstance(each[0], str) and len(each[0]) < MOST_KEY:
+            value = _value(each[1])
+            if value is not None or each[1] is None:
+                found.append((each[0], value))
+    return tuple(found)
+
+
+def _value(value: Any) -> Any:
+    """A control's value: a short text, a number, or several of them; None presses a button."""
+    if isinstance(value, list):
+        return [each for each in map(_value, value[:12]) if each is not None]
+    if isinstance(value, str):
+        return value[:MOST_KEY]
+    return value if isinstance(value, int | float) and isfinite(value) else None
+
+
+def _longer(room: Room, now: Now, at: float, body: Body) -> Room:
+    return replace(room, now=states.longer(now, at))
+
+
+def _insert(room: Room, now: Now, at: float, body: Body) -> Room:
+    """A lesson comes next, wherever it was."""
+    lesson = str(body.get("lesson"))
+    if lesson not in titles(room.language):
+        raise Refused("The course has no such lesson.")
+    rest = [key for key in room.order if key != lesson]
+    where = rest.index(now.lesson) + 1 if now.lesson in rest else 0
+    return replace(room, order=(*rest[:where], lesson, *rest[where:]))
+
+
+def _point(room: Room, now: Now, at: float, body: Body) -> Room:
+    where = body.get("where")
+    if where is not None and not (
+        isinstance(where, list)
+        and len(where) == 2
+        and all(isinstance(_value(part), int | float) for part in where)
+    ):
+        raise Refused(READ)
+    return replace(room, now=states.pointed(now, where))
+
+
+def _control(room: Room, now: Now, at: float, body: Body) -> Room:
+    found = moves([[body.get("control"), body.get("value")]])
+    if now.state != "follow" or not found:
+        raise Refused(READ)
+    return replace(room, now=states.moved(now, *found[0]))
+
+
+_BESIDES: dict[Any, Callable[[Room, Now, float, Body], Room]] = {
+    "longer": _longer,
+    "insert": _insert,
+    "point": _point,
+    "control": _control,
+}
+
+
+def _cards(room: Room | None, body: Body) -> list[tuple[Any, bool, int]]:
+    """Raised cards: {"counts": {option: how many}}."""
+    question = current(room, room.language) if room is not None else None
+    counts = body.get("counts")
+    if room is None or room.now.step != body.get("step"):
+        raise Refused("The room has moved on; this button no longer applies.")
+    if question is None or question.kind != "choice" or room.now.state not in ("open", "check", "locked"):
+        raise Refused("Cards can be counted while a question with one answer is open.")
+    if not isinstance(counts, dict) or not all(
+        key in question.items and type(number) is int and 0 <= number <= MOST_CARDS
+        for key, number in counts.items()
+    ):
+        raise Refused(READ)
+    return [(key, question.is_right(key), number) for key, number in counts.items()]

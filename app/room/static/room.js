@@ -1,0 +1,129 @@
+// What every page of a room is made with: its words, elements, requests, and the stream that it follows.
+
+const held = document.getElementById("data");
+export const data = held ? JSON.parse(held.textContent ?? "{}") : { words: {} };
+const path = globalThis.location?.pathname ?? "/r";
+/** The address of the rooms, without the app's own root in front of it. */
+export const root = path.replace(/\/r(\/.*)?$/, "/r");
+/** The code in the address, or "". */
+export const code = decodeURIComponent(path.slice(root.length + 1).split("/")[0] ?? "").toUpperCase();
+const RETRY_MS = 1000;
+
+/** @param {string} key @param {Record<string, any>} [values] */
+export function say(key, values = {}) {
+  return fill(data.words[key] ?? key, values);
+}
+
+/** @param {string} text @param {Record<string, any>} values */
+export function fill(text, values) {
+  return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
+}
+
+/**
+ * An element. Properties: `class`, `html` (already safe markup from the server), `on…` listeners, attributes.
+ * @param {string} tag @param {Record<string, any>} [given] @param {...(Node | string | null | undefined | false)} inside
+ * @returns {any}
+ */
+export function el(tag, given = {}, ...inside) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(given)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === "html") made.innerHTML = value;
+    else if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else made.setAttribute(name, value === true ? "" : String(value));
+  }
+  made.append(...inside.filter((each) => each !== null && each !== undefined && each !== false));
+  return made;
+}
+
+/** @param {string} where below the room's address @param {any} [body] */
+export async function post(where, body = {}) {
+  const answer = await fetch(`${root}/${where}`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  const text = await answer.text();
+  const found = text.startsWith("{") ? JSON.parse(text) : {};
+  return { ok: answer.ok, status: answer.status, ...found };
+}
+
+/**
+ * The parts of an event stream that are whole, and the rest.
+ * @param {string} text
+ * @returns {[{ event: string, data: string }[], string]}
+ */
+export function events(text) {
+  const parts = text.split("\n\n");
+  const rest = parts.pop() ?? "";
+  const found = [];
+  for (const part of parts) {
+    const lines = part.split("\n").filter((line) => !line.startsWith(":"));
+    /** @param {string} name */
+    const of = (name) => lines.filter((line) => line.startsWith(`${name}: `)).map((line) => line.slice(name.length + 2));
+    if (lines.length) found.push({ event: of("event")[0] ?? "message", data: of("data").join("\n") });
+  }
+  return [found, rest];
+}
+
+/**
+ * Follow a stream of views; it comes back by itself after an interruption.
+ * `seen` gets each view; `refused` a status and its sentence, after which nothing is tried again; `away` whether the
+ * connection is interrupted; `gone` that the room was deleted.
+ * @param {string} where
+ * @param {{ seen: (view: any) => void, refused: (status: number, answer: any) => void, away: (is: boolean) => void,
+ *   gone: () => void }} to
+ */
+export async function follow(where, to) {
+  for (;;) {
+    try {
+      const answer = await fetch(`${root}/${where}`, { headers: { accept: "text/event-stream" } });
+      if (answer.ok && answer.body) {
+        to.away(false);
+        const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+        for (let rest = ""; ; ) {
+          const { value, done } = await reader.read();
+          if (done) break;
+          const [found, left] = events(rest + value);
+          rest = left;
+          for (const each of found) {
+            if (each.event === "gone") return to.gone();
+            if (each.event === "join") return to.refused(401, JSON.parse(each.data));
+            to.seen(JSON.parse(each.data));
+          }
+        }
+      } else if (answer.status < 500 && answer.status !== 429) {
+        return to.refused(answer.status, await answer.json().catch(() => ({})));
+      }
+    } catch {
+      // The network, or the server while it restarts; what follows tries again.
+    }
+    to.away(true);
+    await new Promise((done) => setTimeout(done, RETRY_MS * (0.7 + Math.random())));
+  }
+}
+
+/** What the server sent, as a list of pairs. @param {any} found @returns {[any, any][]} */
+export const pairs = (found) => found;
+
+/** The page's one place that is read aloud. @param {string} text */
+export function announce(text) {
+  const place = document.getElementById("status");
+  if (place && place.textContent !== text) place.textContent = text;
+}
+
+/**
+ * A clock that counts down from what the server said.
+ * @param {any} place an element @param {number | null | undefined} left seconds
+ */
+export function countdown(place, left) {
+  const end = performance.now() + (left ?? 0) * 1000;
+  const show = () => {
+    if (!place.isConnected && place.dataset.shown) return;
+    place.dataset.shown = "1";
+    const now = Math.ceil((end - performance.now()) / 1000);
+    place.textContent = now > 0 ? say("seconds", { left: now }) : say("time_up");
+    if (now > 0) setTimeout(show, 250);
+  };
+  if (left !== null && left !== undefined) show();
+}

@@ -1,0 +1,95 @@
+// The projector's page: the code to join with, the question and how many have answered, bars once they are revealed.
+
+import { announce, code, countdown, el, follow, pairs, root, say } from "./room.js";
+import { LETTERS, tallies } from "./bars.js";
+import * as still from "./still.js";
+
+const page = /** @type {any} */ (document.getElementById("page"));
+/** @type {any} */
+let view = null;
+let clock = { of: "", node: el("span") };
+
+follow(`${code}/screen/events`, {
+  seen: (found) => { view = found; redraw(); },
+  refused: (_status, answer) => page.replaceChildren(el("h1", {}, answer.error ?? "")),
+  away: (is) => document.body.classList.toggle("away", is),
+  gone: () => page.replaceChildren(el("h1", {}, say("gone"))),
+});
+
+const here = () => (view.here === 1 ? say("here_one") : say("here", view));
+
+function joining() {
+  return el("div", { class: "joining" },
+    el("div", {}, el("h1", { class: "title" }, say("go_to")), el("p", { class: "address" }, `${location.host}${root}`),
+      el("p", {}, say("and_type")), el("p", { class: "code" }, view.code), el("p", { id: "here" }, here())),
+    el("img", { src: `${root}/${code}/qr.svg`, alt: say("qr"), width: 320, height: 320 }));
+}
+
+function strip() {
+  return el("p", { class: "strip" }, el("b", {}, view.code), el("h1", { class: "title" }, view.title ?? ""), el("span", { id: "count" },
+    ["open", "check", "locked"].includes(view.state) ? say("answered", view) : here()), clock.node);
+}
+
+function question() {
+  return [
+    view.hook && el("p", { class: "hook", html: view.hook }),
+    el("div", { class: "prose", html: view.prose }),
+    view.still && pictured("predict", `${view.title}`),
+    view.kind !== "number" && el("ol", { class: "letters" }, ...pairs(view.options).map(([_key, text], at) =>
+      el("li", {}, el("b", {}, LETTERS[at]), el("span", { html: text })))),
+  ];
+}
+
+/** @param {string} step @param {string} want */
+const pictured = (step, want) => el("div", { id: "picture", class: "picture", "data-step": step, "data-want": `${step} ${want}` });
+
+/** @type {Record<string, () => any[]>} */
+const PARTS = {
+  waiting: () => [joining()],
+  open: question,
+  check: question,
+  locked: () => [el("h2", {}, say("closed")), ...question()],
+  discuss: () => [el("h2", {}, say("discuss_screen")), ...question()],
+  reveal: () => [el("div", { class: "prose", html: view.prose }), tallies(view, { marked: true }),
+    el("p", { html: say("it_was", { was: `<b>${view.outcome}</b>` }) }), el("div", { class: "why", html: view.why })],
+  follow: () => [el("div", { class: "prose", html: view.text }), pictured(view.picture, JSON.stringify(view.moved) + view.title)],
+  play: () => [el("h2", {}, say("playing")), pictured(view.picture, JSON.stringify(view.moved) + view.title)],
+  ended: () => [el("h1", {}, say("thanks"))],
+};
+
+function redraw() {
+  const of = `${view.step} ${view.state}`;
+  if (clock.of !== of) {
+    const node = el("span", { class: "clock" });
+    clock = { of, node };
+    setTimeout(() => countdown(node, view.left));
+    announce(say(`state_${view.state}`));
+  }
+  const kept = document.getElementById("picture");
+  const fresh = el("div", {}, view.state === "waiting" || view.state === "ended" ? null : strip(), ...PARTS[view.state]());
+  const slot = fresh.querySelector("#picture");
+  if (slot && kept && kept.dataset.step === slot.dataset.step && kept.dataset.title === view.title) {
+    kept.dataset.want = slot.dataset.want;
+    slot.replaceWith(kept);
+  }
+  page.replaceChildren(fresh);
+  picture();
+}
+
+async function picture() {
+  const slot = /** @type {any} */ (document.getElementById("picture"));
+  if (!slot) return;
+  slot.dataset.title = view.title;
+  if (slot.dataset.done !== slot.dataset.want) {
+    slot.dataset.done = slot.dataset.want;
+    const nodes = await still.load(`${code}/still/${slot.dataset.step}?at=${view.step}`).catch(() => null);
+    if (nodes) still.draw(slot, nodes, null);
+  }
+  slot.querySelector(".pointer")?.remove();
+  if (view.pointer) {
+    const spot = el("div", { class: "pointer", "aria-hidden": "true" });
+    spot.style.left = `${view.pointer[0] * 100}%`;
+    spot.style.top = `${view.pointer[1] * 100}%`;
+    slot.append(spot);
+  }
+}

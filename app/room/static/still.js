@@ -1,0 +1,140 @@
+// A lesson's picture as the server drew it: markup, charts, components and controls, in their order.
+
+import { data, el, pairs, root } from "./room.js";
+
+/** @type {Promise<any> | undefined} */
+let plotly;
+const MOVE_MS = 150;
+
+/**
+ * Draw a picture. `move` is called with a control's id and its value (null presses a button); without it the controls
+ * are only shown.
+ * @param {any} place @param {any[]} nodes @param {((id: string, value: any) => void) | null} move
+ */
+export function draw(place, nodes, move) {
+  const focused = place.contains(document.activeElement) ? document.activeElement?.id : "";
+  const made = nodes.map((node) => DRAWN[node.kind]?.(node, move)).filter(Boolean);
+  place.replaceChildren(...made);
+  if (focused) document.getElementById(focused)?.focus();
+}
+
+/** @param {string} where @param {any[] | null} [moves] those of one's own */
+export async function load(where, moves = null) {
+  const answer = await fetch(`${root}/${where}${where.includes("?") ? "&" : "?"}lang=${data.language}`, {
+    ...(moves && { method: "POST", body: JSON.stringify({ moves }), headers: { "content-type": "application/json" } }),
+  });
+  return answer.ok ? answer.json() : null;
+}
+
+/** @type {Record<string, (node: any, move: any) => any>} */
+const DRAWN = {
+  html: (node) => el("div", { class: "drawn", html: node.html }),
+  text: (node) => el("div", { class: node.small ? "small" : "", html: node.html }),
+  chart,
+  component,
+  slider,
+  group,
+  select,
+  button: (node, move) =>
+    el("button", { id: node.id, type: "button", disabled: node.off || !move, onclick: () => move(node.id, null) }, label(node)),
+};
+
+/** @param {any} node */
+const label = (node) => el("span", { html: node.label });
+
+/** @param {any} node @param {any} move */
+function slider(node, move) {
+  const names = node.names;
+  /** @param {number} at */
+  const shown = (at) => (names.length ? names[at] : String(Math.round(at * 1e6) / 1e6));
+  const at = names.length ? names.indexOf(String(node.value)) : node.value;
+  const out = el("output", {}, shown(at));
+  /** @type {any} */
+  let later;
+  const input = el("input", {
+    id: node.id,
+    type: "range",
+    min: names.length ? 0 : node.low,
+    max: names.length ? names.length - 1 : node.high,
+    step: names.length ? 1 : node.step,
+    disabled: !move,
+    oninput: () => {
+      out.textContent = shown(Number(input.value));
+      clearTimeout(later);
+      later = setTimeout(() => move(node.id, [names.length ? names[Number(input.value)] : Number(input.value)]), MOVE_MS);
+    },
+  });
+  input.value = String(at);
+  return el("label", { class: "control" }, label(node), input, out);
+}
+
+/** @param {any} node @param {any} move */
+function group(node, move) {
+  /** @param {string} name */
+  const picked = (name) => {
+    const others = node.value.filter((/** @type {string} */ each) => each !== name);
+    if (!node.several) return [name];
+    return others.length < node.value.length ? others : [...others, name];
+  };
+  const buttons = pairs(node.names).map(([name, said]) =>
+    el("button", {
+      id: `${node.id}-${name}`, type: "button", disabled: !move, "aria-pressed": node.value.includes(name) ? "true" : "false",
+      onclick: () => move(node.id, picked(name)),
+    }, said));
+  return el("div", { class: "control", role: "group", "aria-label": node.label.replace(/<[^>]*>/g, "") }, label(node), ...buttons);
+}
+
+/** @param {any} node @param {any} move */
+function select(node, move) {
+  const options = node.names.map((/** @type {string} */ name) => el("option", { selected: name === node.value }, name));
+  const made = el("select", { id: node.id, disabled: !move, onchange: () => move(node.id, made.value) }, ...options);
+  return el("label", { class: "control" }, label(node), made);
+}
+
+/** @param {any} node */
+function chart(node) {
+  const place = el("div", { class: "chart", role: "img", "aria-label": node.alt });
+  plotly ??= new Promise((done, failed) => {
+    document.head.append(el("script", { src: `${root}/plotly.js`, onload: () => done(/** @type {any} */ (globalThis).Plotly), onerror: failed }));
+  });
+  plotly.then((found) => {
+    const { data: traces, layout } = inked(node.figure, getComputedStyle(place).color);
+    const clear = { paper_bgcolor: "transparent", plot_bgcolor: "transparent", autosize: true };
+    found.newPlot(place, traces, { ...layout, ...clear }, { displayModeBar: false, responsive: true, staticPlot: true });
+  }, () => place.replaceChildren(node.alt));
+  return place;
+}
+
+/**
+ * The figure with its text in the page's colour; the server draws for the light page.
+ * @param {any} part @param {string} colour @returns {any}
+ */
+function inked(part, colour) {
+  if (Array.isArray(part)) return part.map((each) => inked(each, colour));
+  if (!part || typeof part !== "object") return part;
+  return Object.fromEntries(Object.entries(part).map(([key, value]) => [
+    key,
+    /font$/.test(key) && value && typeof value === "object" && !Array.isArray(value)
+      ? { ...inked(value, colour), color: colour }
+      : inked(value, colour),
+  ]));
+}
+
+/** @param {any} node */
+function component(node) {
+  const host = el("div", { class: "drawn" });
+  const shadow = host.attachShadow({ mode: "open" });
+  const style = el("style");
+  style.textContent = node.css;
+  const inner = el("div", { class: node.module === "player" ? "specdec-player" : "builder" });
+  const outer = el("div", {}, inner);
+  shadow.append(style, outer);
+  const above = root.replace(/\/r$/, "");
+  const calls = { setStateValue: () => {}, setTriggerValue: () => {} };
+  if (node.module === "player") {
+    import(`${above}/${node.data.folder}/player.js`).then(({ mount }) => mount(inner, node.data, calls));
+  } else {
+    import(`${root}/tree_builder.js`).then((found) => found.default({ data: node.data, parentElement: outer, ...calls }));
+  }
+  return host;
+}

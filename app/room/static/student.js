@@ -1,0 +1,273 @@
+// A student's page: joins with a code, then shows what the room's state allows.
+
+import { code, countdown, data, announce, el, follow, pairs, post, root, say } from "./room.js";
+import * as still from "./still.js";
+
+const page = /** @type {any} */ (document.getElementById("page"));
+const top = root.replace(/\/r$/, "");
+/** @type {any} */
+let view = null;
+/** What is chosen and not locked in yet, and for which vote. @type {{ of: string, given: any }} */
+let chosen = { of: "", given: null };
+/** @type {{ of: string, moves: any[] }} */
+let own = { of: "", moves: [] };
+let problem = "";
+let sending = false;
+
+if (code) stay();
+else page.replaceChildren(joining(false, ""));
+
+function stay() {
+  follow(`${code}/events?lang=${data.language}`, {
+    seen: (found) => show(found),
+    refused: (status, answer) => {
+      const unknown = status === 401 ? "" : answer.error ?? "";
+      page.replaceChildren(joining(answer.named ?? false, unknown));
+    },
+    away: (is) => line(is ? say(view?.mine?.[view.vote] ? "reconnecting" : "reconnecting_plain") : ""),
+    gone: () => page.replaceChildren(el("h1", {}, say("gone"))),
+  });
+}
+
+/** @param {string} text */
+function line(text) {
+  document.body.classList.toggle("away", Boolean(text));
+  if (text) announce(text);
+}
+
+/** @param {boolean} named @param {string} wrong */
+function joining(named, wrong) {
+  const typed = el("input", { id: "code", maxlength: 9, autocomplete: "off", autocapitalize: "characters", spellcheck: "false",
+    value: code, "aria-describedby": "about" });
+  const name = el("input", { id: "name", maxlength: 24, autocomplete: "off" });
+  const send = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    const wanted = typed.value.replace(/[\s-]/g, "").toUpperCase();
+    if (wanted.length !== 6) return tell(say("short"));
+    if (wanted !== code) return location.assign(`${root}/${encodeURIComponent(wanted)}${location.search}`);
+    const answer = await post(`${code}/join`, { name: name.value }).catch(() => ({ ok: false, error: say("reconnecting_plain") }));
+    if (answer.ok) stay();
+    else tell(answer.error);
+  };
+  const said = el("p", { class: "wrong", role: "alert" }, wrong);
+  const tell = (/** @type {string} */ text) => { said.textContent = text; };
+  return el("form", { onsubmit: send, class: "card" },
+    el("h1", {}, say("join")),
+    el("label", {}, say("code"), typed), el("p", { class: "small", id: "about" }, say("code_help")),
+    named && el("label", {}, say("nickname"), name),
+    said, el("button", { class: "main" }, say("enter")), el("p", { class: "small" }, say("no_account")));
+}
+
+/** @param {any} found */
+function show(found) {
+  const before = view;
+  view = found;
+  const of = `${view.step}`;
+  if (chosen.of !== of) {
+    const last = view.mine?.[2]?.given ?? view.mine?.[1]?.given ?? null;
+    chosen = { of, given: last };
+    problem = "";
+  }
+  if (own.of !== of) own = { of, moves: [] };
+  if (!before || before.step !== view.step) announce(saying());
+  redraw();
+}
+
+function saying() {
+  const states = { open: "open_now", check: "open_now", locked: "locked", discuss: "discuss", follow: "follow", play: "play",
+    ended: "ended_none", waiting: "waiting" };
+  return view.state === "reveal" ? `${say("it_was", { was: plain(view.outcome) })}`
+    : say(states[/** @type {keyof typeof states} */ (view.state)]);
+}
+
+/** @param {string} html */
+const plain = (html) => el("div", { html }).textContent;
+
+/** The page anew; the picture stays while it is the same one. */
+function redraw() {
+  const focus = document.activeElement?.id;
+  const picture = document.getElementById("picture");
+  const fresh = el("div", { class: "student" }, view.title && el("h1", { class: "title" }, view.title), ...PARTS[view.state]());
+  const slot = fresh.querySelector("#picture");
+  if (slot && picture && picture.dataset.of === slot.dataset.of) slot.replaceWith(picture);
+  page.replaceChildren(fresh, el("p", { class: "reconnect", "aria-hidden": "true" }, say("reconnecting_plain")));
+  if (view.away) page.prepend(el("p", { class: "note" }, say("away"), " ", el("a", { href: `${top}/course` }, say("course"))));
+  if (focus) document.getElementById(focus)?.focus();
+  for (const clock of page.querySelectorAll(".clock")) countdown(clock, view.left);
+  fetchPicture();
+}
+
+async function fetchPicture() {
+  const slot = /** @type {any} */ (document.getElementById("picture"));
+  if (!slot || slot.dataset.done === slot.dataset.want) return;
+  slot.dataset.done = slot.dataset.want;
+  const mine = view.state === "play";
+  const step = slot.dataset.step;
+  const nodes = await still.load(`${code}/still/${step}?at=${view.step}`, mine && own.moves.length ? own.moves : null).catch(() => null);
+  if (nodes) still.draw(slot, nodes, mine ? act : null);
+  place(slot);
+}
+
+/** @param {string} id @param {any} value */
+function act(id, value) {
+  const last = own.moves.at(-1);
+  if (last && last[0] === id && value !== null) own.moves.pop();
+  own.moves.push([id, value]);
+  redraw();
+}
+
+/** @param {any} slot */
+function place(slot) {
+  slot.querySelector(".pointer")?.remove();
+  if (view.state !== "follow" || !view.pointer) return;
+  const spot = el("div", { class: "pointer", "aria-hidden": "true" });
+  spot.style.left = `${view.pointer[0] * 100}%`;
+  spot.style.top = `${view.pointer[1] * 100}%`;
+  slot.append(spot);
+}
+
+/** @param {string} step @param {string} want changes when the picture does */
+function pictured(step, want) {
+  return el("div", { id: "picture", class: "picture", "data-step": step, "data-of": `${step} ${view.title} ${view.state === "play"}`, "data-want": want });
+}
+
+const mine = () => [1, 2].filter((vote) => view.mine?.[vote]).map((vote) => {
+  const { said, right } = view.mine[vote];
+  const key = vote === 1 && view.mine[2] ? "you_said_then" : "you_said";
+  return el("p", { class: "mine", html: say(key, { said: `<b>${said}</b>` }) + (right === undefined ? "" : ` ${say(right ? "right" : "wrong")}`) });
+});
+
+function lost() {
+  return el("button", { id: "lost", type: "button", class: "lost", onclick: async (/** @type {any} */ event) => {
+    event.target.disabled = true;
+    const answer = await post(`${code}/lost`, { step: view.step }).catch(() => ({ ok: false }));
+    if (answer.ok) announce(say("lost_sent"));
+    else event.target.disabled = false;
+  } }, say("lost"));
+}
+
+function asking() {
+  const done = view.mine?.[view.vote];
+  return [
+    view.hook && el("p", { class: "hook", html: view.hook }),
+    view.still && pictured("predict", `${view.title}`),
+    el("div", { class: "prose", html: view.prose }),
+    view.vote === 2 && !done && el("p", {}, say("again")),
+    ...mine(),
+    done ? el("p", { class: "note" }, say("saved")) : form(),
+    view.left !== null && el("p", { class: "clock small" }),
+    lost(),
+  ];
+}
+
+function form() {
+  const several = view.kind === "several";
+  const number = view.kind === "number";
+  const ready = () => (several ? chosen.given?.length : chosen.given !== null && chosen.given !== "");
+  const button = el("button", { class: "main", id: "lock", disabled: !ready() || sending }, say(sending ? "sending" : "lock"));
+  /** @param {any} given */
+  const choose = (given) => { chosen.given = given; button.disabled = !ready(); };
+  const options = pairs(view.options).map(([key, text], at) => {
+    const input = el("input", { id: `option-${at}`, type: several ? "checkbox" : "radio", name: "option", onchange: () => {
+      if (!several) return choose(key);
+      const others = (chosen.given ?? []).filter((/** @type {string} */ each) => each !== key);
+      choose(input.checked ? [...others, key] : others);
+    } });
+    input.checked = several ? chosen.given?.includes(key) : chosen.given === key;
+    return el("label", { class: "option" }, input, el("span", { html: text }));
+  });
+  const field = number && el("input", { id: "number", type: "number", inputmode: "decimal", min: view.scale.low, max: view.scale.high,
+    step: "any", value: chosen.given ?? "", oninput: () => choose(field.value === "" ? null : Number(field.value)) });
+  return el("form", { id: "answer", onsubmit: lock },
+    el("fieldset", {}, el("legend", {}, say(view.part === "check" ? "check" : "question")),
+      number ? el("label", {}, say("number", view.scale), field) : null, ...options),
+    el("p", { class: "wrong", role: "alert" }, problem), button,
+    !number && el("p", { class: "small keys" }, say("keys", { count: options.length })));
+}
+
+/** @param {Event} event */
+async function lock(event) {
+  event.preventDefault();
+  const given = chosen.given, step = view.step, vote = view.vote;
+  if (given === null || sending) return;
+  sending = true;
+  redraw();
+  for (;;) {
+    try {
+      const answer = await post(`${code}/vote`, { step, given });
+      if (step !== view.step) break;
+      if (answer.ok) {
+        view.mine = { ...view.mine, [vote]: { said: words(given), given } };
+        announce(say("saved"));
+      } else if (answer.status < 500) {
+        problem = answer.error ?? say("late");
+      }
+      if (answer.ok || answer.status < 500) break;
+    } catch {
+      // The line is down; the answer is sent again until the server has it.
+    }
+    line(say("reconnecting_plain"));
+    await new Promise((done) => setTimeout(done, 1000));
+    if (step !== view.step) break;
+  }
+  sending = false;
+  line("");
+  redraw();
+}
+
+/** @param {any} given */
+function words(given) {
+  if (typeof given === "number") return String(given);
+  const names = Object.fromEntries(view.options);
+  return [given].flat().map((key) => names[key]).join(", ");
+}
+
+const results = () => view.results.map((/** @type {any} */ row) => el("section", { class: "card" },
+  el("p", { class: "small" }, row.title), el("div", { html: row.question }),
+  ...row.said.map((/** @type {any} */ said) => el("p", { html: `${say("you_said", { said: `<b>${said.said}</b>` })} ${say(said.right ? "right" : "wrong")}` })),
+  el("p", { html: say("it_was", { was: `<b>${row.outcome}</b>` }) })));
+
+function download() {
+  const text = view.results.map((/** @type {any} */ row) => [row.title, plain(row.question).trim(),
+    ...row.said.map((/** @type {any} */ said) => `${say("you_said", { said: plain(said.said) })} ${say(said.right ? "right" : "wrong")}`),
+    say("it_was", { was: plain(row.outcome) })].join("\n")).join("\n\n");
+  const link = el("a", { href: URL.createObjectURL(new Blob([text], { type: "text/plain" })), download: `room-${code}.txt` });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+const outcome = () => [...mine(), !view.mine?.[1] && !view.mine?.[2] && el("p", {}, say("no_answer")),
+  el("p", { html: say("it_was", { was: `<b>${view.outcome}</b>` }) }), view.why && el("div", { class: "card", html: view.why })];
+
+/** @type {Record<string, () => any[]>} */
+const PARTS = {
+  waiting: () => [el("h1", {}, say(view.step ? "waiting_next" : "waiting"))],
+  open: asking,
+  check: asking,
+  locked: () => [el("h2", {}, say("locked")), ...mine(), !view.mine?.[view.vote] && el("p", {}, say("no_answer")), lost()],
+  discuss: () => [el("h2", {}, say("discuss")), el("div", { class: "prose", html: view.prose }), ...mine(),
+    view.left !== null && el("p", { class: "clock small" }), lost()],
+  reveal: () => [...outcome(), lost()],
+  follow: () => [el("h2", {}, say("follow")), el("div", { html: view.text }),
+    pictured(view.picture, JSON.stringify(view.moved) + view.picture), ...mine(), lost()],
+  play: () => [el("h2", {}, say("play")), el("div", { html: view.text }),
+    pictured(view.picture, JSON.stringify(own.moves) + view.picture),
+    el("button", { type: "button", id: "back", onclick: () => { own.moves = []; redraw(); } }, say("back_to_teacher"))],
+  ended: () => [el("h1", {}, say(view.results.length ? "ended" : "ended_none")), ...results(),
+    view.results.length && el("button", { type: "button", onclick: download }, say("download")),
+    el("p", {}, el("a", { href: `${top}/course?inventory=after` }, say("after")))],
+};
+
+document.addEventListener("keydown", (event) => {
+  const where = /** @type {any} */ (event.target);
+  if (event.ctrlKey || event.metaKey || event.altKey || (where.matches?.("input") && !["radio", "checkbox"].includes(where.type))) return;
+  const option = /^[1-9]$/.test(event.key) && document.getElementById(`option-${Number(event.key) - 1}`);
+  if (option) {
+    option.focus();
+    option.click();
+    event.preventDefault();
+  } else if (event.key === "Enter" && !where.matches?.("button, a, summary")) {
+    /** @type {any} */ (document.getElementById("answer"))?.requestSubmit();
+    event.preventDefault();
+  }
+});

@@ -1,0 +1,253 @@
+"""A lesson's picture outside a Streamlit session: what its `draw` puts on a page, as plain values.
+
+The pictures are written for Streamlit's pages. A class cannot have a session each, so the picture is drawn once, into a
+list instead of a browser, and the list is sent to everybody. Its controls come along as plain ones: what was done with
+them is a list of moves, and the same moves give the same picture.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import threading
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
+from streamlit.runtime.fragment import MemoryFragmentStorage
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.pages_manager import PagesManager
+from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext, add_script_run_ctx
+from streamlit.runtime.state import SafeSessionState, SessionState
+
+from app.course import pictures
+from app.course.pictures import Place
+from app.player import STATIC as PLAYER
+
+from .asked import asked
+from .marked import html, inline
+
+log = logging.getLogger(__name__)
+
+MAIN = str(Path(__file__).resolve().parents[1] / "main.py")
+# Buttons that only move the picture on; the others measure, decode or read, which is not for a whole class at once.
+PRESSED = frozenset(
+    {"stairs", "same-distribution", "trials", "race", "tree-builder", "rounding", "window", "heads"}
+)
+Moves = tuple[tuple[str, Any], ...]
+Node = dict[str, Any]
+_one = threading.Lock()  # one at a time: a picture takes up to half a second of a processor
+
+
+def still(language: str, lesson: str, step: str, moves: Moves = ()) -> list[Node] | None:
+    """The picture of a lesson's step after these moves; None if there is none."""
+    with _one:
+        return _still(language, lesson, step, json.dumps(moves))
+
+
+@lru_cache(maxsize=400)
+def _still(language: str, lesson: str, step: str, moves: str) -> list[Node] | None:
+    question = asked(language, lesson, "predict")
+    picture = question.picture(step) if question is not None else None
+    if question is None or picture is None:
+        return None
+    place = Place(lesson, step, question.words)
+    pressed = picture.picture in PRESSED
+    messages = _drawn(lambda: pictures.draw(picture, place), json.loads(moves))
+    nodes = [node for message in messages if (node := _node(message, pressed)) is not None]
+    return [_held(node, dict(json.loads(moves))) for node in nodes]
+
+
+def _held(node: Node, moved: dict[str, Any]) -> Node:
+    """A control with the value that a browser would still show."""
+    value = moved.get(node.get("id", ""))
+    return node if value is None else {**node, "value": value[0] if node["kind"] == "slider" else value}
+
+
+def _drawn(draw: Callable[[], None], moves: Sequence[tuple[str, Any]]) -> list[ForwardMsg]:
+    """What `draw` sends to the page after these moves, in a thread of its own, to which Streamlit ties a session."""
+    found: list[ForwardMsg] = []
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        state = SessionState()
+        try:
+            found[:] = _once(draw, state)
+            for batch in _batches(moves):
+                state.on_script_will_rerun(_states(batch, found, state))
+                found[:] = _once(draw, state)
+        except Exception as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join()
+    if failed:
+        log.error("a lesson's picture could not be drawn for a room", exc_info=failed[0])
+    return found
+
+
+def _once(draw: Callable[[], None], state: SessionState) -> list[ForwardMsg]:
+    sent: list[ForwardMsg] = []
+    context = ScriptRunContext(
+        session_id="room",
+        _enqueue=sent.append,
+        query_string="",
+        session_state=SafeSessionState(state, lambda: None),
+        uploaded_file_mgr=MemoryUploadedFileManager("/"),
+        main_script_path=MAIN,
+        user_info={},
+        fragment_storage=MemoryFragmentStorage(),
+        pages_manager=PagesManager(MAIN),
+    )
+    add_script_run_ctx(threading.current_thread(), context)
+    context.reset()
+    draw()
+    state.on_script_finished(context.shared.widget_ids_this_run.snapshot())
+    return [message for message in sent if message.WhichOneof("type") == "delta"]
+
+
+def _batches(moves: Sequence[tuple[str, Any]]) -> list[list[tuple[str, Any]]]:
+    """Moves between two presses of a button need one drawing."""
+    batches: list[list[tuple[str, Any]]] = []
+    for move in moves:
+        if move[1] is None or not batches or batches[-1][-1][1] is None:
+            batches.append([])
+        batches[-1].append(move)
+    return batches
+
+
+def _states(
+    moves: Sequence[tuple[str, Any]], drawn: Sequence[ForwardMsg], state: SessionState
+) -> WidgetStates:
+    """The controls as a browser would report them."""
+    held = {
+        each.id: each for each in state.get_widget_states() if each.WhichOneof("value") != "trigger_value"
+    }
+    kinds: dict[str, str] = {}
+    for message in drawn:
+        element = message.delta.new_element
+        kind = element.WhichOneof("type")
+        if kind in CONTROLS:
+            part = getattr(element, kind)
+            kinds[part.id] = "choice" if kind == "slider" and part.options else kind
+    for key, value in moves:
+        if (made := _state(kinds.get(key, ""), key, value)) is not None:
+            held[key] = made
+    return WidgetStates(widgets=list(held.values()))
+
+
+def _state(kind: str, key: str, value: Any) -> WidgetState | None:
+    made = WidgetState(id=key)
+    try:
+        if kind == "button":
+            made.trigger_value = True
+        elif kind == "slider":
+            made.double_array_value.data.extend([float(each) for each in value])
+        elif kind in ("button_group", "choice"):
+            made.string_array_value.data.extend([str(each) for each in value])
+        elif kind == "selectbox":
+            made.string_value = str(value)
+        else:
+            return None
+    except (TypeError, ValueError):
+        return None
+    return made
+
+
+def _node(message: ForwardMsg, pressed: bool) -> Node | None:
+    """One element as plain values; what is not shown in a room is left out."""
+    element = message.delta.new_element
+    kind = element.WhichOneof("type")
+    return _NODES[kind](getattr(element, kind), pressed) if kind in _NODES else None
+
+
+def _html(part: Any, _pressed: bool) -> Node:
+    return {"kind": "html", "html": part.body}
+
+
+def _text(part: Any, _pressed: bool) -> Node:
+    return {"kind": "text", "html": html(part.body), "small": part.element_type == part.CAPTION}
+
+
+def _chart(part: Any, _pressed: bool) -> Node:
+    return {"kind": "chart", "figure": json.loads(part.spec), "alt": part.alt}
+
+
+def _component(part: Any, _pressed: bool) -> Node | None:
+    data = json.loads(part.json) if part.WhichOneof("data") == "json" else None
+    name = part.component_name.rpartition(".")[2]
+    module = {"specdec_player": "player", "specdec_tree_builder": "tree"}.get(name)
+    if module is None or data is None:
+        return None
+    return {"kind": "component", "module": module, "css": _css(module), "data": data}
+
+
+def _css(module: str) -> str:
+    """The sheets of a component, which a Streamlit page has from its registration."""
+    own = Path(pictures.__file__).with_name("tree_builder.css")
+    sheets = sorted(PLAYER.glob("*.css")) if module == "player" else [own]
+    return "\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
+
+
+def _slider(part: Any, _pressed: bool) -> Node:
+    names = list(part.options)
+    held = list(part.raw_value) if names else list(part.value)
+    first = held if part.set_value else [names[int(part.default[0])] if names else part.default[0]]
+    return {
+        "kind": "slider",
+        "id": part.id,
+        "label": inline(part.label),
+        "value": first[0],
+        "low": part.min,
+        "high": part.max,
+        "step": part.step,
+        "names": names,
+    }
+
+
+def _group(part: Any, _pressed: bool) -> Node:
+    names = [option.content for option in part.options]
+    return {
+        "kind": "group",
+        "id": part.id,
+        "label": inline(part.label),
+        "names": [[name, plain_label(name)] for name in names],
+        "value": list(part.raw_values) if part.set_value else [names[at] for at in part.default],
+        "several": part.click_mode == part.MULTI_SELECT,
+    }
+
+
+def _select(part: Any, _pressed: bool) -> Node:
+    return {
+        "kind": "select",
+        "id": part.id,
+        "label": inline(part.label),
+        "names": list(part.options),
+        "value": part.raw_value if part.set_value else part.options[part.default],
+    }
+
+
+def _button(part: Any, pressed: bool) -> Node | None:
+    if not pressed:
+        return None
+    return {"kind": "button", "id": part.id, "label": inline(part.label), "off": bool(part.disabled)}
+
+
+def plain_label(text: str) -> str:
+    """A control's label without Streamlit's icons."""
+    return re.sub(r":material/\w+:", "", text).strip()
+
+
+CONTROLS = {"slider": _slider, "button_group": _group, "selectbox": _select, "button": _button}
+_NODES: dict[str, Callable[[Any, bool], Node | None]] = {
+    "html": _html,
+    "markdown": _text,
+    "plotly_chart": _chart,
+    "bidi_component": _component,
+    **CONTROLS,
+}

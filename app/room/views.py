@@ -1,0 +1,220 @@
+"""What each page may show in each state. `student` makes everything that is sent to a student, and nothing else is.
+
+Before its state allows, no right option, no note, no count and nobody else's answer is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from app.course import reading
+
+from . import tally
+from .asked import Asked, Given, asked
+from .marked import html, inline
+from .states import ASKING, MOVES, Now, Part, Room, advice
+from .tally import Vote
+
+RESULTS = ("reveal", "follow", "play")
+LETTERS = "ABCDEFGHIJKL"
+
+
+def student(room: Room, seat: str, language: str, mine: Sequence[Vote], at: float) -> dict[str, Any]:
+    """What a student's page shows; `mine` are this student's own votes."""
+    now, question = room.now, current(room, language)
+    seen: dict[str, Any] = {"state": now.state, "step": now.step, "vote": now.vote, "part": now.part}
+    if now.state == "ended":
+        return {**seen, "results": results(language, mine)}
+    if question is None or now.state == "waiting":
+        return seen
+    seen["title"] = f"{question.lesson.number} · {question.lesson.front.title}"
+    seen["mine"] = {
+        str(vote.vote): {"said": inline(question.said(vote.given)), "given": vote.given}
+        for vote in of_question(mine, now)
+    }
+    if now.state in (*ASKING, "locked", "discuss"):
+        seen |= _asking(question, seat)
+        seen |= {"left": _left(now, at)}
+    if now.state in RESULTS:
+        seen |= {"outcome": inline(question.outcome()), "why": html(question.why())}
+        for vote in of_question(mine, now):
+            seen["mine"][str(vote.vote)]["right"] = vote.right
+    if now.state in ("follow", "play"):
+        seen |= _followed(question, now)
+    return seen
+
+
+def screen(room: Room, votes: Sequence[Vote], here: int, at: float) -> dict[str, Any]:
+    """What the projector shows: the question and how many have answered; bars once they are revealed."""
+    now, question = room.now, current(room, room.language)
+    seen: dict[str, Any] = {
+        "state": now.state,
+        "step": now.step,
+        "vote": now.vote,
+        "part": now.part,
+        "here": here,
+        "code": room.code,
+    }
+    if question is None or now.state in ("waiting", "ended"):
+        return seen
+    seen |= {
+        "title": f"{question.lesson.number} · {question.lesson.front.title}",
+        "answered": tally.count(question, votes, now.vote).answered,
+        "left": _left(now, at),
+        **_asking(question, None),
+    }
+    if now.state in RESULTS:
+        seen |= _revealed(question, votes)
+    if now.state in ("follow", "play"):
+        seen |= _followed(question, now)
+    return seen
+
+
+def host(
+    room: Room, votes: Sequence[Vote], here: int, lost: int, at: float, titles: Mapping[str, str]
+) -> dict[str, Any]:
+    """What the host sees: everything."""
+    now, question = room.now, current(room, room.language)
+    seen = screen(room, votes, here, at)
+    seen |= {
+        "moves": MOVES[now.state],
+        "lesson": now.lesson,
+        "lost": lost,
+        "lessons": dashboard(room, votes, titles),
+        "others": [[key, title] for key, title in titles.items() if key not in room.order],
+        "picture": now.picture,
+    }
+    if question is None or now.state == "ended":
+        return seen
+    found = tally.count(question, votes, now.vote)
+    seen |= _revealed(question, votes)
+    seen |= {
+        "advice": advice(found.right, found.answered) if now.state == "locked" else None,
+        "beliefs": {key: inline(question.belief(key)) for key in question.items if key not in question.right},
+        "pictures": [step for step in ("watch", "change") if question.picture(step) is not None],
+    }
+    return seen
+
+
+def dashboard(room: Room, votes: Sequence[Vote], titles: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Lesson by lesson: how many answered, how many were right, the commonest mistake and what helps against it."""
+    rows = []
+    for lesson in room.order:
+        row: dict[str, Any] = {"lesson": lesson, "title": titles.get(lesson, lesson), "parts": []}
+        for part in ("predict", "check"):
+            if f"{lesson}/{part}" in room.now.asked and (question := asked(room.language, lesson, part)):
+                row["parts"].append(_part(room, question, votes))
+        rows.append(row)
+    return rows
+
+
+def _part(room: Room, question: Asked, votes: Sequence[Vote]) -> dict[str, Any]:
+    first, second = (tally.count(question, votes, vote) for vote in (1, 2))
+    wrong = tally.commonest(question, votes)
+    missed = question.lesson.front.check.mistakes.get(wrong or "") if question.part == "check" else None
+    return {
+        "part": question.part,
+        "answered": first.answered,
+        "first": first.right,
+        "again": second.answered,
+        "second": second.right,
+        "belief": inline(question.belief(wrong) or question.items[wrong].text) if wrong else "",
+        "helps": helps(room, missed, question.lesson.id) if missed else None,
+    }
+
+
+def helps(room: Room, misconception: str, but: str) -> list[str] | None:
+    """A lesson about that misconception that the room has not asked yet: its id and title."""
+    covered = reading.misconceptions(room.language)
+    for number, key, title, _ in reading.titles(room.language):
+        if misconception in covered[key] and key != but and f"{key}/predict" not in room.now.asked:
+            return [key, f"{number} · {title}"]
+    return None
+
+
+def results(language: str, mine: Iterable[Vote]) -> list[dict[str, Any]]:
+    """A student's own answers beside the right ones, once the room has ended."""
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for vote in sorted(mine, key=lambda vote: (vote.at, vote.vote)):
+        question = asked(language, vote.lesson, "check" if vote.part == "check" else "predict")
+        if question is None:
+            continue
+        row = rows.setdefault(
+            (vote.lesson, vote.part),
+            {
+                "title": f"{question.lesson.number} · {question.lesson.front.title}",
+                "question": html(question.prose),
+                "outcome": inline(question.outcome()),
+                "said": [],
+            },
+        )
+        row["said"].append({"said": inline(question.said(vote.given)), "right": vote.right})
+    return list(rows.values())
+
+
+def current(room: Room, language: str) -> Asked | None:
+    """The question that the room is at."""
+    return asked(language, room.now.lesson, room.now.part) if room.now.lesson else None
+
+
+def of_question(votes: Iterable[Vote], now: Now) -> list[Vote]:
+    """The votes on the question that the room is at."""
+    return [vote for vote in votes if vote.lesson == now.lesson and vote.part == now.part]
+
+
+def may_see(now: Now, step: str) -> bool:
+    """Whether a student or the projector may have the picture of this step now; the later ones answer the question."""
+    if step == "predict":
+        return now.part == "predict" and now.state in (*ASKING, "locked", "discuss", *RESULTS)
+    return now.state in ("follow", "play") and step == now.picture
+
+
+def _asking(question: Asked, seat: str | None) -> dict[str, Any]:
+    front = question.lesson.front.predict
+    asking: dict[str, Any] = {
+        "hook": inline(question.hook),
+        "prose": html(question.prose),
+        "kind": question.kind,
+        "options": [
+            [key, inline(question.items[key].text)] for key in question.order(*([seat] if seat else []))
+        ],
+        "still": question.part == "predict" and question.picture("predict") is not None,
+    }
+    if question.kind == "number":
+        asking["scale"] = {"low": front.low, "high": front.high, "step": front.step}
+    return asking
+
+
+def _revealed(question: Asked, votes: Sequence[Vote]) -> dict[str, Any]:
+    return {
+        "tallies": [tally.as_json(tally.count(question, votes, vote)) for vote in (1, 2)],
+        "right": sorted(question.right),
+        "answer": question.answer,
+        "band": question.band,
+        "outcome": inline(question.outcome()),
+        "why": html(question.why()),
+    }
+
+
+def _followed(question: Asked, now: Now) -> dict[str, Any]:
+    return {
+        "picture": now.picture,
+        "text": html(question.lesson.sections[now.picture].prose),
+        "moved": len(now.moves) and [list(move) for move in now.moves],
+        "pointer": now.pointer,
+    }
+
+
+def _left(now: Now, at: float) -> float | None:
+    return None if now.until is None else max(0.0, round(now.until - at, 1))
+
+
+def part_of(name: str) -> Part:
+    """A question's part by its name."""
+    return "check" if name == "check" else "predict"
+
+
+def given_of(value: Any) -> Given:
+    """An answer as it was stored."""
+    return value if isinstance(value, str | list) else float(value)

@@ -1,0 +1,341 @@
+"""The rooms' routes: plain pages that follow an event stream, so that a class of hundreds costs no Streamlit session.
+
+The host's page and the projector's are plain as well: they follow the same stream, open on a phone at once, and one
+look at the room's state draws them. A seat's token and the host's secret are in cookies that no script can read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from html import escape
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import plotly
+import segno
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from app.course import pictures
+from app.room import asked as asking
+from app.room import codes, drive, export, here, orders, stills, views
+from app.room.asked import asked
+from app.room.limits import Limit
+from app.room.live import Followed
+from app.room.states import Room
+from app.room.store import Cast
+from app.theme import CSS
+
+from .room_request import (
+    NO_STORE,
+    Body,
+    Endpoint,
+    Stop,
+    address_of,
+    body_of,
+    code_of,
+    host_only,
+    hosts,
+    room_of,
+    seat_of,
+    secret_of,
+    told,
+    unknown,
+    with_cookie,
+)
+
+STATIC = Path(__file__).resolve().parents[1] / "room" / "static"
+BUILDER = Path(pictures.__file__).with_name("tree_builder.js")
+PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+MOST_STREAMS = 2_000
+HEARTBEAT_S = 15.0
+STREAM = "text/event-stream"
+started = Limit(20, 3600.0)  # rooms, for each address
+busy = Limit(120, 60.0)  # pictures of one's own, for each seat
+
+
+class Assets(StaticFiles):
+    """The pages' modules; browsers ask each time whether they have changed."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers["Cache-Control"] = "no-cache"
+        return response
+
+
+def routes() -> list[BaseRoute]:
+    """All routes of the rooms."""
+    code, host = "/r/{code}", "/r/{code}/host"
+    return [
+        Route("/r", page("student", 0)),
+        Route("/r/start", page("start", 1)),
+        Route("/r/start", told(start), methods=["POST"]),
+        Route("/r/cards", page("cards", 1)),
+        Route("/r/plotly.js", script(PLOTLY, "max-age=86400")),
+        Route("/r/tree_builder.js", script(BUILDER, "no-cache")),
+        Mount("/r/assets", Assets(directory=STATIC)),
+        Route(code, page("student", 1)),
+        Route(f"{code}/join", told(join), methods=["POST"]),
+        Route(f"{code}/events", told(student_events)),
+        Route(f"{code}/vote", told(vote), methods=["POST"]),
+        Route(f"{code}/lost", told(lost), methods=["POST"]),
+        Route(f"{code}/still/{{step}}", told(still), methods=["GET", "POST"]),
+        Route(f"{code}/qr.svg", told(qr)),
+        Route(f"{code}/screen", page("screen", 2)),
+        Route(f"{code}/screen/events", told(screen_events)),
+        Route(host, page("host", 2)),
+        Route(host, told(enter), methods=["POST"]),
+        Route(f"{host}/events", told(host_events)),
+        Route(f"{host}/drive", told(steer), methods=["POST"]),
+        Route(f"{host}/delete", told(delete), methods=["POST"]),
+        Route(f"{host}/votes.{{kind}}", told(votes)),
+    ]
+
+
+def script(path: Path, cache: str) -> Endpoint:
+    """A script that pictures need and that lies elsewhere."""
+
+    async def answer(_request: Request) -> Response:
+        return FileResponse(path, media_type="text/javascript", headers={"Cache-Control": cache})
+
+    return answer
+
+
+def page(name: str, depth: int) -> Endpoint:
+    """A page's shell: its style, its words and its module; `depth` is how many folders below the app's root it is."""
+
+    async def answer(request: Request) -> Response:
+        language = orders.spoken(request.query_params.get("lang", "en"))
+        strings = orders.words(language)
+        data: Body = {"words": strings, "language": language}
+        if name == "start":
+            data |= {"presets": orders.presets(language), "titles": orders.titles(language)}
+        assets = "../" * max(depth - 1, 0) + ("assets" if depth else "r/assets")
+        packed = json.dumps(data).replace("<", "\\u003c")
+        return HTMLResponse(
+            f'<!doctype html><html lang="{escape(language)}"><head><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<title>{escape(strings['title'])}</title><style>{CSS}</style>"
+            f'<link rel="stylesheet" href="{assets}/room.css"><link rel="icon" href="data:,">'
+            f'<script type="application/json" id="data">{packed}</script>'
+            f'<script type="module" src="{assets}/{name}.js"></script></head>'
+            f'<body class="{name}"><main id="page"></main><div id="status" role="status" aria-live="polite"></div>'
+            f"<noscript>{escape(strings['noscript'])}</noscript></body></html>",
+            headers=NO_STORE,
+        )
+
+    return answer
+
+
+async def start(request: Request) -> Response:
+    """Make a room: {"lessons": […], "language", "named"}; answers its code and the host's secret, once."""
+    body = await body_of(request)
+    language = orders.spoken(str(body.get("language", "en")))
+    wanted = body.get("lessons")
+    lessons = orders.chosen(language, wanted if isinstance(wanted, list) else [])
+    if not lessons:
+        raise Stop(400, "Choose at least one lesson.")
+    if started.count(address_of(request)):
+        raise Stop(429, "Too many rooms were started from here; try again later.")
+    code, secret = await asyncio.to_thread(here.rooms().create, lessons, language, body.get("named") is True)
+    return JSONResponse({"code": code, "host": secret}, headers=NO_STORE)
+
+
+async def join(request: Request) -> Response:
+    """Take a seat, or come back to it: {"name"}. The seat's token is set as a cookie."""
+    body, room = await body_of(request), await room_of(request)
+    token = secret_of(request, "seat") or codes.token()
+    await asyncio.to_thread(here.rooms().join, room.code, token, str(body.get("name", "")))
+    here.live().touch()
+    return with_cookie(
+        request, "seat", room.code, token, JSONResponse({"named": room.named}, headers=NO_STORE)
+    )
+
+
+async def vote(request: Request) -> Response:
+    """An answer: {"step", "given"}, the step of the page that it was given on; 204 once it is stored."""
+    seat, body = await seat_of(request), await body_of(request)
+    code = code_of(request)
+    room = await asyncio.to_thread(here.rooms().room, code)
+    now = room.now if room is not None else None
+    if now is None or body.get("step") != now.step:
+        raise Stop(409, "This question is closed; your answer came too late.")
+    question = asked("en", now.lesson, now.part)
+    given = question.read(body.get("given")) if question is not None else None
+    if question is None or given is None:
+        raise Stop(400, "This is no answer to the question.")
+    cast = Cast(code, seat, now.lesson, now.part, now.vote, given, question.is_right(given))
+    reason = await here.live().cast(cast)
+    if reason is not None:
+        raise Stop(409, reason)
+    return Response(status_code=204)
+
+
+async def lost(request: Request) -> Response:
+    """A student is lost at a step: {"step"}."""
+    seat, body = await seat_of(request), await body_of(request)
+    if type(body.get("step")) is not int:
+        raise Stop(400, "The step is missing.")
+    await asyncio.to_thread(here.rooms().lost, code_of(request), seat, body["step"])
+    here.live().touch()
+    return Response(status_code=204)
+
+
+async def still(request: Request) -> Response:
+    """The picture of a step: as the class follows it, or (POST {"moves": […]}) with one's own moves while all play."""
+    room = await room_of(request)
+    step, now = str(request.path_params["step"]), room.now
+    hosting = await hosts(request, room.code)
+    if not now.lesson or not (views.may_see(now, step) or (hosting and now.state != "ended")):
+        raise Stop(403, "This picture is not open now.")
+    moves = now.moves if step == now.picture and now.state in ("follow", "play") else ()
+    if request.method == "POST":
+        body = await body_of(request)
+        if not hosting and (
+            now.state != "play" or busy.count(f"{address_of(request)} {secret_of(request, 'seat')}")
+        ):
+            raise Stop(409, "The pictures are your teacher's again.")
+        moves = drive.moves(body.get("moves"))
+    language = orders.spoken(request.query_params.get("lang", room.language))
+    nodes = await asyncio.to_thread(stills.still, language, now.lesson, step, moves)
+    return JSONResponse(nodes or [], headers=NO_STORE)
+
+
+async def student_events(request: Request) -> Response:
+    """What a student's page shows, as it changes."""
+    try:
+        seat = await seat_of(request)
+    except Stop as error:
+        if error.status != 401:
+            raise
+        # Not an error: everybody's first look at the page. Browsers would report the status as one.
+        return StreamingResponse(
+            iter([f"event: join\ndata: {json.dumps(error.more)}\n\n"]), media_type=STREAM
+        )
+    language = orders.spoken(request.query_params.get("lang", "en"))
+
+    def seen(found: Followed, room: Room, at: float) -> Body:
+        return views.student(room, seat, language, found.of(seat), at) | {"away": found.away}
+
+    return _stream(request, seen, seat=seat, language=language)
+
+
+async def screen_events(request: Request) -> Response:
+    """What the projector shows, as it changes."""
+    await room_of(request)
+    return _stream(request, lambda found, room, at: views.screen(room, found.all_votes(), found.here, at))
+
+
+async def host_events(request: Request) -> Response:
+    """What the host sees, as it changes."""
+    await host_only(request)
+
+    def seen(found: Followed, room: Room, at: float) -> Body:
+        titles = orders.titles(room.language)
+        return views.host(room, found.all_votes(), found.here, found.lost, at, titles)
+
+    return _stream(request, seen, host=True)
+
+
+async def enter(request: Request) -> Response:
+    """The host's secret, from the part of the link that browsers keep to themselves, becomes a cookie."""
+    body = await body_of(request)
+    code, secret = code_of(request), str(body.get("secret", "")) or secret_of(request, "host") or ""
+    if unknown.reached(address_of(request)):
+        raise Stop(429, "Too many tries; wait a minute.")
+    if not codes.TOKEN.fullmatch(secret) or not await asyncio.to_thread(here.rooms().hosts, code, secret):
+        unknown.count(address_of(request))
+        raise Stop(403, "Only the host's link opens this page.")
+    return with_cookie(request, "host", code, secret, Response(status_code=204))
+
+
+async def steer(request: Request) -> Response:
+    """A move of the host's, see `drive.changed`."""
+    body = await body_of(request)
+    code = code_of(request)
+    await host_only(request)
+    await asyncio.to_thread(drive.perform, here.rooms(), code, body)
+    here.live().touch()
+    return Response(status_code=204)
+
+
+async def delete(request: Request) -> Response:
+    """Delete the room with everything in it."""
+    code = code_of(request)
+    await body_of(request)
+    await host_only(request)
+    await asyncio.to_thread(here.rooms().delete, code)
+    here.live().touch()
+    return Response(status_code=204)
+
+
+async def votes(request: Request) -> Response:
+    """The room's votes as CSV or JSON."""
+    room = await room_of(request)
+    await host_only(request)
+    kind = request.path_params["kind"]
+    news = await asyncio.to_thread(here.rooms().news, room.code, -1)
+    names = await asyncio.to_thread(here.rooms().names, room.code)
+    if news is None or kind not in ("csv", "json"):
+        raise Stop(404, "There is no such file.")
+    rows = export.rows(news[0], news[1], names)
+    text = export.as_csv(rows) if kind == "csv" else export.as_json(room, rows)
+    name = {"Content-Disposition": f'attachment; filename="room-{room.code}.{kind}"', **NO_STORE}
+    return Response(text, media_type="text/csv" if kind == "csv" else "application/json", headers=name)
+
+
+async def qr(request: Request) -> Response:
+    """The room's address as a QR code, drawn here."""
+    code = codes.typed(code_of(request))
+    if not codes.is_code(code):
+        raise Stop(404, "There is no room with this code.")
+    address = str(request.url.replace(query="")).rpartition(f"/r/{request.path_params['code']}/")[0]
+    out = io.BytesIO()
+    segno.make(f"{address}/r/{quote(code)}", error="m").save(
+        out, kind="svg", border=3, xmldecl=False, light="white"
+    )
+    return Response(out.getvalue(), media_type="image/svg+xml", headers=NO_STORE)
+
+
+Seen = Callable[[Followed, Room, float], Body]
+
+
+def _stream(
+    request: Request, seen: Seen, *, seat: str = "", host: bool = False, language: str = ""
+) -> Response:
+    if here.live().streams >= MOST_STREAMS:
+        raise Stop(503, "Too many pages are open on this server; try again in a moment.")
+    return StreamingResponse(
+        _views(code_of(request), seen, seat, host, language),
+        media_type=STREAM,
+        headers={**NO_STORE, "X-Accel-Buffering": "no"},
+    )
+
+
+async def _views(code: str, seen: Seen, seat: str, host: bool, language: str) -> AsyncIterator[str]:
+    """The page's view, whenever it has changed; `gone` once the room is deleted."""
+    last = ""
+    async with here.live().follow(code, seat=seat, host=host) as found:
+        while True:
+            news = found.stepped if seat else found.changed
+            if found.room is None:
+                yield "event: gone\ndata: {}\n\n"
+                return
+            if not asking.fresh(language or found.room.language, found.room.now):
+                # A lesson's first reading takes seconds, for which no other page should wait.
+                await asyncio.to_thread(views.current, found.room, language or found.room.language)
+                continue
+            view = json.dumps(seen(found, found.room, time.time()), ensure_ascii=False)
+            yield f"data: {view}\n\n" if view != last else ": still here\n\n"
+            last = view
+            try:
+                await asyncio.wait_for(news.wait(), HEARTBEAT_S)
+            except TimeoutError:
+                continue

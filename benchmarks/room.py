@@ -1,0 +1,248 @@
+"""`python -m benchmarks.room`: a class in a room, as event streams and votes without browsers.
+
+Starts the app, lets students join, opens questions, and measures: from the host's press to a student's page,
+from a vote to the host's count, acknowledged votes that are not in the export, and the server's memory per student.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+ROOT = Path(__file__).resolve().parents[1]
+START_S = 180
+LESSONS = ("race", "coin", "length")
+
+
+class Browser:
+    """What one browser would send: requests with its cookies, and one stream."""
+
+    def __init__(self, port: int, code: str = "") -> None:
+        self.port, self.code, self.cookies = port, code, ""
+        self.view: dict[str, Any] = {}
+        self.at = 0.0
+        self.news = asyncio.Event()
+
+    async def ask(self, path: str, body: object = None) -> tuple[int, bytes]:
+        """One request: GET, or POST with a body."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        try:
+            self._send(writer, path, body)
+            await writer.drain()
+            status, headers = await self._head(reader)
+            content = await reader.read()
+            return status, _unchunked(content) if "chunked" in headers.get(
+                "transfer-encoding", ""
+            ) else content
+        finally:
+            writer.close()
+
+    def _send(self, writer: asyncio.StreamWriter, path: str, body: object = None) -> None:
+        content = b"" if body is None else json.dumps(body).encode()
+        lines = [
+            f"{'GET' if body is None else 'POST'} {path} HTTP/1.1",
+            f"Host: 127.0.0.1:{self.port}",
+            f"Cookie: {self.cookies}",
+            f"Content-Length: {len(content)}",
+            "Content-Type: application/json",
+            "Connection: close",
+        ]
+        writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + content)
+
+    async def _head(self, reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        headers = {}
+        for line in head[1:]:
+            name, _, value = line.partition(": ")
+            if name.lower() == "set-cookie":
+                self.cookies = value.split(";")[0]
+            headers[name.lower()] = value.lower()
+        return int(head[0].split()[1]), headers
+
+    async def follow(self, path: str) -> None:
+        """Read the stream until cancelled; `view` is the latest."""
+        async for view in self._views(path):
+            self.view, self.at = view, time.perf_counter()
+            self.news.set()
+
+    async def _views(self, path: str) -> AsyncIterator[dict[str, Any]]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        try:
+            self._send(writer, path)
+            await self._head(reader)
+            while line := await reader.readline():
+                if line.startswith(b"data: "):
+                    yield json.loads(line[6:])
+        finally:
+            writer.close()
+
+    async def until(self, fact: Any, seconds: float = 30.0) -> float:
+        """When a view first had this; raises TimeoutError."""
+        async with asyncio.timeout(seconds):
+            while not (self.view and fact(self.view)):
+                self.news.clear()
+                await self.news.wait()
+        return self.at
+
+
+def _unchunked(content: bytes) -> bytes:
+    found = b""
+    while content:
+        size, _, content = content.partition(b"\r\n")
+        found, content = found + content[: int(size, 16)], content[int(size, 16) + 2 :]
+    return found
+
+
+async def measure(port: int, pid: int, students: int, spread_s: float) -> dict[str, Any]:
+    """One room with that many students, who vote within `spread_s` of each question."""
+    host = Browser(port)
+    _, made = await host.ask("/r/start", {"lessons": list(LESSONS), "language": "en"})
+    code, secret = (json.loads(made)[key] for key in ("code", "host"))
+    await host.ask(f"/r/{code}/host", {"secret": secret})
+    streams = [asyncio.create_task(host.follow(f"/r/{code}/host/events"))]
+    await host.until(lambda view: True)
+    server = psutil.Process(pid)
+    before = server.memory_info().rss
+    pupils = [Browser(port, code) for _ in range(students)]
+    for start in range(0, students, 20):
+        await asyncio.gather(*(each.ask(f"/r/{code}/join", {}) for each in pupils[start : start + 20]))
+    streams += [asyncio.create_task(each.follow(f"/r/{code}/events")) for each in pupils]
+    await asyncio.gather(*(each.until(lambda view: True) for each in pupils))
+    await host.until(lambda view: view["here"] >= students)
+    memory = (server.memory_info().rss - before) / students
+    changes, votes, acknowledged = [], [], 0
+    for lesson in LESSONS:
+        changes += await _step(host, pupils, "open", lesson)
+        found = await _vote(host, pupils, spread_s)
+        votes += found
+        acknowledged += len(found)
+        for move in ("close", "reveal"):
+            changes += await _step(host, pupils, move, lesson)
+    _, export = await host.ask(f"/r/{code}/host/votes.json")
+    for stream in streams:
+        stream.cancel()
+    await asyncio.gather(*streams, return_exceptions=True)
+    await host.ask(f"/r/{code}/host/delete", {})
+    return {
+        "students": students,
+        "votes": acknowledged,
+        "lost_votes": acknowledged - len(json.loads(export)["rows"]),
+        "change_to_student_s": _figures(changes),
+        "vote_to_host_s": _figures(votes),
+        "memory_per_student_kb": round(memory / 1000, 1),
+    }
+
+
+async def _step(host: Browser, pupils: Sequence[Browser], move: str, lesson: str) -> list[float]:
+    step, began = host.view["step"], time.perf_counter()
+    status, answer = await host.ask(
+        f"/r/{host.code or _code(host)}/host/drive", {"move": move, "lesson": lesson, "step": step}
+    )
+    assert status == 204, answer
+    at = await asyncio.gather(*(each.until(lambda view: view["step"] > step) for each in [host, *pupils]))
+    return [each - began for each in at[1:]]
+
+
+def _code(host: Browser) -> str:
+    return host.cookies.partition("=")[0].rpartition("_")[2]
+
+
+async def _vote(host: Browser, pupils: Sequence[Browser], spread_s: float) -> list[float]:
+    """Everybody votes; from each sending to the host's count that has it, in the order of the acknowledgements."""
+    sent: list[float] = []
+    counted: list[float] = []
+
+    async def count() -> None:
+        while len(counted) < len(pupils):
+            host.news.clear()
+            counted.extend([host.at] * (host.view["answered"] - len(counted)))
+            if len(counted) < len(pupils):
+                await host.news.wait()
+
+    async def one(each: Browser) -> None:
+        await asyncio.sleep(random.uniform(0, spread_s))
+        began = time.perf_counter()
+        view = each.view
+        keys = [key for key, _ in view["options"]]
+        given = (
+            view["scale"]["low"]
+            if view["kind"] == "number"
+            else keys[:1]
+            if view["kind"] == "several"
+            else keys[0]
+        )
+        status, answer = await each.ask(f"/r/{each.code}/vote", {"step": view["step"], "given": given})
+        assert status == 204, answer
+        sent.append(began)
+
+    counting = asyncio.create_task(count())
+    await asyncio.gather(*map(one, pupils))
+    await asyncio.wait_for(counting, 30)
+    return [max(0.0, at - began) for at, began in zip(counted, sent, strict=True)]
+
+
+def _figures(times: Sequence[float]) -> dict[str, float]:
+    ordered = sorted(times)
+    return {
+        name: round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 3)
+        for name, share in (("median", 0.5), ("p99", 0.99), ("worst", 1.0))
+    }
+
+
+def main() -> None:
+    """Print the figures as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--students", type=int, default=300)
+    parser.add_argument("--spread", type=float, default=10.0, help="seconds within which everybody votes")
+    given = parser.parse_args()
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    with tempfile.TemporaryDirectory() as folder, Path(folder, "log.txt").open("wb") as log:
+        more = {
+            "PORT": str(port),
+            "SPECDEC_LIBRARY": str(Path(folder, "library.sqlite3")),
+            "SPECDEC_DEFAULT_MODELS": "tiny",
+        }
+        process = subprocess.Popen(
+            [sys.executable, "-m", "app"], cwd=ROOT, env={**os.environ, **more}, stdout=log, stderr=log
+        )
+        try:
+            asyncio.run(_ready(port))
+            asyncio.run(
+                measure(port, process.pid, 2, 0.1)
+            )  # reads the lessons, which is no student's time or memory
+            print(json.dumps(asyncio.run(measure(port, process.pid, given.students, given.spread)), indent=2))
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+async def _ready(port: int) -> None:
+    """Wait until the server and its models answer: what they load is no student's memory."""
+    for _ in range(START_S):
+        try:
+            status, body = await Browser(port).ask("/healthz")
+            if status == 200 and json.loads(body)["models"] == "ready":
+                return
+        except (OSError, asyncio.IncompleteReadError):
+            pass
+        await asyncio.sleep(1)
+    raise SystemExit("The server did not start.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,221 @@
+"""A room without its pages: states, codes, tallies, what each page may show, the export."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from app.course import reading
+from app.room import codes, drive, export, orders, states, tally, views
+from app.room.asked import Asked, asked
+from app.room.limits import Limit
+from app.room.marked import html
+from app.room.states import MOVES, Now, Refused, Room
+from app.room.tally import Vote
+
+LESSONS = [key for _, key, _, _ in reading.titles("en")]
+ANSWERS = {"right", "outcome", "why", "answer", "band", "tallies", "beliefs", "advice", "results"}
+
+
+def room_at(now: Now, order: tuple[str, ...] = ("coin", "length")) -> Room:
+    return Room("CODE34", 0.0, "en", False, order, now, 1)
+
+
+def driven(*moves: str, lesson: str = "coin") -> Now:
+    now = Now()
+    for at, move in enumerate(moves):
+        now = states.step(now, move, float(at), lesson)
+    return now
+
+
+def answers(question: Asked, student: str, vote: int = 1, wrong: bool = False) -> Vote:
+    """A right answer, or a wrong one."""
+    if question.kind == "number":
+        given: Any = question.lesson.front.predict.low if wrong else question.answer
+    else:
+        given = next(key for key in question.items if (key in question.right) != wrong)
+        given = given if question.kind == "choice" else [given] if wrong else sorted(question.right)
+    return Vote(
+        student, question.lesson.id, question.part, vote, given, question.is_right(given), 3.0, float(vote)
+    )
+
+
+def test_every_state_leads_on_and_only_as_allowed() -> None:
+    """Catches: a state that a class is stuck in, and a move that skips the vote."""
+    reached = {Now().state}
+    for _ in range(6):
+        for state in list(reached):
+            for move in MOVES[state]:
+                reached.add(states.step(replace(Now(), state=state), move, 0.0, "coin").state)
+    assert reached == set(MOVES)
+    for state, allowed in MOVES.items():
+        for move in {each for moves in MOVES.values() for each in moves} - set(allowed):
+            with pytest.raises(Refused):
+                states.step(replace(Now(), state=state), move, 0.0, "coin")
+    again = driven("open", "close", "discuss", "again")
+    assert (again.state, again.vote, again.part) == ("open", 2, "predict")
+    assert driven("open", "close", "reveal", "check", "close", "discuss", "again").state == "check"
+
+
+@pytest.mark.parametrize(
+    ("right", "of", "said"),
+    [(0, 0, None), (29, 100, "explain"), (30, 100, "discuss"), (70, 100, "discuss"), (71, 100, "reveal")],
+)
+def test_the_advice_after_a_vote(right: int, of: int, said: str | None) -> None:
+    assert states.advice(right, of) == said
+
+
+def test_a_room_ends_by_itself_after_twelve_hours() -> None:
+    now = driven("open")
+    assert states.ended(now, 0.0, states.LIFE_S - 1) is now
+    assert states.ended(now, 0.0, states.LIFE_S).state == "ended"
+
+
+def test_where_a_room_is_survives_the_database() -> None:
+    """Catches: a field of the state that is lost, or comes back as another type, after a restart."""
+    now = replace(
+        driven("open", "close", "reveal", "follow"), moves=(("a", ["B"]), ("b", None)), pointer=(0.2, 0.7)
+    )
+    assert Now.from_json(json.loads(json.dumps(now.to_json()))) == now
+
+
+def test_codes_cannot_be_misread_or_guessed() -> None:
+    """Catches: look-alikes, words, and codes that follow from one another."""
+    made = {codes.code() for _ in range(500)}
+    assert len(made) == 500
+    assert not set("".join(made)) & set("0O1IL2Z5S8BUVAE")
+    assert all(codes.is_code(codes.typed(f" {code[:3].lower()}-{code[3:]} ")) for code in made)
+    assert len(codes.LETTERS) ** codes.LENGTH > 5e7
+
+
+def test_a_limit_holds_and_ends() -> None:
+    clock = [0.0]
+    limit = Limit(2, 60.0, lambda: clock[0])
+    assert [limit.count("a") for _ in range(3)] == [False, False, True]
+    assert not limit.reached("b")
+    clock[0] = 61.0
+    assert not limit.reached("a")
+
+
+def test_a_button_counts_for_what_the_host_saw() -> None:
+    """Catches: a second press, or one on the host's phone meanwhile, that leads the room on twice."""
+    room = room_at(driven("open"))
+    closed = drive.changed(room, 1.0, {"move": "close", "step": room.now.step})
+    with pytest.raises(Refused):
+        drive.changed(closed, 1.0, {"move": "reveal", "step": room.now.step})
+    for body in (
+        {"move": "open", "lesson": "no-such"},
+        {"move": "point", "where": ["a", 1]},
+        {"move": "fly"},
+        {},
+    ):
+        with pytest.raises(Refused):
+            drive.changed(room_at(driven("open", "close", "reveal")), 1.0, {"step": 3, **body})
+
+
+def test_a_lesson_is_inserted_next_and_once() -> None:
+    room = room_at(driven("open"), ("race", "coin", "length"))
+    moved = drive.changed(room, 1.0, {"move": "insert", "lesson": "race", "step": 1})
+    assert moved.order == ("coin", "race", "length")
+
+
+@pytest.mark.parametrize("key", LESSONS)
+def test_nothing_about_the_answer_is_sent_before_the_reveal(key: str) -> None:
+    """Catches: a right option, a note or a count in what a student gets: the same is sent, whatever the answer is."""
+    for part in ("predict", "check"):
+        question = asked("en", key, views.part_of(part))
+        assert question is not None
+        first = ("open",) if part == "predict" else ("open", "close", "reveal", "check")
+        for moves in (
+            first,
+            (*first, "close"),
+            (*first, "close", "discuss"),
+            (*first, "close", "discuss", "again"),
+        ):
+            now = driven(*moves, lesson=key)
+            mine = [answers(question, "me", wrong=True)]
+            sent = views.student(room_at(now), "me", "en", mine, 0.0)
+            assert not ANSWERS & every_key(sent), now.state
+            assert "right" not in sent["mine"]["1"]
+            text = json.dumps(sent, ensure_ascii=False)
+            for item in question.items.values():
+                assert not item.note or json.dumps(html(item.note), ensure_ascii=False)[1:-1] not in text
+            shown = views.screen(room_at(now), [answers(question, "you")], 2, 0.0)
+            assert not ANSWERS & every_key(shown), now.state
+            assert not views.may_see(now, "watch")
+            assert not views.may_see(now, "change")
+        sent = views.student(room_at(driven(*first, "close", "reveal", lesson=key)), "me", "en", mine, 0.0)
+        assert sent["outcome"]
+        assert sent["mine"]["1"]["right"] is False
+
+
+def every_key(value: Any) -> set[str]:
+    """The keys of all mappings in it, and options' keys where votes are counted by them."""
+    if isinstance(value, dict):
+        return set(value).union(*map(every_key, value.values()))
+    return set().union(*map(every_key, value)) if isinstance(value, list | tuple) else set()
+
+
+@pytest.mark.parametrize("key", LESSONS)
+def test_every_lesson_runs_in_a_room(key: str) -> None:
+    """Catches: a lesson whose question, answer, tally or text a room cannot take; and markup that stays raw."""
+    for part in ("predict", "check"):
+        question = asked("en", key, views.part_of(part))
+        assert question is not None
+        votes = [answers(question, "a"), answers(question, "b", wrong=True), answers(question, "b", vote=2)]
+        for vote in votes:
+            assert question.read(json.loads(json.dumps(vote.given))) == vote.given
+        assert question.read("no-such") is None
+        found = tally.count(question, votes, 1)
+        assert (found.answered, found.right) == (2, 1)
+        assert tally.changed(votes)["gained"] == 1
+        moves = (
+            ("open", "close", "reveal", "follow")
+            if part == "predict"
+            else ("open", "close", "reveal", "check")
+        )
+        seen = views.host(room_at(driven(*moves, lesson=key), (key,)), votes, 2, 0, 0.0, orders.titles("en"))
+        text = json.dumps(
+            [seen, views.student(room_at(driven(*moves, lesson=key)), "a", "en", votes[:1], 0.0)]
+        )
+        assert "$" not in text.replace("${", "")
+        assert ":material" not in text
+
+
+def test_options_are_in_each_student_s_own_order() -> None:
+    """Catches: neighbours for whom the third option is the same; a scale has one order."""
+    question = asked("en", "race", "predict")
+    scale = asked("en", "weights", "predict")
+    assert question is not None
+    assert scale is not None
+    assert len({tuple(question.order(f"seat {at}")) for at in range(30)}) > 5
+    assert len({tuple(scale.order(f"seat {at}")) for at in range(30)}) == 1
+
+
+def test_languages_count_together() -> None:
+    """Catches: a vote in another language that counts as another option; a language that the course lacks."""
+    found, english = asked("xx", "race", "predict"), asked("en", "race", "predict")
+    assert found is not None
+    assert english is not None
+    assert found.lesson == english.lesson
+
+
+def test_the_export_pairs_both_votes_and_names_nobody() -> None:
+    """Catches: a seat's digest in a file, two rows for one student's question, a formula for a spreadsheet."""
+    question = asked("en", "race", "predict")
+    assert question is not None
+    votes = [answers(question, "secret-seat", wrong=True), answers(question, "secret-seat", vote=2)]
+    found = export.rows(room_at(driven("open")), votes, {"secret-seat": "=1+1"})
+    assert len(found) == 1
+    assert (found[0]["right_1"], found[0]["right_2"], found[0]["student"]) == (False, True, 1)
+    for text in (export.as_csv(found), export.as_json(room_at(Now()), found)):
+        assert "secret-seat" not in text
+    assert "'=1+1" in export.as_csv(found)
+
+
+def test_markup_of_a_text_stays_text() -> None:
+    assert "<b>" not in html("<b>x</b>")
+    assert html(r"it keeps $\sum_x \min(p, q)$ of them") == "<p>it keeps Σ _x min (p, q) of them</p>\n"

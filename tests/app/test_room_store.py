@@ -1,0 +1,210 @@
+"""The rooms in the database, and their routes."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from app.records.database import Database
+from app.room import codes, drive, here, store
+from app.room.limits import Limit
+from app.room.live import Live
+from app.room.states import LIFE_S, Refused
+from app.room.store import Cast, Rooms
+from app.web import room as routes
+from app.web import room_request
+
+ROOT = Path(__file__).resolve().parents[2]
+TOKEN = codes.token()
+
+
+@pytest.fixture
+def rooms(tmp_path: Path) -> Iterator[Rooms]:
+    database = Database(tmp_path / "rooms.sqlite3")
+    yield Rooms(database)
+    database.close()
+
+
+def opened(rooms: Rooms, lesson: str = "race") -> tuple[str, str]:
+    """A room with an open question, and one seat's digest."""
+    code, _ = rooms.create([lesson, "coin"], "en", named=True)
+    rooms.join(code, TOKEN, " Ann\u0000a ")
+    rooms.drive(code, lambda room, at: drive.changed(room, at, {"move": "open", "lesson": lesson, "step": 0}))
+    return code, codes.digest(TOKEN)
+
+
+def cast(code: str, seat: str, vote: int = 1, given: str = "code") -> Cast:
+    return Cast(code, seat, "race", "predict", vote, given, True)
+
+
+def press(rooms: Rooms, code: str, *moves: str) -> None:
+    for move in moves:
+        now = rooms.room(code)
+        assert now is not None
+        body = {"move": move, "step": now.now.step}
+        rooms.drive(code, lambda room, at, body=body: drive.changed(room, at, body))  # type: ignore[misc]
+
+
+def test_a_vote_counts_once_while_the_question_is_open(rooms: Rooms) -> None:
+    """Catches: voting twice, for another question, for the second vote early, after closing; a count that follows."""
+    code, seat = opened(rooms)
+    sentences = rooms.cast([cast(code, seat), cast(code, seat, given="both"), cast(code, "other", vote=2)])
+    assert [sentence is None for sentence in sentences] == [True, False, False]
+    press(rooms, code, "close")
+    assert rooms.cast([cast(code, "late")]) != [None]
+    press(rooms, code, "discuss", "again")
+    assert rooms.cast([cast(code, seat, vote=2), cast("FFFFFF", seat)]) != [None, None]
+    news = rooms.news(code, -1)
+    assert news is not None
+    assert [(vote.student, vote.vote, vote.given) for vote in news[1]] == [
+        (seat, 1, "code"),
+        (seat, 2, "code"),
+    ]
+    assert rooms.names(code) == {seat: "Anna"}
+
+
+def test_a_second_process_learns_of_every_vote_once(rooms: Rooms, tmp_path: Path) -> None:
+    """Catches: a replica that misses a vote or shows it twice."""
+    other = Rooms(Database(tmp_path / "rooms.sqlite3"))
+    code, seat = opened(rooms)
+    first = other.news(code, -1)
+    assert first is not None
+    rooms.cast([cast(code, seat), cast(code, "b")])
+    second = other.news(code, first[0].version)
+    assert second is not None
+    assert [vote.student for vote in second[1]] == [seat, "b"]
+    third = other.news(code, second[0].version)
+    assert third is not None
+    assert third[1] == []
+
+
+def test_rooms_end_and_are_deleted_whole(tmp_path: Path) -> None:
+    """Catches: a room without end, and votes that outlive their room."""
+    clock = [1000.0]
+    rooms = Rooms(Database(tmp_path / "rooms.sqlite3"), lambda: clock[0])
+    code, seat = opened(rooms)
+    rooms.cast([cast(code, seat)])
+    clock[0] += LIFE_S + 1
+    found = rooms.room(code)
+    assert found is not None
+    assert found.now.state == "ended"
+    with pytest.raises(Refused):
+        rooms.join(code, codes.token(), "")
+    assert rooms.cast([cast(code, "late")]) != [None]
+    rooms.delete(code)
+    assert rooms.room(code) is None
+    assert seat.encode() not in (tmp_path / "rooms.sqlite3").read_bytes()
+
+
+def test_cards_counted_by_hand_replace_their_last_count(rooms: Rooms) -> None:
+    code, _ = opened(rooms)
+    rooms.raised(code, [("code", True, 3)])
+    rooms.raised(code, [("code", True, 12)])
+    news = rooms.news(code, -1)
+    assert news is not None
+    assert [(vote.student, vote.count) for vote in news[1]] == [("paper code", 12)]
+
+
+def test_an_acknowledged_vote_survives_kill_9(rooms: Rooms, tmp_path: Path) -> None:
+    """Catches: a vote that was acknowledged from memory. The other process kills itself right after the answer."""
+    code, _ = opened(rooms)
+    script = (
+        "import os, sys, pathlib\n"
+        "from app.records.database import Database\n"
+        "from app.room.store import Cast, Rooms\n"
+        "rooms = Rooms(Database(pathlib.Path(sys.argv[1])))\n"
+        "casts = [Cast(sys.argv[2], str(at), 'race', 'predict', 1, 'code', True) for at in range(40)]\n"
+        "assert rooms.cast(casts) == [None] * 40\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "rooms.sqlite3"), code], cwd=ROOT, check=False
+    )
+    assert done.returncode == -9
+    news = rooms.news(code, -1)
+    assert news is not None
+    assert len(news[1]) == 40
+    assert news[0].now.state == "open"
+
+
+def test_votes_that_arrive_together_are_each_acknowledged(rooms: Rooms) -> None:
+    """Catches: an acknowledgement that belongs to another's vote in the same transaction."""
+    code, _ = opened(rooms)
+
+    async def all_at_once() -> list[str | None]:
+        live = Live(lambda: rooms)
+        return await asyncio.gather(*(live.cast(cast(code, f"seat {at % 50}")) for at in range(60)))
+
+    found = asyncio.run(all_at_once())
+    assert found.count(None) == 50
+    news = rooms.news(code, -1)
+    assert news is not None
+    assert len(news[1]) == 50
+
+
+@pytest.fixture
+def visitor(rooms: Rooms, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], TestClient]]:
+    """Browsers, each with cookies of its own."""
+    live = Live(lambda: rooms)
+    monkeypatch.setattr(here, "rooms", lambda: rooms)
+    monkeypatch.setattr(here, "live", lambda: live)
+    monkeypatch.setattr(room_request, "unknown", Limit(5, 60.0))
+    monkeypatch.setattr(routes, "unknown", room_request.unknown)
+    app = Starlette(routes=routes.routes())
+    yield lambda: TestClient(app, raise_server_exceptions=False)
+
+
+def test_only_a_seat_votes_and_only_the_host_drives(rooms: Rooms, visitor: Callable[[], TestClient]) -> None:
+    """Catches: a vote without a seat, from another site or at another step; a room driven without its secret."""
+    teacher, student, stranger = visitor(), visitor(), visitor()
+    made = teacher.post("/r/start", json={"lessons": ["race", "nonsense"], "language": "en"}).json()
+    code = made["code"]
+    assert "specdec_seat" not in str(stranger.get(f"/r/{code}").headers)
+    assert student.post(f"/r/{code}/join", json={"name": "x"}).status_code == 200
+    assert student.post(f"/r/{code}/host", json={"secret": codes.token()}).status_code == 403
+    assert teacher.post(f"/r/{code}/host", json={"secret": made["host"]}).status_code == 204
+    go = {"move": "open", "lesson": "race", "step": 0}
+    assert student.post(f"/r/{code}/host/drive", json=go).status_code == 403
+    assert (
+        teacher.post(f"/r/{code}/host/drive", json=go, headers={"sec-fetch-site": "cross-site"}).status_code
+        == 403
+    )
+    assert teacher.post(f"/r/{code}/host/drive", json=go).status_code == 204
+    vote = {"step": 1, "given": "both"}
+    assert stranger.post(f"/r/{code}/vote", json=vote).status_code == 401
+    assert student.post(f"/r/{code}/vote", json={**vote, "step": 7}).status_code == 409
+    assert student.post(f"/r/{code}/vote", json={**vote, "given": ["both"]}).status_code == 400
+    assert student.post(f"/r/{code}/vote", json=vote).status_code == 204
+    assert student.post(f"/r/{code}/vote", json={**vote, "given": "code"}).status_code == 409
+    assert student.get(f"/r/{code}/still/watch").status_code == 403
+    assert student.get(f"/r/{code}/host/votes.csv").status_code == 403
+    assert len(teacher.get(f"/r/{code}/host/votes.json").json()["rows"]) == 1
+    assert b"svg" in stranger.get(f"/r/{code}/qr.svg").content
+    for client, status in ((student, 403), (teacher, 204)):
+        assert client.post(f"/r/{code}/host/delete").status_code == status
+    assert rooms.room(code) is None
+
+
+def test_codes_cannot_be_tried_one_after_the_other(visitor: Callable[[], TestClient]) -> None:
+    """Catches: a room found by trying; whoever sits in one is not shut out by it."""
+    teacher, student, guesser = visitor(), visitor(), visitor()
+    code = teacher.post("/r/start", json={"lessons": ["race"]}).json()["code"]
+    assert student.post(f"/r/{code}/join", json={}).status_code == 200
+    tries = [guesser.post(f"/r/{codes.code()}/join", json={}).status_code for _ in range(6)]
+    assert tries == [404] * 5 + [429]
+    assert guesser.post(f"/r/{code}/join", json={}).status_code == 429
+    assert student.post(f"/r/{code}/join", json={}).status_code == 200
+
+
+def test_a_full_room_says_so(rooms: Rooms, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "MOST_SEATS", 1)
+    code, _ = opened(rooms)
+    with pytest.raises(Refused, match="full"):
+        rooms.join(code, codes.token(), "")

@@ -1,0 +1,133 @@
+"""A room with real browsers: a host, a projector and two students through a lesson; what axe finds on their pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import axe_playwright_python
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from .conftest import Server, Sight
+
+AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+SMALL: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "reduced_motion": "reduce"}
+LARGE: dict[str, Any] = {"viewport": {"width": 1440, "height": 900}, "reduced_motion": "reduce"}
+
+
+@pytest.fixture
+def visit(server: Server, browser: Browser, complaints: Sight) -> Iterator[Callable[..., Page]]:
+    """A page in a browser of its own."""
+    contexts = []
+
+    def open_one(address: str, **options: Any) -> Page:
+        context = browser.new_context(**options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        complaints.watch(page)
+        page.goto(server.url + address)
+        return page
+
+    yield open_one
+    for context in contexts:
+        context.close()
+
+
+def no_findings(*pages: Page) -> None:
+    """No page has anything that axe finds, or needs to be scrolled sideways."""
+    for page in pages:
+        page.evaluate(AXE)
+        found = page.evaluate(
+            "async (values) => (await axe.run(document, {runOnly: {type: 'tag', values}})).violations"
+            ".map(({id, nodes}) => `${id}: ${nodes.map(({html}) => html).join(' | ')}`)",
+            TAGS,
+        )
+        assert found == [], page.url
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), page.url
+
+
+def press(host: Page, *names: str) -> None:
+    for name in names:
+        host.locator(f"#do-{name}").click()
+
+
+def said(page: Page, text: str) -> None:
+    expect(page.locator("main")).to_contain_text(text)
+
+
+def test_a_lesson_in_a_room(visit: Callable[..., Page]) -> None:
+    """Catches: a state that a page does not follow, an answer that a reload loses, a page that axe refuses."""
+    host = visit("/r/start", **LARGE)
+    no_findings(host)
+    host.get_by_role("button", name="Start").click()
+    host.locator("#state").wait_for()
+    assert "#" not in host.url  # the secret is not left where it can be projected
+    code = host.url.split("/r/")[1][:6]
+    screen = visit(f"/r/{code}/screen", **LARGE, color_scheme="dark")
+    anna = visit(f"/r/{code}", **SMALL, color_scheme="dark")
+    ben = visit("/r", **SMALL)
+    no_findings(ben)
+    ben.get_by_label("Code").fill(f"{code[:3].lower()} {code[3:]}")
+    ben.keyboard.press("Enter")
+    ben.wait_for_url(f"**/{code}")
+    for page in (anna, ben):
+        page.get_by_role("button", name="Join").click()
+        said(page, "Waiting for the first question")
+    expect(screen.locator("#here")).to_have_text("2 here")
+    no_findings(host, screen, anna)
+
+    press(host, "open")
+    anna.locator("#picture .prompt, #picture .drawn >> nth=1").first.wait_for()
+    expect(screen.locator("#count")).to_have_text("0 of 2 answered")
+    no_findings(host, screen, anna, ben)
+    anna.keyboard.press("1")
+    anna.keyboard.press("Enter")
+    said(anna, "Locked in")
+    ben.context.set_offline(True)
+    ben.locator(".option").nth(1).click()
+    ben.locator("#lock").click()
+    expect(ben.locator("body.away")).to_be_visible()
+    ben.context.set_offline(False)
+    said(ben, "Locked in")
+    expect(screen.locator("#count")).to_have_text("2 of 2 answered")
+    expect(screen.locator(".bars")).to_have_count(0)
+    anna.reload()
+    said(anna, "You said:")
+    said(anna, "Locked in")
+
+    press(host, "close", "discuss")
+    said(anna, "Convince your neighbour")
+    no_findings(host, screen, anna)
+    press(host, "again")
+    anna.locator("#answer").wait_for()
+    anna.keyboard.press("2")
+    anna.keyboard.press("Enter")
+    said(anna, "First you said:")
+    press(host, "close", "reveal")
+    said(anna, "Right answer:")
+    expect(screen.locator(".bars thead")).to_contain_text("After the discussion")
+    no_findings(host, screen, anna)
+
+    press(host, "watch")
+    for page in (screen, anna, host):
+        page.locator("#picture .control").first.wait_for()
+    expect(anna.locator("#picture button").first).to_be_disabled()
+    host.locator("#picture .control button").nth(1).click()
+    expect(anna.locator("#picture .control button").nth(1)).to_have_attribute("aria-pressed", "true")
+    host.locator("#picture").click(position={"x": 5, "y": 60})
+    anna.locator("#picture .pointer").wait_for(state="attached")
+    no_findings(host, screen, anna)
+    press(host, "play")
+    anna.locator("#picture .control button").first.click()
+    expect(anna.locator("#picture .control button").first).to_have_attribute("aria-pressed", "true")
+    expect(screen.locator("#picture .control button").nth(1)).to_have_attribute("aria-pressed", "true")
+
+    press(host, "end")
+    said(anna, "The room has ended")
+    no_findings(host, screen, anna)
+    press(host, "delete", "delete")
+    said(ben, "This room was deleted")
