@@ -19,7 +19,7 @@ from .words import Words
 # Without the gap between elements that Streamlit's margin below a heading cancels; and language and way out next to the
 # title, with which they scroll away.
 HEADS = """
-:--page h1 { font-size: 1.25rem !important; padding: 0.3rem 9.5rem 0.25rem 0 !important; }
+:--page h1 { font-size: 1.25rem !important; padding: 0.3rem 11.8rem 0.25rem 0 !important; }
 :--markdown:has(:is(h1, h2, h3, h4, h5)) { margin-bottom: 0 !important; }
 :--page h4 { font-size: 1rem !important; padding: 0.2rem 0 !important; }
 .st-key-course-asked p { font-size: 0.9rem; line-height: 1.35; }
@@ -27,7 +27,8 @@ HEADS = """
 [class*="st-key-course-picture-"] { --stage: calc(100dvh - 10.5rem); } /* what title, steps, text and bar leave */
 .st-key-presenter {
   position: relative; inset: auto; z-index: 1;
-  width: 100% !important; flex: 0 0 0px; min-height: 0; flex-direction: row; justify-content: flex-end;
+  width: 100% !important; flex: 0 0 0px; min-height: 0;
+  flex-direction: row; align-items: flex-start; justify-content: flex-end;
 }
 .st-key-presenter > * { flex: none; width: auto !important; }
 .st-key-course-language button { min-height: 0; padding: 0 0.4rem; }
