@@ -17,7 +17,7 @@ def chosen() -> str:
     return next((name for name in asked if name in there), there[0])
 
 
-def choice(words: Words) -> None:
+def choice(words: Words, short: bool = False) -> None:
     """A button for the next language, in that language; L on the keyboard."""
     there = reading.languages()
     if len(there) == 1:
@@ -25,7 +25,7 @@ def choice(words: Words) -> None:
     after = there[(there.index(words.language) + 1) % len(there)]
     other = Words(after, words.folder)
     st.button(
-        other("language.name"),
+        after.upper() if short else other("language.name"),
         key="course-language",
         icon=":material/translate:",
         shortcut="L",

@@ -16,10 +16,10 @@ from . import languages, reading
 from .lesson import STEPS
 from .words import Words
 
-# Without the gap between elements that Streamlit's margin below a heading cancels; and the way out next to the title,
-# with which it scrolls away.
+# Without the gap between elements that Streamlit's margin below a heading cancels; and language and way out next to the
+# title, with which they scroll away.
 HEADS = """
-:--page h1 { font-size: 1.25rem !important; padding: 0.3rem 6rem 0.25rem 0 !important; }
+:--page h1 { font-size: 1.25rem !important; padding: 0.3rem 11.8rem 0.25rem 0 !important; }
 :--markdown:has(:is(h1, h2, h3, h4, h5)) { margin-bottom: 0 !important; }
 :--page h4 { font-size: 1rem !important; padding: 0.2rem 0 !important; }
 .st-key-course-asked p { font-size: 0.9rem; line-height: 1.35; }
@@ -27,8 +27,11 @@ HEADS = """
 [class*="st-key-course-picture-"] { --stage: calc(100dvh - 10.5rem); } /* what title, steps, text and bar leave */
 .st-key-presenter {
   position: relative; inset: auto; z-index: 1;
-  width: 100% !important; flex: 0 0 0px; min-height: 0; align-items: flex-end;
+  width: 100% !important; flex: 0 0 0px; min-height: 0;
+  flex-direction: row; align-items: flex-start; justify-content: flex-end;
 }
+.st-key-presenter > * { flex: none; width: auto !important; }
+.st-key-course-language button { min-height: 0; padding: 0 0.4rem; }
 """
 # steps; a lesson cannot do without predict and watch
 MAY_HIDE = ("change", "explain", "code", "check", "lab")
@@ -88,7 +91,7 @@ def dress(words: Words) -> None:
             css += f"\nhtml {{ font-size: {presenter.LARGE_REM}px !important; }}\n{presenter.CHROME}{HEADS}"
         st.html(quirks.style(css))
         if "rail" in hidden():
-            languages.choice(words)
+            languages.choice(words, short=presenter.presenting())
         if not presenter.presenting():
             return
         st.button(
