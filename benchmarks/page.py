@@ -35,6 +35,7 @@ PROMPT = "tokens=256&seed=1"
 RETURNING = (
     'localStorage.setItem("specdec-first-round", "seen")'  # a visitor to whom runs are shown in real time
 )
+RUN = re.compile("^Run")  # not a "pruned" guess in the tree
 LONG = "tokens=900&temperature=1"
 
 # Which rounds of a running decode reached the screen, and when. A round counts once the frame in which it was added
@@ -110,7 +111,7 @@ def _open(browser: Browser, url: str, query: str) -> tuple[Page, float]:
     page.add_init_script(RETURNING)
     began = time.perf_counter()
     page.goto(f"{url}/?{query}")
-    page.get_by_role("button", name="Run", exact=True).wait_for()
+    page.get_by_role("button", name=RUN).wait_for()
     return page, time.perf_counter() - began
 
 
@@ -140,7 +141,7 @@ def measure_run(browser: Browser, url: str, commits: Path) -> dict[str, float]:
     page, interactive = _open(browser, url, PROMPT)
     page.wait_for_timeout(500)
     page.evaluate(WATCH)
-    page.get_by_role("button", name="Run", exact=True).click()
+    page.get_by_role("button", name=RUN).click()
     page.get_by_text("Target passes saved").wait_for(timeout=120_000)
     seen = page.evaluate("window.__seen")
     page.context.close()
@@ -161,7 +162,7 @@ def measure_run(browser: Browser, url: str, commits: Path) -> dict[str, float]:
 def measure_stop(browser: Browser, url: str) -> dict[str, float]:
     """Stop a long run; seconds until nothing computes, and the time of a round."""
     page, _ = _open(browser, url, LONG)
-    page.get_by_role("button", name="Run", exact=True).click()
+    page.get_by_role("button", name=RUN).click()
     page.locator(".lane").nth(1).locator(".round").nth(5).wait_for(state="attached")
     page.wait_for_timeout(300)
     began = time.perf_counter()
@@ -180,7 +181,7 @@ def measure_stop(browser: Browser, url: str) -> dict[str, float]:
 def measure_leave(browser: Browser, url: str) -> dict[str, float]:
     """Close the tab of a long run; seconds until nothing computes."""
     page, _ = _open(browser, url, LONG)
-    page.get_by_role("button", name="Run", exact=True).click()
+    page.get_by_role("button", name=RUN).click()
     page.locator(".lane").nth(1).locator(".round").nth(5).wait_for(state="attached")
     began = time.perf_counter()
     page.context.close()
