@@ -158,7 +158,7 @@ def visitor(rooms: Rooms, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
     monkeypatch.setattr(room_request, "unknown", Limit(5, 60.0))
     monkeypatch.setattr(routes, "unknown", room_request.unknown)
     app = Starlette(routes=routes.routes())
-    yield lambda: TestClient(app, raise_server_exceptions=False)
+    return lambda: TestClient(app, raise_server_exceptions=False)
 
 
 def test_only_a_seat_votes_and_only_the_host_drives(rooms: Rooms, visitor: Callable[[], TestClient]) -> None:
