@@ -72,14 +72,21 @@ async def body_of(request: Request) -> Body:
 async def room_of(request: Request) -> Room:
     """The room in the address. Codes that open nothing are counted, so that nobody can try them all."""
     code, address = code_of(request), address_of(request)
-    known = secret_of(request, "seat") is not None or secret_of(request, "host") is not None
-    if not known and unknown.reached(address):
-        raise Stop(429, "Too many codes were tried from here; wait a minute.")
     room = await asyncio.to_thread(here.rooms().room, code) if codes.is_code(code) else None
+    # The same answer whether or not there is such a room; only who is in it already gets through.
+    if unknown.reached(address) and not (room and await _belongs(request, code)):
+        raise Stop(429, "Too many codes were tried from here; wait a minute.")
     if room is None:
         unknown.count(address)
         raise Stop(404, "There is no room with this code.")
     return room
+
+
+async def _belongs(request: Request, code: str) -> bool:
+    """Whether the room's host asks, or somebody who has a seat in it."""
+    token = secret_of(request, "seat")
+    seated = token is not None and await asyncio.to_thread(here.rooms().seated, code, token) is not None
+    return seated or await hosts(request, code)
 
 
 async def seat_of(request: Request) -> str:

@@ -200,6 +200,9 @@ def test_codes_cannot_be_tried_one_after_the_other(visitor: Callable[[], TestCli
     tries = [guesser.post(f"/r/{codes.code()}/join", json={}).status_code for _ in range(6)]
     assert tries == [404] * 5 + [429]
     assert guesser.post(f"/r/{code}/join", json={}).status_code == 429
+    for guess in (code, codes.code()):  # a cookie of one's own making opens nothing
+        guesser.cookies.set(f"specdec_seat_{guess}", codes.token())
+        assert guesser.post(f"/r/{guess}/join", json={}).status_code == 429
     assert student.post(f"/r/{code}/join", json={}).status_code == 200
 
 
