@@ -31,6 +31,8 @@ async def lifespan(_app: st.App) -> AsyncIterator[None]:
     ahead.begin(services.shelf().wait, services.runs().busy)
     yield
     services.runs().close()
+    if (journal := services.journal()) is not None:
+        journal.close()
     services.decoder().close()
 
 
