@@ -11,6 +11,7 @@ from app.decoding.runs import Runs
 from app.records import keeping, visitor
 from app.records.database import Database
 from app.records.journal import Journal
+from app.records.keys import Keys
 from app.records.store import Library
 
 from . import config as policy
@@ -62,6 +63,12 @@ def database() -> Database:
         LibraryError: one sentence, if the one that the operator named cannot be used.
     """
     return Database(operator().database or operator().library)
+
+
+@cache
+def keys() -> Keys:
+    """The secrets of this server."""
+    return Keys(database(), operator().cookie_secret)
 
 
 @cache
