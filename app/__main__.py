@@ -13,7 +13,7 @@ from starlette.middleware import Middleware
 
 from app.course import ahead
 from app.monitoring import log
-from app.records.visitor import OwnerCookie
+from app.records import visitor
 from app.web.headers import KnownHosts, OwnPages, SecurityHeaders
 from app.web.routes import routes
 
@@ -31,6 +31,8 @@ async def lifespan(_app: st.App) -> AsyncIterator[None]:
     ahead.begin(services.shelf().wait, services.runs().busy)
     yield
     services.runs().close()
+    if (journal := services.journal()) is not None:
+        journal.close()
     services.decoder().close()
 
 
@@ -41,7 +43,7 @@ app = st.App(
         Middleware(SecurityHeaders),
         Middleware(KnownHosts, hosts=lambda: services.operator().hosts),
         Middleware(OwnPages),
-        Middleware(OwnerCookie),
+        Middleware(visitor.OwnerCookie),
     ],
     lifespan=lifespan,
 )
@@ -52,6 +54,7 @@ def main() -> None:
     log.start()
     try:
         allowed = services.operator()
+        visitor.use(services.keys())
         services.library()
     except ValueError as error:
         sys.exit(str(error))
@@ -62,6 +65,7 @@ def main() -> None:
             "server.port": allowed.port,
             # Set explicitly, because Streamlit would otherwise ask an internet service for this machine's address.
             "browser.serverAddress": allowed.host if allowed.host not in ("0.0.0.0", "::") else "localhost",
+            "server.cookieSecret": services.keys().secret,  # the same in all web processes
             "server.headless": True,
             "server.fileWatcherType": "none",
             "server.allowedHosts": [],  # `KnownHosts` looks at every request

@@ -18,6 +18,7 @@ log = logging.getLogger(__name__)
 
 Allowed = Literal["bundled", "catalogue", "any"]
 HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?|\[[0-9a-f:.]+\]")
+SECRET = 32  # characters
 DATABASES = ("postgresql://", "postgresql+psycopg://", "sqlite:///")
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 ADDRESSES = "<address>"
@@ -41,6 +42,7 @@ class Policy:
     hosts: tuple[str, ...] = ("*",)
     library: Path | None = None  # None: in memory, until the server stops
     database: str = ""  # the URL of a database that is used instead
+    cookie_secret: str = ""  # signs visitors' cookies; empty: one that the database keeps
     family: str = catalogue.BUNDLED
     most_download: int = MOST_DOWNLOAD
 
@@ -83,6 +85,9 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
                 "SPECDEC_ALLOWED_HOSTS has to name hosts as lab.example or [::1], without a port, or be * for all, "
                 f"got {name!r}."
             )
+    secret = environment.get("SPECDEC_COOKIE_SECRET", "").strip()
+    if secret and len(secret) < SECRET:
+        raise ValueError(f"SPECDEC_COOKIE_SECRET has to have at least {SECRET} characters.")
     database = environment.get("SPECDEC_DATABASE", "").strip()
     if database and not database.startswith(DATABASES):
         raise ValueError("SPECDEC_DATABASE has to be a URL that begins with postgresql:// or sqlite:///.")
@@ -97,6 +102,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
         hosts=named or (LOOPBACK if is_loopback(host) else (*LOOPBACK, *_own_names(host), ADDRESSES)),
         library=None if database else _library(environment.get("SPECDEC_LIBRARY")),
         database=database,
+        cookie_secret=secret,
         most_download=round(float(most) * 1e9),
         family=_family(environment.get("SPECDEC_DEFAULT_MODELS", "").strip()),
     )

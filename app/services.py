@@ -10,6 +10,8 @@ from app.decoding.run import Run
 from app.decoding.runs import Runs
 from app.records import keeping, visitor
 from app.records.database import Database
+from app.records.journal import Journal
+from app.records.keys import Keys
 from app.records.store import Library
 
 from . import config as policy
@@ -49,6 +51,7 @@ def runs() -> Runs:
         owner=visitor.of_session,
         remembered=visitor.is_remembered,
         save=_save,
+        journal=journal(),
     )
 
 
@@ -63,14 +66,30 @@ def database() -> Database:
 
 
 @cache
+def keys() -> Keys:
+    """The secrets of this server."""
+    return Keys(database(), operator().cookie_secret)
+
+
+@cache
 def library() -> Library:
     """The library of kept runs."""
     return Library(database())
 
 
+@cache
+def journal() -> Journal | None:
+    """Where this process reads and writes about runs; None where nobody else could."""
+    return Journal(database(), library().limits.all_bytes, _deleted) if database().lasting else None
+
+
 def run_of(key: str | None, whose: str) -> Run | None:
     """The run that the address key `key` names, for this visitor: their own, or one that a shared link opens."""
-    return keeping.find(key, whose, runs(), library())
+    return keeping.find(key, whose, runs(), library(), journal())
+
+
+def _deleted(run_id: str) -> None:
+    runs().drop(run_id)
 
 
 def _save(run: Run) -> None:

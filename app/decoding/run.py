@@ -8,6 +8,7 @@ import json
 import logging
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -24,6 +25,7 @@ from .line import Line
 
 log = logging.getLogger(__name__)
 
+LOST = 100_000_000  # the number of the first message after a run's process died: more than it can have said
 STOPPED = "Stopped before it started."
 ANSWER_S = 300.0  # a run whose visitor does not answer for this long ends
 MAX_ANSWER = 500  # characters
@@ -53,6 +55,8 @@ class Run(Job):
         templated: whether the prompt went through the chat template.
         unkept: whether the library should keep it but could not.
         deleted: whether its owner deleted it.
+        restored: whether it comes from the library, which does not keep messages.
+        lost: which message is the first after its process died; None of a run whose process lives.
     """
 
     name: ClassVar[str] = "run"
@@ -66,6 +70,8 @@ class Run(Job):
     templated: bool = False
     unkept: bool = False
     deleted: bool = False
+    restored: bool = False
+    lost: int | None = None
     archive: Archive = field(default_factory=Archive)
     _asked: float = 0.0  # when it was asked to stop
     _changed: threading.Condition = field(default_factory=threading.Condition)
@@ -211,7 +217,36 @@ class Run(Job):
 
     def publish(self, message: dict[str, Any]) -> None:
         """Append a message for the event stream."""
-        self.messages.append(json.dumps(message, ensure_ascii=False, separators=(",", ":")))
+        self.messages.append(encoded(message))
+
+    def follow(self, said: Sequence[str], *, over: bool, lost: bool) -> None:
+        """Add what the run has said in the process that computes it."""
+        if lost:
+            self.lost = len(self.messages) + len(said) - 2
+        self.messages.extend(said)
+        for message in said:
+            if message.startswith(('{"type":"finished"', '{"type":"error"')):
+                content = json.loads(message)
+                if content["type"] == "error":
+                    self.error = content["message"]
+                else:
+                    self.ends[content["lane"]] = content["end"]
+        if over and not self.finished:
+            self.state = "done"
+            self._over.set()
+
+    def number(self, at: int) -> int:
+        """The number by which a browser resumes after the message at this place.
+
+        A run whose process died had perhaps said more than others know: its last words have higher numbers.
+        """
+        return at if self.lost is None or at < self.lost else LOST + at - self.lost
+
+    def after(self, number: int) -> int:
+        """The place of the first message after that number."""
+        if self.lost is None:
+            return number + 1
+        return min(number + 1, self.lost) if number < LOST else self.lost + number - LOST + 1
 
     def process(self, event: Event) -> None:
         """Process one event of the race."""
@@ -232,6 +267,14 @@ class Run(Job):
                     "trace": self.trace_path(event.lane),
                 }
             )
+
+
+def encoded(message: dict[str, Any]) -> str:
+    """A message as the event stream has it."""
+    return json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+
+
+DONE = encoded({"type": "done"})
 
 
 def _fields(item: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from .api import Family, pack
 from .archive import Archive
@@ -23,6 +23,22 @@ log = logging.getLogger(__name__)
 
 STATES: tuple[State, ...] = ("loading", "queued", "running", "asking", "writing", "done")
 ASKING = 200  # runs that may wait for their visitors' words: each holds a thread and a KV cache
+
+
+class Journal(Protocol):
+    """Where other processes read about the runs of this one."""
+
+    def begin(self, run: Run) -> None:
+        """A run has started."""
+        ...
+
+    def end(self, run: Run) -> None:
+        """It has ended, and is in the library if it is kept."""
+        ...
+
+    def forget(self, run_id: str) -> None:
+        """Its owner deleted it."""
+        ...
 
 
 class Runs:
@@ -38,15 +54,17 @@ class Runs:
         owner: Callable[[], str | None] = lambda: None,
         remembered: Callable[[], bool] = lambda: True,
         save: Callable[[Run], None] = lambda run: None,
+        journal: Journal | None = None,
     ) -> None:
         """`load` loads a family; `places` runs compute at once on a device, up to `waiting` may queue, and `keep`
         finished ones are kept.
 
         `owner`, called on the visitor's thread, says who starts a run, `remembered` whether their browser sends it with
-        each request; `save` receives a finished run that has an owner.
+        each request; `save` receives a finished run that has an owner; `journal` tells other processes of runs.
         """
         self._load = load
         self._owner, self._remembered, self._save = owner, remembered, save
+        self._journal = journal
         self._places, self._waiting = places, waiting
         self._lines: dict[str, Line] = {}
         # Runs without a trace are counted separately, so that a burst of failures drops nobody's result.
@@ -67,6 +85,8 @@ class Runs:
             archive=self._archive,
         )
         self._jobs.admit(run, self._full)
+        if self._journal:
+            self._journal.begin(run)
         began = time.perf_counter()
 
         def work() -> None:
@@ -77,13 +97,15 @@ class Runs:
         def after() -> None:
             log.info("run %s ended after %.2f s: %s", run.id, time.perf_counter() - began, run.outcome)
             self._hand_over(run)
+            if self._journal:
+                self._journal.end(run)
 
         run.start(work, after)
         return run
 
     def take_back(self, run: Run, traces: dict[int, bytes]) -> Run:
         """Restore a finished run, with its lanes' traces as JSON."""
-        run.archive = self._archive
+        run.archive, run.restored = self._archive, True
         for lane, trace in traces.items():
             self._archive.put(run.trace_name(lane), pack(trace))
         self._jobs.admit(run)
@@ -94,7 +116,13 @@ class Runs:
         return self._jobs.get(run_id)
 
     def forget(self, run_id: str) -> None:
-        """End a run and drop its traces: its owner deleted it."""
+        """End a run and drop its traces, here and in every other process: its owner deleted it."""
+        self.drop(run_id)
+        if self._journal:
+            self._journal.forget(run_id)
+
+    def drop(self, run_id: str) -> None:
+        """The same in this process only."""
         if run := self._jobs.pop(run_id):
             run.deleted = True
             run.cancel()

@@ -11,7 +11,7 @@ import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -89,6 +89,20 @@ class Database:
         keys = [column.name for column in table.primary_key]
         rest = {name: value for name, value in values.items() if name not in keys}
         connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=rest))
+
+    def notifications(self, channel: str, stop: Callable[[], bool]) -> Iterator[list[str]]:
+        """On PostgreSQL: what processes tell each other on a channel, as it comes, and an empty list now and then."""
+        connection = self._engine.raw_connection()
+        driver: Any = connection.driver_connection
+        connection.detach()  # it is never given back to the pool
+        try:
+            driver.rollback()
+            driver.autocommit = True
+            driver.execute(f"LISTEN {channel}")
+            while not stop():
+                yield [notice.payload for notice in driver.notifies(timeout=0.5, stop_after=1)]
+        finally:
+            driver.close()
 
     def scrub(self) -> None:
         """Overwrite what was deleted, where the database would keep it in a log."""

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import asdict
 
-from app.decoding.models import Choice
-from app.decoding.run import Request, Run
+from app.decoding.run import Run
 from app.decoding.runs import Runs
 from specdec_core.errors import SpecdecError
-from specdec_core.settings import Settings
 
+from . import requests
+from .journal import Journal
 from .store import Full, Library, Saved
 from .summary import summarize
 
@@ -47,11 +46,13 @@ def keep(run: Run, library: Library) -> None:
         log.warning("run %s is not kept: %s", run.id, error)
 
 
-def find(key: str | None, owner: str, runs: Runs, library: Library) -> Run | None:
+def find(
+    key: str | None, owner: str, runs: Runs, library: Library, journal: Journal | None = None
+) -> Run | None:
     """The run that `key` opens for this visitor: a run of their own by its id, or anybody's by its shared link.
 
-    From memory if it is there, else rebuilt from the library; None if neither has it, or if the run belongs to
-    somebody else.
+    From memory if it is there, else rebuilt from the library, else as far as another process has computed it; None if
+    none has it, or if the run belongs to somebody else.
     """
     if not key:
         return None
@@ -63,7 +64,7 @@ def find(key: str | None, owner: str, runs: Runs, library: Library) -> Run | Non
         return _rebuilt(saved, key, owner, runs, library)
     saved = library.shared(key)
     if saved is None:
-        return None
+        return journal.find(key, owner) if journal else None
     found = runs.get(saved.id) or _rebuilt(saved, key, None, runs, library)
     return found.seen_by(key) if found else None
 
@@ -81,13 +82,8 @@ def _rebuilt(saved: Saved, key: str, owner: str | None, runs: Runs, library: Lib
 
 def _written(run: Run) -> str:
     """The request, and what the traces do not record of the run."""
-    asked = run.request
     content = {
-        "lanes": [lane.model_dump(mode="json") for lane in asked.lanes],
-        "labels": asked.labels,
-        "choice": asdict(asked.choice) if isinstance(asked.choice, Choice) else None,
-        "chat": asked.chat,
-        "system": asked.system,
+        **requests.written(run.request),
         "templated": bool(run.templated),
         "device": run.device,
         "ends": run.ends,
@@ -102,18 +98,10 @@ def _read(saved: Saved, owner: str | None) -> Run | None:
         return None
     try:
         content = json.loads(saved.request)
-        request = Request(
-            saved.prompt,
-            tuple(Settings(**lane) for lane in content["lanes"]),
-            tuple(content["labels"]),
-            Choice(**content["choice"]) if content["choice"] else None,
-            content["chat"],
-            content["system"],
-        )
         run = Run(
             id=saved.id,
             owner=owner,
-            request=request,
+            request=requests.read(saved.prompt, content),
             ends={int(lane): end for lane, end in content["ends"].items()},
             device=content["device"],
             templated=content["templated"],

@@ -99,8 +99,8 @@ processes = Table(
     Column("id", String, primary_key=True),
     Column("seen", Float, nullable=False),
 )
-followed = Table(
-    "followed",  # runs that any web process can show while and after they run (journal.py)
+journal = Table(
+    "journal",  # runs that any web process can show while and after they run (journal.py)
     metadata,
     Column("id", String, primary_key=True),
     Column("process", String, nullable=False),  # where it runs
@@ -110,15 +110,14 @@ followed = Table(
     Column("request", String, nullable=False),
     Column("count", Integer, nullable=False),  # of its messages so far
     Column("bytes", Integer, nullable=False),
-    Column("stop", Boolean, nullable=False),  # whether another process asks for its end
     Column("ended", Float),
     Column("lost", Boolean, nullable=False),  # whether its process died before its end
 )
-Index("followed_by_age", followed.c.ended)
+Index("journal_by_age", journal.c.ended)
 messages = Table(
     "messages",  # of those runs, in batches
     metadata,
-    Column("run", String, ForeignKey("followed.id", ondelete="CASCADE"), primary_key=True),
+    Column("run", String, ForeignKey("journal.id", ondelete="CASCADE"), primary_key=True),
     Column("first", Integer, primary_key=True),  # the number of the first one
     Column("count", Integer, nullable=False),
     Column("packed", LargeBinary, nullable=False),  # as JSON, one a line, packed by zlib

@@ -5,6 +5,7 @@ There are no accounts. Clearing the browser's cookies makes a new owner; runs sh
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
 from collections.abc import Mapping
@@ -14,16 +15,35 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from .database import Unavailable
+from .keys import Keys
+
 COOKIE = "specdec_owner"
+SECURE = f"__Host-{COOKIE}"  # its name behind TLS: no other host can set it
 AGE_S = 400 * 24 * 3600  # as long as browsers keep any cookie; renewed with every visit
 SECRET = re.compile(r"[A-Za-z0-9_-]{32,64}")
 SESSION = "session_owner"  # the session's own owner, without cookies
 
 
+_keys: Keys | None = None
+
+
+def use(keys: Keys | None) -> None:
+    """Accept only owners that these keys signed; without keys, as in a test, a cookie is just the owner."""
+    global _keys
+    _keys = keys
+
+
 def named(cookies: Mapping[str, str]) -> str | None:
     """The owner in these cookies."""
-    secret = cookies.get(COOKIE)
-    return secret if isinstance(secret, str) and SECRET.fullmatch(secret) else None
+    return _read(cookies.get(SECURE)) or _read(cookies.get(COOKIE))
+
+
+def _read(value: object) -> str | None:
+    if not isinstance(value, str):
+        return None
+    owner = _keys.owner(value) if _keys else value
+    return owner if owner and SECRET.fullmatch(owner) else None
 
 
 def of_session() -> str:
@@ -35,6 +55,22 @@ def of_session() -> str:
 def is_remembered() -> bool:
     """Whether the browser keeps the owner between sessions."""
     return named(st.context.cookies.to_dict()) is not None
+
+
+def _owner(cookies: Mapping[str, str], tls: bool) -> str:
+    """The owner of a browser that requests a page: as before, or a new one."""
+    try:
+        # Behind TLS the plain name is not believed: a neighbouring host could have set it.
+        if owner := _read(cookies.get(SECURE if tls else COOKIE)):
+            if _keys:
+                _keys.came_back(owner)
+            return owner
+        old = cookies.get(COOKIE, "")
+        if _keys and SECRET.fullmatch(old) and _keys.is_old(old):
+            return old
+    except Unavailable:  # it has been logged, and the page says so
+        pass
+    return secrets.token_urlsafe(24)
 
 
 class OwnerCookie:
@@ -56,9 +92,12 @@ class OwnerCookie:
         ):
             await self.app(scope, receive, send)
             return
-        secret = named(cookie_parser(headers.get("cookie", ""))) or secrets.token_urlsafe(24)
-        secure = "; Secure" if scope.get("scheme") == "https" else ""
-        cookie = f"{COOKIE}={secret}; Path=/; Max-Age={AGE_S}; HttpOnly; SameSite=Lax{secure}"
+        # A proxy in front says whether it speaks TLS. A visitor who says so can make only their own cookie stricter.
+        tls = "https" in (scope.get("scheme"), headers.get("x-forwarded-proto"))
+        owner = await asyncio.to_thread(_owner, cookie_parser(headers.get("cookie", "")), tls)
+        value = _keys.sign(owner) if _keys else owner
+        cookie = f"{SECURE if tls else COOKIE}={value}; Path=/; Max-Age={AGE_S}; HttpOnly; SameSite=Lax"
+        cookie += "; Secure" if tls else ""
 
         async def with_cookie(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -107,11 +107,14 @@ async def lab(request: Request) -> Response:
 
 async def events(request: Request) -> Response:
     """A run's messages as server-sent events, from the beginning or from where the browser left off."""
-    run = _own(request, request.path_params["run_id"])
+    try:
+        run = await asyncio.to_thread(_said, request, request.path_params["run_id"])
+    except Unavailable as error:
+        return _refused(503, str(error))
     if run is None:
         return _missing("This run does not exist, or is no longer kept.")
     last = request.headers.get("last-event-id", "")
-    start = int(last) + 1 if last.isdecimal() and len(last) < 10 else 0
+    start = run.after(int(last)) if last.isdecimal() and len(last) < 10 else 0
     if run.finished and start >= len(run.messages):
         return Response(status_code=204)  # makes an EventSource stop reconnecting
     if len(_open) >= MOST_STREAMS:
@@ -169,7 +172,9 @@ async def _messages(run: Run, sent: int) -> AsyncIterator[str]:
         ended = run.finished  # read before the messages, so that none in between is missed
         news = run.messages[sent:]
         if news:
-            yield "".join(f"id: {sent + at}\ndata: {message}\n\n" for at, message in enumerate(news))
+            yield "".join(
+                f"id: {run.number(sent + at)}\ndata: {message}\n\n" for at, message in enumerate(news)
+            )
             sent, quiet = sent + len(news), 0.0
         if ended:
             return
@@ -213,6 +218,15 @@ def _own(request: Request, run_id: str) -> Run | None:
     run = services.runs().get(run_id)
     ticket = request.query_params.get("ticket", "")
     return run if run is not None and run.belongs_to(visitor.named(request.cookies), ticket) else None
+
+
+def _said(request: Request, run_id: str) -> Run | None:
+    """The same, or as far as the journal has it: it runs elsewhere, or its messages are no longer in memory."""
+    run, journal = _own(request, run_id), services.journal()
+    if journal is None or (run is not None and not run.restored):
+        return run
+    ticket = request.query_params.get("ticket", "")
+    return journal.find(run_id, visitor.named(request.cookies), ticket) or run
 
 
 def _missing(sentence: str) -> Response:

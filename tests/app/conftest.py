@@ -122,6 +122,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
     monkeypatch.setattr(services, "operator", lambda: operator)
     library = Library()
     monkeypatch.setattr(services, "library", lambda: library)
+    monkeypatch.setattr(services, "journal", lambda: None)
     st.cache_resource.clear()
     model_picker.catalogue.cache_clear()
     yield runs

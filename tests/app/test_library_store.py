@@ -16,10 +16,16 @@ import psycopg
 import pytest
 from sqlalchemy import Engine, create_engine, inspect
 from sqlalchemy.schema import CreateSchema
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+from starlette.testclient import TestClient
 
 from app import config as policy
-from app.records import database, schema
+from app.records import database, schema, visitor
 from app.records.database import Database, LibraryError
+from app.records.keys import Keys
 from app.records.store import Full, Library, Limits
 from app.records.summary import Summary, summarize
 from specdec_core.record.trace import Trace
@@ -412,3 +418,57 @@ def test_the_operator_names_a_database_by_its_url(tmp_path: Path, kept: list[tup
         with pytest.raises(LibraryError, match=words) as caught:
             Library(named)
         assert "SPECDEC_DATABASE" in str(caught.value) and "secret" not in str(caught.value)
+
+
+def test_only_this_server_makes_owners_and_all_its_processes_share_the_secret(place: Path | str) -> None:
+    """Catches: an owner whom somebody invented, and a visitor whom the next web process does not know."""
+    database = Database(place)
+    keys, twin = Keys(database), Keys(database)
+    value = keys.sign(ANNA)
+    assert value.startswith(ANNA + ".") and keys.owner(value) == twin.owner(value) == ANNA
+    forged = (ANNA, BEN, ANNA + ".", BEN + value[len(ANNA) :], value[:-1], value + "x", value + "ä", ".", "")
+    assert [keys.owner(other) for other in forged] == [None] * len(forged)
+    assert Keys(database, "x" * 32).owner(value) is None
+    assert not keys.is_old(ANNA)
+    database.close()
+
+
+def test_a_cookie_from_before_is_accepted_until_its_signed_one_comes_back(tmp_path: Path) -> None:
+    """Catches: an upgrade that takes everybody's library away, and invented or planted owners ever after."""
+    path = tmp_path / "old.sqlite3"
+    with closing(sqlite3.connect(path)) as old, old:
+        old.executescript(VERSION_1 + "".join(LATER) + "PRAGMA user_version = 4;")
+        old.execute("INSERT INTO course VALUES (?, '{}')", (sha256(ANNA.encode()).hexdigest(),))
+    database = Database(path)
+    keys = Keys(database)
+
+    def page(request: object) -> PlainTextResponse:
+        return PlainTextResponse(str(visitor.named(request.cookies)))  # type: ignore[attr-defined]
+
+    app = Starlette(routes=[Route("/", page)], middleware=[Middleware(visitor.OwnerCookie)])
+    visitor.use(keys)
+    try:
+        for site, name in (("http://lab", visitor.COOKIE), ("https://lab", visitor.SECURE)):
+            with TestClient(app, base_url=site) as client:
+
+                def cookie(client: TestClient = client, **sent: str) -> str:
+                    client.cookies.clear()
+                    given = "; ".join(f"{key}={value}" for key, value in sent.items())
+                    return client.get("/", headers={"accept": "text/html", "cookie": given}).headers[
+                        "set-cookie"
+                    ]
+
+                assert cookie(specdec_owner=ANNA).startswith(f"{name}={keys.sign(ANNA)};")
+                assert BEN not in cookie(specdec_owner=BEN), "invented"
+        assert visitor.named({visitor.COOKIE: ANNA}) is None, "no page was requested with it yet"
+        assert visitor.named({visitor.SECURE: keys.sign(BEN), visitor.COOKIE: keys.sign(ANNA)}) == BEN
+        assert BEN not in cookie(specdec_owner=keys.sign(BEN)), "behind TLS, a neighbour may have set it"
+        assert "; Secure" in cookie() and cookie().startswith("__Host-")
+        assert cookie(**{name: keys.sign(ANNA)}).startswith(f"{name}={keys.sign(ANNA)};")
+        assert ANNA not in cookie(specdec_owner=ANNA) and not Keys(database).is_old(ANNA)
+        with TestClient(app, base_url="http://lab") as client:
+            sent = {"accept": "text/html", "x-forwarded-proto": "https"}
+            assert "; Secure" in client.get("/", headers=sent).headers["set-cookie"]
+    finally:
+        visitor.use(None)
+        database.close()

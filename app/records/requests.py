@@ -1,0 +1,38 @@
+"""A run's request as JSON and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from app.decoding.models import Choice
+from app.decoding.run import Request
+from specdec_core.settings import Settings
+
+
+def written(request: Request) -> dict[str, Any]:
+    """All of a request but its prompt."""
+    return {
+        "lanes": [lane.model_dump(mode="json") for lane in request.lanes],
+        "labels": request.labels,
+        "choice": asdict(request.choice) if isinstance(request.choice, Choice) else None,
+        "chat": request.chat,
+        "system": request.system,
+    }
+
+
+def read(prompt: str, content: Mapping[str, Any]) -> Request:
+    """The request that `written` took apart.
+
+    Raises:
+        SpecdecError, KeyError, TypeError, ValueError: if another version of the core wrote it.
+    """
+    return Request(
+        prompt,
+        tuple(Settings(**lane) for lane in content["lanes"]),
+        tuple(content["labels"]),
+        Choice(**content["choice"]) if content["choice"] else None,
+        content["chat"],
+        content["system"],
+    )
