@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+MAX_PROMPT_CHARACTERS = 1_000_000
 MAX_SYSTEM = 2_000  # characters
 
 

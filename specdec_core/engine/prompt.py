@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import index
 
-from specdec_core.chat import MAX_SYSTEM, Chat, Prompt
+from specdec_core.chat import MAX_PROMPT_CHARACTERS, MAX_SYSTEM, Chat, Prompt
 from specdec_core.errors import PromptError
 from specdec_core.models.bundle import Models
-
-MAX_PROMPT_CHARACTERS = 1_000_000
 
 
 def check_window(ids: Sequence[int], more: int, window: int, encoded: bool) -> None:

@@ -8,20 +8,24 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from app.decoding.api import DecoderLost, Family, Recorded, unpack
+from app.decoding.cluster import Cluster
 from app.decoding.local import Local
 from app.decoding.models import Choice, Shelf
 from app.decoding.run import Request
 from app.decoding.runs import Runs
+from app.decoding.serve import Serve
 from specdec_core.engine.events import Ended, Started, Step
-from specdec_core.errors import ModelError, PromptError, SettingsError
+from specdec_core.errors import ModelError, PromptError, SettingsError, SpecdecError
 from specdec_core.lessons.distilled import Standing
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
@@ -31,7 +35,7 @@ from specdec_core.sweep.run import Progress
 ROOT = Path(__file__).resolve().parents[2]
 LANES = (Settings(proposer="none", max_new_tokens=12), Settings(max_new_tokens=12))
 LABELS = ("Plain decoding", "Draft model")
-WAIT = 60.0
+WAIT = 120.0
 
 
 @pytest.fixture(scope="module")
@@ -43,16 +47,50 @@ def local() -> Iterator[Local]:
 
 
 @pytest.fixture(scope="module")
-def families(local: Local) -> dict[str, Family]:
-    """The bundled models, in this process and in another."""
+def cluster() -> Iterator[Serve]:
+    """Two decoders and a patient replica of a Ray that is started here."""
+    pytest.importorskip("ray", reason="Ray is not installed: requirements-serve.txt")
+    found = Serve(Cluster(least=2, most=2, queued=1))
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def here() -> Family:
+    """The bundled models in this process."""
     from app.decoding.loaded import load
 
-    return {"here": load(Choice()), "child": local.load(Choice())}
+    return load(Choice())
 
 
-@pytest.fixture(params=["here", "child"])
-def family(families: dict[str, Family], request: pytest.FixtureRequest) -> Family:
-    return families[request.param]
+@pytest.fixture(scope="module")
+def child(local: Local) -> Family:
+    """The bundled models in a child process."""
+    return local.load(Choice())
+
+
+@pytest.fixture(scope="module")
+def served(cluster: Serve) -> Family:
+    """The bundled models on Ray Serve."""
+    return cluster.load(Choice())
+
+
+# Ray's own warnings are not ours to mend.
+ON_RAY = (pytest.mark.serve, pytest.mark.filterwarnings("ignore"))
+ELSEWHERE = ["child", pytest.param("served", marks=ON_RAY)]
+
+
+@pytest.fixture(params=["here", *ELSEWHERE])
+def family(request: pytest.FixtureRequest) -> Family:
+    found: Family = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture(params=ELSEWHERE)
+def there(request: pytest.FixtureRequest) -> Family:
+    """The bundled models in another process."""
+    found: Family = request.getfixturevalue(request.param)
+    return found
 
 
 def never() -> bool:
@@ -90,13 +128,12 @@ def test_a_race_tells_each_round_and_ends_with_a_sound_record(family: Family) ->
         assert len(record.token_ids) == own[-1].stats.tokens == 12 and record.audit() == []
 
 
-def test_both_write_the_same_and_know_the_same(families: dict[str, Family]) -> None:
+def test_both_write_the_same_and_know_the_same(here: Family, there: Family) -> None:
     """Catches: a setting that is lost on the way to the other process, or a family loaded otherwise there."""
     lanes = (LANES[0], Settings(max_new_tokens=12, temperature=0.9, seed=7, proposer="medusa"))
     written = [[(trace.token_ids, trace.header.settings) for trace in traces(race(each, lanes=lanes))]
-               for each in families.values()]  # fmt: skip
+               for each in (here, there)]  # fmt: skip
     assert written[0] == written[1]
-    here, there = families["here"], families["child"]
     assert here.card == there.card
     record = traces(race(here))[1]
     assert here.ledger(record) == there.ledger(record)
@@ -160,16 +197,17 @@ def test_a_visitor_s_words_are_asked_for_and_judged(family: Family) -> None:
     ("prompt", "lanes", "error"),
     [
         ("\0" * 90_000, LANES, PromptError),
+        ("a" * 1_000_001, LANES, PromptError),
         ("Once", (Settings(proposer="eagle", rule="k-seq", max_new_tokens=8),), SettingsError),
         ("Once", (), SettingsError),
         ("Once", LANES * 9, SettingsError),
     ],
 )
 def test_what_the_core_refuses_is_the_same_sentence(
-    families: dict[str, Family], prompt: str, lanes: Any, error: Any
+    here: Family, there: Family, prompt: str, lanes: Any, error: Any
 ) -> None:
     sentences = []
-    for family in families.values():
+    for family in (here, there):
         with pytest.raises(error) as refused:
             race(family, prompt, lanes)
         sentences.append((refused.type, str(refused.value)))
@@ -197,12 +235,10 @@ def test_a_sweep_computes_only_while_a_row_is_waited_for(family: Family) -> None
     assert [(row.lane, row.same_text) for row in rows] == [(1, True)], "cancelled at the third cell"
 
 
-def test_a_decoder_that_is_killed_is_a_sentence_and_the_next_run_works(
-    families: dict[str, Family], local: Local
-) -> None:
+def test_a_decoder_that_is_killed_is_a_sentence_and_the_next_run_works(child: Family, local: Local) -> None:
     """Catches: a page that waits for ever for a dead decoder, runs in line that are lost with it, and a family that is
     not loaded again."""
-    shelf = Shelf(lambda choice: families["child"], lambda *asked: None)
+    shelf = Shelf(lambda choice: child, lambda *asked: None)
     runs = Runs(lambda choice, gone: shelf.get(choice, gone))
     lost = local.lost()
     killed = runs.start(Request("Once", (Settings(max_new_tokens=1000),), ("x",), Choice()))
@@ -218,13 +254,11 @@ def test_a_decoder_that_is_killed_is_a_sentence_and_the_next_run_works(
     runs.close()
 
 
-def test_a_decoder_that_is_killed_while_nobody_computes_is_there_again(
-    families: dict[str, Family], local: Local
-) -> None:
+def test_a_decoder_that_is_killed_while_nobody_computes_is_there_again(child: Family, local: Local) -> None:
     lost = local.lost()
     os.kill(local.decoder().pid or 0, signal.SIGKILL)
     until(lambda: local.lost() > lost)
-    assert len(race(families["child"])) > 4
+    assert len(race(child)) > 4
 
 
 ORPHAN = """
@@ -279,3 +313,111 @@ def test_after_the_end_a_call_is_a_sentence() -> None:
     local.close()
     with pytest.raises(DecoderLost, match="shutting down"):
         local.load(Choice())
+
+
+@pytest.mark.serve
+@pytest.mark.filterwarnings("ignore")
+def test_a_full_cluster_says_so_and_what_waits_can_be_stopped(served: Family) -> None:
+    """Catches: calls that wait in Ray without bound, and one that cannot be stopped before a decoder is free."""
+    stop = threading.Event()
+    ends: list[str] = []
+
+    def run() -> None:
+        try:
+            race_ends = [
+                event.end
+                for event in served.race(
+                    "Once", [Settings(max_new_tokens=1000)], cancelled=stop.is_set, ask=silent
+                )
+                if isinstance(event, Ended)
+            ]
+            ends.extend(race_ends)
+        except SpecdecError as error:
+            ends.append(str(error))
+
+    threads = [threading.Thread(target=run) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+        time.sleep(0.3)
+    until(lambda: len(ends) >= 1)
+    assert all("All decoders are busy" in end for end in ends)
+    refused = len(ends)
+    stop.set()
+    for thread in threads:
+        thread.join(WAIT)
+    ends = ends[refused:]
+    assert ends.count("cancelled") == 2, "both decoders raced"
+    assert ends.count("Stopped before a decoder was free.") == len(ends) - 2 > 0
+
+
+@pytest.mark.serve
+@pytest.mark.filterwarnings("ignore")
+def test_a_visitor_who_thinks_holds_no_decoder(served: Family) -> None:
+    """Catches: guesses that make a class wait, minutes each."""
+    thinking, guess = threading.Event(), threading.Event()
+
+    def ask(text: str) -> str:
+        thinking.set()
+        assert guess.wait(WAIT)
+        return ""
+
+    lanes = [Settings(proposer="you", max_new_tokens=6)]
+    played: list[Any] = []
+    visitors = [
+        threading.Thread(
+            target=lambda: played.append(list(served.race("Once", lanes, cancelled=never, ask=ask)))
+        )
+        for _ in range(3)
+    ]
+    for visitor in visitors:
+        visitor.start()
+    assert thinking.wait(WAIT)
+    assert len(race(served)) > 4 and len(served.surprises("The cat sat.")) > 2
+    guess.set()
+    for visitor in visitors:
+        visitor.join(WAIT)
+    assert [traces(events)[0].audit() for events in played] == [[], [], []]
+
+
+def replicas() -> set[int]:
+    """The processes of the decoders on Ray Serve."""
+    below = psutil.Process().children(recursive=True)
+    return {process.pid for process in below if "ServeReplica:decoder" in " ".join(process.cmdline())}
+
+
+def ready() -> int:
+    """How many of them take races."""
+    from ray import serve
+
+    status = serve.status().applications["decoder"].deployments["decoder"]
+    return int(status.replica_states.get("RUNNING", 0))
+
+
+@pytest.mark.serve
+@pytest.mark.filterwarnings("ignore")
+def test_a_replica_that_is_killed_ends_its_own_race_only_and_is_replaced(
+    served: Family, cluster: Serve
+) -> None:
+    """Catches: a race disturbed by the death of another's replica, and a decoder that never comes back."""
+    ends: list[Any] = []
+
+    def run() -> None:
+        try:
+            ends.append(race(served, lanes=(Settings(max_new_tokens=800),)))
+        except DecoderLost as lost:
+            ends.append(lost)
+
+    before = replicas()
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    time.sleep(1)
+    os.kill(min(before), signal.SIGKILL)
+    for thread in threads:
+        thread.join(WAIT)
+    lost = [end for end in ends if isinstance(end, DecoderLost)]
+    others = [end for end in ends if not isinstance(end, DecoderLost)]
+    assert len(lost) == 1 and "stopped unexpectedly" in str(lost[0]) and cluster.lost() == 1
+    assert len(others) == 1 and traces(others[0])[0].audit() == []
+    assert len(race(served)) > 4, "the next run works at once"
+    until(lambda: len(replicas() - {min(before)}) == 2 == ready())

@@ -1,0 +1,206 @@
+"""The cluster of `serve`: how large it is, and what runs in it.
+
+    python -m app.decoding.cluster
+
+deploys the two applications to the Ray cluster that SPECDEC_RAY_ADDRESS names. A RayService does the same with
+`decoder` and `patient` as its import paths.
+
+Two kinds of replicas, because a call that waits must not hold a decoder. `decoder` takes one race at a time and nothing
+else. `patient` takes many calls at once, computes for one at a time, and gets the rest: races in which a visitor
+guesses, sweeps that wait for their next turn, and what a page asks while it is drawn.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from app.config import read as read_policy
+from specdec_core.models import catalogue
+
+from .models import Choice, family
+
+log = logging.getLogger(__name__)
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENT_CALLS = 250  # at once, on one replica: a visitor's guess may take minutes
+PER_PATIENT = 4  # decoders for which one patient replica is enough
+LONGEST_S = 330.0  # a replica that is to end waits so long for its calls: a visitor's guess, and what follows
+IDLE_S = 600.0  # before a replica that nobody needs ends
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """How large the cluster is.
+
+    Attributes:
+        address: of a cluster that exists; None to start one on this machine, which ends with this process.
+        least, most: how many decoders.
+        queued: how many calls of one web process may wait for a replica of a kind.
+        families: how many each replica keeps loaded.
+        cpus, gpus: of each replica.
+        default: the catalogue name of the family that is loaded besides the bundled one.
+    """
+
+    address: str | None = None
+    least: int = 1
+    most: int = 1
+    queued: int = 100
+    families: int = 3
+    cpus: float = 1.0
+    gpus: float = 0.0
+    default: str = catalogue.BUNDLED
+
+    @property
+    def patient(self) -> int:
+        """How many patient replicas there are at most."""
+        return math.ceil(self.most / PER_PATIENT)
+
+
+def read(environment: Mapping[str, str] = os.environ) -> Cluster:
+    """The cluster that the environment describes.
+
+    Raises:
+        ValueError: one sentence naming the invalid variable.
+    """
+    named = environment.get("SPECDEC_SERVE_REPLICAS", "").strip() or "1"
+    bounds = re.fullmatch(r"(\d{1,4})(?:-(\d{1,4}))?", named)
+    least, most = (int(bounds[1]), int(bounds[2] or bounds[1])) if bounds else (0, 0)
+    if not 1 <= least <= most:
+        raise ValueError(
+            f"SPECDEC_SERVE_REPLICAS has to be a number such as 3, or bounds such as 1-8, got {named!r}."
+        )
+    return Cluster(
+        address=environment.get("SPECDEC_RAY_ADDRESS", "").strip() or None,
+        least=least,
+        most=most,
+        queued=int(_number(environment, "SPECDEC_SERVE_QUEUE", 100, least=1, whole=True)),
+        families=int(_number(environment, "SPECDEC_SERVE_FAMILIES", 3, least=1, whole=True)),
+        cpus=_number(environment, "SPECDEC_SERVE_CPUS", 1),
+        gpus=_number(environment, "SPECDEC_SERVE_GPUS", 0),
+        default=read_policy(environment).family,
+    )
+
+
+def _number(
+    environment: Mapping[str, str], name: str, usual: float, *, least: float = 0, whole: bool = False
+) -> float:
+    text = environment.get(name, "").strip() or str(usual)
+    if not re.fullmatch(r"\d{1,6}" if whole else r"\d{1,6}(\.\d{1,6})?", text) or float(text) < least:
+        kind = "a whole number" if whole else "a number"
+        raise ValueError(f"{name} has to be {kind} from {least:g} on, got {text!r}.")
+    return float(text)
+
+
+def decoder(_args: dict[str, str] | None = None) -> Any:
+    """For a RayService: the application that races."""
+    return applications(read())["decoder"]
+
+
+def patient(_args: dict[str, str] | None = None) -> Any:
+    """For a RayService: the application that waits for visitors and callers."""
+    return applications(read())["patient"]
+
+
+def applications(cluster: Cluster) -> dict[str, Any]:
+    """What runs in a cluster, by name."""
+    least, most = cluster.least, cluster.most
+    return {
+        "decoder": _application(cluster, "decoder", least, most, calls=1, wanted=1),
+        "patient": _application(
+            cluster, "patient", 1, cluster.patient, calls=PATIENT_CALLS, wanted=PATIENT_CALLS / 10
+        ),
+    }
+
+
+def _application(cluster: Cluster, name: str, least: int, most: int, *, calls: int, wanted: float) -> Any:
+    from ray import serve
+
+    from .replica import Replica
+
+    growing = {
+        "min_replicas": least,
+        "max_replicas": most,
+        "target_ongoing_requests": wanted,
+        "upscale_delay_s": 2.0,
+        "downscale_delay_s": IDLE_S,
+    }
+    size: dict[str, Any] = {"num_replicas": most} if least == most else {"autoscaling_config": growing}
+    deployed = serve.deployment(
+        Replica,
+        name=name,
+        max_ongoing_requests=calls,
+        max_queued_requests=cluster.queued
+        + most * calls,  # Ray counts a call as queued until a replica has it
+        graceful_shutdown_timeout_s=LONGEST_S,
+        ray_actor_options={"num_cpus": cluster.cpus, "num_gpus": cluster.gpus},
+        logging_config={"enable_access_log": False},
+        **size,
+    )
+    return deployed.bind(tuple(dict.fromkeys((Choice(), family(cluster.default)))), cluster.families)
+
+
+def join(cluster: Cluster) -> None:
+    """Connect this process to the cluster, which is started on this machine if it has no address."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would report to its makers
+    import ray
+
+    quiet: dict[str, Any] = {"logging_level": logging.WARNING}
+    if cluster.address is not None:
+        ray.init(address=cluster.address, **quiet)
+        return
+    needed = cluster.cpus * (cluster.most + cluster.patient)
+    if needed > (os.cpu_count() or 1):
+        log.warning(
+            "%d replicas with %g CPUs each share %s processors: they slow each other down.",
+            cluster.most + cluster.patient,
+            cluster.cpus,
+            os.cpu_count(),
+        )
+    # What Ray starts has to find this program's modules.
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+    ray.init(
+        address="local",
+        num_cpus=max(math.ceil(needed), os.cpu_count() or 1),
+        include_dashboard=False,
+        object_store_memory=500_000_000,  # of records on their way; by default a third of the memory
+        **quiet,
+    )
+
+
+def deploy(cluster: Cluster) -> None:
+    """Deploy both applications; replicas of an earlier deployment end once their calls have."""
+    from ray import serve
+
+    serve.start(proxy_location="Disabled")  # calls come through handles
+    targets = [
+        serve.RunTarget(target, name=name, route_prefix=None)
+        for name, target in applications(cluster).items()
+    ]
+    serve.run_many(targets, wait_for_applications_running=False)
+
+
+def main() -> None:
+    """Deploy to the cluster that the environment names."""
+    try:
+        cluster = read()
+    except ValueError as error:
+        sys.exit(str(error))
+    if cluster.address is None:
+        sys.exit(
+            "SPECDEC_RAY_ADDRESS has to name the cluster to deploy to, such as auto on one of its machines."
+        )
+    join(cluster)
+    deploy(cluster)
+
+
+if __name__ == "__main__":
+    main()
