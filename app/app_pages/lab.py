@@ -23,7 +23,8 @@ head, words = st.columns([5, 2.3], vertical_alignment="center")
 with head, st.container(key=presenter.box("title"), horizontal=True, vertical_alignment="center"):
     st.title("Specdec Lab", anchor=False, width="content")
     st.markdown(
-        "A small model **guesses** the next tokens, the large one **checks** them all in one pass.", width="content"
+        "A small model **guesses** the next tokens, the large one **checks** them all in one pass.",
+        width="content",
     )
     warming.show()
 with words:

@@ -58,7 +58,9 @@ def box(part: str) -> str:
 
 def look() -> str:
     """Fixes to Streamlit's own look on every page."""
-    return quirks.SIGNS + RACE_FIRST + (quirks.ON_PRIMARY_IN_POPOVERS if st.context.theme.type == "dark" else "")
+    return (
+        quirks.SIGNS + RACE_FIRST + (quirks.ON_PRIMARY_IN_POPOVERS if st.context.theme.type == "dark" else "")
+    )
 
 
 def nothing_to_show() -> None:
