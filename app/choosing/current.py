@@ -98,7 +98,7 @@ def picker() -> None:
 
 def bar() -> None:
     """The same in half a line; in the other half what is being prepared."""
-    left, right = st.columns([4, 5], gap="small", vertical_alignment="bottom")
+    left, right = st.columns([3, 2], gap="small", vertical_alignment="bottom")
     with left:
         picker()
     if line := news():

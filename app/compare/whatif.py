@@ -1,7 +1,7 @@
 """The what-if view's choices, their form in an address, and its answers. Nothing here imports streamlit.
 
 Keys of the address: wp the profile, wb the batch, wc the context, wt and wd the sizes of a modelled machine's target
-and draft.
+and draft, published ones or the visitor's own, such as 14B.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from functools import cache
 from specdec_core.analysis.whatif import WhatIf, on_clock
 from specdec_core.errors import SettingsError
 from specdec_core.machines.costs import Costs
-from specdec_core.machines.model_sizes import SHAPES, shape
+from specdec_core.machines.model_sizes import SHAPES, Shape, shape_of
 from specdec_core.machines.profiles import Profile, Recorded, shipped
 from specdec_core.machines.roofline import Modelled
 from specdec_core.record.trace import Trace
 
 KEYS = ("wp", "wb", "wc", "wt", "wd")  # this view's address keys
+SIZES = ("wt", "wd")
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 CONTEXTS = (128, 512, 2_048, 8_192, 32_768)  # of modelled machines, the default first
 TARGETS = ("8B", "70B", "3B", "1.5B", "1B", "0.5B")
@@ -53,14 +54,37 @@ def options(known: Mapping[str, Profile], params: Mapping[str, str]) -> dict[str
         found["wc"] = {str(one): f"{one:,} tokens" for one in profile.contexts(batch)}
         return found
     found["wt"] = {size: f"{size} ({SHAPES[size].title})" for size in TARGETS}
-    target = shape(one_of(params.get("wt"), list(found["wt"])))
+    if own := own_size(params.get("wt")):
+        found["wt"].setdefault(params["wt"], f"{own.name} ({own.title})")
+    target = shape_of(one_of(params.get("wt"), list(found["wt"])))
     smaller = [one for one in SHAPES.values() if one.parameters < target.parameters]
     # The usual draft has about an eighth of the target's parameters.
     smaller.sort(key=lambda one: abs(one.parameters / target.parameters - 1 / 8))
     found["wd"] = {one.name: f"{one.name} ({one.title})" for one in smaller}
+    if (own := own_size(params.get("wd"))) and own.parameters < target.parameters:
+        found["wd"].setdefault(params["wd"], f"{own.name} ({own.title})")
     found["wb"] = {str(one): str(one) for one in BATCHES}
     found["wc"] = {str(one): f"{one:,} tokens" for one in CONTEXTS}
     return found
+
+
+def own_size(given: str | None) -> Shape | None:
+    """The model of a size that the visitor names; None if it names none."""
+    try:
+        return None if given is None else shape_of(given)
+    except SettingsError:
+        return None
+
+
+def no_size(given: str, target: str | None) -> str:
+    """Why a typed size is not taken, as one sentence; empty for a published one, which is only not offered now."""
+    if given in SHAPES:
+        return ""
+    try:
+        shape_of(given)
+    except SettingsError as error:
+        return f"{error} Type a number of parameters, such as 14B or 360M."
+    return f"A draft is smaller than its target; {given} is not smaller than {target}."
 
 
 def problems(known: Mapping[str, Profile], params: Mapping[str, str]) -> list[str]:
@@ -137,7 +161,7 @@ def sentences(
         + (". Its drafting is on no clock, so this is a bound." if one.off_the_clock else ".")
     )
     if isinstance(profile, Modelled) and choice.target:
-        knee = profile.knee(shape(choice.target), costs.batch, costs.context)
+        knee = profile.knee(shape_of(choice.target), costs.batch, costs.context)
         said.append(
             "There, a pass of any width spends its time moving weights: guesses cost next to nothing."
             if knee is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app.metrics import numbers
 from app.text import plain
@@ -21,6 +22,8 @@ from specdec_core.record.repeats import sentences
 from specdec_core.record.trace import Trace
 
 from . import whatif as core
+
+OWN = " Choose a published model's size or type your own, such as 14B or 360M."
 
 
 @fragment
@@ -44,7 +47,7 @@ def show(traces: Sequence[Trace], labels: Sequence[str]) -> None:
     )
     slot = st.container()
     wrong = core.problems(known, _address())
-    choice = _choose(known)
+    choice = _choose(known, slot)
     # The choices have corrected the address by now; its errors are shown until it changes again.
     said, address = state.whatif_link
     said = wrong or (said if address == _address() else [])
@@ -135,8 +138,8 @@ def _assumptions(profile: Profile, computed: Sequence[WhatIf]) -> None:
         st.markdown("\n".join(f"- {plain(said)}" for said in [*priced, last]))
 
 
-def _choose(known: Mapping[str, Profile]) -> core.Choice:
-    """The controls; each is kept in the address, and an invalid value is replaced by its default."""
+def _choose(known: Mapping[str, Profile], slot: DeltaGenerator) -> core.Choice:
+    """The controls; each is kept in the address, and an invalid value is replaced by its default, as `slot` says."""
     machines = core.options(known, {})["wp"]
     _settle("wp", machines)
     words = (
@@ -147,13 +150,17 @@ def _choose(known: Mapping[str, Profile]) -> core.Choice:
     picked = {"wp": machine}
     with st.grid(4, min_column_width=170, gap="small"):
         for key, label, words in (
-            ("wt", "Target size", "The model whose passes are timed. What was accepted stays as it was recorded."),
-            ("wd", "Draft size", "Used by lanes that draft with a separate model."),
+            ("wt", "Target size", "The model whose passes are timed. What was accepted stays as recorded." + OWN),
+            ("wd", "Draft size", "Used by lanes that draft with a separate model." + OWN),
             ("wb", "Batch", "How many texts are decoded together. One read of the weights serves all of them, so "
              "a pass fills up sooner and speculation pays less."),
             ("wc", "Context", "How many tokens of each text are in the KV cache, in every round."),
         ):  # fmt: skip
-            offered = core.options(known, picked).get(key)
+            given = st.session_state.get(key, st.query_params.get(key))  # a size may be the visitor's own
+            offered = core.options(known, picked if given is None else {**picked, key: given}).get(key)
+            typed = key in core.SIZES and key in st.session_state and given is not None
+            if typed and offered and given not in offered and (said := core.no_size(given, picked.get("wt"))):
+                slot.warning(plain(said), icon=":material/straighten:")
             _settle(key, offered or {})
             if offered is None:
                 st.query_params.pop(key, None)
@@ -161,7 +168,7 @@ def _choose(known: Mapping[str, Profile]) -> core.Choice:
             if key == "wb" and len(offered) > 1:
                 picked[key] = _slide(label, list(offered), key, words)
             else:
-                picked[key] = pick(label, offered, key, words)
+                picked[key] = pick(label, offered, key, words, accept_new_options=key in core.SIZES)
     return core.Choice(picked["wp"], int(picked["wb"]), int(picked["wc"]), picked.get("wt"), picked.get("wd"))
 
 

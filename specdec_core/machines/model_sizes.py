@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
+from math import log
 
 from specdec_core.errors import SettingsError
 
@@ -67,7 +69,7 @@ SHAPES: dict[str, Shape] = {
 
 
 def shape(name: str) -> Shape:
-    """The sizes of that name.
+    """The published sizes of that name.
 
     Raises:
         SettingsError: naming the known ones.
@@ -76,3 +78,40 @@ def shape(name: str) -> Shape:
     if name.lower() not in known:
         raise SettingsError(f"There is no model size '{name}'; known are: {', '.join(SHAPES)}.")
     return known[name.lower()]
+
+
+OWN = re.compile(r"(\d{1,4}(?:\.\d{1,3})?) ?([MB])", re.IGNORECASE)
+FEWEST, MOST = 10e6, 2e12  # parameters of a size of one's own
+
+
+def shape_of(size: str) -> Shape:
+    """A published model's sizes by name, or those of a model with so many parameters: "14B", "360M".
+
+    Raises:
+        SettingsError: naming the known ones.
+    """
+    if (found := OWN.fullmatch(size.strip())) and size.strip().upper() not in SHAPES:
+        parameters = float(found[1]) * (1e9 if found[2] in "Bb" else 1e6)
+        if not FEWEST <= parameters <= MOST:
+            raise SettingsError(f"A model size is from 10M to 2000B; '{size.strip()}' is not.")
+        return scaled(parameters, f"{float(found[1]):g}{found[2].upper()}")
+    return shape(size.strip())
+
+
+def scaled(parameters: float, name: str) -> Shape:
+    """A model of so many parameters in the proportions of the published one that is nearest in size."""
+    near = min(SHAPES.values(), key=lambda one: abs(log(one.parameters / parameters)))
+    layers = max(1, round(near.layers * (parameters / near.parameters) ** (1 / 3)))
+
+    def of_width(width: int) -> Shape:
+        factor = width / near.width
+        heads = near.kv_heads * max(1, round(near.heads * factor / near.kv_heads))
+        inner = max(1, round(near.inner * factor))
+        title = f"in the proportions of {near.title.removeprefix('as ')}"
+        return replace(near, name=name, title=title, layers=layers, width=width, heads=heads, inner=inner)
+
+    low, high = 1, 64 * near.width  # parameters grow with the width
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if of_width(middle).parameters >= parameters else (middle + 1, high)
+    return of_width(low)

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from specdec_core.errors import SettingsError
 
 from .costs import MAX_BATCH, MAX_CONTEXT, Costs, Named, Text
-from .model_sizes import Shape, shape
+from .model_sizes import Shape, shape_of
 
 # kernels per transformer layer, in round numbers: norms, projections, rotation, attention, MLP
 KERNELS = 10
@@ -60,8 +60,8 @@ class Modelled(Named):
             SettingsError: if a size is unknown, a number out of range, or the models do not fit in the memory.
         """
         context = 512 if context is None else context
-        large = shape(target)
-        small = None if draft is None else shape(draft)
+        large = shape_of(target)
+        small = None if draft is None else shape_of(draft)
         if small is not None and small.parameters >= large.parameters:
             raise SettingsError(f"A draft is smaller than its target; {draft} is not smaller than {target}.")
         _in_range("batch", batch, 1, MAX_BATCH)

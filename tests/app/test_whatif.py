@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -46,11 +47,15 @@ def page() -> None:
     whatif_view.show(st.session_state.traces, st.session_state.labels)
 
 
-def opened(traces: list[Trace], labels: list[str] = LABELS, **address: str) -> AppTest:
-    """The view with an address."""
+def opened(
+    traces: list[Trace], labels: list[str] = LABELS, typed: Mapping[str, str] | None = None, **address: str
+) -> AppTest:
+    """The view with an address, and with what was typed into its controls."""
     at = AppTest.from_function(page, default_timeout=30)
     at.session_state["traces"] = traces
     at.session_state["labels"] = labels
+    for key, value in (typed or {}).items():
+        at.session_state[key] = value
     for key, value in address.items():
         at.query_params[key] = value
     return again(at)
@@ -83,6 +88,23 @@ def test_a_link_brings_every_choice_back(race_traces: list[Trace]) -> None:
     assert f"{result.speedup:.2f}× there (modelled)" in words(at)
 
 
+def test_a_size_of_ones_own_is_taken_and_a_wrong_one_is_explained(race_traces: list[Trace]) -> None:
+    """Catches: only named sizes, a link that loses one's own, and a typed word that is dropped without a word."""
+    given = {"wp": CARD, "wt": "14B", "wd": "700M"}
+    at = opened(race_traces, **given)
+    assert address(at) == given and not at.warning
+    result = replay(race_traces[1], known()[CARD], 1, 128, target="14B", draft="700M")
+    assert f"{result.speedup:.2f}× there (modelled)" in words(at) and "14B with 700M" in words(at)
+    for key, typed, said in (
+        ("wd", "20B", "20B is not smaller than 14B"),
+        ("wt", "large", "no model size 'large'"),
+        ("wt", "0B", "from 10M"),
+    ):
+        at = opened(race_traces, typed={key: typed}, wp=CARD, wt="14B")
+        assert said in at.warning[0].value.replace("\\", "")
+        assert at.selectbox(key=key).value != typed and typed not in address(at).values()
+
+
 def test_choosing_writes_the_address_and_defaults_leave_it(race_traces: list[Trace]) -> None:
     at = opened(race_traces)
     assert address(at) == {}
@@ -109,7 +131,7 @@ def test_choosing_writes_the_address_and_defaults_leave_it(race_traces: list[Tra
         ({"wp": CARD, "wb": "1e9"}, "batch"),
         ({"wp": CARD, "wb": "-1"}, "batch"),
         ({"wp": CARD, "wc": "NaN"}, "context"),
-        ({"wp": CARD, "wt": "9B"}, "target size"),
+        ({"wp": CARD, "wt": "9X"}, "target size"),
         ({"wp": CARD, "wt": "1B", "wd": "8B"}, "draft size"),
         ({"wt": "8B"}, "target size"),
         ({"wb": "7"}, "batch"),

@@ -21,7 +21,7 @@ import specdec_core as sd
 from specdec_core.cli import commands as cli
 from specdec_core.cli import profile as cli_profile
 from specdec_core.machines import profiles
-from specdec_core.machines.model_sizes import SHAPES, Shape, shape
+from specdec_core.machines.model_sizes import SHAPES, Shape, shape, shape_of
 from specdec_core.machines.profiles import Recorded, read, shipped, write
 from specdec_core.machines.roofline import Modelled
 from specdec_core.runtime.width_curve import WidthCurve
@@ -158,7 +158,8 @@ def test_what_does_not_fit_is_refused_and_says_how_much_is_missing() -> None:
         ({"batch": 0}, "The batch must be a whole number from 1"),
         ({"batch": True}, "The batch"),
         ({"context": -1}, "The context"),
-        ({"target": "9B"}, "There is no model size '9B'; known are: 135M"),
+        ({"target": "9X"}, "There is no model size '9X'; known are: 135M"),
+        ({"target": "9999B"}, "A model size is from 10M to 2000B"),
         ({"target": "1B", "draft": "8B"}, "8B is not smaller than 1B"),
         ({"target": "1B", "draft": "1B"}, "1B is not smaller than 1B"),
     ],
@@ -166,6 +167,17 @@ def test_what_does_not_fit_is_refused_and_says_how_much_is_missing() -> None:
 def test_a_question_out_of_range_is_refused(given_: dict[str, Any], said: str) -> None:
     with pytest.raises(sd.SettingsError, match=said):
         PROFILES["h100-sxm"].costs(**given_)
+
+
+def test_a_size_of_ones_own_lies_between_its_published_neighbours() -> None:
+    """Catches: a size whose parameters are not those asked for, and one that costs more than a larger model."""
+    sizes = ["20M", "135M", "360M", "0.5B", "1B", "3B", "7B", "8B", "14B", "32B", "70B", "405B"]
+    found = [shape_of(size) for size in sizes]
+    for size, one in zip(sizes, found, strict=True):
+        asked = float(size[:-1]) * (1e9 if size.endswith("B") else 1e6)
+        assert one == SHAPES.get(size) or abs(one.parameters / asked - 1) < 0.01, size
+        assert one.heads % one.kv_heads == 0
+    assert [one.read for one in found] == sorted(one.read for one in found)
 
 
 def test_every_shipped_profile_is_whole_and_says_where_it_comes_from() -> None:
