@@ -256,7 +256,7 @@ def test_work_drafted_ahead_is_drawn_to_scale_and_what_was_lost_is_hatched(page:
         ("medusa", r"\d+ heads? .* proposed \d+ node"),
         ("eagle", r"the head wrote \d+ candidates"),
         ("early-exit", r"first \d+ layers"),
-        ("suffix", r"last (token|\d+ tokens) occurs? at \d+ earlier place|does not occur earlier"),
+        ("suffix", r"last (token|\d+ tokens) occurs? at \d+ earlier place|No earlier place gave"),
         ("recycling", r"Successors of \d+ tokens were known.*; from these \d+ node"),
     ],
 )

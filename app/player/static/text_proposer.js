@@ -15,7 +15,7 @@ export const W = {
   eagle: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes) => `${levels === null ? "The head" : `In ${count(levels, "level")} the head`} wrote ${found === null ? "its candidates" : count(found, "candidate")}; ${nodes} of them were sent to the target.`,
   exit: (/** @type {number|null} */ layer, /** @type {number} */ nodes) => `The first ${layer === null ? "layers" : count(layer, "layer")} of the target alone wrote ${nodes === 1 ? "this" : `these ${count(nodes, "guess")}`}; its other layers check.`,
   suffix: (/** @type {number|null} */ length, /** @type {number|null} */ places, /** @type {number|null} */ earlier, /** @type {number} */ nodes) => {
-    if (!length || !places) return "The last token does not occur earlier with anything after it, so nothing was proposed.";
+    if (!length || !places) return "No earlier place gave anything to propose.";
     const where = earlier ? `, ${earlier === places ? (places === 1 ? "in an earlier text" : "all in earlier texts") : `${earlier} of them in earlier texts`}` : "";
     return `The last ${length === 1 ? "token occurs" : `${length} tokens occur`} at ${count(places, "earlier place")}${where}; from what most often followed there, ${count(nodes, "token")} ${nodes === 1 ? "was" : "were"} proposed.`;
   },
