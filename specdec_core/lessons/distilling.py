@@ -34,7 +34,7 @@ WRITING = 0.4  # of the budget; the rest is training
 ROWS, LENGTH = 64, 64  # of a batch that the target writes
 KEPT = 32  # of its probabilities for each token
 BATCH = 8  # rows of a training step
-SLICE_S = 1.5  # of training between two reports
+SLICE_S = 1.5  # of writing or training between two reports
 WARMUP, DECAY = 10, 0.5  # steps; the share of the training in which the rates fall to 0
 MATRICES, OTHERS = 0.02, 0.01  # peak learning rates
 TOKENS = 64  # of each answer held back
@@ -119,8 +119,14 @@ class Training:
         generator = torch.Generator().manual_seed(0)
         begun, budget = self._seconds, max(1e-9, WRITING * self.budget_s)
         while not self._written or self._seconds < begun + budget:
-            self._written.append(write(self.models, openings, generator, self.cancelled))
-            yield Standing("writing", 0.0, min(1.0, (self._seconds - begun) / budget), self._tokens)
+            since = time.perf_counter()
+            for step, batch in enumerate(write(self.models, openings, generator), 1):
+                if step == LENGTH:
+                    self._written.append(batch)
+                if step == LENGTH or time.perf_counter() - since > SLICE_S:
+                    tokens = self._tokens + ROWS * (step % LENGTH)
+                    yield Standing("writing", 0.0, min(1.0, (self._seconds - begun) / budget), tokens)
+                    since = time.perf_counter()
 
     def _train(self, draft: PreTrainedModel) -> Iterator[Standing]:
         """Training on what was written, over and over, and the draft's score on what was held back."""
@@ -190,17 +196,13 @@ class Training:
 
 @torch.inference_mode()
 def write(
-    models: Models,
-    openings: Sequence[Sequence[int]],
-    generator: torch.Generator,
-    cancelled: Callable[[], bool],
-) -> tuple[Tensor, Tensor, Tensor]:
-    """What the target writes at temperature 1, from the openings on, one batch.
+    models: Models, openings: Sequence[Sequence[int]], generator: torch.Generator
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """What the target writes at temperature 1, from the openings on: one batch, whole after the last of LENGTH steps.
 
-    Returns:
+    Yields:
         int64 (ROWS, LENGTH + 1), the tokens, after one that begins a text; float32 (ROWS, LENGTH, KEPT), the target's
-        greatest probabilities for each token but the first; int64 of the same shape, whose they are. If cancelled,
-        the rest is zero.
+        greatest probabilities for each token but the first; int64 of the same shape, whose they are.
     """
     target = _of(models.target)
     ids = torch.zeros(ROWS, LENGTH + 1, dtype=torch.long)
@@ -209,8 +211,6 @@ def write(
     begins = [openings[row % len(openings)][:LENGTH] for row in range(ROWS)]
     cache = DynamicCache(config=target.config)
     for at in range(LENGTH):
-        if cancelled():
-            break
         read = target(ids[:, at : at + 1].to(target.device), past_key_values=cache, use_cache=True)
         p = read.logits[:, -1].float().softmax(-1).cpu()
         chances[:, at], whose[:, at] = p.topk(KEPT)
@@ -218,7 +218,7 @@ def write(
         ids[:, at + 1] = torch.tensor(
             [begin[at] if at < len(begin) else token for begin, token in zip(begins, drawn, strict=True)]
         )
-    return ids, chances, whose
+        yield ids, chances, whose
 
 
 def shares(row: Sequence[int], answers: Sequence[tuple[Sequence[int], Sequence[int]]]) -> bool:
