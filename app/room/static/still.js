@@ -18,6 +18,29 @@ export function draw(place, nodes, move) {
   if (focused) document.getElementById(focused)?.focus();
 }
 
+/**
+ * Where somebody pressed: which part of the picture, and the shares of its width and height; parts wrap differently on
+ * a phone. null on a control.
+ * @param {any} slot @param {any} event
+ */
+export function pressed(slot, event) {
+  const at = [...slot.children].findIndex((part) => part.contains(event.target));
+  if (at < 0 || event.target.closest("button, input, select, label")) return null;
+  const box = slot.children[at].getBoundingClientRect();
+  return [at, (event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height];
+}
+
+/** Show where the host points. @param {any} slot @param {number[] | null | undefined} where */
+export function point(slot, where) {
+  slot.querySelector(".pointer")?.remove();
+  const part = where && slot.children[where[0] ?? 0];
+  if (!part) return;
+  const spot = el("div", { class: "pointer", "aria-hidden": "true" });
+  spot.style.left = `${part.offsetLeft + where[1] * part.offsetWidth}px`;
+  spot.style.top = `${part.offsetTop + where[2] * part.offsetHeight}px`;
+  slot.append(spot);
+}
+
 /** @param {string} where @param {any[] | null} [moves] those of one's own */
 export async function load(where, moves = null) {
   const answer = await fetch(`${root}/${where}${where.includes("?") ? "&" : "?"}lang=${data.language}`, {
