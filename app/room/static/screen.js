@@ -36,7 +36,7 @@ function question() {
     el("div", { class: "prose", html: view.prose }),
     view.still && pictured("predict", `${view.title}`),
     view.kind !== "number" && el("ol", { class: "letters" }, ...pairs(view.options).map(([_key, text], at) =>
-      el("li", {}, el("b", {}, LETTERS[at]), el("span", { html: text })))),
+      el("li", {}, el("b", {}, LETTERS[at]), text !== LETTERS[at] && el("span", { html: text })))),
   ];
 }
 

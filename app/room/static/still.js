@@ -5,6 +5,7 @@ import { data, el, pairs, root } from "./room.js";
 /** @type {Promise<any> | undefined} */
 let plotly;
 const MOVE_MS = 150;
+const LARGER = document.body?.classList.contains("screen") ? 1.4 : 1; // text of charts, on a projector
 
 /**
  * Draw a picture. `move` is called with a control's id and its value (null presses a button); without it the controls
@@ -121,25 +122,30 @@ function chart(node) {
     document.head.append(el("script", { src: `${root}/plotly.js`, onload: () => done(/** @type {any} */ (globalThis).Plotly), onerror: failed }));
   });
   plotly.then((found) => {
-    const { data: traces, layout } = inked(node.figure, getComputedStyle(place).color);
+    const style = getComputedStyle(place);
+    const { data: traces, layout } = inked(node.figure, style.color, LARGER);
+    for (const name of ["xaxis", "yaxis", ...Object.keys(layout).filter((key) => /^[xy]axis\d+$/.test(key))]) {
+      const line = style.getPropertyValue("border-color");
+      layout[name] = { gridcolor: line, zerolinecolor: line, linecolor: line, automargin: true, ...layout[name] };
+    }
     const clear = { paper_bgcolor: "transparent", plot_bgcolor: "transparent", autosize: true };
-    found.newPlot(place, traces, { ...layout, ...clear }, { displayModeBar: false, responsive: true, staticPlot: true });
+    found.newPlot(place, traces, { ...layout, ...clear, font: { ...layout.font, color: style.color, size: 12 * LARGER } }, { displayModeBar: false, responsive: true, staticPlot: true });
   }, () => place.replaceChildren(node.alt));
   return place;
 }
 
 /**
- * The figure with its text in the page's colour; the server draws for the light page.
- * @param {any} part @param {string} colour @returns {any}
+ * The figure with its text in the page's colour and size; the server draws for the light page.
+ * @param {any} part @param {string} colour @param {number} larger @returns {any}
  */
-function inked(part, colour) {
-  if (Array.isArray(part)) return part.map((each) => inked(each, colour));
+function inked(part, colour, larger) {
+  if (Array.isArray(part)) return part.map((each) => inked(each, colour, larger));
   if (!part || typeof part !== "object") return part;
   return Object.fromEntries(Object.entries(part).map(([key, value]) => [
     key,
     /font$/.test(key) && value && typeof value === "object" && !Array.isArray(value)
-      ? { ...inked(value, colour), color: colour }
-      : inked(value, colour),
+      ? { ...value, color: colour, ...("size" in value && typeof value.size === "number" && { size: value.size * larger }) }
+      : inked(value, colour, larger),
   ]));
 }
 

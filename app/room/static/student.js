@@ -55,8 +55,13 @@ function joining(named, wrong) {
     el("h1", {}, say("join")),
     el("label", {}, say("code"), typed), el("p", { class: "small", id: "about" }, say("code_help")),
     named && el("label", {}, say("nickname"), name),
-    said, el("button", { class: "main" }, say("enter")), el("p", { class: "small" }, say("no_account")));
+    said, el("button", { class: "main" }, say("enter")), el("p", { class: "small" }, say("no_account")),
+    data.languages.length > 1 && el("p", {}, ...data.languages.map((/** @type {string} */ name) =>
+      el("a", { href: `?lang=${name}`, lang: name, class: "language" }, inItself(name)))));
 }
+
+/** A language's name in itself. @param {string} name */
+const inItself = (name) => new Intl.DisplayNames([name], { type: "language" }).of(name) ?? name;
 
 /** @param {any} found */
 function show(found) {
