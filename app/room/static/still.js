@@ -5,6 +5,7 @@ import { data, el, pairs, root } from "./room.js";
 /** @type {Promise<any> | undefined} */
 let plotly;
 const MOVE_MS = 150;
+const INKED = ["scatter", "heatmap", "contour"]; // whose text stands on the page; that of bars stands on colour
 const LARGER = document.body?.classList.contains("screen") ? 1.4 : 1; // text of charts, on a projector
 
 /**
@@ -123,9 +124,11 @@ function chart(node) {
   });
   plotly.then((found) => {
     const style = getComputedStyle(place);
-    const { data: traces, layout } = inked(node.figure, style.color, LARGER);
+    const layout = inked(node.figure.layout, style.color, LARGER);
+    const traces = node.figure.data.map((/** @type {any} */ trace) =>
+      INKED.includes(trace.type ?? "scatter") ? inked(trace, style.color, LARGER) : trace);
     for (const name of ["xaxis", "yaxis", ...Object.keys(layout).filter((key) => /^[xy]axis\d+$/.test(key))]) {
-      const line = style.getPropertyValue("border-color");
+      const line = style.getPropertyValue("border-top-color");
       layout[name] = { gridcolor: line, zerolinecolor: line, linecolor: line, automargin: true, ...layout[name] };
     }
     const clear = { paper_bgcolor: "transparent", plot_bgcolor: "transparent", autosize: true };
