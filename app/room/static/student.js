@@ -14,9 +14,6 @@ let own = { of: "", moves: [] };
 let problem = "";
 let sending = false;
 
-if (code) stay();
-else page.replaceChildren(joining(false, ""));
-
 function stay() {
   follow(`${code}/events?lang=${data.language}`, {
     seen: (found) => show(found),
@@ -272,3 +269,6 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
   }
 });
+
+if (code) stay();
+else page.replaceChildren(joining(false, ""));
