@@ -93,7 +93,7 @@ def _point(room: Room, now: Now, at: float, body: Body) -> Room:
     where = body.get("where")
     if where is not None and not (
         isinstance(where, list)
-        and len(where) == 2
+        and len(where) == 3
         and all(isinstance(_value(part), int | float) for part in where)
     ):
         raise Refused(READ)

@@ -34,8 +34,8 @@ class Now:
     """The step of the lesson whose picture is followed: watch or change."""
     moves: tuple[tuple[str, Any], ...] = ()
     """What was done with the picture's controls, in order: a control's id and its value."""
-    pointer: tuple[float, float] | None = None
-    """Where the host points in the picture: shares of its width and height."""
+    pointer: tuple[float, float, float] | None = None
+    """Where the host points: the number of the picture's part, and shares of its width and height."""
     asked: tuple[str, ...] = field(default=())
     """What has been asked so far, as `lesson/part`."""
 
@@ -85,9 +85,11 @@ def longer(now: Now, at: float) -> Now:
 
 
 def pointed(now: Now, where: Sequence[float] | None) -> Now:
-    """The same with the host's pointer there; shares of the picture's width and height."""
-    kept = None if where is None else (min(max(where[0], 0.0), 1.0), min(max(where[1], 0.0), 1.0))
-    return replace(now, pointer=kept)
+    """The same with the host's pointer there."""
+    if where is None:
+        return replace(now, pointer=None)
+    part, across, down = where
+    return replace(now, pointer=(part, min(max(across, 0.0), 1.0), min(max(down, 0.0), 1.0)))
 
 
 def moved(now: Now, control: str, value: Any) -> Now:

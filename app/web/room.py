@@ -23,7 +23,7 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Respon
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from app.course import pictures
+from app.course import pictures, reading
 from app.room import asked as asking
 from app.room import codes, drive, export, here, orders, stills, views
 from app.room.asked import asked
@@ -114,7 +114,7 @@ def page(name: str, depth: int) -> Endpoint:
     async def answer(request: Request) -> Response:
         language = orders.spoken(request.query_params.get("lang", "en"))
         strings = orders.words(language)
-        data: Body = {"words": strings, "language": language}
+        data: Body = {"words": strings, "language": language, "languages": list(reading.languages())}
         if name == "start":
             data |= {"presets": orders.presets(language), "titles": orders.titles(language)}
         assets = "../" * max(depth - 1, 0) + ("assets" if depth else "r/assets")

@@ -77,7 +77,7 @@ def test_a_room_ends_by_itself_after_twelve_hours() -> None:
 def test_where_a_room_is_survives_the_database() -> None:
     """Catches: a field of the state that is lost, or comes back as another type, after a restart."""
     now = replace(
-        driven("open", "close", "reveal", "follow"), moves=(("a", ["B"]), ("b", None)), pointer=(0.2, 0.7)
+        driven("open", "close", "reveal", "follow"), moves=(("a", ["B"]), ("b", None)), pointer=(1, 0.2, 0.7)
     )
     assert Now.from_json(json.loads(json.dumps(now.to_json()))) == now
 
@@ -108,7 +108,7 @@ def test_a_button_counts_for_what_the_host_saw() -> None:
         drive.changed(closed, 1.0, {"move": "reveal", "step": room.now.step})
     for body in (
         {"move": "open", "lesson": "no-such"},
-        {"move": "point", "where": ["a", 1]},
+        {"move": "point", "where": ["a", 1, 1]},
         {"move": "fly"},
         {},
     ):

@@ -150,7 +150,7 @@ def test_votes_that_arrive_together_are_each_acknowledged(rooms: Rooms) -> None:
 
 
 @pytest.fixture
-def visitor(rooms: Rooms, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], TestClient]]:
+def visitor(rooms: Rooms, monkeypatch: pytest.MonkeyPatch) -> Callable[[], TestClient]:
     """Browsers, each with cookies of its own."""
     live = Live(lambda: rooms)
     monkeypatch.setattr(here, "rooms", lambda: rooms)

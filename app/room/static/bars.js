@@ -18,7 +18,7 @@ export function tallies(view, how) {
     const mark = how.marked ? (right ? "✓ " : "✗ ") : "";
     const cells = votes.map((/** @type {any} */ found) => bar(found.options[key], found.answered, how.marked && right));
     return el("tr", { class: how.marked && right ? "right" : "" },
-      el("th", { scope: "row" }, `${mark}${LETTERS[at]} · `, el("span", { html: text }),
+      el("th", { scope: "row" }, `${mark}${text === LETTERS[at] ? "" : `${LETTERS[at]} · `}`, el("span", { html: text }),
         how.beliefs?.[key] ? el("div", { class: "small", html: how.beliefs[key] }) : null),
       ...cells);
   });

@@ -4,4 +4,4 @@ import { el, say } from "./room.js";
 
 /** @type {any} */ (document.getElementById("page")).replaceChildren(
   el("h1", {}, say("cards_title")), el("p", {}, say("cards_about")),
-  el("div", { class: "cards" }, ..."ABCD".split("").map((letter) => el("div", { class: `fold ${letter}` }, letter))));
+  el("div", { class: "folds" }, ..."ABCD".split("").map((letter) => el("div", { class: `fold ${letter}` }, letter))));

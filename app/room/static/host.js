@@ -149,13 +149,15 @@ function redraw() {
 
 async function picture() {
   const slot = /** @type {any} */ (document.getElementById("picture"));
-  if (!slot || slot.dataset.done === slot.dataset.want) return;
-  slot.dataset.done = slot.dataset.want;
+  if (!slot) return;
+  if (slot.dataset.done === slot.dataset.want) return still.point(slot, view.pointer);
+  const want = slot.dataset.want;
+  slot.dataset.done = want;
   const nodes = await still.load(`${code}/still/${slot.dataset.step}?at=${view.step}`).catch(() => null);
-  if (nodes) still.draw(slot, nodes, view.state === "follow" ? (control, value) => drive("control", { control, value }) : null);
+  if (nodes && slot.dataset.done === want) still.draw(slot, nodes, view.state === "follow" ? (control, value) => drive("control", { control, value }) : null);
   slot.onclick = (/** @type {any} */ event) => {
-    if (view.state !== "follow" || event.target.closest("button, input, select, label")) return;
-    const box = slot.getBoundingClientRect();
-    drive("point", { where: [(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height] });
+    const where = view.state === "follow" ? still.pressed(slot, event) : null;
+    if (where) drive("point", { where });
   };
+  still.point(slot, view.pointer);
 }

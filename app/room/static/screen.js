@@ -36,7 +36,7 @@ function question() {
     el("div", { class: "prose", html: view.prose }),
     view.still && pictured("predict", `${view.title}`),
     view.kind !== "number" && el("ol", { class: "letters" }, ...pairs(view.options).map(([_key, text], at) =>
-      el("li", {}, el("b", {}, LETTERS[at]), el("span", { html: text })))),
+      el("li", {}, el("b", {}, LETTERS[at]), text !== LETTERS[at] && el("span", { html: text })))),
   ];
 }
 
@@ -81,15 +81,10 @@ async function picture() {
   if (!slot) return;
   slot.dataset.title = view.title;
   if (slot.dataset.done !== slot.dataset.want) {
-    slot.dataset.done = slot.dataset.want;
+    const want = slot.dataset.want;
+    slot.dataset.done = want;
     const nodes = await still.load(`${code}/still/${slot.dataset.step}?at=${view.step}`).catch(() => null);
-    if (nodes) still.draw(slot, nodes, null);
+    if (nodes && slot.dataset.done === want) still.draw(slot, nodes, null);
   }
-  slot.querySelector(".pointer")?.remove();
-  if (view.pointer) {
-    const spot = el("div", { class: "pointer", "aria-hidden": "true" });
-    spot.style.left = `${view.pointer[0] * 100}%`;
-    spot.style.top = `${view.pointer[1] * 100}%`;
-    slot.append(spot);
-  }
+  still.point(slot, view.pointer);
 }

@@ -5,6 +5,8 @@ import { data, el, pairs, root } from "./room.js";
 /** @type {Promise<any> | undefined} */
 let plotly;
 const MOVE_MS = 150;
+const INKED = ["scatter", "heatmap", "contour"]; // whose text stands on the page; that of bars stands on colour
+const LARGER = document.body?.classList.contains("screen") ? 1.4 : 1; // text of charts, on a projector
 
 /**
  * Draw a picture. `move` is called with a control's id and its value (null presses a button); without it the controls
@@ -16,6 +18,29 @@ export function draw(place, nodes, move) {
   const made = nodes.map((node) => DRAWN[node.kind]?.(node, move)).filter(Boolean);
   place.replaceChildren(...made);
   if (focused) document.getElementById(focused)?.focus();
+}
+
+/**
+ * Where somebody pressed: which part of the picture, and the shares of its width and height; parts wrap differently on
+ * a phone. null on a control.
+ * @param {any} slot @param {any} event
+ */
+export function pressed(slot, event) {
+  const at = [...slot.children].findIndex((part) => part.contains(event.target));
+  if (at < 0 || event.target.closest("button, input, select, label")) return null;
+  const box = slot.children[at].getBoundingClientRect();
+  return [at, (event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height];
+}
+
+/** Show where the host points. @param {any} slot @param {number[] | null | undefined} where */
+export function point(slot, where) {
+  slot.querySelector(".pointer")?.remove();
+  const part = where && slot.children[where[0] ?? 0];
+  if (!part) return;
+  const spot = el("div", { class: "pointer", "aria-hidden": "true" });
+  spot.style.left = `${part.offsetLeft + where[1] * part.offsetWidth}px`;
+  spot.style.top = `${part.offsetTop + where[2] * part.offsetHeight}px`;
+  slot.append(spot);
 }
 
 /** @param {string} where @param {any[] | null} [moves] those of one's own */
@@ -98,25 +123,32 @@ function chart(node) {
     document.head.append(el("script", { src: `${root}/plotly.js`, onload: () => done(/** @type {any} */ (globalThis).Plotly), onerror: failed }));
   });
   plotly.then((found) => {
-    const { data: traces, layout } = inked(node.figure, getComputedStyle(place).color);
+    const style = getComputedStyle(place);
+    const layout = inked(node.figure.layout, style.color, LARGER);
+    const traces = node.figure.data.map((/** @type {any} */ trace) =>
+      INKED.includes(trace.type ?? "scatter") ? inked(trace, style.color, LARGER) : trace);
+    for (const name of ["xaxis", "yaxis", ...Object.keys(layout).filter((key) => /^[xy]axis\d+$/.test(key))]) {
+      const line = style.getPropertyValue("border-top-color");
+      layout[name] = { gridcolor: line, zerolinecolor: line, linecolor: line, automargin: true, ...layout[name] };
+    }
     const clear = { paper_bgcolor: "transparent", plot_bgcolor: "transparent", autosize: true };
-    found.newPlot(place, traces, { ...layout, ...clear }, { displayModeBar: false, responsive: true, staticPlot: true });
+    found.newPlot(place, traces, { ...layout, ...clear, font: { ...layout.font, color: style.color, size: 12 * LARGER } }, { displayModeBar: false, responsive: true, staticPlot: true });
   }, () => place.replaceChildren(node.alt));
   return place;
 }
 
 /**
- * The figure with its text in the page's colour; the server draws for the light page.
- * @param {any} part @param {string} colour @returns {any}
+ * The figure with its text in the page's colour and size; the server draws for the light page.
+ * @param {any} part @param {string} colour @param {number} larger @returns {any}
  */
-function inked(part, colour) {
-  if (Array.isArray(part)) return part.map((each) => inked(each, colour));
+function inked(part, colour, larger) {
+  if (Array.isArray(part)) return part.map((each) => inked(each, colour, larger));
   if (!part || typeof part !== "object") return part;
   return Object.fromEntries(Object.entries(part).map(([key, value]) => [
     key,
     /font$/.test(key) && value && typeof value === "object" && !Array.isArray(value)
-      ? { ...inked(value, colour), color: colour }
-      : inked(value, colour),
+      ? { ...value, color: colour, ...("size" in value && typeof value.size === "number" && { size: value.size * larger }) }
+      : inked(value, colour, larger),
   ]));
 }
 

@@ -14,9 +14,6 @@ let own = { of: "", moves: [] };
 let problem = "";
 let sending = false;
 
-if (code) stay();
-else page.replaceChildren(joining(false, ""));
-
 function stay() {
   follow(`${code}/events?lang=${data.language}`, {
     seen: (found) => show(found),
@@ -55,8 +52,13 @@ function joining(named, wrong) {
     el("h1", {}, say("join")),
     el("label", {}, say("code"), typed), el("p", { class: "small", id: "about" }, say("code_help")),
     named && el("label", {}, say("nickname"), name),
-    said, el("button", { class: "main" }, say("enter")), el("p", { class: "small" }, say("no_account")));
+    said, el("button", { class: "main" }, say("enter")), el("p", { class: "small" }, say("no_account")),
+    data.languages.length > 1 && el("p", {}, ...data.languages.map((/** @type {string} */ name) =>
+      el("a", { href: `?lang=${name}`, lang: name, class: "language" }, inItself(name)))));
 }
+
+/** A language's name in itself. @param {string} name */
+const inItself = (name) => new Intl.DisplayNames([name], { type: "language" }).of(name) ?? name;
 
 /** @param {any} found */
 function show(found) {
@@ -89,7 +91,10 @@ function redraw() {
   const picture = document.getElementById("picture");
   const fresh = el("div", { class: "student" }, view.title && el("h1", { class: "title" }, view.title), ...PARTS[view.state]());
   const slot = fresh.querySelector("#picture");
-  if (slot && picture && picture.dataset.of === slot.dataset.of) slot.replaceWith(picture);
+  if (slot && picture && picture.dataset.of === slot.dataset.of) {
+    picture.dataset.want = slot.dataset.want;
+    slot.replaceWith(picture);
+  }
   page.replaceChildren(fresh, el("p", { class: "reconnect", "aria-hidden": "true" }, say("reconnecting_plain")));
   if (view.away) page.prepend(el("p", { class: "note" }, say("away"), " ", el("a", { href: `${top}/course` }, say("course"))));
   if (focus) document.getElementById(focus)?.focus();
@@ -99,13 +104,16 @@ function redraw() {
 
 async function fetchPicture() {
   const slot = /** @type {any} */ (document.getElementById("picture"));
-  if (!slot || slot.dataset.done === slot.dataset.want) return;
-  slot.dataset.done = slot.dataset.want;
+  if (!slot) return;
+  if (slot.dataset.done === slot.dataset.want) return still.point(slot, view.state === "follow" ? view.pointer : null);
+  const want = slot.dataset.want;
+  slot.dataset.done = want;
   const mine = view.state === "play";
   const step = slot.dataset.step;
   const nodes = await still.load(`${code}/still/${step}?at=${view.step}`, mine && own.moves.length ? own.moves : null).catch(() => null);
-  if (nodes) still.draw(slot, nodes, mine ? act : null);
-  place(slot);
+  // A later request may have been answered before this one.
+  if (nodes && slot.dataset.done === want) still.draw(slot, nodes, mine ? act : null);
+  still.point(slot, view.state === "follow" ? view.pointer : null);
 }
 
 /** @param {string} id @param {any} value */
@@ -114,16 +122,6 @@ function act(id, value) {
   if (last && last[0] === id && value !== null) own.moves.pop();
   own.moves.push([id, value]);
   redraw();
-}
-
-/** @param {any} slot */
-function place(slot) {
-  slot.querySelector(".pointer")?.remove();
-  if (view.state !== "follow" || !view.pointer) return;
-  const spot = el("div", { class: "pointer", "aria-hidden": "true" });
-  spot.style.left = `${view.pointer[0] * 100}%`;
-  spot.style.top = `${view.pointer[1] * 100}%`;
-  slot.append(spot);
 }
 
 /** @param {string} step @param {string} want changes when the picture does */
@@ -271,3 +269,6 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
   }
 });
+
+if (code) stay();
+else page.replaceChildren(joining(false, ""));
