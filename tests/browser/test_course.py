@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from app.course import reading
 from app.course.lesson import STEPS, Lesson
+from app.course.words import Words
 
 from .conftest import Server, until
 from .test_axe import SLOW, STILL, check
@@ -338,9 +339,18 @@ def test_a_presentation_shows_title_steps_and_way_out_apart(
     """Catches: a title printed over the steps, and a button that covers what stands at the bottom."""
     page.set_viewport_size({"width": size[0], "height": size[1]})
     try:
-        for key in ("race", "coin", "trees"):
-            page.goto(f"{server.url}/course?lesson={key}&present=1")
-            at_step(page, "Predict")
+        for key, language in (
+            ("race", "en"),
+            ("coin", "en"),
+            ("trees", "en"),
+            ("coin", "de"),
+            ("rules", "de"),
+        ):
+            page.goto(f"{server.url}/course?lesson={key}&present=1&lang={language}")
+            at_step(page, Words(language, reading.FOLDER)("steps.predict"))
+            in_sight(page, ".st-key-course-lock button", f"{key} in {language}")
+            in_sight(page, f".st-key-course-{key}-prediction", f"{key} in {language}")
+            expect(page.locator("html")).to_have_attribute("lang", language)
             title, trail, leave = (box(page, each) for each in ("h1", ".trail", ".st-key-leave button"))
             written = page.locator("h1").evaluate(
                 "one => { const range = document.createRange(); range.selectNodeContents(one);"

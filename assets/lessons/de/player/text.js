@@ -109,7 +109,7 @@ export const T = {
   slider: "Runde",
   roundOf: (n, last) => `Runde ${n} von ${last}`,
   atPrompt: "Der Prompt, vor Runde 1",
-  opened: "Geöffnet bei einer aufschlussreichen Runde; Ende zeigt den ganzen Text.",
+  opened: "Eine aufschlussreiche Runde. Ende zeigt den Rest.",
   atEnd: "Das Ende: Alle Spuren sind fertig",
   stoppedEnd: "Das Ende: Der Lauf wurde angehalten",
   first: "Zum Prompt (Pos1)",

@@ -11,19 +11,19 @@ export const W = {
   titles: {
     lookahead: "Fenster und Pool", "prompt-lookup": "Woher die Vorschläge abgeschrieben sind",
     "draft-model": "Raten, während das Zielmodell prüft", branching: "Raten, während das Zielmodell prüft",
-    suffix: "Wo der Text schon einmal so lautete", recycling: "Was das Zielmodell früher für wahrscheinlich hielt",
     medusa: "Die Köpfe", eagle: "Der Kopf", "early-exit": "Der Ausstieg",
+    suffix: "Wo der Text schon einmal so lautete", recycling: "Was das Zielmodell zuvor wahrscheinlich fand",
   },
   start: "Gehen Sie einen Schritt weiter, um zu sehen, was das Verfahren sich ansah.",
   medusa: (heads, nodes) => `${heads === null ? "Die Köpfe" : count(heads, "Kopf", "Köpfe")} auf dem letzten Zustand des Zielmodells, jeder für eine Position weiter, ohne eigenen Durchlauf; vorgeschlagen: ${count(nodes, "Knoten", "Knoten")}.`,
   eagle: (levels, found, nodes) => `${levels === null ? "Der Kopf schrieb" : `In ${count(levels, "Ebene", "Ebenen")} schrieb der Kopf`} ${found === null ? "seine Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; an das Zielmodell geschickt: ${nodes}.`,
   exit: (layer, nodes) => `${layer === null ? "Die ersten Schichten" : `Allein die ersten ${count(layer, "Schicht", "Schichten")}`} des Zielmodells schrieben ${nodes === 1 ? "diesen Vorschlag" : `diese ${nodes} Vorschläge`}; seine übrigen Schichten prüfen.`,
   suffix: (length, places, earlier, nodes) => {
-    if (!length || !places) return "Keine frühere Stelle ergab einen Vorschlag.";
-    const where = earlier ? `, davon ${earlier} in früheren Texten` : "";
-    return `${length === 1 ? "Das letzte Token kommt" : `Die letzten ${length} Tokens kommen`} an ${count(places, "früheren Stelle", "früheren Stellen")} vor${where}; aus dem, was dort am häufigsten folgte, vorgeschlagen: ${tokens(nodes)}.`;
+    if (!length || !places) return "Das letzte Token kommt früher nicht vor, jedenfalls nicht mit etwas danach; daher wurde nichts vorgeschlagen.";
+    const where = earlier ? `, ${earlier === places ? (places === 1 ? "in einem früheren Text" : "alle in früheren Texten") : `${earlier} davon in früheren Texten`}` : "";
+    return `${length === 1 ? "Das letzte Token kommt" : `Die letzten ${length} Tokens kommen`} an ${count(places, "früheren Stelle", "früheren Stellen")} vor${where}; aus dem, was dort am häufigsten folgte, wurden vorgeschlagen: ${tokens(nodes)}.`;
   },
-  recycling: (known, renewed, nodes) => `Nachfolger sind bekannt für ${known === null ? "die bisher gelesenen Tokens" : tokens(known)}${renewed ? `, davon ${renewed} aus dem vorigen Durchlauf` : ""}; daraus ohne eigenen Durchlauf vorgeschlagen: ${count(nodes, "Knoten", "Knoten")}.`,
+  recycling: (known, renewed, nodes) => `Bekannt waren Nachfolger von ${known === null ? "den bisher gelesenen Tokens" : tokens(known)}${renewed ? `, ${renewed} davon aus dem Durchlauf zuvor` : ""}; daraus wurden ohne Durchlauf vorgeschlagen: ${count(nodes, "Knoten", "Knoten")}.`,
 
   noWindow: "Die Aufzeichnung dieser Runde enthält das Fenster nicht.",
   rides: (n) => `Der Durchlauf des Zielmodells enthält das Fenster: ${count(n, "zusätzliches Token", "zusätzliche Tokens")}, wovon nichts von selbst in den Text gelangen kann.`,
