@@ -20,7 +20,7 @@ from specdec_core.chat import MAX_PROMPT_CHARACTERS, Chat
 from specdec_core.errors import PromptError, SpecdecError
 from specdec_core.proposers import PROPOSERS
 
-from .api import DecoderLost
+from .api import Cancelled, DecoderLost
 from .calls import LAST, STOPPED
 from .cluster import Cluster, deploy, join
 from .models import Choice
@@ -191,9 +191,11 @@ class Serve(Caller):
     def drop(self, choice: Choice) -> None:
         """Replicas unload what they use least when they need the place."""
 
-    def fetch(self, name: str, on_progress: Callable[[int, int], None]) -> None:
+    def fetch(
+        self, name: str, most: int, on_progress: Callable[[int, int], None], cancelled: Cancelled
+    ) -> None:
         """Download what a name needs, reporting the bytes so far and in all."""
-        self.call("fetch", Choice(), name, on_progress=on_progress)
+        self.call("fetch", Choice(), name, most, on_progress=on_progress, cancelled=cancelled)
 
     def prepare(self, choice: Choice, on_progress: Callable[[float | None, str], None]) -> None:
         """Convert what a choice needs and a replica only has as a GGUF file; usually there is nothing to do."""

@@ -19,7 +19,7 @@ export const W = {
   eagle: (levels, found, nodes) => `${levels === null ? "Der Kopf schrieb" : `In ${count(levels, "Ebene", "Ebenen")} schrieb der Kopf`} ${found === null ? "seine Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; an das Zielmodell geschickt: ${nodes}.`,
   exit: (layer, nodes) => `${layer === null ? "Die ersten Schichten" : `Allein die ersten ${count(layer, "Schicht", "Schichten")}`} des Zielmodells schrieben ${nodes === 1 ? "diesen Vorschlag" : `diese ${nodes} Vorschläge`}; seine übrigen Schichten prüfen.`,
   suffix: (length, places, earlier, nodes) => {
-    if (!length || !places) return "Das letzte Token kommt früher nicht vor, jedenfalls nicht mit etwas danach; daher wurde nichts vorgeschlagen.";
+    if (!length || !places) return "Keine frühere Stelle ergab einen Vorschlag.";
     const where = earlier ? `, ${earlier === places ? (places === 1 ? "in einem früheren Text" : "alle in früheren Texten") : `${earlier} davon in früheren Texten`}` : "";
     return `${length === 1 ? "Das letzte Token kommt" : `Die letzten ${length} Tokens kommen`} an ${count(places, "früheren Stelle", "früheren Stellen")} vor${where}; aus dem, was dort am häufigsten folgte, wurden vorgeschlagen: ${tokens(nodes)}.`;
   },
@@ -50,7 +50,7 @@ export const W = {
   match: (length, copied, where) => `${length === 1 ? "Das letzte Token kommt" : `Die letzten ${length} Tokens kommen`} auch früher vor, ${where}; ${copied === 1 ? "das Token danach wurde" : `die ${copied} Tokens danach wurden`} abgeschrieben.`,
   inPrompt: "im Prompt",
   inAnswer: "in der Antwort",
-  miss: "Das letzte Token kommt früher nicht vor, jedenfalls nicht mit etwas danach; daher wurde nichts vorgeschlagen.",
+  miss: "Keine frühere Stelle ergab einen Vorschlag.",
   choice: (match, places, votes) => {
     if (places === null) return "";
     if (places === 1) return "Es gab eine solche Stelle.";
