@@ -28,6 +28,7 @@ from app.records.database import Database, LibraryError
 from app.records.keys import Keys
 from app.records.store import Full, Library, Limits
 from app.records.summary import Summary, summarize
+from app.room import schema as _rooms  # noqa: F401  # declares its tables
 from specdec_core.record.trace import Trace
 
 from . import postgres
