@@ -59,13 +59,14 @@ def main() -> None:
     except ValueError as error:
         sys.exit(str(error))
     os.chdir(Path(__file__).resolve().parent.parent)  # where .streamlit/config.toml is looked up
+    # The same in all web processes. Streamlit takes secrets from the environment only.
+    os.environ["STREAMLIT_SERVER_COOKIE_SECRET"] = services.keys().secret
     app.run(
         config={
             "server.address": allowed.host,
             "server.port": allowed.port,
             # Set explicitly, because Streamlit would otherwise ask an internet service for this machine's address.
             "browser.serverAddress": allowed.host if allowed.host not in ("0.0.0.0", "::") else "localhost",
-            "server.cookieSecret": services.keys().secret,  # the same in all web processes
             "server.headless": True,
             "server.fileWatcherType": "none",
             "server.allowedHosts": [],  # `KnownHosts` looks at every request
