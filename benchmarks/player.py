@@ -21,6 +21,7 @@ from typing import Any
 from playwright.sync_api import CDPSession, Page, Route, sync_playwright
 
 from app.theme import CSS
+from specdec_core.proposers import PROPOSERS
 
 STATIC = Path(__file__).resolve().parent.parent / "app" / "player" / "static"
 HOST = "http://player.invalid/"  # answered from disk by `_serve`, never resolved
@@ -102,20 +103,28 @@ def _thread_ms(session: CDPSession) -> float:
     return 1000 * float(metrics["TaskDuration"])
 
 
-def measure(page: Page, traces: list[dict[str, Any]], most: int) -> dict[str, dict[str, float]]:
-    """Milliseconds of a step by what it does: `median`, `worst`, `steps`, and `thread` (processor time on average)."""
+def show(page: Page, traces: list[dict[str, Any]], note: str = "benchmark", **cursor: int) -> None:
+    """Open the player alone on the traces, at a cursor; `note` says where they come from."""
     css = "\n".join(sheet.read_text(encoding="utf-8") for sheet in sorted(STATIC.glob("*.css")))
     data = {
         "mode": "replay",
-        "traces": [{"label": trace["header"]["settings"]["proposer"], "trace": trace} for trace in traces],
-        "cursor": {"round": 0},
+        "traces": [
+            {"label": PROPOSERS[trace["header"]["settings"]["proposer"]].title, "trace": trace}
+            for trace in traces
+        ],
+        "cursor": cursor,
         "provenance": "recorded",
-        "provenance_note": "benchmark",
+        "provenance_note": note,
     }
     page.route(f"{HOST}**", _serve)
     page.goto(HOST)
     page.evaluate(OPEN, [data, css])
     page.locator(".lane").first.wait_for()
+
+
+def measure(page: Page, traces: list[dict[str, Any]], most: int) -> dict[str, dict[str, float]]:
+    """Milliseconds of a step by what it does: `median`, `worst`, `steps`, and `thread` (processor time on average)."""
+    show(page, traces, round=0)
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
     found = {}
