@@ -41,7 +41,7 @@ def draw(words: Words) -> None:
 
 
 def _card(claim: Claim, words: Words) -> None:
-    st.markdown(f"## “{plain(claim.front.claim)}”")
+    st.markdown(f"## {words('claims.quoted', claim=plain(claim.front.claim))}")
     st.markdown("  \n".join([words("claims.heard"), *map(_source, claim.front.heard)]))
     mine = progress.here().claims.get(claim.id)
     if mine is None:

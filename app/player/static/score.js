@@ -53,7 +53,7 @@ export function createScore() {
       const bounded = head && ratio !== null && UNPAID.has(head.proposer) ? T.bound(said) : said;
       const { repeated, tokens } = view?.lanes[view.compared] ?? { repeated: 0, tokens: 0 };
       setText(words, ratio !== null && repeated ? T.flattered(bounded, repeated, tokens) : bounded);
-      setText(origin, [data.provenance, data.provenance_note].filter(Boolean).join(" · "));
+      setText(origin, [T.provenance[data.provenance], data.provenance_note].filter(Boolean).join(" · "));
       legend.hidden = lanes.length > 0 && lanes.every((lane) => lane.proposer === "none"); // nothing is judged
       const rare = rareIn((view?.lanes ?? []).flatMap((lane) => lane.rounds));
       if (view?.lanes.some((lane) => lane.repeated)) rare.add("again");

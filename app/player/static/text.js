@@ -111,6 +111,9 @@ export const T = {
   lossyMark: "lossy",
   lossy: (/** @type {string} */ title) => ` The rule “${title}” changes the target's distribution, so this is no longer the text that the target alone would write.`,
 
+  /** @type {Record<string, string|undefined>} */
+  provenance: { measured: "measured", recorded: "recorded" },
+
   slider: "Round",
   roundOf: (/** @type {number} */ n, /** @type {number} */ last) => `Round ${n} of ${last}`,
   atPrompt: "The prompt, before round 1",

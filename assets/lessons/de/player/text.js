@@ -106,6 +106,8 @@ export const T = {
   lossyMark: "verlustbehaftet",
   lossy: (title) => ` Die Regel „${title}“ ändert die Verteilung des Zielmodells; das ist also nicht mehr der Text, den das Zielmodell allein schriebe.`,
 
+  provenance: { measured: "gemessen", recorded: "aufgezeichnet" },
+
   slider: "Runde",
   roundOf: (n, last) => `Runde ${n} von ${last}`,
   atPrompt: "Der Prompt, vor Runde 1",
