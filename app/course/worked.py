@@ -157,7 +157,8 @@ def sheet(words: Words, answers: Worked, with_key: bool) -> str:
     return (
         "<style>.worked table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:.4rem 0 .8rem}"
         ".worked :is(th,td){text-align:left;padding:.35rem .9rem;border:1px solid currentColor;font-weight:400}"
-        ".worked ol{padding-left:1.2rem}.worked{overflow-x:auto}</style>"
+        ".worked ol{padding-left:1.2rem}.worked{overflow-x:auto}"
+        "@media (max-width:40rem){.worked table{font-size:.8125rem}.worked :is(th,td){padding:.3rem}}</style>"
         f"<div class='worked'><p>{escape(words('worked.given', tokens=', '.join(TOKENS)))}</p><ol>{body}</ol></div>"
     )
 

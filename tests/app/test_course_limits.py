@@ -235,7 +235,7 @@ def test_tendencies(values: list[float], said: str) -> None:
 @pytest.mark.parametrize(("shown", "field"), [("speedup", "speedup"), ("worst", "speedup_low")])
 def test_the_matrix_shows_every_cell_and_marks_those_that_lose(shown: str, field: str) -> None:
     html = fails_matrix.table(shown, WORDS)
-    rows = re.findall(r"<tr><th scope='row'>(.*?)</th>(.*?)</tr>", html)
+    rows = re.findall(r"<tr role='row'><th scope='row' role='rowheader'>(.*?)</th>(.*?)</tr>", html)
     groups = RAW["figures"]["groups"]
     assert len(rows) == len(groups)
     for (_, cells), group in zip(rows, groups.values(), strict=True):

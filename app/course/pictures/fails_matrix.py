@@ -56,29 +56,35 @@ def table(shown: str, words: Words) -> str:
     rows = []
     for group, cells in found.cells.items():
         name = escape(measured.name("text", group, words))
-        body = "".join(_cell(cells.get(lane), shown, words) for lane in found.lanes)
-        rows.append(f"<tr><th scope='row'>{name}</th>{body}</tr>")
+        body = "".join(
+            _cell(cells.get(lane), shown, measured.name("lane", lane, words), words) for lane in found.lanes
+        )
+        rows.append(f"<tr role='row'><th scope='row' role='rowheader'>{name}</th>{body}</tr>")
     label = escape(words(f"fails-matrix.{shown}"), quote=True)
     return (
         f"<p class='fails-title'>{escape(words(f'fails-matrix.title_{shown}'))}</p>"
-        f"<div class='fails' role='region' tabindex='0' aria-label='{label}'><table>"
+        f"<div class='fails' role='region' tabindex='0' aria-label='{label}'><table role='table'>"
         f"<thead><tr><th scope='col'>{escape(words('fails-matrix.text'))}</th>{head}</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
+        f"<tbody role='rowgroup'>{''.join(rows)}</tbody></table></div>"
     )
 
 
-def _cell(cell: Cell | None, shown: str, words: Words) -> str:
+def _cell(cell: Cell | None, shown: str, lane: str, words: Words) -> str:
+    # On a phone the style sheet makes blocks of the table: the roles remain, and each cell shows its lane's name.
+    of = f"role='cell' data-lane='{escape(lane, quote=True)}'"
     value = None if cell is None else getattr(cell, shown)
     if cell is None or value is None:
         said = escape(words("fails-matrix.none"), quote=True)
-        return f"<td class='none' title='{said}'>–</td>"
+        return f"<td class='none' {of} title='{said}'>–</td>"
     if shown == "tau":
-        return f"<td>{value:.2f}</td>"
+        return f"<td {of}>{value:.2f}</td>"
     if shown == "alpha":
-        return f"<td>{value:.0%}</td>"
+        return f"<td {of}>{value:.0%}</td>"
     sign = mark(value)
     kind = {"▲": "faster", "▼": "slower"}.get(sign, "same")
     range_ = escape(
         words("fails-matrix.range", low=cell.worst, high=cell.best, prompts=cell.prompts), quote=True
     )
-    return f"<td class='{kind}' title='{range_}'><span aria-hidden='true'>{sign}</span> {value:.2f}×</td>"
+    return (
+        f"<td class='{kind}' {of} title='{range_}'><span aria-hidden='true'>{sign}</span> {value:.2f}×</td>"
+    )
