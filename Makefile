@@ -2,7 +2,7 @@
 # They are installed again only after a requirements file has changed.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench card image browser model
+.PHONY: help run serve test lint bench card image browser model
 
 PORT ?= 8501
 IMAGE ?= specdec-lab
@@ -21,6 +21,12 @@ help:  ## this list
 
 run: $(venv)/.app model  ## start the web app on PORT (8501)
 	@echo "Starting Specdec Lab on http://localhost:$(PORT) (Ctrl+C stops it)."
+	@exec $(python) -m app
+
+serve: export SPECDEC_DECODER := serve
+serve: export SPECDEC_SERVE_REPLICAS ?= 3
+serve: $(venv)/.serve model  ## start it with three decoders on Ray Serve
+	@echo "Starting Specdec Lab on http://localhost:$(PORT) with $(SPECDEC_SERVE_REPLICAS) decoders (Ctrl+C stops it)."
 	@exec $(python) -m app
 
 test: $(venv)/.dev model browser  ## run all tests; ARGS="-k tree" chooses some
@@ -65,6 +71,11 @@ $(venv)/.app: requirements.txt constraints.txt $(venv)/.made
 node_modules/.package-lock.json: package.json package-lock.json $(venv)/.dev
 	@echo "Installing the TypeScript compiler into node_modules."
 	@$(venv)/bin/npm ci --loglevel=error >/dev/null
+	@touch $@
+
+$(venv)/.serve: requirements-serve.txt $(venv)/.app
+	@echo "Installing Ray into $(venv)."
+	@$(pip) --requirement requirements-serve.txt
 	@touch $@
 
 $(venv)/.dev: requirements-dev.txt $(venv)/.app

@@ -55,6 +55,7 @@ def main() -> None:
     try:
         allowed = services.operator()
         visitor.use(services.keys())
+        services.decoder()
         services.library()
     except ValueError as error:
         sys.exit(str(error))

@@ -17,6 +17,7 @@ from specdec_core.models import catalogue
 log = logging.getLogger(__name__)
 
 Allowed = Literal["bundled", "catalogue", "any"]
+Decoder = Literal["local", "serve"]
 HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?|\[[0-9a-f:.]+\]")
 SECRET = 32  # characters
 DATABASES = ("postgresql://", "postgresql+psycopg://", "sqlite:///")
@@ -28,7 +29,7 @@ LIBRARY = Path(__file__).resolve().parent.parent / "var" / "library.sqlite3"
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Where the server listens, which models its visitors may load, and where their runs are kept.
+    """Where the server listens, which models its visitors may load, where they run, and where their runs are kept.
 
     `hosts` are the names the server answers to: an unknown name in the Host header means DNS rebinding, or a proxy that
     should be named. `ADDRESSES` among them stands for every address, and `*` alone for every name.
@@ -45,6 +46,7 @@ class Policy:
     cookie_secret: str = ""  # signs visitors' cookies; empty: one that the database keeps
     family: str = catalogue.BUNDLED
     most_download: int = MOST_DOWNLOAD
+    decoder: Decoder = "local"
 
 
 def read(environment: Mapping[str, str] = os.environ) -> Policy:
@@ -105,7 +107,15 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
         cookie_secret=secret,
         most_download=round(float(most) * 1e9),
         family=_family(environment.get("SPECDEC_DEFAULT_MODELS", "").strip()),
+        decoder=_decoder(environment.get("SPECDEC_DECODER", "").strip() or "local"),
     )
+
+
+def _decoder(named: str) -> Decoder:
+    """Where models are loaded: `app.decoding.local` or `app.decoding.serve`."""
+    if named not in get_args(Decoder):
+        raise ValueError(f"SPECDEC_DECODER has to be one of {', '.join(get_args(Decoder))}, got {named!r}.")
+    return cast(Decoder, named)
 
 
 def _family(named: str) -> str:

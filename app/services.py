@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from functools import cache
 
+from app.decoding import cluster
+from app.decoding.api import Decoders
 from app.decoding.local import Local
 from app.decoding.models import Choice, Shelf, family
 from app.decoding.run import Run
 from app.decoding.runs import Runs
+from app.decoding.serve import Serve
 from app.records import keeping, visitor
 from app.records.database import Database
 from app.records.journal import Journal
@@ -24,9 +27,13 @@ def operator() -> policy.Policy:
 
 
 @cache
-def decoder() -> Local:
-    """The decoder's processes."""
-    return Local()
+def decoder() -> Decoders:
+    """The decoders: in processes of this server, or on Ray Serve.
+
+    Raises:
+        ValueError: one sentence, if they are to be on Ray Serve and a setting is invalid or Ray is not installed.
+    """
+    return Serve(cluster.read()) if operator().decoder == "serve" else Local()
 
 
 @cache
@@ -48,6 +55,7 @@ def runs() -> Runs:
     """The runs of all sessions."""
     return Runs(
         lambda choice, gone: shelf().get(choice, gone),
+        places=decoder().places,
         owner=visitor.of_session,
         remembered=visitor.is_remembered,
         save=_save,

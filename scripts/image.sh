@@ -8,7 +8,7 @@ for builder in docker podman buildah; do
   options=()
   # The others' default image format has no room for a health check.
   [ "$builder" = docker ] || options+=(--format docker)
-  for argument in TORCH TORCH_INDEX_URL; do
+  for argument in TORCH TORCH_INDEX_URL EXTRA; do
     [ -z "${!argument:-}" ] || options+=(--build-arg "$argument=${!argument}")
   done
   echo "Building the image $tag with $builder."

@@ -1,6 +1,6 @@
 """The seam to the decoder: what the app asks of loaded models, wherever they are loaded. Without torch.
 
-`loaded` answers in this process; `local` in a child process.
+`loaded` answers in this process; `local` in a child process; `serve` on replicas of a cluster.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from specdec_core.analysis.memory import Line
     from specdec_core.analysis.surprise import Surprise
     from specdec_core.runtime.width_curve import WidthCurve
+
+    from .models import Choice
 
 
 class DecoderLost(SpecdecError):
@@ -121,6 +123,41 @@ class Family(Protocol):
 
     def distil(self, kind: str, budget_s: float, *, cancelled: Cancelled) -> Generator[Report, None, None]:
         """Train a draft on what the target writes of this kind; computes only while a report is waited for."""
+        ...
+
+
+class Decoders(Protocol):
+    """Where families are loaded. Each method raises SpecdecError with one sentence."""
+
+    @property
+    def places(self) -> int:
+        """How many races can compute at once on a device of the same name."""
+        ...
+
+    def load(self, choice: Choice) -> Family:
+        """Load a choice's models."""
+        ...
+
+    def drop(self, choice: Choice) -> None:
+        """They are no longer needed."""
+        ...
+
+    def fetch(
+        self, name: str, most: int, on_progress: Callable[[int, int], None], cancelled: Cancelled
+    ) -> None:
+        """Download what a name needs, of at most so many bytes, reporting the bytes so far and in all."""
+        ...
+
+    def prepare(self, choice: Choice, on_progress: Callable[[float | None, str], None]) -> None:
+        """Convert what a choice needs, reporting the progress (0 to 1, or None) and the current step."""
+        ...
+
+    def lost(self) -> int:
+        """How often a decoder died."""
+        ...
+
+    def close(self) -> None:
+        """End what was started here."""
         ...
 
 

@@ -173,6 +173,8 @@ class Decoder(Caller):
 class Local:
     """One decoder per device: the usual one, and one for each other device that somebody chooses."""
 
+    places = 1
+
     def __init__(self) -> None:
         self._decoders = {"auto": Decoder()}
         self._usual = ""

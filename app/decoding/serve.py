@@ -194,7 +194,7 @@ class Serve(Caller):
     def fetch(
         self, name: str, most: int, on_progress: Callable[[int, int], None], cancelled: Cancelled
     ) -> None:
-        """Download what a name needs, reporting the bytes so far and in all."""
+        """Download what a name needs, of at most so many bytes, reporting the bytes so far and in all."""
         self.call("fetch", Choice(), name, most, on_progress=on_progress, cancelled=cancelled)
 
     def prepare(self, choice: Choice, on_progress: Callable[[float | None, str], None]) -> None:

@@ -1,0 +1,89 @@
+"""Decoders on Ray Serve against the one of this machine: how late events are, and how many runs they finish.
+
+    python -m benchmarks.replicas [--guesses 100] [--runs 30] [--replicas 3]
+
+A guess's round trip is the time from one question of a "You" run to the next, answered at once: two messages and one
+round of the tiny models, the same in both, so the difference of the medians is what Ray adds in both directions. Then
+the same races are run all at once on one decoder and on several; that needs a core for each, and one for this process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
+
+from app.decoding.api import Decoders, Family
+from app.decoding.cluster import Cluster
+from app.decoding.line import Line
+from app.decoding.local import Local
+from app.decoding.models import Choice
+from app.decoding.serve import Serve
+from specdec_core.settings import Settings
+
+
+def round_trips(family: Family, guesses: int) -> list[float]:
+    """Milliseconds from each question to the next."""
+    asked: list[float] = []
+
+    def ask(_text: str) -> str:
+        asked.append(time.perf_counter())
+        return ""
+
+    lane = Settings(proposer="you", max_new_tokens=guesses)
+    for _ in family.race("Once upon a time", [lane], cancelled=lambda: False, ask=ask):
+        pass
+    return [1e3 * (after - before) for before, after in pairwise(asked)]
+
+
+def throughput(decoders: Decoders, family: Family, runs: int) -> float:
+    """Runs a second, all started at once and let through by a line, as a server does."""
+    line = Line(decoders.places)
+
+    def one(seed: int) -> None:
+        with line.turn(lambda: False, lambda place: None):
+            lane = Settings(max_new_tokens=200, seed=seed)
+            for _ in family.race("Once upon a time", [lane], cancelled=lambda: False, ask=str):
+                pass
+
+    began = time.perf_counter()
+    with ThreadPoolExecutor(runs) as crowd:
+        list(crowd.map(one, range(runs)))
+    return runs / (time.perf_counter() - began)
+
+
+def measure(decoders: Decoders, guesses: int, runs: int) -> dict[str, Any]:
+    """Both figures."""
+    try:
+        family = decoders.load(Choice())
+        round_trips(family, 8)
+        trips = round_trips(family, guesses)
+        return {
+            "guess_ms": {"median": round(statistics.median(trips), 2), "worst": round(max(trips), 2)},
+            "runs_per_s": round(throughput(decoders, family, runs), 3),
+        }
+    finally:
+        decoders.close()
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--guesses", type=int, default=100)
+    parser.add_argument("--runs", type=int, default=30)
+    parser.add_argument("--replicas", type=int, default=3)
+    given = parser.parse_args()
+    found: dict[str, Any] = {"cores": os.cpu_count(), "load_average": os.getloadavg()[0]}
+    found["local"] = measure(Local(), given.guesses, given.runs)
+    for count in dict.fromkeys((1, given.replicas)):
+        found[f"serve, {count}"] = measure(Serve(Cluster(least=count, most=count)), given.guesses, given.runs)
+    print(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()
