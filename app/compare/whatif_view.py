@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from app.metrics import numbers
 from app.text import plain
@@ -47,7 +46,9 @@ def show(traces: Sequence[Trace], labels: Sequence[str]) -> None:
     )
     slot = st.container()
     wrong = core.problems(known, _address())
-    choice = _choose(known, slot)
+    choice, unread = _choose(known)
+    for size in unread:
+        slot.warning(plain(size), icon=":material/straighten:")
     # The choices have corrected the address by now; its errors are shown until it changes again.
     said, address = state.whatif_link
     said = wrong or (said if address == _address() else [])
@@ -138,8 +139,9 @@ def _assumptions(profile: Profile, computed: Sequence[WhatIf]) -> None:
         st.markdown("\n".join(f"- {plain(said)}" for said in [*priced, last]))
 
 
-def _choose(known: Mapping[str, Profile], slot: DeltaGenerator) -> core.Choice:
-    """The controls; each is kept in the address, and an invalid value is replaced by its default, as `slot` says."""
+def _choose(known: Mapping[str, Profile]) -> tuple[core.Choice, list[str]]:
+    """The controls, each kept in the address; and what to say of sizes that were replaced by their default."""
+    unread = []
     machines = core.options(known, {})["wp"]
     _settle("wp", machines)
     words = (
@@ -160,7 +162,7 @@ def _choose(known: Mapping[str, Profile], slot: DeltaGenerator) -> core.Choice:
             offered = core.options(known, picked if given is None else {**picked, key: given}).get(key)
             typed = key in core.SIZES and key in st.session_state and given is not None
             if typed and offered and given not in offered and (said := core.no_size(given, picked.get("wt"))):
-                slot.warning(plain(said), icon=":material/straighten:")
+                unread.append(said)
             _settle(key, offered or {})
             if offered is None:
                 st.query_params.pop(key, None)
@@ -169,7 +171,10 @@ def _choose(known: Mapping[str, Profile], slot: DeltaGenerator) -> core.Choice:
                 picked[key] = _slide(label, list(offered), key, words)
             else:
                 picked[key] = pick(label, offered, key, words, accept_new_options=key in core.SIZES)
-    return core.Choice(picked["wp"], int(picked["wb"]), int(picked["wc"]), picked.get("wt"), picked.get("wd"))
+    choice = core.Choice(
+        picked["wp"], int(picked["wb"]), int(picked["wc"]), picked.get("wt"), picked.get("wd")
+    )
+    return choice, unread
 
 
 def _settle(key: str, offered: Mapping[str, str]) -> None:

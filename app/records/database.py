@@ -203,6 +203,11 @@ class Database:
             return LibraryError(f"{self._asked}, but it cannot be used: {reason.rstrip('.')}.")
         if "not a database" in str(error):
             return LibraryError(f"{self._asked}, but that file is no SQLite database; name another.")
+        if "malformed" in str(error):
+            return LibraryError(
+                f"{self._asked}, but that file is damaged ({error}). It was not changed: put a backup in its place, or "
+                "move it away to begin a new library."
+            )
         return LibraryError(
             f"{self._asked}, but it cannot be opened for writing ({error}); name a file in a folder that this server "
             "may write to, or leave SPECDEC_LIBRARY empty to keep the library in memory."

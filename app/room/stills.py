@@ -16,24 +16,17 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
-from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
-from streamlit.runtime.fragment import MemoryFragmentStorage
-from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
-from streamlit.runtime.pages_manager import PagesManager
-from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext, add_script_run_ctx
-from streamlit.runtime.state import SafeSessionState, SessionState
-
 from app.course import pictures
 from app.course.pictures import Place
 from app.player import STATIC as PLAYER
+from app.ui.quirks import Offscreen
 
 from .asked import asked
 from .marked import html, inline
 
 log = logging.getLogger(__name__)
 
-MAIN = str(Path(__file__).resolve().parents[1] / "main.py")
+MAIN = Path(__file__).resolve().parents[1] / "main.py"
 # Buttons that only move the picture on; the others measure, decode or read, which is not for a whole class at once.
 PRESSED = frozenset(
     {"stairs", "same-distribution", "trials", "race", "tree-builder", "rounding", "window", "heads"}
@@ -57,8 +50,8 @@ def _still(language: str, lesson: str, step: str, moves: str) -> list[Node] | No
         return None
     place = Place(lesson, step, question.words)
     pressed = picture.picture in PRESSED
-    messages = _drawn(lambda: pictures.draw(picture, place), json.loads(moves))
-    nodes = [node for message in messages if (node := _node(message, pressed)) is not None]
+    elements = _drawn(lambda: pictures.draw(picture, place), json.loads(moves))
+    nodes = [node for element in elements if (node := _node(element, pressed)) is not None]
     return [_held(node, dict(json.loads(moves))) for node in nodes]
 
 
@@ -68,18 +61,18 @@ def _held(node: Node, moved: dict[str, Any]) -> Node:
     return node if value is None else {**node, "value": value[0] if node["kind"] == "slider" else value}
 
 
-def _drawn(draw: Callable[[], None], moves: Sequence[tuple[str, Any]]) -> list[ForwardMsg]:
+def _drawn(draw: Callable[[], None], moves: Sequence[tuple[str, Any]]) -> list[Any]:
     """What `draw` sends to the page after these moves, in a thread of its own, to which Streamlit ties a session."""
-    found: list[ForwardMsg] = []
+    found: list[Any] = []
     failed: list[BaseException] = []
 
     def work() -> None:
-        state = SessionState()
+        page = Offscreen(str(MAIN), draw)
         try:
-            found[:] = _once(draw, state)
+            found[:] = page.draw()
             for batch in _batches(moves):
-                state.on_script_will_rerun(_states(batch, found, state))
-                found[:] = _once(draw, state)
+                kinds = {element_id: kind for element_id, kind in map(_control, found) if element_id}
+                found[:] = page.draw([(kinds[key], key, value) for key, value in batch if key in kinds])
         except Exception as error:
             failed.append(error)
 
@@ -91,24 +84,13 @@ def _drawn(draw: Callable[[], None], moves: Sequence[tuple[str, Any]]) -> list[F
     return found
 
 
-def _once(draw: Callable[[], None], state: SessionState) -> list[ForwardMsg]:
-    sent: list[ForwardMsg] = []
-    context = ScriptRunContext(
-        session_id="room",
-        _enqueue=sent.append,
-        query_string="",
-        session_state=SafeSessionState(state, lambda: None),
-        uploaded_file_mgr=MemoryUploadedFileManager("/"),
-        main_script_path=MAIN,
-        user_info={},
-        fragment_storage=MemoryFragmentStorage(),
-        pages_manager=PagesManager(MAIN),
-    )
-    add_script_run_ctx(threading.current_thread(), context)
-    context.reset()
-    draw()
-    state.on_script_finished(context.shared.widget_ids_this_run.snapshot())
-    return [message for message in sent if message.WhichOneof("type") == "delta"]
+def _control(element: Any) -> tuple[str, str]:
+    """A control's id and kind; "" for anything else."""
+    kind = element.WhichOneof("type")
+    if kind not in CONTROLS:
+        return "", ""
+    part = getattr(element, kind)
+    return part.id, "choice" if kind == "slider" and part.options else kind
 
 
 def _batches(moves: Sequence[tuple[str, Any]]) -> list[list[tuple[str, Any]]]:
@@ -121,47 +103,8 @@ def _batches(moves: Sequence[tuple[str, Any]]) -> list[list[tuple[str, Any]]]:
     return batches
 
 
-def _states(
-    moves: Sequence[tuple[str, Any]], drawn: Sequence[ForwardMsg], state: SessionState
-) -> WidgetStates:
-    """The controls as a browser would report them."""
-    held = {
-        each.id: each for each in state.get_widget_states() if each.WhichOneof("value") != "trigger_value"
-    }
-    kinds: dict[str, str] = {}
-    for message in drawn:
-        element = message.delta.new_element
-        kind = element.WhichOneof("type")
-        if kind in CONTROLS:
-            part = getattr(element, kind)
-            kinds[part.id] = "choice" if kind == "slider" and part.options else kind
-    for key, value in moves:
-        if (made := _state(kinds.get(key, ""), key, value)) is not None:
-            held[key] = made
-    return WidgetStates(widgets=list(held.values()))
-
-
-def _state(kind: str, key: str, value: Any) -> WidgetState | None:
-    made = WidgetState(id=key)
-    try:
-        if kind == "button":
-            made.trigger_value = True
-        elif kind == "slider":
-            made.double_array_value.data.extend([float(each) for each in value])
-        elif kind in ("button_group", "choice"):
-            made.string_array_value.data.extend([str(each) for each in value])
-        elif kind == "selectbox":
-            made.string_value = str(value)
-        else:
-            return None
-    except (TypeError, ValueError):
-        return None
-    return made
-
-
-def _node(message: ForwardMsg, pressed: bool) -> Node | None:
+def _node(element: Any, pressed: bool) -> Node | None:
     """One element as plain values; what is not shown in a room is left out."""
-    element = message.delta.new_element
     kind = element.WhichOneof("type")
     return _NODES[kind](getattr(element, kind), pressed) if kind in _NODES else None
 

@@ -58,9 +58,7 @@ def box(part: str) -> str:
 
 def look() -> str:
     """Fixes to Streamlit's own look on every page."""
-    return (
-        quirks.SIGNS + RACE_FIRST + (quirks.ON_PRIMARY_IN_POPOVERS if st.context.theme.type == "dark" else "")
-    )
+    return quirks.SIGNS + (quirks.ON_PRIMARY_IN_POPOVERS if st.context.theme.type == "dark" else "")
 
 
 def nothing_to_show() -> None:
@@ -79,7 +77,7 @@ def dress(page: str) -> None:
     rules += [".st-key-desk"] if away >= DESK else []
     head = f":--horizontal:has(.st-key-{box('title')})"
     rules += [head] if {"title", "link"} <= away else []
-    css = look()
+    css = look() + (RACE_FIRST if page == "lab" else "")
     css += f"{', '.join(sorted(rules))} {{ display: none !important; }}" if rules else ""
     if presenting():
         css += f"\nhtml {{ font-size: {LARGE_REM}px !important; }}\n{CHROME}"

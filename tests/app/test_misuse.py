@@ -24,7 +24,7 @@ from app.decoding.runs import Runs
 from app.lanes import links
 from app.records import access as entries
 from app.records import visitor
-from app.records.database import Unavailable
+from app.records.database import LibraryError, Unavailable
 from app.records.store import Library
 from app.records.summary import Summary
 from app.running import held as tools
@@ -211,9 +211,17 @@ def test_a_damaged_file_is_reported_and_not_a_crash(
     add(library, kept)
     library.close()
     content = path.read_bytes()
-    path.write_bytes(content[:4096] + b"\xff" * (len(content) - 4096))
+    damaged = content[:4096] + b"\xff" * (len(content) - 4096)
+    path.write_bytes(damaged)
+    with pytest.raises(LibraryError, match=r"that file is damaged \(.*It was not changed"):
+        Library(path)
+    assert path.read_bytes() == damaged
+
+    path.write_bytes(content)
+    library = Library(path)
+    path.write_bytes(damaged)  # while a server uses it
     with caplog.at_level(logging.CRITICAL), pytest.raises(Unavailable, match="What it keeps was not changed"):
-        Library(path).runs_of(ANNA)
+        library.runs_of(ANNA)
 
 
 @pytest.mark.parametrize("name", ["a?mode=ro&b.sqlite3", "other.sqlite3?x=1", "a#b%20c.sqlite3"])
