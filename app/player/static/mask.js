@@ -27,7 +27,7 @@ const FEW = 20;
 const FIT = 470; // px of height for all rows together, as the box in mask.css leaves them
 const LABELLED = 15; // px, from which a row's words fit
 
-/** @returns {{root: HTMLElement, show: (view: View) => void}} */
+/** @returns {{root: HTMLElement, offers: (view: View) => boolean, show: (view: View) => void}} */
 export function createMask() {
   const guide = el("p", { class: "guide" });
   const say = el("p", { class: "mask-say" });
@@ -82,7 +82,6 @@ export function createMask() {
   /** @param {View} view */
   function show(view) {
     const round = view.current;
-    root.hidden = !round;
     if (!round) {
       pass = null;
       root.replaceChildren(); // nothing of the old round stays in the page
@@ -271,7 +270,7 @@ export function createMask() {
     event.stopPropagation();
   }
 
-  return { root, show };
+  return { root, offers: (view) => Boolean(view.current), show };
 }
 
 /**

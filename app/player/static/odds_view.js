@@ -64,7 +64,7 @@ export function createOdds() {
     if (odds.residual && odds.verdict !== "accepted") side.push(residual(odds, odds.residual));
     else if (odds.source && odds.distribution) side.push(drawOf(odds));
     if (odds.missing && odds.facts) main.push(facts(odds.facts));
-    return [heading(odds, lenses(odds)), el("div", { class: "odds-body" }, el("div", { class: "odds-main" }, ...main), side.length ? el("div", { class: "odds-side" }, ...side) : null)];
+    return [heading(odds, lenses(odds)), el("div", { class: side.length ? "odds-body sided" : "odds-body" }, el("div", { class: "odds-main" }, ...main), side.length ? el("div", { class: "odds-side" }, ...side) : null)];
   }
 
   /** @param {Odds} odds */
@@ -145,7 +145,7 @@ function heading(odds, tabs) {
   const verdict = odds.verdict ?? odds.source;
   const title = odds.verdict ? O.judged(quote(odds.text), VERDICT[odds.verdict] ?? odds.verdict) : O.own(quote(odds.text), odds.source);
   return el(
-    "div", { class: "odds-head" },
+    "div", { class: tabs ? "odds-head lensed" : "odds-head" },
     el("h2", { class: `odds-title ${verdict}` }, el("span", { class: "mark", "aria-hidden": "true" }, verdict ? MARK[verdict] : ""), title),
     el("p", { class: "odds-where" }, O.where(odds.round + 1, odds.label)),
     tabs,

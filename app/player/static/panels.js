@@ -1,4 +1,14 @@
-/** The views of the current round behind tabs, one at a time; where there is room, the tree and the odds share a tab. */
+/**
+ * The views of the current round behind tabs, one at a time; where there is room, the tree and the odds share a tab.
+ * Those that cannot be seen are drawn once they are opened.
+ */
+
+/**
+ * @import { View } from "./state.js"
+ * @typedef {Record<string, {title: string}>} Rules
+ * @typedef {{root: HTMLElement, offers?: (view: View) => boolean, show: (view: View, rules: Rules) => void}} Panel `offers`
+ *   says whether it has anything to show; without it, it always has
+ */
 
 import { el, setText } from "./dom.js";
 import { T } from "./text.js";
@@ -7,9 +17,9 @@ import { T } from "./text.js";
 export const NAMES = ["tree", "mask", "odds", "window"]; // as named in the page's address
 
 /**
- * @param {Record<string, {root: HTMLElement}>} views by name; one whose root is hidden takes no space
+ * @param {Record<string, Panel>} views by name
  * @param {(name: string) => void} opened the viewer chose a tab
- * @returns `root`, `open(name)`, `next()`, `current()` (null: the first), `live(is)`, `show()` after the views were drawn
+ * @returns `root`, `open(name)`, `next()`, `current()` (null: the first), `live(is)`, `draw(view, rules)`
  */
 export function createPanels(views, opened) {
   const tabs = el("div", { class: "panel-tabs", role: "group", "aria-label": T.views });
@@ -22,6 +32,10 @@ export function createPanels(views, opened) {
   let wanted = null;
   let live = false; // a run that goes on has no record yet: only its last round is shown
   let paired = false; // whether the style sheet shows tree and odds together
+  /** @type {() => void} */
+  let redraw = () => {};
+  /** @type {Set<string>} */
+  const stale = new Set(); // those that do not show the last view
   new ResizeObserver(() => {
     const now = getComputedStyle(grid).getPropertyValue("--paired").trim() === "yes";
     if (now === paired) return;
@@ -53,8 +67,30 @@ export function createPanels(views, opened) {
       buttons[name].setAttribute("aria-pressed", String(name === current));
       views[name].root.classList.toggle("open", name === current);
     }
+    grid.classList.toggle("rounds", current === "tree");
+    redraw();
     tabs.hidden = there.length < 2 && !live;
     tabs.inert = live;
+  }
+
+  /**
+   * Draw what can be seen.
+   * @param {View} view
+   * @param {Rules} rules
+   */
+  function draw(view, rules) {
+    for (const name of names) {
+      stale.add(name);
+      views[name].root.hidden = !(views[name].offers?.(view) ?? true);
+    }
+    redraw = () => {
+      for (const name of stale) {
+        if (!(views[name].root.classList.contains("open") || (name === "odds" && paired && grid.classList.contains("rounds")))) continue;
+        stale.delete(name);
+        views[name].show(view, rules);
+      }
+    };
+    show();
   }
 
   /** @param {string|null} name */
@@ -75,11 +111,12 @@ export function createPanels(views, opened) {
     root,
     open,
     next,
-    show,
+    draw,
     current: () => wanted,
     /** @param {boolean} is */
     live(is) {
       live = is;
+      redraw = () => {};
       show();
     },
   };

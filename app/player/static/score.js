@@ -34,6 +34,7 @@ export function createScore() {
     legend.append(el("li", { title: meaning, "data-verdict": verdict, hidden: RARE.has(verdict) }, el("span", { class: `sample ${verdict}`, "aria-hidden": "true" }, MARK[verdict]), meaning.split(":")[0]));
   }
   const root = el("header", { class: "score" }, speedup, el("div", { class: "origin" }, origin, details), legend, random, lossy);
+  details.addEventListener("toggle", () => root.classList.toggle("explained", details.open));
   return {
     root,
     /**

@@ -161,8 +161,7 @@ export function createScreen(on) {
       timeline.show(view);
       controls.show(view, lanes[view.lead]?.rounds.length ?? 0, lanes.some((lane) => lane.end === "cancelled"));
       transcript.show(sentenceAt(view), quiet);
-      for (const each of Object.values(views)) each.show(view, data.rules ?? {});
-      panels.show();
+      panels.draw(view, data.rules ?? {});
       lighting.refresh();
       frame ||= requestAnimationFrame(settle); // before the page is painted
     },

@@ -12,7 +12,7 @@ import { flat, MARK, prob, quote, VERDICT } from "./text.js";
 import { W } from "./text_tree.js";
 import { OWN } from "./tree.js";
 
-const CHIP = 0.76; // of a column; the rest is for the lines
+export const CHIP = 0.76; // of a column; the rest is for the lines
 
 /**
  * @typedef {{text: string, verdict: Seen|Source, above: string, depth: number, p: number|null, q: number|null, rank: number|null,

@@ -20,7 +20,7 @@ import { flat, quote } from "./text.js";
 import { W } from "./text_tree.js";
 import { beside, keyOf, layoutOf, OWN, ROOT } from "./tree.js";
 import { factsOf, FOLDED_FROM, itemsOf } from "./tree_facts.js";
-import { createLegend, curve, line, makeNode, paintNode } from "./tree_node.js";
+import { CHIP, createLegend, curve, line, makeNode, paintNode } from "./tree_node.js";
 import { detailOf, FULL, into, sizeOf } from "./tree_size.js";
 import { createZoom } from "./zoom.js";
 
@@ -28,6 +28,7 @@ import { createZoom } from "./zoom.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const EDGES = 6; // px of the box's own height
+const GAP = 1 - CHIP; // of a column
 
 /** @returns the view: `root`, `show(view)`, `settle()`, `focus(node)`, `has(element)` */
 export function createTree() {
@@ -143,19 +144,12 @@ export function createTree() {
       // In order; what is already in place is not moved, since that would lose its focus.
       stand(field, node.chip, order + 2);
       stand(lines, node.line, order);
-      const place = sure(layout.places.get(item.node));
-      write(node, "column", place.column, (value) => (node.chip.style.left = `calc(${value} * var(--cell))`));
-      write(node, "row", place.row, (value) => (node.chip.style.top = `calc(${value} * var(--line) + 2px)`));
       write(node, "curve", curve(layout, item), (value) => node.line.setAttribute("d", value));
       write(node, "round", whole.index, (value) => (node.chip.dataset.round = String(value)));
       write(node, "lane", at, (value) => (node.chip.dataset.lane = String(value)));
     });
     trail.setAttribute("d", "");
     lines.setAttribute("viewBox", `0 0 ${layout.columns} ${layout.rows}`);
-    // Not as variables of the field: these would be inherited, and every node's style recomputed.
-    write(drawn, "width", `calc((${layout.columns} - var(--gap)) * var(--cell))`, (value) => (field.style.inlineSize = value));
-    write(drawn, "height", `calc(${layout.rows} * var(--line))`, (value) => (field.style.blockSize = value));
-    write(drawn, "lines", `calc(${layout.columns} * var(--cell))`, (value) => (lines.style.inlineSize = value));
     const text = rootText(lane, whole.index);
     setText(sure(stem.lastChild), flat(text));
     stem.title = W.root(quote(text), whole.index);
@@ -204,13 +198,22 @@ export function createTree() {
     legend.show(items.length > 0 && items[0].node !== OWN ? facts.by : "", accepted.length > 0, facts);
   }
 
-  /** Pass the tree's size to the style sheet, which does the rest. */
+  /** Give everything its place and size: not by variables, which all within would inherit and be styled anew for. */
   function measure() {
-    const size = current();
-    write(drawn, "column", size.column, (value) => field.style.setProperty("--cell", `${value}px`));
-    write(drawn, "rowSize", size.row, (value) => field.style.setProperty("--line", `${value}px`));
-    write(drawn, "detail", detailOf(size, room.scale), (value) => (box.dataset.detail = value));
-    const over = layout.columns * size.column > room.width + 12 || layout.rows * size.row > room.height;
+    const { column, row } = current();
+    const detail = detailOf({ column, row }, room.scale);
+    const size = `inline-size: ${(1 - GAP) * column}px; block-size: ${row - (detail === "full" ? 5 : 3)}px`;
+    write(drawn, "detail", detail, (value) => (box.dataset.detail = value));
+    write(drawn, "stem", size, (value) => (stem.style.cssText = value));
+    for (const item of items) {
+      const [node, place] = [sure(nodes.get(item.node)), sure(layout.places.get(item.node))];
+      const where = `left: ${place.column * column}px; top: ${place.row * row + 2}px; ${size}`;
+      write(node, "place", where, (value) => (node.chip.style.cssText = value));
+    }
+    const [wide, high] = [layout.columns * column, layout.rows * row];
+    write(drawn, "field", `inline-size: ${wide - GAP * column}px; block-size: ${high}px`, (value) => (field.style.cssText = value));
+    write(drawn, "lines", `${wide}px`, (value) => (lines.style.inlineSize = value));
+    const over = wide > room.width + 12 || high > room.height;
     setNote(cue, shape && over && room.width ? W.treeCue(shape.whole.proposals.filter(wasRead).length) : "");
   }
 
