@@ -54,7 +54,8 @@ def test_marks_show_each_verdict(page: Page) -> None:
 
 
 def test_back_is_the_same_as_forth(page: Page) -> None:
-    open_player(page, cursor={"round": 0, "node": None})
+    """With the mask open: where it cannot be seen, it is drawn later."""
+    open_player(page, cursor={"round": 0, "node": None, "view": "mask"})
     last = int(page.locator(".slider").get_attribute("max") or 0)
     assert last >= len(spec_trace().rounds)
     seen = []

@@ -82,6 +82,7 @@ export function createMask() {
   /** @param {View} view */
   function show(view) {
     const round = view.current;
+    root.hidden = !round;
     if (!round) {
       pass = null;
       root.replaceChildren(); // nothing of the old round stays in the page

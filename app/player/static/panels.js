@@ -1,17 +1,19 @@
 /**
  * The views of the current round behind tabs, one at a time; where there is room, the tree and the odds share a tab.
- * Those that cannot be seen are drawn once they are opened.
+ * A costly one that cannot be seen is drawn once it is opened, or the viewer rests.
  */
 
 /**
  * @import { View } from "./state.js"
  * @typedef {Record<string, {title: string}>} Rules
- * @typedef {{root: HTMLElement, offers?: (view: View) => boolean, show: (view: View, rules: Rules) => void}} Panel `offers`
- *   says whether it has anything to show; without it, it always has
+ * @typedef {{root: HTMLElement, show: (view: View, rules: Rules) => void, offers?: (view: View) => boolean}} Panel `show` hides
+ *   the root where there is nothing to show; a costly view says so beforehand
  */
 
 import { el, setText } from "./dom.js";
 import { T } from "./text.js";
+
+const REST_MS = 150;
 
 /** @type {("tree"|"mask"|"odds"|"window")[]} */
 export const NAMES = ["tree", "mask", "odds", "window"]; // as named in the page's address
@@ -32,10 +34,9 @@ export function createPanels(views, opened) {
   let wanted = null;
   let live = false; // a run that goes on has no record yet: only its last round is shown
   let paired = false; // whether the style sheet shows tree and odds together
-  /** @type {() => void} */
-  let redraw = () => {};
-  /** @type {Set<string>} */
-  const stale = new Set(); // those that do not show the last view
+  /** @type {Map<string, () => void>} */
+  const waiting = new Map(); // by name, what draws the last view
+  let rest = 0;
   new ResizeObserver(() => {
     const now = getComputedStyle(grid).getPropertyValue("--paired").trim() === "yes";
     if (now === paired) return;
@@ -68,28 +69,36 @@ export function createPanels(views, opened) {
       views[name].root.classList.toggle("open", name === current);
     }
     grid.classList.toggle("rounds", current === "tree");
-    redraw();
+    if (current) catchUp(current);
     tabs.hidden = there.length < 2 && !live;
     tabs.inert = live;
   }
 
+  /** @param {string} name */
+  function catchUp(name) {
+    const draw = waiting.get(name);
+    waiting.delete(name);
+    draw?.();
+  }
+
   /**
-   * Draw what can be seen.
+   * Draw a view of the round in every panel.
    * @param {View} view
    * @param {Rules} rules
    */
   function draw(view, rules) {
     for (const name of names) {
-      stale.add(name);
-      views[name].root.hidden = !(views[name].offers?.(view) ?? true);
-    }
-    redraw = () => {
-      for (const name of stale) {
-        if (!(views[name].root.classList.contains("open") || (name === "odds" && paired && grid.classList.contains("rounds")))) continue;
-        stale.delete(name);
-        views[name].show(view, rules);
+      const { root, show, offers } = views[name];
+      waiting.delete(name);
+      if (offers?.(view)) {
+        root.hidden = false;
+        waiting.set(name, () => show(view, rules));
+      } else {
+        show(view, rules);
       }
-    };
+    }
+    clearTimeout(rest);
+    rest = setTimeout(() => [...waiting.keys()].forEach(catchUp), REST_MS);
     show();
   }
 
@@ -116,7 +125,7 @@ export function createPanels(views, opened) {
     /** @param {boolean} is */
     live(is) {
       live = is;
-      redraw = () => {};
+      waiting.clear();
       show();
     },
   };

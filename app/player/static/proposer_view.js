@@ -30,27 +30,21 @@ const FACTS = {
   "early-exit": (scene) => W.exit(number(scene.note.exit_layer), drafted(scene)),
 };
 
-/** @returns the view: `root`, `offers(view)`, false where the proposer has nothing of its own to show, and `show(view)` */
+/** @returns the view: `root`, hidden where the proposer has nothing of its own to show, and `show(view)` */
 export function createWindow() {
   const root = el("section", { class: "window", hidden: true });
   const arrow = createArrow(root);
   let drawn = "";
 
-  /** @param {View} view */
-  function scenery(view) {
-    const lane = view.lanes[view.lead]?.lane;
-    const settings = lane?.trace?.header?.settings ?? {};
-    const rows = list(lane?.trace?.rounds);
-    return { lane, settings, rows, drawer: rows.length ? drawerOf(lane.proposer, settings) : null };
-  }
-
   return {
     root,
     /** @param {View} view */
-    offers: (view) => scenery(view).drawer !== null,
-    /** @param {View} view */
     show(view) {
-      const { lane, settings, rows, drawer } = scenery(view);
+      const lane = view.lanes[view.lead]?.lane;
+      const settings = lane?.trace?.header?.settings ?? {};
+      const rows = list(lane?.trace?.rounds);
+      const drawer = rows.length ? drawerOf(lane.proposer, settings) : null;
+      root.hidden = !drawer;
       const key = drawer ? [lane.trace?.header?.id, view.lead, view.current?.index, view.moment?.step].join(" ") : "";
       if (key === drawn) return;
       drawn = key;
