@@ -24,7 +24,19 @@ DATABASES = ("postgresql://", "postgresql+psycopg://", "sqlite:///")
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 ADDRESSES = "<address>"
 MOST_DOWNLOAD = 20_000_000_000  # bytes, of one model
-LIBRARY = Path(__file__).resolve().parent.parent / "var" / "library.sqlite3"
+
+
+def _own_folder() -> Path:
+    """Where the server keeps its data by default: in the repository, or in the user's own folder for an installed
+    package, which an upgrade replaces."""
+    home = Path(__file__).resolve().parent.parent
+    if home.name != "specdec_lab":
+        return home / "var"
+    data = os.environ.get("XDG_DATA_HOME", "").strip()
+    return (Path(data) if data else Path.home() / ".local" / "share") / "specdec-lab"
+
+
+LIBRARY = _own_folder() / "library.sqlite3"
 
 
 @dataclass(frozen=True, slots=True)

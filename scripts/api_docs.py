@@ -13,7 +13,7 @@ FILE = ROOT / "docs" / "api.md"
 ORDER = """
     load_models assemble Models
     Settings Chat
-    decode stream race Started Step Ended Finished
+    decode stream race assets Started Step Ended Finished
     Trace TokenTree
     PROPOSERS RULES
     SpecdecError ModelError PromptError SettingsError TraceError

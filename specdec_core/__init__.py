@@ -12,9 +12,22 @@ Importing this package is cheap; torch and transformers are imported with the fi
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+
+def root() -> Path:
+    """The folder with `app`, `assets` and `training`: the repository, or `specdec_lab` beside the installed core."""
+    beside = Path(__file__).resolve().parent.parent
+    return beside / "specdec_lab" if (beside / "specdec_lab").is_dir() else beside
+
+
+def assets() -> Path:
+    """The folder of what ships with the core and the app: models, traces, prompts, profiles, lessons."""
+    return root() / "assets"
+
 
 # Where each public name lives. Lazy, so that code that only reads traces never imports torch.
 _HOMES = {
@@ -59,6 +72,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order)
     "Trace",
     "TraceError",
     "assemble",
+    "assets",
     "decode",
     "load_models",
     "race",

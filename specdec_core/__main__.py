@@ -1,4 +1,4 @@
-"""`python -m specdec_core`: the command line."""
+"""`python -m specdec_core`, or `specdec` where the package is installed: the command line."""
 
 import os
 import signal
@@ -10,7 +10,15 @@ signal.signal(signal.SIGINT, lambda *_: os._exit(130))
 from specdec_core.cli.commands import app  # noqa: E402
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
-try:
-    app(prog_name="python -m specdec_core")
-except KeyboardInterrupt:
-    sys.exit(130)
+
+
+def main(name: str = "specdec") -> None:
+    """Run the command that was given; Ctrl+C exits quietly."""
+    try:
+        app(prog_name=name)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main("python -m specdec_core")

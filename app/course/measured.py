@@ -11,12 +11,13 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from specdec_core import assets
 from specdec_core.errors import sentence
 from specdec_core.machines.profiles import Profile, Recorded
 
 from .words import Words
 
-FILE = Path(__file__).resolve().parents[2] / "assets" / "models" / "measurements.json"
+FILE = assets() / "models" / "measurements.json"
 
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]

@@ -16,7 +16,9 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).resolve().parents[2] / "assets" / "lessons"
+from specdec_core import assets
+
+FOLDER = assets() / "lessons"
 PLAYER = "player"  # in a language's folder: modules text*.js that replace the player's
 
 

@@ -19,6 +19,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from app.lanes.of_trace import label
+from specdec_core import assets
 from specdec_core.errors import SpecdecError, TraceError, sentence
 from specdec_core.models import catalogue
 from specdec_core.models.catalogue import BUNDLED
@@ -30,7 +31,7 @@ from .summary import Summary, summarize
 
 log = logging.getLogger(__name__)
 
-FOLDER = Path(__file__).resolve().parents[2] / "assets" / "traces"
+FOLDER = assets() / "traces"
 INDEX = "index.toml"
 TRACE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 

@@ -16,14 +16,15 @@ from specdec_core.engine.events import Finished, Started, Step
 from specdec_core.errors import SettingsError, SpecdecError
 from specdec_core.lengths import LENGTH_POLICIES
 from specdec_core.machines.model_sizes import SHAPES
-from specdec_core.models import catalogue
 from specdec_core.options import fields
 from specdec_core.proposers import PROPOSERS, available, proposer_class
 from specdec_core.record.read import race_json
 from specdec_core.record.trace import Trace
 from specdec_core.rules import RULES
-from specdec_core.settings import Settings
 
+from . import doctor as cli_doctor
+from . import lab as cli_lab
+from . import records as cli_records
 from . import render as cli_render
 from . import sweep as cli_sweep
 from .common import (
@@ -319,28 +320,8 @@ def profile(
         err.print(f"wrote {out}")
 
 
-@app.command()
-def doctor() -> None:
-    """Versions, device, what is bundled, and a self-test: speculative equals plain decoding on the bundled models."""
-    with sentences():
-        from specdec_core.engine.decode import decode as run
-        from specdec_core.runtime.machine import choose_device, describe, packages
-
-        device = choose_device("auto")
-        for name, number in packages().items():
-            out.print(f"{name:>14} {number}")
-        out.print(f"{'device':>14} {device.type} ({describe(device)})")
-        folder = catalogue.bundled_folder()
-        found = sorted({path.parent.name for path in folder.glob("*/*.safetensors")})
-        out.print(f"{'bundled':>14} {', '.join(found) or 'nothing'}")
-        family = load(None, None, device="cpu", dtype="float32")
-        plain, drafted = (
-            run(family, "Once upon a time", Settings(proposer=name, max_new_tokens=32))
-            for name in ("none", "draft-model")
-        )
-        problems = [*plain.audit(), *drafted.audit()]
-        if plain.token_ids != drafted.token_ids:
-            problems.append("Greedy speculative decoding wrote a different text from plain decoding.")
-        out.print(f"{'self-test':>14} {'failed: ' + ' '.join(problems) if problems else 'passed'}")
-        if problems:
-            raise typer.Exit(1)
+app.command()(cli_doctor.doctor)
+app.command(name="app")(cli_lab.start_app)
+app.command(name="import")(cli_records.import_)
+app.command()(cli_records.record_transformers)
+app.command(context_settings=cli_lab.PASSED_ON, add_help_option=False)(cli_lab.train)

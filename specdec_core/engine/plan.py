@@ -23,6 +23,7 @@ from specdec_core.settings import Settings
 
 from .check import check
 from .prompt import check_window, read_prompt
+from .text import names_of
 
 Ask = Callable[[str], str]
 
@@ -133,17 +134,4 @@ class Plan:
 
     def names(self, rounds: Iterable[Round], output: Iterable[int]) -> dict[str, str]:
         """Display texts of all token ids in the record."""
-        ids = {*output, *self.start}
-        for row in rounds:
-            ids.update(row.nodes.token)
-            for fact in row.note.values():  # a note's lists of lists hold token ids
-                if isinstance(fact, list):
-                    ids.update(token for entry in fact if isinstance(entry, list) for token in entry)
-            for position in row.positions:
-                for head in (position.p, position.model_p, position.q, position.model_q, position.residual):
-                    if head is not None:
-                        ids.update(head.id)
-        ordered = sorted(ids)
-        return {
-            str(token): name for token, name in zip(ordered, self.models.codec.names(ordered), strict=True)
-        }
+        return names_of(self.models.codec, rounds, [*output, *self.start])

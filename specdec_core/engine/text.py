@@ -1,11 +1,11 @@
-"""The text of a lane as it grows, token by token, and where it ends."""
+"""The text of a lane as it grows, token by token, and where it ends; and the names of a record's tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from specdec_core.models.tokenizer import Codec, Pieces
-from specdec_core.record.schema import EndReason, Output
+from specdec_core.record.schema import EndReason, Output, Round
 from specdec_core.settings import Settings
 
 
@@ -49,3 +49,19 @@ class Text:
         output.offsets.append(len(output.text))
         output.text += piece
         return any(stop in output.text[-len(piece) - len(stop) :] for stop in self.stop if piece)
+
+
+def names_of(codec: Codec, rounds: Iterable[Round], others: Iterable[int]) -> dict[str, str]:
+    """Display texts of all token ids in these rounds, and of others."""
+    ids = set(others)
+    for row in rounds:
+        ids.update(row.nodes.token)
+        for fact in row.note.values():  # a note's lists of lists hold token ids
+            if isinstance(fact, list):
+                ids.update(token for entry in fact if isinstance(entry, list) for token in entry)
+        for position in row.positions:
+            for head in (position.p, position.model_p, position.q, position.model_q, position.residual):
+                if head is not None:
+                    ids.update(head.id)
+    ordered = sorted(ids)
+    return {str(token): name for token, name in zip(ordered, codec.names(ordered), strict=True)}

@@ -16,6 +16,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import from_json
 
+from specdec_core import assets
 from specdec_core.errors import SettingsError, sentence
 from specdec_core.theory import pass_time
 
@@ -203,7 +204,7 @@ def write(profile: Profile) -> str:
 
 def shipped(folder: Path | None = None) -> tuple[dict[str, Profile], list[str]]:
     """The profiles of a folder (assets/profiles) by file name, recorded ones first; a sentence for each bad file."""
-    folder = folder or Path(__file__).resolve().parents[2] / "assets" / "profiles"
+    folder = folder or assets() / "profiles"
     found: dict[str, Profile] = {}
     problems = []
     for path in sorted(folder.glob("*.json")):

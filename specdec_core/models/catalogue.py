@@ -10,6 +10,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from specdec_core import assets
+
 BUNDLED = "bundled"
 CHAT = "smollm2-135m-instruct"  # the small chat model installed by set-up
 
@@ -131,7 +133,7 @@ def named(name: str) -> Entry | None:
 def bundled_folder() -> Path:
     """Where the bundled weights are; `SPECDEC_BUNDLED` can name another folder of the same layout."""
     given = os.environ.get("SPECDEC_BUNDLED")
-    return Path(given) if given else Path(__file__).resolve().parents[2] / "assets" / "models"
+    return Path(given) if given else assets() / "models"
 
 
 def shipped(name: str) -> Path | None:

@@ -1,16 +1,18 @@
 """A trace in a notebook, or as a file: the same player as the app's, in a self-contained page.
 
-The page is made by `app/export` in the folder next to this package; the core decodes and records without it.
+The page is made by `app/export`, which lies in `specdec_core.root()`; the core decodes and records without it.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from specdec_core import root
 from specdec_core.errors import SpecdecError
 
 if TYPE_CHECKING:
@@ -81,15 +83,22 @@ def show(
 
 
 def _maker() -> Any:
-    """The module that makes pages, from the folder beside this package only."""
-    beside = Path(__file__).resolve().parents[2] / "app" / "export"
+    """The module that makes pages, from the lab's own folder only.
+
+    That folder is on the path for this import alone: a package `app` of the user's own keeps its name.
+    """
+    folder = root()
+    sys.path.insert(0, str(folder))
     try:
         maker = import_module(MAKER)
     except ModuleNotFoundError:
         maker = None
-    if maker is None or Path(str(maker.__file__)).resolve().parent != beside:
+    finally:
+        sys.path.remove(str(folder))
+    if maker is None or Path(str(maker.__file__)).resolve().parent != folder / "app" / "export":
         raise SpecdecError(
-            "Showing a trace needs the lab's own folder 'app' beside 'specdec_core', and it was not found there. "
-            "Run from the repository's root, or keep the record with to_json()."
+            "Showing a trace needs the lab's own package 'app', and another one of that name was found, or none. "
+            "Run from the repository's root or from elsewhere with the package installed, or keep the record with "
+            "to_json()."
         )
     return maker

@@ -89,7 +89,7 @@ class Trace:
 
     def to_json(self) -> str:
         """The trace as compact JSON; `Trace.from_json` returns an equal trace."""
-        return _adapter().dump_json(self).decode()
+        return adapter().dump_json(self).decode()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Trace:
@@ -113,15 +113,16 @@ class Trace:
             )
         _check_kind(data)
         try:
-            trace = _adapter().validate_json(data, strict=True)
+            trace = adapter().validate_json(data, strict=True)
         except ValidationError as error:
             raise TraceError(f"This is not a valid trace: {sentence(error)}") from None
-        _check_shape(trace)
+        check_shape(trace)
         return trace
 
 
 @cache
-def _adapter() -> TypeAdapter[Trace]:
+def adapter() -> TypeAdapter[Trace]:
+    """Reads and writes traces; unknown fields are mistakes."""
     for kind in (
         ModelInfo,
         Race,
@@ -159,7 +160,7 @@ def _check_kind(data: bytes) -> None:
         raise TraceError("This is not a valid trace: 'texts' must map token ids to their texts.")
 
 
-def _check_shape(trace: Trace) -> None:
+def check_shape(trace: Trace) -> None:
     """What the schema cannot express: columns of a round have equal lengths, parents come before their children."""
     for row in trace.rounds:
         nodes, size = row.nodes, len(row.nodes.token)

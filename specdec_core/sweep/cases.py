@@ -14,12 +14,13 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from specdec_core import assets
 from specdec_core.chat import Chat
 from specdec_core.errors import PromptError
 
 log = logging.getLogger(__name__)
 
-FOLDER = Path(__file__).resolve().parents[2] / "assets" / "prompts"
+FOLDER = assets() / "prompts"
 ORDER = ("story", "code", "copy", "summary", "question", "arithmetic", "poem")
 CHAT_ORDER = ("chat-question", "chat-code", "chat-rewrite", "chat-summary", "chat-list", "chat-story")
 Audience = Literal["text", "chat"]

@@ -406,7 +406,7 @@ def test_show_writes_a_file_only_when_asked(
 def test_without_the_app_s_folder_show_says_so(traces: list[Trace], monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("app_that_is_not_there.page", "json"):
         monkeypatch.setattr(showing, "MAKER", name)
-        with pytest.raises(sd.SpecdecError, match="folder 'app' beside 'specdec_core'"):
+        with pytest.raises(sd.SpecdecError, match="own package 'app'"):
             traces[1].show()
 
 

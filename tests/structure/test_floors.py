@@ -31,6 +31,7 @@ CORE = """
     machines
     sweep
     analysis
+    adapters
     lessons
     cli
     __main__

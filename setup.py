@@ -1,0 +1,26 @@
+"""What goes into the wheel, and where it is installed; pyproject.toml has the rest.
+
+`specdec_core` is installed under its own name. `app` and `training` are names that other projects use as well: with the
+assets they go into one folder `specdec_lab`, laid out like this repository, so that paths between them stay the same.
+They cannot be imported from outside; `specdec app` and `specdec train` put the folder on the path of their process.
+"""
+
+from setuptools import find_namespace_packages, setup
+
+LAB = "specdec_lab"
+NOT = ["*__pycache__*", "assets.screenshots*", "training.runs*", "training.corpus*"]
+
+
+def folders(top: str) -> list[str]:
+    """A folder of this repository and all below it, each as a package: those without modules hold data."""
+    return find_namespace_packages(include=[top, f"{top}.*"], exclude=NOT)
+
+
+core = folders("specdec_core")
+lab = [f"{LAB}.{name}" for top in ("app", "assets", "training") for name in folders(top)]
+setup(
+    packages=[*core, LAB, *lab],
+    package_dir={LAB: ".", "specdec_core": "specdec_core"}
+    | {f"{LAB}.{top}": top for top in ("app", "assets", "training")},
+    package_data={name: ["*"] for name in (*core, *lab)} | {LAB: [".streamlit/config.toml"]},
+)

@@ -1,0 +1,1 @@
+"""Records of what other engines did, in our format."""

@@ -1,0 +1,133 @@
+"""`import` and `record-transformers`: records of what other programs did."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from specdec_core.errors import SettingsError, SpecdecError, TraceError
+from specdec_core.record import foreign
+from specdec_core.record.read import race_json
+from specdec_core.record.trace import Trace
+
+from . import render as cli_render
+from .common import check_writable, load, print_numbers, read_prompt, write
+from .render import err, out, sentences
+
+
+def import_(
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="The trace, or a list with one trace a lane, as docs/trace.md describes."),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", help="Write the completed trace here; the library reads it."),
+    ] = None,
+    page: Annotated[
+        Path | None, typer.Option(help="Write an HTML file here that plays it in any browser.")
+    ] = None,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the format as JSON Schema instead.")
+    ] = False,
+) -> None:
+    """Check a trace that another program wrote, fill in what follows from it, and make it playable."""
+    with sentences():
+        if schema:
+            out.print(json.dumps(foreign.schema(), indent=1), markup=False)
+            return
+        if file is None:
+            raise SpecdecError("Name the file to import, or give --schema.")
+        check_writable(output)
+        traces = _checked(file)
+        if output is not None:
+            write(traces[0].to_json() if len(traces) == 1 else race_json(traces), output)
+        if page is not None:
+            from specdec_core.record.show import show
+
+            show(traces, path=page)
+            err.print(Text(f"wrote {page} ({page.stat().st_size:,} bytes)"))
+
+
+def _checked(file: Path) -> list[Trace]:
+    """The file's traces, with what they hold and what they leave open; its problems and exit status 2 otherwise."""
+    try:
+        traces = foreign.read(file.read_bytes())
+    except OSError as error:
+        raise TraceError(f"'{file}' cannot be read: {error.strerror or 'unknown error'}.") from None
+    except foreign.ForeignError as error:
+        err.print(Text.assemble(("error: ", "bold red"), f"'{file}' is not a trace that can be shown:"))
+        for problem in error.problems:
+            err.print(Text(f"  {cli_render.shown(problem)}"))
+        raise typer.Exit(2) from None
+    for trace in traces:
+        stats = trace.stats
+        out.print(
+            f"{len(trace.rounds)} rounds, {stats.tokens} tokens; {stats.accepted} of {stats.proposed} guesses accepted"
+        )
+        if missing := foreign.unknown(trace):
+            out.print(f"not in the file, so drawn as unknown: {', '.join(missing)}")
+    return traces
+
+
+def record_transformers(
+    prompt: Annotated[str, typer.Argument(help="The text to continue; '-' reads it from standard input.")],
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="Target; the bundled one by default.")
+    ] = None,
+    draft: Annotated[
+        str | None, typer.Option("--draft", "-d", help="The assistant model, as for decode.")
+    ] = None,
+    lookup: Annotated[
+        int | None,
+        typer.Option(help="Prompt lookup of so many tokens (prompt_lookup_num_tokens) in place of a draft."),
+    ] = None,
+    max_new_tokens: Annotated[
+        int, typer.Option("--max-new-tokens", "-n", help="The most tokens to write.")
+    ] = 64,
+    temperature: Annotated[float, typer.Option("--temperature", "-t", help="0 is greedy.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="torch's seed, for sampling.")] = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
+    json: Annotated[
+        str | None, typer.Option("--json", help="Write the trace to this file; '-' for standard output.")
+    ] = None,
+) -> None:
+    """Record transformers' own assisted generation while it runs."""
+    with sentences():
+        check_writable(json)
+        from specdec_core.adapters.transformers import record
+        from specdec_core.models.bundle import HubModel
+        from specdec_core.models.tokenizer import HubCodec
+
+        models = load(model, draft, device=device, dtype=dtype)
+        text, small = read_prompt(prompt), models.draft
+        if not isinstance(models.codec, HubCodec) or not models.causal:
+            raise SettingsError("transformers' assisted generation is recorded for causal models only.")
+        if lookup is None and not isinstance(small, HubModel):
+            raise SettingsError(
+                "transformers needs an assistant model over the target's tokens; give --draft, or --lookup."
+            )
+        speculation = (
+            {"assistant_model": small.model}
+            if lookup is None and isinstance(small, HubModel)
+            else {"prompt_lookup_num_tokens": lookup}
+        )
+        sampling = {"do_sample": True, "temperature": temperature} if temperature else {"do_sample": False}
+        trace = record(
+            models.causal_target, text, models.codec.tokenizer,
+            max_new_tokens=max_new_tokens, seed=seed, **speculation, **sampling,
+        )  # fmt: skip
+        if json != "-":
+            out.print(Text(cli_render.shown(trace.text)))
+            print_numbers({trace.header.settings["proposer"]: trace})
+            err.print(
+                "Its first pass also reads the prompt, so these times include what 'decode' reports as prefill."
+            )
+        cli_render.audit([trace])
+        if json is not None:
+            write(trace.to_json(), json)

@@ -1,0 +1,111 @@
+"""transformers' own assisted generation, recorded: what it returned, what its counters and its models said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from transformers import PreTrainedModel
+from transformers.generation import candidate_generator
+
+import specdec_core as sd
+from specdec_core.adapters.transformers import record
+
+from .tiny import PROMPTS, build, like, tokenizer
+
+CALLS: dict[str, dict[str, Any]] = {
+    "greedy draft": {},
+    "sampled draft": {"do_sample": True, "temperature": 0.9, "top_k": 20},
+    "greedy with a penalty": {"repetition_penalty": 1.3},
+    "greedy lookup": {"prompt_lookup_num_tokens": 4},
+    "sampled lookup": {"prompt_lookup_num_tokens": 4, "do_sample": True, "temperature": 0.05},
+    "early exit": {"assistant_early_exit": 1},
+    "an early end": {"eos_token_id": "the sixth token"},
+}
+
+
+@pytest.fixture(scope="module")
+def pair() -> tuple[PreTrainedModel, PreTrainedModel]:
+    """A target, and a draft that partly agrees with it."""
+    target = build("llama")
+    draft = like(target, "llama", noise=0.25)
+    draft.generation_config.num_assistant_tokens = 5
+    draft.generation_config.num_assistant_tokens_schedule = "constant"
+    draft.generation_config.assistant_confidence_threshold = 0.0
+    return target, draft
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """transformers' own numbers of each round: how many candidates, how many of them it says matched."""
+    found: list[tuple[int, int]] = []
+    for kind in (
+        candidate_generator.AssistedCandidateGenerator,
+        candidate_generator.PromptLookupCandidateGenerator,
+    ):
+        update = kind.update_candidate_strategy
+
+        def counting(self: Any, ids: Any, scores: Any, matches: Any, update: Any = update) -> Any:
+            found.append((scores.shape[1] - 1, int(matches)))
+            return update(self, ids, scores, matches)
+
+        monkeypatch.setattr(kind, "update_candidate_strategy", counting)
+    return found
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_the_record_is_what_transformers_did(
+    call: str, pair: tuple[PreTrainedModel, PreTrainedModel], counted: list[tuple[int, int]]
+) -> None:
+    """Catches: a recorded token, round or accepted guess that transformers did not have; a recording that changes the
+    text; a wrong probability."""
+    target, draft = pair
+    options: dict[str, Any] = {"do_sample": False} | CALLS[call]
+    if not {"prompt_lookup_num_tokens", "assistant_early_exit"} & options.keys():
+        options["assistant_model"] = draft
+    prompt = PROMPTS[2] * 3
+    given = torch.tensor([prompt])
+    options |= {"max_new_tokens": 24, "attention_mask": torch.ones_like(given)}
+    if "eos_token_id" in options:
+        options["eos_token_id"] = int(
+            target.generate(given, **options | {"eos_token_id": None})[0, len(prompt) + 5]
+        )
+    torch.manual_seed(7)
+    alone = target.generate(given, **options)[0, len(prompt) :].tolist()
+    counted.clear()
+    trace = record(target, prompt, tokenizer(), seed=7, **options)
+
+    assert trace.token_ids == alone and trace.audit() == []
+    assert [len(row.nodes.token) for row in trace.rounds] == [candidates for candidates, _ in counted]
+    accepted = [row.nodes.verdict.count("accepted") for row in trace.rounds]
+    ended = trace.rounds[-1].committed.source[-1] == "accepted"
+    # Of a text that ends with a candidate, transformers counts that one as its own token.
+    assert accepted == [
+        matches + (ended and at == len(counted) - 1) for at, (_, matches) in enumerate(counted)
+    ]
+    assert 0 < trace.stats.accepted < trace.stats.proposed or call == "an early end"
+    assert "_get_candidate_generator" not in vars(target) and not target._forward_hooks
+    _check_probabilities(trace, target, prompt)
+    assert sd.Trace.from_json(trace.to_json()) == trace
+    assert all(row.nodes.coin is None for row in trace.rounds)
+    assert trace.header.settings["proposer"] in sd.PROPOSERS
+    assert trace.stats.decode_s > 0 and trace.rounds[0].note == {"reads_prompt": True}
+
+
+def _check_probabilities(trace: sd.Trace, target: PreTrainedModel, prompt: list[int]) -> None:
+    """The target's recorded probabilities against a pass over the finished text."""
+    with torch.inference_mode():
+        probs = target(torch.tensor([[*prompt, *trace.token_ids]])).logits[0].float().softmax(-1)
+    at = len(prompt) - 1
+    for row in trace.rounds:
+        for position in row.positions:
+            expected = probs[at, position.model_p.id]
+            assert torch.allclose(expected, torch.tensor(position.model_p.prob), atol=1e-4)
+            at += 1
+
+
+def test_a_call_that_does_not_speculate_is_refused(pair: tuple[PreTrainedModel, PreTrainedModel]) -> None:
+    """Catches: an empty record of a plain generate."""
+    with pytest.raises(sd.SettingsError, match="does not speculate"):
+        record(pair[0], [1, 2, 3], tokenizer(), max_new_tokens=4)

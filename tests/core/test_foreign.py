@@ -1,0 +1,119 @@
+"""Traces that other programs wrote: what is filled in, and what is said about mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import specdec_core as sd
+from specdec_core.cli import commands as cli
+from specdec_core.record import foreign
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def least() -> dict[str, Any]:
+    """The least that an engine has to tell."""
+    return {
+        "format": "specdec-trace",
+        "version": 1,
+        "header": {
+            "target": {"name": "theirs"},
+            "settings": {"proposer": "draft-model", "rule": "exact-match", "temperature": 0},
+            "prompt": "Once",
+            "prompt_ids": [7],
+        },
+        "rounds": [
+            {"nodes": {"token": [1, 2, 3]}, "committed": {"token": [1, 2, 9]}},
+            {"committed": {"token": [4]}},
+            {"nodes": {"token": [5, 6]}, "committed": {"token": [5, 6, 8]}},
+            {"nodes": {"token": [5, 6]}, "committed": {"token": [5]}},
+        ],
+        "texts": {"1": " upon", "2": " a", "9": " time"},
+        "end": "stop",
+    }
+
+
+def test_what_follows_from_the_rest_is_filled_in() -> None:
+    """Catches: an accepted guess that is counted wrong, an invented time or probability."""
+    (trace,) = foreign.read(json.dumps(least()).encode())
+    assert trace.audit() == [] and trace.token_ids == [1, 2, 9, 4, 5, 6, 8, 5]
+    assert [row.nodes.verdict for row in trace.rounds] == [
+        ["accepted", "accepted", "rejected"], [], ["accepted", "accepted"], ["accepted", "cut"],
+    ]  # fmt: skip
+    assert [row.committed.source[-1] for row in trace.rounds] == ["corrected", "plain", "bonus", "accepted"]
+    assert (trace.stats.accepted, trace.stats.rejected, trace.stats.tokens_per_pass) == (5, 1, 2.0)
+    assert trace.stats.tokens_per_second is None and trace.rounds[0].nodes.p is None
+    assert trace.text.startswith(" upon a time⟨4⟩") and trace.rounds[2].cache_before == 4
+    assert foreign.unknown(trace)[0] == "times"
+    assert sd.Trace.from_json(trace.to_json()) == trace
+
+
+def test_our_own_traces_pass_unchanged() -> None:
+    """Catches: an import that alters what is complete."""
+    data = (ROOT / "assets" / "traces" / "welcome.json").read_bytes()
+    assert foreign.read(data) == [sd.Trace.from_json(data)]
+
+
+def broken(change: str) -> dict[str, Any]:
+    """A trace with one mistake."""
+    content = least()
+    exec(change, {"t": content, "rounds": content["rounds"], "header": content["header"]})
+    return content
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("t['version'] = 2", "'version' has to be 1, got '2'."),
+        ("del header['prompt_ids']", "'header.prompt_ids' is missing."),
+        ("del header['settings']['rule']", "'header.settings.rule' is missing; the player explains a round by it."),
+        ("rounds[1] = 3", "Round 1: expected an object."),
+        ("del rounds[1]['committed']", "Round 1, committed: "),
+        ("rounds[0]['nodes']['token'][1] = 'x'", "Round 0, nodes.token[1]: input should be a valid integer, got 'x'."),
+        ("rounds[0]['nodes']['verdict'] = ['accepted', 'sure', 'rejected']", "Round 0, nodes.verdict[1]: "),
+        ("rounds[0]['nodes']['verdict'] = ['accepted']", "Round 0, nodes.verdict: has 1 entries for 3 nodes."),
+        ("rounds[0]['nodes']['p'] = [0.5, 1.5, None]", "Round 0, nodes.p[1]: "),
+        ("rounds[0]['nodes']['parent'] = [-1, -1, 0]", "Round 0, nodes.verdict: "),
+        ("rounds[0]['nodes']['parent'] = [-1, 3, 0]", "Round 0, nodes.parent[1]: has to be −1 or"),
+        ("rounds[0]['draft_ms'] = 3", "Round 0, draft_ms: "),
+        (
+            "rounds[0]['nodes']['verdict'] = ['accepted', 'rejected', 'unreached']",
+            "Round 0: 3 tokens were committed for 1 accepted nodes.",
+        ),
+        ("rounds[2]['start_s'] = -1.0", "Round 2, start_s: "),
+        ("t['end'] = 'done'", "end: "),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_explained(change: str, said: str, tmp_path: Path) -> None:
+    """Catches: a mistake that is taken for a trace, or a sentence that does not say where it is."""
+    with pytest.raises(foreign.ForeignError) as caught:
+        foreign.read(json.dumps(broken(change)).encode())
+    assert any(said in problem for problem in caught.value.problems), caught.value.problems
+
+
+def test_the_published_schema_is_that_of_the_code() -> None:
+    """Catches: a changed field without `python -m specdec_core import --schema > docs/trace.schema.json`."""
+    published = json.loads((ROOT / "docs" / "trace.schema.json").read_text(encoding="utf-8"))
+    assert published == json.loads(json.dumps(foreign.schema()))
+    text = (ROOT / "docs" / "trace.md").read_text(encoding="utf-8")
+    example = json.loads(text.split("```json\n")[1].split("```")[0])
+    assert foreign.read(json.dumps(example).encode())[0].stats.accepted == 2
+
+
+def test_the_command_checks_completes_and_draws(tmp_path: Path) -> None:
+    """Catches: an imported run that no page plays, or a mistake that ends in success."""
+    theirs, ours, page = tmp_path / "theirs.json", tmp_path / "ours.json", tmp_path / "run.html"
+    theirs.write_text(json.dumps(least()))
+    done = CliRunner().invoke(cli.app, ["import", str(theirs), "-o", str(ours), "--page", str(page)])
+    assert done.exit_code == 0 and "drawn as unknown: times" in done.output.replace("\n", " ")
+    assert sd.Trace.from_json(ours.read_bytes()).stats.accepted == 5
+    html = page.read_text(encoding="utf-8")
+    assert "0 parameters" not in html and "seed" not in html.split("</header>")[0]
+    theirs.write_text(json.dumps(broken("t['end'] = 'done'")))
+    failed = CliRunner().invoke(cli.app, ["import", str(theirs)])
+    assert failed.exit_code == 2 and "end: " in failed.output
