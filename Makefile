@@ -2,7 +2,7 @@
 # They are installed again only after a requirements file has changed.
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test lint bench card image browser model
+.PHONY: help run serve test lint bench card image site browser model
 
 PORT ?= 8501
 IMAGE ?= specdec-lab
@@ -50,6 +50,9 @@ card: $(venv)/.app  ## measure the bundled models and write their card (needs th
 
 image:  ## build the container image with docker, podman or buildah
 	@scripts/image.sh $(IMAGE)
+
+site: $(venv)/.app  ## write the public site, which needs no server, into the folder site
+	@$(python) -m app.site $(ARGS)
 
 # The small chat model's weights, in a package; tried again each time until they are here.
 model: $(venv)/.app

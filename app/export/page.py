@@ -21,7 +21,7 @@ from app.lanes import of_trace as lane
 from app.theme import CSS
 from specdec_core.errors import SettingsError
 from specdec_core.models.generation import OFF
-from specdec_core.record.schema import Header
+from specdec_core.record.schema import Header, ModelInfo
 from specdec_core.record.trace import Trace
 from specdec_core.settings import MAX_LANES, SAMPLING, Settings
 
@@ -257,8 +257,8 @@ def _facts(traces: Sequence[Trace]) -> list[tuple[str, list[str]]]:
         if name in ALWAYS or any(value not in (None, usual.get(name)) for value in values):
             rows.append((name.replace("_", " "), [_value(value) for value in values]))
     rows += [
-        ("target", [f"{head.target.name}, {head.target.parameters:,} parameters" for head in heads]),
-        ("draft", [f"{head.draft.name}, {head.draft.parameters:,} parameters" if head.draft else "" for head in heads]),
+        ("target", [_model(head.target) for head in heads]),
+        ("draft", [_model(head.draft) if head.draft else "" for head in heads]),
         ("heads", [", ".join(info.name for info in head.heads) for head in heads]),
         ("device", [f"{head.device}, {head.dtype}" for head in heads]),
         ("machine", [head.machine for head in heads]),
@@ -268,6 +268,11 @@ def _facts(traces: Sequence[Trace]) -> list[tuple[str, list[str]]]:
         ("record", [head.id for head in heads]),
     ]  # fmt: skip
     return [(name, values) for name, values in rows if any(values)]
+
+
+def _model(info: ModelInfo) -> str:
+    """A model's name and size; records of other programs may not have the size."""
+    return f"{info.name}, {info.parameters:,} parameters" if info.parameters else info.name
 
 
 def _value(value: Any) -> str:
@@ -287,7 +292,8 @@ def _table(names: list[str], rows: Iterable[tuple[str, list[str]]]) -> str:
 
 def _place(traces: Sequence[Trace]) -> str:
     """The machines and days of the recording as text."""
-    places = dict.fromkeys(f"{trace.header.machine}, {trace.header.created[:10]}" for trace in traces)
+    heads = [trace.header for trace in traces]
+    places = dict.fromkeys(", ".join(filter(None, [head.machine, head.created[:10]])) for head in heads)
     return " and ".join(places)
 
 

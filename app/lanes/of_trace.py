@@ -37,7 +37,8 @@ def named(header: Header) -> str | None:
 
 
 def in_force(header: Header) -> dict[str, Any]:
-    """The settings that a record's lane used: options with their values, without those that do not apply.
+    """The settings that a record's lane used: options with their values, without those that do not apply or that a
+    record of another program does not name.
 
     Unchanged if this program does not understand them.
     """
@@ -63,7 +64,7 @@ def in_force(header: Header) -> dict[str, Any]:
     if settings.proposer == "none":
         for name in SPECULATIVE:
             del values[name]
-    return values
+    return {name: value for name, value in values.items() if name in header.settings}
 
 
 def _read(header: Header) -> Settings | None:

@@ -89,7 +89,8 @@ class Observer:
         """While `generate` runs."""
         models = [self.model] if self.draft in (None, self.model) else [self.model, self.draft]
         hooks = [model.register_forward_hook(self._forward) for model in models if model is not None]
-        make = self.model._get_candidate_generator
+        model: Any = self.model  # whose attributes torch types as tensors
+        make = model._get_candidate_generator
 
         def made(*args: Any, **kwargs: Any) -> Any:
             generator = make(*args, **kwargs)
@@ -97,12 +98,12 @@ class Observer:
             return generator
 
         # An attribute of this one object; the class keeps its method.
-        self.model._get_candidate_generator = made
+        model._get_candidate_generator = made
         try:
             yield
             self._end_round()
         finally:
-            del self.model._get_candidate_generator
+            del model._get_candidate_generator
             for hook in hooks:
                 hook.remove()
 

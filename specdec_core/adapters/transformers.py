@@ -70,7 +70,8 @@ def record(
     with torch.inference_mode(), observer.watching():
         given = torch.tensor([ids], device=model.device)
         options.setdefault("attention_mask", torch.ones_like(given))
-        output = model.generate(given, max_new_tokens=max_new_tokens, **options)
+        run: Any = model  # whose `generate` torch types as a tensor
+        output = run.generate(given, max_new_tokens=max_new_tokens, **options)
     if observer.setup is None:
         raise SettingsError(
             "This call of generate does not speculate: give an assistant_model, prompt_lookup_num_tokens or "

@@ -98,30 +98,22 @@ def schema() -> dict[str, Any]:
 
 
 def _lane(content: Any, lane: str) -> Trace:
-    problems = _kind(content)
-    if not problems:
-        problems = complete(content)
+    problems = _kind(content) or complete(content)
     if not problems:
         try:
             trace = adapter().validate_json(to_json(content), strict=True)
+            check_shape(trace)
+            if not (problems := trace.audit()):
+                return trace
         except ValidationError as error:
             found = sentences(error)
             own = [one for one in found if "field required" not in one[1] or one[0][-1] not in FOLLOWS]
             problems = [_placed(where, said) for where, said in own or found]
         except ValueError as error:
-            problems = [f"The file cannot be read: {error}."]
-        else:
-            try:
-                check_shape(trace)
-            except TraceError as error:
-                problems = [str(error)]
-            else:
-                problems = trace.audit()
-    if problems:
-        more = len(problems) - MOST_PROBLEMS
-        shown = problems[:MOST_PROBLEMS] + ([f"And {more} more."] if more > 0 else [])
-        raise ForeignError([lane + said for said in shown])
-    return trace
+            problems = [str(error)]
+    more = len(problems) - MOST_PROBLEMS
+    shown = problems[:MOST_PROBLEMS] + ([f"And {more} more."] if more > 0 else [])
+    raise ForeignError([lane + said for said in shown])
 
 
 def _kind(content: Any) -> list[str]:
@@ -177,10 +169,9 @@ def complete(content: dict[str, Any]) -> list[str]:
     header.setdefault("id", sha256(to_json(content)).hexdigest()[:16])
     texts = content.setdefault("texts", {})
     names = texts if isinstance(texts, dict) else {}
-    for name, value in {
-        "created": "", "packages": {}, "device": UNKNOWN, "dtype": UNKNOWN, "machine": "an unknown machine",
-        "draft": None, "vocabulary": 0,
-    }.items():  # fmt: skip
+    unsaid: dict[str, Any] = {"created": "", "packages": {}, "draft": None, "vocabulary": 0}
+    unsaid |= {"device": UNKNOWN, "dtype": UNKNOWN, "machine": "an unknown machine"}
+    for name, value in unsaid.items():
         header.setdefault(name, value)
     for model in (header["target"], header["draft"]):
         if isinstance(model, dict):
@@ -268,7 +259,7 @@ def judged(candidates: Sequence[int], committed: Sequence[int]) -> tuple[list[Ve
     while accepted < min(len(candidates), len(committed)) and candidates[accepted] == committed[accepted]:
         accepted += 1
     verdicts: list[Verdict] = ["accepted"] * accepted
-    rest: list[Verdict] = ["rejected"] + ["unreached"] * len(candidates)
+    rest: list[Verdict] = ["rejected", *(["unreached"] * len(candidates))]  # type: ignore[list-item]
     if accepted == len(
         committed
     ):  # the text ends with a candidate, and nobody knows what became of the others

@@ -50,7 +50,7 @@ APP = """
     running
     lab compare library course
     room
-    app_pages web
+    app_pages web site
     main
     __main__
 """

@@ -106,8 +106,8 @@ def test_the_installed_app_answers_and_keeps_its_library_elsewhere(installed: Pa
         assert json.loads(answer(f"http://127.0.0.1:{port}/healthz", server, log.name))["status"] == "ok"
         assert "Specdec Lab" in answer(f"http://127.0.0.1:{port}/r", server, log.name)
     finally:
-        server.terminate()
-        server.wait(30)
+        server.kill()  # its decoder ends with the pipe between them
+        server.wait()
         log.close()
     assert (tmp_path / "data" / "specdec-lab" / "library.sqlite3").is_file()
 

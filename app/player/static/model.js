@@ -22,7 +22,8 @@ import { branches } from "./tree.js";
  *   drafting for the next round ran beside the pass
  * @typedef {{index: number, end: number, total: number, times: Times, tokens: Token[], proposals: Proposal[], hangs: Hang[]}} Round
  * @typedef {{label: string, prompt: string, rounds: Round[], rest: string, total: number, temperature: number, judging: "each"|"longest",
- *   end: string|null, proposer: string, rule: string, trace: Trace|null, repeats: Repeats, lossy?: boolean, apart?: boolean}} Lane
+ *   end: string|null, proposer: string, rule: string, trace: Trace|null, repeats: Repeats, lossy?: boolean, apart?: boolean, untimed?: boolean}} Lane
+ *   `untimed`: no time is recorded, so its rounds take one unit each, which is shown nowhere
  */
 
 /** @type {Verdict[]} */
@@ -148,6 +149,13 @@ export function laneOf(trace, label) {
     const names = ids.map((id) => tokenText(trace, id));
     return makeRound(index, times, total, texts, names, list(row?.committed?.source), list(nodes.parent), nodeTexts, list(nodes.verdict));
   });
+  const untimed = rounds.length > 0 && clock === 0;
+  if (untimed) {
+    rounds.forEach((round, at) => {
+      round.times = { start: at, drafted: at, verified: at, end: at + 1, ahead: 0 };
+      round.end = at + 1;
+    });
+  }
   list(trace?.output?.ids).slice(total).forEach((id, at) => repeats.add(id, String(pieces[total + at] ?? "")));
   const proposer = String(settings.proposer ?? "none");
   return {
@@ -165,6 +173,7 @@ export function laneOf(trace, label) {
     rule: String(settings.rule ?? ""),
     trace,
     repeats,
+    untimed,
   };
 }
 

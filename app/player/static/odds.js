@@ -29,7 +29,7 @@ export const FACTS = ["p", "q", "model_p", "model_q", "rank", "entropy"];
  *   criterion: Criterion|null, siblings: number, fixed: Set<number|null>|null, failed: number, elder: {q: number|null, sameQ: boolean, waiting: number}|null,
  *   target: {text: string, rank: number|null}|null, judged: Bars|null, models: Bars|null, overlap: number|null,
  *   residual: {rows: Drawable[], rest: number}|null, distribution: Drawable[]|null, draw: number|null, vocabulary: number,
- *   coin: {u: number, threshold: number, later: boolean}|null, choice: string|null, coins: Coin[]|null,
+ *   coin: {u: number, threshold: number, later: boolean}|null, choice: string|null, coins: Coin[]|null, coinless: {threshold: number|null}|null,
  *   facts: Facts|null, missing: "record"|"place"|null, knowsP: boolean, pointed: boolean, modelless: boolean, undrafted: boolean}} Odds
  *   `pointed`: the guesses were fixed, not drawn; `modelless`: and they do not come from a model; `undrafted`: nothing was proposed;
  *   `choice`: at temperature 0, in place of a coin, the target's first choice; `covers`: of fixed guesses one passes, with Σ p over them; `chance`: the same from thresholds, where known
@@ -88,12 +88,12 @@ export function oddsOf(view) {
   const modelless = pointed && every((at) => entry("model_q", at) === null);
   const rule = String(settings.rule ?? "");
   const thresholds = siblings.map((item) => (may("coin", item.node) ? entry("threshold", item.node) : null));
-  const coinless = rule === "typical" || rule === "confidence" ? rule : null; // it compares a probability with a threshold: no coin decides
+  const limited = rule === "typical" || rule === "confidence" ? rule : null; // it compares a probability with a threshold: no coin decides
   const greedy = lane.temperature === 0 && !trace.header?.own_probabilities;
   const compares = greedy && !lane.lossy; // two tokens; no coin decides
   const met = may("coin", node) && judgedVerdict(proposal);
   const target = knowsP && proposal ? targetOf(trace, position, greedy, at("rank")) : null;
-  const criterion = coinless && decisive(proposal, entry) ? criterionOf(coinless, settings, at, over ? position : null) : null;
+  const criterion = limited && decisive(proposal, entry) ? criterionOf(limited, settings, at, over ? position : null) : null;
 
   /**
    * What the columns know of a place's tokens: p of every guess, q of the first (its distribution is the recorded one).
@@ -141,6 +141,7 @@ export function oddsOf(view) {
     unreached: proposal?.verdict === "unreached" ? unreachedOf(lane, round, proposal, entry("threshold", node)) : null,
     choice: compares && !criterion && met ? (target?.text ?? null) : null,
     coin: !criterion && !compares && met ? coinOf(proposal, entry, elder.length > 0) : null,
+    coinless: !criterion && !compares && met && proposal && entry("coin", node) === null ? { threshold: entry("threshold", node) } : null,
     coins: lane.judging === "longest" && !compares && proposal && (!current || view.moment?.judged.size) ? coinsOf(round, entry) : null,
     facts: known ? facts : null,
     missing: position?.p || (position && !knowsP && (position.q || position.model_q)) ? null : positions.length || known ? "place" : "record",

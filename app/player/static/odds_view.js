@@ -59,6 +59,7 @@ export function createOdds() {
     if (!odds.missing) main.push(...distributions(odds));
     if (odds.choice) side.push(choice(odds, odds.choice));
     if (odds.coin) side.push(coin(odds, odds.coin, titleOf(odds)));
+    if (odds.coinless && (odds.facts || !odds.missing)) side.push(unknownCoin(odds.coinless.threshold));
     if (odds.coins && odds.coins.length > 1) side.push(coins(odds, odds.coins));
     if (odds.criterion && odds.verdict && judged) side.push(decided(odds.criterion, odds.verdict));
     if (odds.residual && odds.verdict !== "accepted") side.push(residual(odds, odds.residual));
@@ -250,6 +251,14 @@ function coin(odds, met, title) {
     "div", { class: "coin", "data-coin": u, "data-threshold": threshold },
     el("h3", {}, O.coin), coinRuler(u, threshold), rulerEnds(), el("p", { class: "note" }, words, " ", thresholdOf(odds, later, title)),
   );
+}
+
+/**
+ * In place of a coin that nobody recorded, as in runs of other engines.
+ * @param {number|null} threshold
+ */
+function unknownCoin(threshold) {
+  return el("div", { class: "coin unknown" }, el("h3", {}, O.coin), el("p", { class: "note" }, O.coinUnknown(threshold)));
 }
 
 /**

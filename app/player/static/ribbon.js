@@ -226,7 +226,7 @@ export function createLane(at, lead) {
       setText(numbers.rate, view.rate === null ? T.none : view.rate.toFixed(1));
       setText(numbers.tokens, String(view.tokens));
       setText(numbers.unit, T.tokens(view.tokens));
-      setText(numbers.clock, view.clock.toFixed(view.clock < 10 ? 3 : 2));
+      setText(numbers.clock, view.lane.untimed ? T.none : view.clock.toFixed(view.clock < 10 ? 3 : 2));
       const given = view.lane.prompt;
       setText(prompt, given.length > PROMPT_SHOWN ? `…${given.slice(-PROMPT_SHOWN)}` : given);
       if (setRounds(view.rounds, given, view.lane.repeats)) due = true;

@@ -25,7 +25,8 @@ export function createRound() {
       const round = view.current;
       setText(title, round ? T.roundTitle(round.index + 1) : T.prompt);
       tree.root.setAttribute("aria-label", title.textContent);
-      setText(phases, round && knows(view, "times") ? phaseText(view.lanes[view.lead].lane.trace, round.index) : "");
+      const { lane } = view.lanes[view.lead] ?? {};
+      setText(phases, !round || !lane || !knows(view, "times") ? "" : lane.untimed ? T.untimed : phaseText(lane.trace, round.index));
       tree.show(view);
     },
     /** Scroll as requested while drawing. */

@@ -191,7 +191,7 @@ export function createScreen(on) {
      */
     playing(is, speed, lane) {
       const mean = meanRound(lane);
-      controls.playing(is, speed, is && mean > 0 ? T.slow(ROUND_MS / 1000 / speed / mean, ROUND_MS / 1000 / speed) : "");
+      controls.playing(is, speed, is && mean > 0 && !lane?.untimed ? T.slow(ROUND_MS / 1000 / speed / mean, ROUND_MS / 1000 / speed) : "");
     },
   };
 }

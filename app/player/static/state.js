@@ -158,7 +158,7 @@ export function laneView(lane, count, finished) {
     tokens,
     repeated: lane.repeats.count(tokens),
     clock: last?.end ?? 0,
-    rate: last && last.end > 0 ? last.total / last.end : null,
+    rate: last && last.end > 0 && !lane.untimed ? last.total / last.end : null,
     rest,
     end: finished ? lane.end : null,
     speedup: null,
@@ -213,7 +213,7 @@ function compare(views, baseline, least = 1) {
  * @param {number} lead
  */
 function comparedOf(views, baseline, lead) {
-  if (baseline < 0 || views.length < 2 || views[0].lane.apart) return -1;
+  if (baseline < 0 || views.length < 2 || views.some(({ lane }) => lane.apart || lane.untimed)) return -1;
   if (lead !== baseline) return lead;
   return baseline === views.length - 1 ? baseline - 1 : views.length - 1;
 }

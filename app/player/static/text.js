@@ -170,6 +170,7 @@ export const T = {
   timelineKey: { draft: "draft", verify: "target pass", ahead: "drafted during the pass", gone: "and thrown away" },
 
   roundTitle: (/** @type {number} */ n) => `Round ${n}`,
+  untimed: "its times are not in this record",
   phases: (/** @type {number} */ draft, /** @type {number} */ verify, /** @type {number} */ other, /** @type {number} */ ahead) =>
     `${draft > 0 ? `draft ${seconds(draft)} · ` : ""}verify ${seconds(verify)} · other ${seconds(other)}${ahead > 0 ? ` · ahead ${seconds(ahead)}` : ""}`,
 

@@ -87,7 +87,7 @@ export function createTimeline(go) {
     root,
     /** @param {Lane[]} lanes */
     setLanes(lanes) {
-      root.hidden = !lanes.length;
+      root.hidden = !lanes.length || lanes.some((lane) => lane.untimed);
       if (!lanes.length) whole = 0;
       while (rows.length > lanes.length) rows.pop()?.element.remove();
       while (rows.length < lanes.length) {

@@ -164,6 +164,7 @@ export const T = {
   timelineKey: { draft: "Draft", verify: "Durchlauf des Zielmodells", ahead: "währenddessen vorausgearbeitet", gone: "und verworfen" },
 
   roundTitle: (n) => `Runde ${n}`,
+  untimed: "ihre Zeiten stehen nicht in dieser Aufzeichnung",
   phases: (draft, verify, other, ahead) =>
     `${draft > 0 ? `raten ${seconds(draft)} · ` : ""}prüfen ${seconds(verify)} · sonstiges ${seconds(other)}${ahead > 0 ? ` · voraus ${seconds(ahead)}` : ""}`,
 
