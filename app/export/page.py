@@ -201,8 +201,8 @@ def _head(traces: Sequence[Trace], names: list[str], heading: str, raced: bool |
     if len(prompt) > PROMPT_SHOWN:
         shown += f"… ({len(prompt):,} characters in all; the record below has every one)"
     notes = [
-        f"Recorded on {_place(traces)}. Times, probabilities and coins are those of the recording; "
-        "nothing is decoded again here, and no model is needed."
+        f"Recorded on {_place(traces)}. All that is shown is in the recording; nothing is decoded again "
+        "here, and no model is needed."
     ]
     if unlike := differing(traces):
         notes.append(

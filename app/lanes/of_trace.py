@@ -33,7 +33,11 @@ def label(settings: Settings) -> str:
 def named(header: Header) -> str | None:
     """The name of a record's lane; None if this program does not understand its settings."""
     settings = _read(header)
-    return None if settings is None else label(settings)
+    if settings is None:
+        return None
+    name = label(settings)
+    # A record of another program may leave its draft length open; the usual one is not its own.
+    return name if "draft_length" in header.settings else name.replace(f", γ = {settings.draft_length}", "")
 
 
 def in_force(header: Header) -> dict[str, Any]:

@@ -156,7 +156,7 @@ export const O = {
   carried: (/** @type {number} */ u, /** @type {number} */ threshold) => `${named("u", u)} is not below the threshold ${prob(threshold)}, but a later token passed, and this one is kept with it: accepted.`,
   longest: "The rule keeps the longest prefix whose last coin passes, so coins before that one may fail.",
   decided: "What decided",
-  coinUnknown: (/** @type {number|null} */ threshold) => `Not in this record.${threshold === null ? "" : ` It passed below ${prob(threshold)}.`}`,
+  coinUnknown: (/** @type {number|null} */ threshold) => `Not in this record.${threshold === null ? "" : ` Below ${prob(threshold)}, it keeps the guess.`}`,
   noCoin: "The threshold is then 0 or 1, so no coin decided.",
   criteria: {
     typical: (/** @type {Criterion} */ criterion) => `A token stays if its p is above ${thresholdName(criterion)}, where H is the entropy of p here${criterion.p === null ? "" : `; ${named("p", criterion.p)}`}.`,

@@ -137,7 +137,7 @@ export const O = {
   carried: (u, threshold) => `${named("u", u)} liegt nicht unter der Schwelle ${prob(threshold)}, aber ein späteres Token bestand, und dieses bleibt mit ihm: angenommen.`,
   longest: "Die Regel behält das längste Anfangsstück, dessen letzte Münze besteht; Münzen davor dürfen also scheitern.",
   decided: "Was entschied",
-  coinUnknown: (threshold) => `Steht nicht in dieser Aufzeichnung.${threshold === null ? "" : ` Sie bestand unter ${prob(threshold)}.`}`,
+  coinUnknown: (threshold) => `Steht nicht in dieser Aufzeichnung.${threshold === null ? "" : ` Unter ${prob(threshold)} behält sie den Vorschlag.`}`,
   noCoin: "Die Schwelle ist dann 0 oder 1, es entschied also keine Münze.",
   criteria: {
     typical: (criterion) => `Ein Token bleibt, wenn sein p über ${thresholdName(criterion)} liegt; H ist die Entropie von p an dieser Stelle${criterion.p === null ? "" : `; ${named("p", criterion.p)}`}.`,
