@@ -192,6 +192,8 @@ def settings_of(setup: Setup, seed: int, most: int) -> Settings:
     drawn = proposer != "prompt-lookup"
     own = getattr(setup.generator, "assistant_generation_config", None)
     schedule = getattr(own, "num_assistant_tokens_schedule", None) or ""
+    doubt = getattr(own, "assistant_confidence_threshold", None) or 0.0
+    policy = "heuristic" if schedule.startswith("heuristic") else "confidence" if doubt else "fixed"
     sampling: dict[str, Any] = {}
     if config.do_sample:
         sampling = {
@@ -204,7 +206,8 @@ def settings_of(setup: Setup, seed: int, most: int) -> Settings:
         proposer=proposer,
         rule="speculative-sampling" if drawn or not config.do_sample else "token-matching",
         draft_length=setup.first_length,
-        length_policy="heuristic" if schedule.startswith("heuristic") else "fixed",
+        length_policy=policy,
+        length_options={"threshold": doubt} if policy == "confidence" else {},
         max_new_tokens=most,
         repetition_penalty=config.repetition_penalty,
         no_repeat_ngram_size=config.no_repeat_ngram_size,

@@ -100,11 +100,14 @@ def record_transformers(
     """Record transformers' own assisted generation while it runs."""
     with sentences():
         check_writable(json)
+        from transformers.utils.logging import set_verbosity_error
+
         from specdec_core.adapters.transformers import record
         from specdec_core.models.bundle import HubModel
         from specdec_core.models.tokenizer import HubCodec
 
         models = load(model, draft, device=device, dtype=dtype)
+        set_verbosity_error()  # its generate warns about how its own assistant is called
         text, small = read_prompt(prompt), models.draft
         if not isinstance(models.codec, HubCodec) or not models.causal:
             raise SettingsError("transformers' assisted generation is recorded for causal models only.")

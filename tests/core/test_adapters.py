@@ -21,6 +21,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "greedy lookup": {"prompt_lookup_num_tokens": 4},
     "sampled lookup": {"prompt_lookup_num_tokens": 4, "do_sample": True, "temperature": 0.05},
     "early exit": {"assistant_early_exit": 1},
+    "a doubtful draft": {"threshold": 0.5},
     "an early end": {"eos_token_id": "the sixth token"},
 }
 
@@ -56,12 +57,17 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("call", CALLS)
 def test_the_record_is_what_transformers_did(
-    call: str, pair: tuple[PreTrainedModel, PreTrainedModel], counted: list[tuple[int, int]]
+    call: str,
+    pair: tuple[PreTrainedModel, PreTrainedModel],
+    counted: list[tuple[int, int]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Catches: a recorded token, round or accepted guess that transformers did not have; a recording that changes the
     text; a wrong probability."""
     target, draft = pair
     options: dict[str, Any] = {"do_sample": False} | CALLS[call]
+    doubt = options.pop("threshold", 0.0)
+    monkeypatch.setattr(draft.generation_config, "assistant_confidence_threshold", doubt)
     if not {"prompt_lookup_num_tokens", "assistant_early_exit"} & options.keys():
         options["assistant_model"] = draft
     prompt = PROMPTS[2] * 3
@@ -90,6 +96,9 @@ def test_the_record_is_what_transformers_did(
     assert sd.Trace.from_json(trace.to_json()) == trace
     assert all(row.nodes.coin is None for row in trace.rounds)
     assert trace.header.settings["proposer"] in sd.PROPOSERS
+    if doubt:
+        assert trace.header.settings["length_options"] == {"threshold": doubt}
+        assert len({len(row.nodes.token) for row in trace.rounds}) > 1
     assert trace.stats.decode_s > 0 and trace.rounds[0].note == {"reads_prompt": True}
 
 
