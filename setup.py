@@ -6,6 +6,7 @@ They cannot be imported from outside; `specdec app` and `specdec train` put the 
 """
 
 from setuptools import find_namespace_packages, setup
+from setuptools.command.build_py import build_py
 
 LAB = "specdec_lab"
 NOT = ["*__pycache__*", "assets.screenshots*", "training.runs*", "training.corpus*"]
@@ -16,9 +17,17 @@ def folders(top: str) -> list[str]:
     return find_namespace_packages(include=[top, f"{top}.*"], exclude=NOT)
 
 
+class Build(build_py):
+    """Without this file, the one module of the folder that becomes `specdec_lab`."""
+
+    def find_package_modules(self, package, package_dir):
+        return [] if package == LAB else super().find_package_modules(package, package_dir)
+
+
 core = folders("specdec_core")
 lab = [f"{LAB}.{name}" for top in ("app", "assets", "training") for name in folders(top)]
 setup(
+    cmdclass={"build_py": Build},
     packages=[*core, LAB, *lab],
     package_dir={LAB: ".", "specdec_core": "specdec_core"}
     | {f"{LAB}.{top}": top for top in ("app", "assets", "training")},

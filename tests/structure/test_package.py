@@ -79,6 +79,10 @@ def test_the_wheel_decodes_and_shows_without_the_repository(installed: Path, tmp
     assert str(ROOT) + "\n" not in said and str(ROOT / "specdec_core") not in said
     assert said.rstrip().endswith("None"), "a name that is not ours is importable"
     assert "Once upon a time" in (tmp_path / "run.html").read_text(encoding="utf-8")
+    lab = sorted(
+        path.name for path in Path(said.splitlines()[1]).parent.iterdir() if path.name != "__pycache__"
+    )
+    assert lab == [".streamlit", "app", "assets", "training"]
     help_ = done(str(installed / "specdec"), "--help", at=tmp_path)
     assert {"decode", "app", "train"} <= set(re.findall(r"[a-z]+", help_))
     assert "medusa" in done(str(installed / "specdec"), "train", "--help", at=tmp_path)
