@@ -81,3 +81,23 @@ def test_what_cannot_be_built_is_one_sentence(target: Path, tmp_path: Path) -> N
     arguments = ["draft", "--model", str(target), "--text", str(text), "--tokens", "100", "--hidden", "100"]
     result = CliRunner().invoke(app, [*arguments, "--runs", str(tmp_path)])
     assert isinstance(result.exception, ValueError) and "multiple of 64, got 100" in str(result.exception)
+
+
+def test_a_parallel_draft_guesses_several_tokens_in_one_pass(target: Path, tmp_path: Path) -> None:
+    """Trained by the documented command, it is right about what follows two and three tokens on. Catches: masks at
+    other positions than in decoding, a mask that text can contain, guesses that see the text they are to guess."""
+    torch.set_num_threads(1)
+    text = tmp_path / "text.txt"
+    text.write_text(TEXT, encoding="utf-8")
+    models = sd.load_models(target, _train(target, text, 60_000, "--parallel", "3"), device="cpu")
+    assert models.draft is not None and models.draft.mask == models.target.vocabulary
+    settings = sd.Settings(proposer="parallel-draft", draft_length=3, max_new_tokens=4, temperature=1.0)
+    overlaps: dict[int, list[float]] = {}
+    for end in range(4, 12):
+        trace = sd.decode(models, " ".join(TEXT.split()[:end]), settings)
+        first = trace.rounds[0]
+        assert trace.audit() == [] and first.draft_passes == 1 and len(first.nodes.token) == 3
+        for position in first.positions:
+            if position.overlap is not None:
+                overlaps.setdefault(position.at + 1, []).append(position.overlap)
+    print({depth: sum(found) / len(found) for depth, found in overlaps.items()})
