@@ -9,6 +9,7 @@ import torch
 from typer.testing import CliRunner
 
 import specdec_core as sd
+from specdec_core.tree import TokenTree
 from tests.core.tiny import build, tokenizer
 from training.cli import app
 
@@ -91,13 +92,18 @@ def test_a_parallel_draft_guesses_several_tokens_in_one_pass(target: Path, tmp_p
     text.write_text(TEXT, encoding="utf-8")
     models = sd.load_models(target, _train(target, text, 60_000, "--parallel", "3"), device="cpu")
     assert models.draft is not None and models.draft.mask == models.target.vocabulary
-    settings = sd.Settings(proposer="parallel-draft", draft_length=3, max_new_tokens=4, temperature=1.0)
-    overlaps: dict[int, list[float]] = {}
+    mask, overlaps = models.draft.mask, torch.zeros(3)
     for end in range(4, 12):
-        trace = sd.decode(models, " ".join(TEXT.split()[:end]), settings)
-        first = trace.rounds[0]
-        assert trace.audit() == [] and first.draft_passes == 1 and len(first.nodes.token) == 3
-        for position in first.positions:
-            if position.overlap is not None:
-                overlaps.setdefault(position.at + 1, []).append(position.overlap)
-    print({depth: sum(found) / len(found) for depth, found in overlaps.items()})
+        before, after = (models.codec.encode(" ".join(TEXT.split()[:count])) for count in (end, end + 4))
+        followed = after[
+            len(before) : len(before) + 2
+        ]  # as the text goes on, which a random target does not write
+        target_reader, draft_reader = models.target.reader(64), models.draft.reader(64)
+        for reader in (target_reader, draft_reader):
+            reader.prefill(before[:-1])
+        p = target_reader.read(before[-1], TokenTree.chain(followed)).softmax(-1)
+        q = draft_reader.read(before[-1], TokenTree.chain([mask, mask])).softmax(-1)[:, :mask]
+        overlaps += torch.minimum(p, q).sum(-1) / 8
+    assert float(overlaps.min()) > 0.5, overlaps
+    trace = sd.decode(models, "the cat sat", sd.Settings(proposer="parallel-draft", draft_length=3))
+    assert trace.audit() == [] and all(row.draft_passes == 1 for row in trace.rounds if row.nodes.token)
