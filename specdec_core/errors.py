@@ -21,6 +21,10 @@ class ModelError(SpecdecError):
     """A model cannot be loaded, or cannot be used for speculative decoding."""
 
 
+class OtherTokenizer(ModelError):
+    """A draft and its target have different tokenizers."""
+
+
 class DownloadRefused(ModelError):
     """A download was stopped, or is larger than allowed."""
 

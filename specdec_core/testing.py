@@ -34,6 +34,7 @@ class ScriptedModel:
         self.info = ModelInfo(name, 0, "scripted")
         self.positions = 1_000_000
         self.kv_bytes = 0
+        self.mask: int | None = None
 
     def reader(self, capacity: int, widest: int = 0) -> Reader:
         """A fresh reader; like the real one it refuses to hold more than `capacity` tokens."""
@@ -109,6 +110,41 @@ class Letters:
 
     def names(self, ids: Iterable[int]) -> list[str]:
         return [chr(ord("a") + token) if token < 26 else f"⟨{token}⟩" for token in ids]
+
+    def split(self, text: str) -> list[int]:
+        return self.encode(text)
+
+    def spelled(self) -> dict[int, bytes]:
+        return {token: name.encode() for token, name in enumerate(self.names(range(self.vocabulary)))}
+
+
+class Syllables:
+    """A `Codec` whose tokens are the given pieces of text; the longest piece that fits is taken."""
+
+    def __init__(self, *pieces: str) -> None:
+        self.pieces = pieces
+
+    def encode(self, text: str) -> list[int]:
+        ids = []
+        while text:
+            fitting = [piece for piece in self.pieces if text.startswith(piece)]
+            piece = max(fitting, key=len, default="")
+            if piece:
+                ids.append(self.pieces.index(piece))
+            text = text[len(piece) or 1 :]
+        return ids
+
+    def split(self, text: str) -> list[int]:
+        return self.encode(text)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return "".join(self.pieces[token] for token in ids)
+
+    def names(self, ids: Iterable[int]) -> list[str]:
+        return [self.pieces[token] for token in ids]
+
+    def spelled(self) -> dict[int, bytes]:
+        return {token: piece.encode() for token, piece in enumerate(self.pieces)}
 
 
 def scripted(

@@ -291,6 +291,10 @@ def draft(
     tokens: Annotated[int | None, typer.Option(help="Budget in tokens.")] = None,
     layers: Annotated[int, typer.Option(min=1, max=16, help="Layers of the draft.")] = 2,
     hidden: Annotated[int, typer.Option(min=64, max=2048, help="Its width, a multiple of 64.")] = 128,
+    parallel: Annotated[
+        int,
+        typer.Option(min=1, max=16, help="Tokens it guesses in one pass, for the proposer parallel-draft."),
+    ] = 1,
     name: Annotated[str, typer.Option(help="Run name.")] = "own-draft",
     batch: Annotated[int, typer.Option(help="Rows per step.")] = 8,
     context: Annotated[int, typer.Option(help="Tokens per row.")] = 256,
@@ -308,7 +312,7 @@ def draft(
     target = open_target(model, pick_device(device))
     shape = shape_for(target, layers, hidden)
     own = OwnText(tokens_of(model, read_texts(text)), context, batch, seed)
-    state = train_draft(runs / name, shape, target, own, own.heldout, plan)
+    state = train_draft(runs / name, shape, target, own, own.heldout, plan, parallel)
     folder = out or runs / name / "export"
     export_draft(runs / name, model, target, folder)
     remember_command(runs)

@@ -78,15 +78,18 @@ class Attention(nn.Module):
         self.v_proj = nn.Linear(shape.hidden, kv_width, bias=False)
         self.o_proj = nn.Linear(width, shape.hidden, bias=False)
 
-    def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        """x: [batch, time, hidden]; returns the same shape."""
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, visible: Tensor | None = None) -> Tensor:
+        """x: [batch, time, hidden]; returns the same shape. `visible`: bool [time, time], by default causal."""
         s = self.shape
         batch, time, _ = x.shape
         q = self.q_proj(x).view(batch, time, s.heads, s.head_dim).transpose(1, 2)
         k = self.k_proj(x).view(batch, time, s.kv_heads, s.head_dim).transpose(1, 2)
         v = self.v_proj(x).view(batch, time, s.kv_heads, s.head_dim).transpose(1, 2)
         q, k = rotate(q, cos, sin), rotate(k, cos, sin)
-        y = causal_attention(q, k, v)
+        if visible is None:
+            y = causal_attention(q, k, v)
+        else:
+            y = F.scaled_dot_product_attention(q, k, v, visible, enable_gqa=True)
         out: Tensor = self.o_proj(y.transpose(1, 2).reshape(batch, time, s.heads * s.head_dim))
         return out
 
@@ -132,9 +135,9 @@ class Layer(nn.Module):
         self.post_attention_layernorm = RMSNorm(shape.hidden, shape.norm_eps)
         self.mlp = MLP(shape)
 
-    def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, visible: Tensor | None = None) -> Tensor:
         """x: [batch, time, hidden]; returns the same shape."""
-        x = x + self.dropout(self.self_attn(self.input_layernorm(x), cos, sin))
+        x = x + self.dropout(self.self_attn(self.input_layernorm(x), cos, sin, visible))
         out: Tensor = x + self.dropout(self.mlp(self.post_attention_layernorm(x)))
         return out
 
@@ -199,6 +202,16 @@ class SmallLlama(nn.Module):
     def forward(self, ids: Tensor) -> Tensor:
         """ids: int64 [batch, time]; returns logits [batch, time, vocab]."""
         return F.linear(self.features(ids)[0], self.model.embed_tokens.weight)
+
+    def packed(self, ids: Tensor, positions: Tensor, visible: Tensor) -> Tensor:
+        """Logits [batch, time, vocab] where token j has position `positions[j]` and sees what `visible[j]` says."""
+        x = self.model.embed_tokens(ids)
+        if torch.is_autocast_enabled(ids.device.type):
+            x = x.to(torch.get_autocast_dtype(ids.device.type))
+        cos, sin = self.cos[positions].to(x.dtype), self.sin[positions].to(x.dtype)
+        for layer in self.model.layers:
+            x = layer(x, cos, sin, visible)
+        return F.linear(self.model.norm(x), self.model.embed_tokens.weight)
 
     def exits(self, ids: Tensor, layers: tuple[int, ...]) -> list[Tensor]:
         """Logits [.., vocab] of the whole model, then of each early exit at its share of the positions (`features`).

@@ -20,6 +20,7 @@ from training.heads import Frozen
 from training.heads_data import source_of
 from training.loop import Plan, Source, steps
 from training.model import SmallLlama
+from training.parallel import parallel_loss, shape_with_mask
 from training.shapes import Shape
 
 HEAD_DIM = 32
@@ -61,27 +62,33 @@ def distance(draft: SmallLlama, target: Frozen) -> Callable[[Tensor], Tensor]:
 
 
 def train_draft(
-    run: Path, shape: Shape, target: Frozen, batches: Source, heldout: Tensor, plan: Plan
+    run: Path, shape: Shape, target: Frozen, batches: Source, heldout: Tensor, plan: Plan, ahead: int = 1
 ) -> dict[str, Any]:
-    """Distil a draft from scratch, or resume the run; returns its counters."""
+    """Distil a draft from scratch, or resume the run; returns its counters.
+
+    `ahead`: how many tokens it learns to guess in one pass; above 1 it gets a mask token, see `parallel`.
+    """
+    shape = shape_with_mask(shape) if ahead > 1 else shape
     draft = SmallLlama(shape, seed=plan.seed).to(target.device)
+    objective = parallel_loss(draft, target, ahead, plan.seed) if ahead > 1 else distance(draft, target)
 
     @torch.no_grad()
     def measured() -> dict[str, Any]:
         def logits_of(ids: Tensor) -> Tensor:
             out: Tensor = draft(ids.to(target.device))
-            return out.cpu()
+            return out[..., : target.output.weight.shape[0]].cpu()
 
         return {"loss": round(family_losses(logits_of, {"own": heldout})["own"], 4)}
 
-    facts = {"kind": "draft", "target": target.name, "shape": shape.to_dict()}
-    return steps(run, draft, distance(draft, target), batches, measured, plan, facts, device=target.device)
+    facts = {"kind": "draft", "target": target.name, "shape": shape.to_dict(), "ahead": ahead}
+    return steps(run, draft, objective, batches, measured, plan, facts, device=target.device)
 
 
 def export_draft(run: Path, model: str, target: Frozen, folder: Path) -> None:
     """Write the newest checkpoint as a folder in the transformers layout, with the target's tokenizer."""
     checkpoint = require_checkpoint(run)
-    shape = Shape(**json.loads((checkpoint / "state.json").read_text(encoding="utf-8"))["shape"])
+    state = json.loads((checkpoint / "state.json").read_text(encoding="utf-8"))
+    shape = Shape(**state["shape"])
     tokenizer = load_tokenizer(source_of(model))
     folder.mkdir(parents=True, exist_ok=True)
     weights = {
@@ -93,6 +100,7 @@ def export_draft(run: Path, model: str, target: Frozen, folder: Path) -> None:
         "eos_token_id": tokenizer.eos_token_id,
         "pad_token_id": None,
     }
-    write_json(folder / "config.json", llama_config(shape) | ends)
+    mask = {"pard_token": shape.vocab - 1} if state.get("ahead", 1) > 1 else {}
+    write_json(folder / "config.json", llama_config(shape) | ends | mask)
     write_json(folder / "generation_config.json", {**ends, "do_sample": False})
     tokenizer.save_pretrained(folder)

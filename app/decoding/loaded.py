@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from specdec_core.chat import Prompt
 from specdec_core.engine.events import Finished
-from specdec_core.errors import SpecdecError
+from specdec_core.errors import OtherTokenizer, SpecdecError
 from specdec_core.lessons.distilled import Report
 from specdec_core.proposers import PROPOSERS, available
 from specdec_core.record.trace import Trace
@@ -115,7 +116,11 @@ def load(choice: Choice) -> Loaded:
     import specdec_core as sd
 
     logging.disable_progress_bar()  # the page shows progress; keep it out of the log
-    models = sd.load_models(choice.target, draft=choice.draft, device=choice.device, dtype=choice.dtype)
+    load_models = partial(sd.load_models, choice.target, device=choice.device, dtype=choice.dtype)
+    try:
+        models = load_models(choice.draft)
+    except OtherTokenizer:
+        models = load_models(foreign_draft=choice.draft)
     # The first pass of a process is slow and imports the rest; better here than in a visitor's first run. The bundled
     # family is quick and tries every proposer, others only passes over one token and over several.
     quick = choice.target is None

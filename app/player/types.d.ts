@@ -74,6 +74,9 @@ export interface Note {
   candidates?: number;
   exit_layer?: number;
   earlier?: number;
+  draft_ids?: number[];
+  draft_text?: string;
+  draft_ends?: number[];
   known?: number;
   renewed?: number;
   window?: number[][];

@@ -58,9 +58,10 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
         )
     settings = Settings(**header.settings)
     kind = proposer_class(settings.proposer)
-    models = models.drafting(getattr(kind.read_options(settings), "draft", "usual"))
+    models = models.drafting(kind.which_draft(settings))
     draft = models.draft if header.draft is not None else None
     capacity = kind.capacity(settings, len(header.decoder_start or header.prompt_ids))
+    draft_rows = kind.draft_capacity(capacity)
     widest = max((row.width for row in trace.rounds), default=0)
     extra_rows = [row.riders for row in trace.rounds]
     fallen = [row.width - row.riders - (row.cache_after - row.cache_before) for row in trace.rounds]
@@ -109,9 +110,9 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
         ),
         Line(
             "Draft's keys and values",
-            capacity * draft.kv_bytes if draft else 0,
+            draft_rows * draft.kv_bytes if draft else 0,
             reserved,
-            f"Reserved for {capacity:,} tokens as well.",
+            f"Reserved for {draft_rows:,} tokens{' as well' if draft_rows == capacity else ' of its own'}.",
         ),
         *(
             Line(

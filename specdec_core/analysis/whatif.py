@@ -151,8 +151,10 @@ def on_clock(trace: Trace, profile: Profile, costs: Costs, layers: int | None = 
 
 
 def _draft_rows(row: Round, kind: type[Proposer] | None) -> list[int]:
-    """Tokens read by each pass of the draft phase: those of a level that have children."""
-    passes = row.draft_passes
+    """Tokens read by each pass of the draft phase: as noted, or those of a level that have children."""
+    passes, read = row.draft_passes, row.note.get("draft_read")
+    if isinstance(read, int) and passes == 1:
+        return [read]
     if (kind and not kind.widens) or not passes:
         return [1] * passes
     nodes = row.nodes

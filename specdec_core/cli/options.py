@@ -57,6 +57,10 @@ class Shared:
     larger_draft: Annotated[
         str | None, _option(MODELS, help="Second draft, for lanes with the option draft=larger.")
     ] = None
+    foreign_draft: Annotated[
+        str | None,
+        _option(MODELS, help="Draft with another tokenizer, for the proposers text-draft and shared-tokens."),
+    ] = None
     medusa: Annotated[str | None, _option(MODELS, help="Folder of trained Medusa heads for this target.")] = (
         None
     )
@@ -171,8 +175,8 @@ class Shared:
 
     @property
     def parts(self) -> dict[str, str]:
-        """The larger draft and the trained heads that were named."""
-        named = {"larger_draft": self.larger_draft, "medusa": self.medusa, "eagle": self.eagle}
+        """The other drafts and the trained heads that were named."""
+        named = {name: getattr(self, name) for name in ("larger_draft", "foreign_draft", "medusa", "eagle")}
         return {name: path for name, path in named.items() if path is not None}
 
 

@@ -52,18 +52,21 @@ class Plan:
         check(settings)
         settings = models.generation.resolved(settings)
         kind, rule_kind = proposer_class(settings.proposer), rule_class(settings.rule)
-        models = models.drafting(getattr(kind.read_options(settings), "draft", "usual"))
+        models = models.drafting(kind.which_draft(settings))
         why_not = kind.why_not(models, ask is not None)
         if why_not is not None:
             raise SettingsError(why_not)
         text, ids = read_prompt(models, prompt)
-        needs_draft = "draft" in kind.needs
         start = models.decoder_start
-        check_window(ids, settings.max_new_tokens, models.window(needs_draft), encoded=start is not None)
+        check_window(
+            ids, settings.max_new_tokens, models.window("draft" in kind.needs), encoded=start is not None
+        )
         source, tokens = ([], ids) if start is None else (ids, [start])
         models = models.reading(source)
         widest, capacity = kind.max_nodes(settings) + 1, kind.capacity(settings, len(tokens))
-        draft = models.draft.reader(capacity, widest) if needs_draft and models.draft else None
+        draft = None
+        if kind.uses_draft() and models.draft:
+            draft = models.draft.reader(kind.draft_capacity(capacity), widest)
         resources = Resources(models.target.reader(capacity, widest), models, capacity, draft, ask)
         start_context = Context(
             settings=settings,
@@ -105,7 +108,7 @@ class Plan:
     def header(self) -> Header:
         """The trace's header."""
         models = self.models
-        uses_draft = "draft" in type(self.proposer).needs
+        uses_draft = self.proposer.uses_draft()
         return Header(
             id=secrets.token_urlsafe(12),
             created=datetime.now(UTC).isoformat(timespec="seconds"),

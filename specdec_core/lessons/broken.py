@@ -277,6 +277,7 @@ class _BrokenModel:
         self.model, self.kind = model, kind
         self.info, self.vocabulary = model.info, model.vocabulary
         self.positions, self.kv_bytes = model.positions, model.kv_bytes
+        self.mask = model.mask
 
     def reader(self, capacity: int, widest: int = 0) -> Reader:
         """With room to spare, since a cache that forgets nothing outgrows the plan."""

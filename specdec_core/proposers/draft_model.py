@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pydantic import Field
 
@@ -15,7 +16,6 @@ from specdec_core.tree import TokenTree
 
 from .contract import (
     Context,
-    Counterpart,
     DraftedAhead,
     Dropped,
     Note,
@@ -25,15 +25,38 @@ from .contract import (
     Resources,
 )
 from .drafting_ahead import Ahead
+from .elsewhere import Counterpart
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from specdec_core.runtime.reader import Reader
-
 WHICH = (
     "Where two drafts are loaded: the usual one, or the larger one, which guesses better and takes longer."
 )
+
+
+class ChainReader(Protocol):
+    """What drafting a chain needs of a `Reader`."""
+
+    vocabulary: int
+    device: torch.device
+
+    @property
+    def length(self) -> int:
+        """Tokens read and kept."""
+        ...
+
+    def prefill(self, tokens: Sequence[int]) -> None:
+        """Read `tokens` and keep them."""
+        ...
+
+    def step(self, tokens: Tensor) -> Tensor:
+        """Read and keep tokens int64 (n,); float32 logits (V,) after the last."""
+        ...
+
+    def rewind(self, length: int) -> None:
+        """Drop all but the first `length` kept tokens."""
+        ...
 
 
 class Chain:
@@ -46,7 +69,7 @@ class Chain:
         context: of the round.
     """
 
-    def __init__(self, reader: Reader, unread: Tensor, context: Context) -> None:
+    def __init__(self, reader: ChainReader, unread: Tensor, context: Context) -> None:
         self.reader, self.unread = reader, unread
         self.begin, self.start = reader.length, reader.length + len(unread)
         self.warp, self.vocabulary, self.past = context.warp, context.vocabulary, context.past
@@ -86,7 +109,7 @@ class Chain:
             if count > len(self.tokens):
                 self.advance()
             if context.policy.can_stop and count < length:
-                confidence = _own(self.scores[count - 1], self.tokens[count - 1])
+                confidence = own(self.scores[count - 1], self.tokens[count - 1])
                 if not context.policy.more(context, count, confidence):
                     return count
         return length
@@ -108,7 +131,7 @@ class Chain:
         """The tokens from `start` on as discarded: node `number`, below `parent`, and the next each below the last."""
         dropped = []
         for logits, token in zip(self.logits[start:], self.tokens[start:], strict=True):
-            dropped.append(Dropped(int(token), parent, "discarded", _own(logits, token)))
+            dropped.append(Dropped(int(token), parent, "discarded", own(logits, token)))
             parent, number = number, number + 1
         return dropped
 
@@ -140,7 +163,7 @@ class ChainGuess:
         next: the chain of the next round, if the guess comes true.
     """
 
-    def __init__(self, reader: Reader, tokens: list[int], context: Context, length: int) -> None:
+    def __init__(self, reader: ChainReader, tokens: list[int], context: Context, length: int) -> None:
         self.reader, self.size, self.length = reader, len(tokens), length
         self.last = torch.tensor(tokens[-1:], device=reader.device)
         past = context.past.extended(tokens) if context.past is not None else None
@@ -184,7 +207,7 @@ class ChainGuess:
         if self.guess is None or self.next is None:
             return []
         token, logits = self.guess
-        guess = Dropped(int(token), self.size - 1, "discarded", _own(logits, token))
+        guess = Dropped(int(token), self.size - 1, "discarded", own(logits, token))
         return [guess, *self.next.given_up(0, number, number + 1)]
 
 
@@ -233,7 +256,7 @@ class DraftModel(Proposer):
     def __init__(self, resources: Resources, options: Any) -> None:
         super().__init__(resources, options)
         assert resources.draft is not None, "`Plan.make` checks `needs` before it builds a proposer"
-        self.draft: Reader = resources.draft
+        self.draft: ChainReader = resources.draft
         self.ahead = Ahead(self.draft.device, resources.models.threads)
         self.ahead_guess: ChainGuess | None = None
         self.drafted_ahead: Chain | None = (
@@ -286,7 +309,7 @@ class DraftModel(Proposer):
         self.ahead.close()
 
 
-def readable(tokens: list[int], reader: Reader) -> list[int]:
+def readable(tokens: list[int], reader: ChainReader) -> list[int]:
     """Ids beyond a narrower draft's padding as its last id; its guesses are judged like any others."""
     last = reader.vocabulary - 1
     return [min(token, last) for token in tokens]
@@ -302,6 +325,6 @@ def fit(logits: Tensor, vocabulary: int) -> Tensor:
     return torch.cat((logits, logits.new_full((*logits.shape[:-1], missing), -torch.inf)), -1)
 
 
-def _own(logits: Tensor, token: Tensor) -> float:
+def own(logits: Tensor, token: Tensor) -> float:
     """The draft's own probability (temperature 1) of a token."""
     return float(logits.softmax(-1)[token])

@@ -19,7 +19,8 @@ from specdec_core.sampling import widen
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
-from .contract import Context, Counterpart, Drafts, Dropped, Outcome, OwnMemory, Proposal, Proposer, Resources
+from .contract import Context, Drafts, Dropped, Outcome, OwnMemory, Proposal, Proposer, Resources
+from .elsewhere import Counterpart
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -16,8 +16,9 @@ from specdec_core.lazy_torch import torch
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
-from .contract import Context, Counterpart, Proposal, Proposer, Resources
+from .contract import Context, Proposal, Proposer, Resources
 from .draft_model import Chain
+from .elsewhere import Counterpart
 
 
 class EarlyExit(Proposer):

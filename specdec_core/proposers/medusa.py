@@ -19,7 +19,8 @@ from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
 from . import medusa_tree
-from .contract import Context, Counterpart, Drafts, Dropped, Outcome, Proposal, Proposer, Resources
+from .contract import Context, Drafts, Dropped, Outcome, Proposal, Proposer, Resources
+from .elsewhere import Counterpart
 from .medusa_tree import Choice
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
-from .contract import Context, Counterpart, Drafts, Proposal, Proposer
+from .contract import Context, Drafts, Proposal, Proposer
+from .elsewhere import Counterpart
 
 
 class NoProposer(Proposer):

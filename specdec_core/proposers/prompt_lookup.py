@@ -10,7 +10,8 @@ from pydantic import Field
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
-from .contract import Context, Counterpart, Note, Outcome, Proposal, Proposer, Resources
+from .contract import Context, Note, Outcome, Proposal, Proposer, Resources
+from .elsewhere import Counterpart
 
 
 class PromptLookup(Proposer):

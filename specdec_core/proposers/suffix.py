@@ -22,7 +22,8 @@ from specdec_core.errors import SettingsError
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
-from .contract import Context, Counterpart, Drafts, Note, Outcome, Proposal, Proposer, Resources
+from .contract import Context, Drafts, Note, Outcome, Proposal, Proposer, Resources
+from .elsewhere import Counterpart
 
 LONGEST = 64  # tokens that are compared before a place
 PLACES = 1_000  # places remembered of one token, the newest ones

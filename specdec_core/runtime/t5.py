@@ -45,6 +45,7 @@ class EncoderDecoder:
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
         self.positions = int(getattr(config, "n_positions", None) or LONGEST)
         self.kv_bytes = 2 * config.num_decoder_layers * config.num_heads * config.d_kv * model.dtype.itemsize
+        self.mask: int | None = None
         configured = getattr(model.generation_config, "decoder_start_token_id", None)
         self.start = int(configured if configured is not None else config.decoder_start_token_id or 0)
 

@@ -31,12 +31,14 @@ class Elsewhere:
     Attributes:
         generate: keyword arguments of the call that generates.
         draft: entries for the drafting model's generation config (transformers).
+        tokenizers: whether the call needs both tokenizers (transformers).
         config: the speculative configuration (vLLM); None where it has no such method.
         missing: a sentence for each setting without a counterpart.
     """
 
     generate: dict[str, Any] = field(default_factory=dict)
     draft: dict[str, Any] = field(default_factory=dict)
+    tokenizers: bool = False
     config: dict[str, Any] | None = None
     missing: list[str] = field(default_factory=list)
 
@@ -59,6 +61,7 @@ def for_transformers(settings: Settings, layers: int | None = None) -> Elsewhere
         found.missing += [no_proposer(settings, "transformers"), *seed(settings, None)]
         return found
     found.generate |= there.arguments
+    found.tokenizers = there.tokenizers
     if there.drafts:
         found.draft = _draft_length(settings, found.missing)
     found.missing += there.missing
@@ -113,7 +116,7 @@ def transformers_code(settings: Settings, target: str, draft: str | None = None,
         requested: what the target's generation config sets, which `generate` follows.
     """
     found = for_transformers(settings, layers)
-    assisted = bool(found.draft) and "draft" in proposer_class(settings.proposer).needs
+    assisted = bool(found.draft) and proposer_class(settings.proposer).uses_draft()
     lines = [
         f"# {about(settings)}",
         *(f"# Not here: {sentence}" for sentence in (*found.missing, *_requested(requested))),
@@ -131,12 +134,16 @@ def transformers_code(settings: Settings, target: str, draft: str | None = None,
         lines.append(
             f"assistant = AutoModelForCausalLM.from_pretrained({path(draft or '')!r}, dtype={dtype!r})"
         )
+    if found.tokenizers:
+        lines.append(f"assistant_tokenizer = AutoTokenizer.from_pretrained({path(draft or '')!r})")
     if found.draft:
         owner = "assistant" if assisted else "model"
         lines.append(
             f"{owner}.generation_config.update({_arguments(found.draft)})  # read from here, not from the call"
         )
     arguments = ("assistant_model=assistant, " if assisted else "") + _arguments(found.generate)
+    if found.tokenizers:
+        arguments += ", tokenizer=tokenizer, assistant_tokenizer=assistant_tokenizer"
     lines += ["", *_inputs(chat), 'start = inputs["input_ids"].shape[1]']
     if settings.stop:
         lines += [f"stops = {list(settings.stop)!r}", *STOPS]

@@ -19,7 +19,7 @@ from specdec_core.models.bundle import HubModel
 from specdec_core.options import OptionSet
 from specdec_core.testing import Letters
 
-from .tiny import build, like
+from .tiny import build, foreign, like, renumbered
 from .tiny_heads import eagle_head, medusa_heads
 
 # Reproducible stand-ins for what a policy would measure on this machine.
@@ -27,10 +27,13 @@ POLICY_OPTIONS: dict[str, dict[str, Any]] = {
     "cost-aware": {"curve": [1.0, 1.05, 1.1, 1.15, 1.2], "cost_ratio": 0.1},
 }
 
+MASK = 1  # read after the text by drafts that guess several tokens in one pass; any token will do
+
 
 @cache
 def whole(architecture: str, device: str = "cpu", vocabulary: int = 97) -> sd.Models:
-    """A tiny target with everything a proposer may need: two drafts, one that partly agrees, and random heads."""
+    """A tiny target with everything a proposer may need: drafts, of which one partly agrees and one numbers the tokens
+    otherwise, and random heads."""
     target = build(architecture, vocab_size=vocabulary)
     draft = like(target, architecture, vocab_size=vocabulary)
     heads = {"medusa": medusa_heads(vocabulary), "eagle": eagle_head(vocabulary)}
@@ -40,6 +43,9 @@ def whole(architecture: str, device: str = "cpu", vocabulary: int = 97) -> sd.Mo
         HubModel("tiny draft", draft.to(device)),
         larger_draft=HubModel("tiny larger draft", target.to(device)),
     )
+    for one in (models.draft, models.larger_draft):
+        one.mask = MASK
+    models.foreign_draft = foreign(models, HubModel("tiny foreign draft", renumbered(draft).to(device)))
     moved = {name: head.to(device) for name, head in heads.items()}
     return replace(models, heads=moved, device=str(torch.device(device).type))
 

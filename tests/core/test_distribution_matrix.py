@@ -17,8 +17,9 @@ import pytest
 
 import specdec_core as sd
 from specdec_core.models.bundle import HubModel
+from specdec_core.models.translation import ForeignDraft
 from specdec_core.sampling import Warp
-from specdec_core.testing import scripted
+from specdec_core.testing import ScriptedModel, Syllables, scripted
 
 from .distributions import (
     BROKEN,
@@ -42,6 +43,12 @@ PROMPT = [0, 1, 2, 0, 1, 0]  # repeats itself, so that prompt lookup finds somet
 target = wavering(3, seed=11)
 SCRIPTED = scripted(target, mixture(target, wavering(3, seed=12), 0.6))
 SCRIPTED.larger_draft = scripted(target, mixture(target, wavering(3, seed=12), 0.8)).draft
+SCRIPTED.draft.mask = SCRIPTED.larger_draft.mask = 1
+# Of its four tokens two are the target's, under other numbers: 'a' is 2, 'c' is 0; 'b' is read as nothing it has.
+OTHER = ScriptedModel(wavering(4, seed=13), 4, "scripted foreign draft")
+SCRIPTED.foreign_draft = ForeignDraft(
+    OTHER, Syllables("c", "ab", "a", "bc"), 1, None, (SCRIPTED.codec, 3, None)
+)
 SCRIPTED_DISTRIBUTION = exact_distribution(target, PROMPT, LENGTH, Warp(1.0))
 REAL = whole("llama", vocabulary=3)
 assert isinstance(REAL.target, HubModel)

@@ -9,6 +9,7 @@ import shlex
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -24,6 +25,8 @@ import specdec_core as sd
 from specdec_core.models.generation import Generation
 from specdec_core.sweep import portable
 from specdec_core.sweep import portable_servers as servers
+
+from .tiny import build, tokenizer
 
 PROMPT = "def add(a, b):\n    return a + b\n\ndef sub(a, b):\n"
 LENGTH = 24
@@ -70,6 +73,21 @@ def test_the_copied_code_runs_and_writes_the_lane_s_greedy_tokens(models: sd.Mod
     """Catches: an argument that transformers 5.23 does not know, or reads from somewhere else."""
     wanted = settings(**RUNS[name])
     assert run(code(wanted)) == sd.decode(models, PROMPT, wanted).token_ids
+
+
+@pytest.mark.parametrize("proposer", ["text-draft", "shared-tokens"])
+def test_the_copied_code_runs_with_a_draft_of_another_tokenizer(
+    models: sd.Models, proposer: str, tmp_path: Path
+) -> None:
+    """Catches: an assistant without its tokenizer, an argument that transformers takes only of the other pair."""
+    build("llama", vocab_size=len(tokenizer())).save_pretrained(tmp_path)
+    tokenizer().save_pretrained(tmp_path)
+    wanted = settings(proposer=proposer, draft_length=3)
+    plain = sd.decode(models, PROMPT, settings(proposer="none")).token_ids
+    assert run(portable.transformers_code(wanted, TARGET, str(tmp_path))) == plain
+    sampled = portable.transformers_code(wanted.but(temperature=0.7), TARGET, str(tmp_path))
+    assert len(run(sampled)) == LENGTH
+    assert ("# Not here: Drafting by text" in sampled) == (proposer == "text-draft")
 
 
 def test_every_name_is_one_that_transformers_knows_and_validates() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 from functools import cache
 
@@ -24,7 +25,8 @@ from transformers import (
 )
 
 from specdec_core.models.bundle import HubModel, Models
-from specdec_core.testing import Letters
+from specdec_core.models.translation import ForeignDraft
+from specdec_core.testing import Letters, Syllables
 
 VOCABULARY = 97
 PROMPTS = [[5, 9, 3, 22, 7], [1], [40, 41, 40, 41, 40, 41, 40], [96, 0, 50, 12, 12, 60, 31, 2, 77, 8]]
@@ -76,6 +78,23 @@ def like(
                 theirs + noise * theirs.std() * torch.randn_like(theirs) if theirs.ndim > 1 else theirs
             )
     return draft
+
+
+def renumbered(model: PreTrainedModel) -> PreTrainedModel:
+    """A copy whose token i is what token V − 1 − i is in `model`."""
+    copied = deepcopy(model)
+    ends = [copied.get_input_embeddings(), copied.get_output_embeddings()]
+    with torch.no_grad():
+        for weight in {id(one): one for end in ends for one in end.parameters()}.values():
+            weight.copy_(weight.flip(0).clone())
+    return copied
+
+
+def foreign(models: Models, draft: HubModel) -> ForeignDraft:
+    """A draft of as many letters as the target, which are numbered from the last to the first."""
+    letters = models.codec.names(range(draft.vocabulary))
+    target = models.codec, models.target.vocabulary, None
+    return ForeignDraft(draft, Syllables(*reversed(letters)), 0, None, target)
 
 
 @cache

@@ -268,6 +268,17 @@ def test_heads_exit_and_counts_are_one_line(page: Page, proposer: str, words: st
     assert lines.count() == 1 and re.search(words, lines.inner_text())
 
 
+def test_a_draft_s_own_tokens_are_shown(page: Page) -> None:
+    """The ends count characters as Python does. Catches: pieces cut inside a character of two UTF-16 units."""
+    record = json.loads(spec_trace().to_json())
+    record["header"]["settings"].update(proposer="text-draft", options={})
+    for row in record["rounds"]:
+        row["note"] = {"draft_ids": [7, 8, 9], "draft_text": "a 🦊 cat", "draft_ends": [1, 3, 7]}
+    stage(page, record)
+    show_moment(page, 1, 0)
+    assert "‘a’ ‘ 🦊’ ‘ cat’" in page.locator(".window .window-line").inner_text()
+
+
 def test_nothing_is_shown_for_proposers_without_a_view_of_their_own(page: Page) -> None:
     stage(page, spec_trace())
     show_moment(page, 1, ALL)
@@ -281,12 +292,15 @@ HOSTILE: list[Any] = [
     {"window": [[1]] * 2000, "pool": -1},
     {"window": [[1, 2], [3, 4]], "guesses": [[1], ["<img src=x>"]], "generated": ["a"], "newest": [[1]]},
     {"match_length": {}, "matches": "<img src=x>", "earlier": -1, "known": [], "renewed": "x"},
+    {"draft_text": "<img src=x>", "draft_ends": [4, "x", 1e9, -2, None]},
     {"heads": "<img src=x>", "levels": [], "exit_layer": {}, "ahead": "all"},
     None,
 ]
 
 
-@pytest.mark.parametrize("proposer", ["lookahead", "prompt-lookup", "suffix", "medusa", "draft-model"])
+@pytest.mark.parametrize(
+    "proposer", ["lookahead", "prompt-lookup", "suffix", "medusa", "draft-model", "text-draft"]
+)
 def test_hostile_notes_break_nothing(page: Page, proposer: str) -> None:
     for note in HOSTILE:
         record = json.loads(spec_trace().to_json())

@@ -9,6 +9,7 @@ import torch
 from typer.testing import CliRunner
 
 import specdec_core as sd
+from specdec_core.tree import TokenTree
 from tests.core.tiny import build, tokenizer
 from training.cli import app
 
@@ -81,3 +82,28 @@ def test_what_cannot_be_built_is_one_sentence(target: Path, tmp_path: Path) -> N
     arguments = ["draft", "--model", str(target), "--text", str(text), "--tokens", "100", "--hidden", "100"]
     result = CliRunner().invoke(app, [*arguments, "--runs", str(tmp_path)])
     assert isinstance(result.exception, ValueError) and "multiple of 64, got 100" in str(result.exception)
+
+
+def test_a_parallel_draft_guesses_several_tokens_in_one_pass(target: Path, tmp_path: Path) -> None:
+    """Trained by the documented command, it is right about what follows two and three tokens on. Catches: masks at
+    other positions than in decoding, a mask that text can contain, guesses that see the text they are to guess."""
+    torch.set_num_threads(1)
+    text = tmp_path / "text.txt"
+    text.write_text(TEXT, encoding="utf-8")
+    models = sd.load_models(target, _train(target, text, 60_000, "--parallel", "3"), device="cpu")
+    assert models.draft is not None and models.draft.mask == models.target.vocabulary
+    mask, overlaps = models.draft.mask, torch.zeros(3)
+    for end in range(4, 12):
+        before, after = (models.codec.encode(" ".join(TEXT.split()[:count])) for count in (end, end + 4))
+        followed = after[
+            len(before) : len(before) + 2
+        ]  # as the text goes on, which a random target does not write
+        target_reader, draft_reader = models.target.reader(64), models.draft.reader(64)
+        for reader in (target_reader, draft_reader):
+            reader.prefill(before[:-1])
+        p = target_reader.read(before[-1], TokenTree.chain(followed)).softmax(-1)
+        q = draft_reader.read(before[-1], TokenTree.chain([mask, mask])).softmax(-1)[:, :mask]
+        overlaps += torch.minimum(p, q).sum(-1) / 8
+    assert float(overlaps.min()) > 0.5, overlaps
+    trace = sd.decode(models, "the cat sat", sd.Settings(proposer="parallel-draft", draft_length=3))
+    assert trace.audit() == [] and all(row.draft_passes == 1 for row in trace.rounds if row.nodes.token)

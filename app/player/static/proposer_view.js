@@ -20,13 +20,15 @@ import { W } from "./text_proposer.js";
  *   note: Note, settings: Settings}} Scene
  */
 
-const OVERLAPPING = ["draft-model", "branching"];
+const OVERLAPPING = ["draft-model", "branching", "shared-tokens"];
 /** @type {Record<string, (scene: Scene) => string>} */
 const FACTS = {
   medusa: (scene) => W.medusa(number(scene.note.heads), drafted(scene)),
   eagle: (scene) => W.eagle(number(scene.note.levels), number(scene.note.candidates), drafted(scene)),
   suffix: (scene) => W.suffix(number(scene.note.match_length), number(scene.note.matches), number(scene.note.earlier), drafted(scene)),
   recycling: (scene) => W.recycling(number(scene.note.known), number(scene.note.renewed), drafted(scene)),
+  "text-draft": (scene) => W.byText(drafts(scene.note), drafted(scene)),
+  "shared-tokens": (scene) => W.byTokens(drafts(scene.note), drafted(scene)),
   "early-exit": (scene) => W.exit(number(scene.note.exit_layer), drafted(scene)),
 };
 
@@ -51,7 +53,7 @@ export function createWindow() {
       const round = view.current;
       const row = round && rows[round.index];
       const scene = row ? { view, lane, round, row, note: row.note ?? {}, settings } : null;
-      const title = drawer ? (W.titles[lane.proposer] ?? "") : "";
+      const title = drawer ? (W.titles[drawer === drawAhead ? "draft-model" : lane.proposer] ?? "") : "";
       root.setAttribute("aria-label", title);
       root.replaceChildren(...(drawer ? [heading(title, scene), ...(scene ? drawer(scene) : [el("p", { class: "hint" }, W.start)])] : []));
       arrow.draw();
@@ -73,7 +75,7 @@ function heading(title, scene) {
 function drawerOf(proposer, settings) {
   if (proposer === "lookahead") return drawLookahead;
   if (proposer === "prompt-lookup") return drawLookup;
-  if (OVERLAPPING.includes(proposer)) return settings.overlap === true ? drawAhead : null;
+  if (OVERLAPPING.includes(proposer) && settings.overlap === true) return drawAhead;
   return Object.hasOwn(FACTS, proposer) ? (scene) => [el("p", { class: "window-line" }, FACTS[proposer](scene))] : null;
 }
 
@@ -83,4 +85,15 @@ function drawerOf(proposer, settings) {
  */
 function drafted({ lane, round }) {
   return lane.rounds[round.index].proposals.filter((item) => item.verdict !== "pruned" && item.verdict !== "discarded").length;
+}
+
+/**
+ * The pieces of text that a draft with another tokenizer wrote; their ends count characters.
+ * @param {Note} note
+ * @returns {string[]}
+ */
+function drafts(note) {
+  const characters = [...(typeof note.draft_text === "string" ? note.draft_text : "")];
+  const ends = list(note.draft_ends).map(number);
+  return ends.map((end, at) => characters.slice(ends[at - 1] ?? 0, end ?? 0).join(""));
 }

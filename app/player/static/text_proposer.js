@@ -2,10 +2,14 @@
 
 import { count } from "./text.js";
 
+/** @param {string[]} texts */
+const pieces = (texts) => texts.map((text) => `‘${text}’`).join(" ");
+
 export const W = {
   /** @type {Record<string, string>} */
   titles: {
     lookahead: "Window and pool", "prompt-lookup": "Where the guesses were copied from",
+    "text-draft": "What the draft wrote", "shared-tokens": "What the draft wrote",
     "draft-model": "Drafting while the target checks", branching: "Drafting while the target checks",
     suffix: "Where the text read like this before", recycling: "What the target found likely before",
     medusa: "The heads", eagle: "The head", "early-exit": "The exit",
@@ -13,6 +17,8 @@ export const W = {
   start: "Step forward to see what the proposer looked at.",
   medusa: (/** @type {number|null} */ heads, /** @type {number} */ nodes) => `${heads === null ? "The heads" : count(heads, "head")} on the target's last state, each for one position further ahead, proposed ${count(nodes, "node")} without a pass of their own.`,
   eagle: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes) => `${levels === null ? "The head" : `In ${count(levels, "level")} the head`} wrote ${found === null ? "its candidates" : count(found, "candidate")}; ${nodes} of them were sent to the target.`,
+  byText: (/** @type {string[]} */ own, /** @type {number} */ nodes) => own.length ? `In its own tokens the draft wrote ${pieces(own)}; split anew, ${nodes === 1 ? "this is one token" : `these are ${nodes} tokens`} of the target.` : "The draft wrote nothing.",
+  byTokens: (/** @type {string[]} */ own, /** @type {number} */ nodes) => own.length ? `In its own tokens the draft wrote ${pieces(own)}; ${nodes === 1 ? "it is a token" : "all of them are tokens"} of the target as well.` : "The draft wrote nothing.",
   exit: (/** @type {number|null} */ layer, /** @type {number} */ nodes) => `The first ${layer === null ? "layers" : count(layer, "layer")} of the target alone wrote ${nodes === 1 ? "this" : `these ${count(nodes, "guess")}`}; its other layers check.`,
   suffix: (/** @type {number|null} */ length, /** @type {number|null} */ places, /** @type {number|null} */ earlier, /** @type {number} */ nodes) => {
     if (!length || !places) return "No earlier place gave anything to propose.";

@@ -7,16 +7,22 @@ const tokens = (n) => count(n, "Token", "Tokens");
 /** @param {number} n */
 const phrases = (n) => count(n, "Wortfolge", "Wortfolgen");
 
+/** @param {string[]} texts */
+const pieces = (texts) => texts.map((text) => `‚${text}‘`).join(" ");
+
 export const W = {
   titles: {
     lookahead: "Fenster und Pool", "prompt-lookup": "Woher die Vorschläge abgeschrieben sind",
     "draft-model": "Raten, während das Zielmodell prüft", branching: "Raten, während das Zielmodell prüft",
+    "text-draft": "Was der Draft schrieb", "shared-tokens": "Was der Draft schrieb",
     medusa: "Die Köpfe", eagle: "Der Kopf", "early-exit": "Der Ausstieg",
     suffix: "Wo der Text schon einmal so lautete", recycling: "Was das Zielmodell zuvor wahrscheinlich fand",
   },
   start: "Gehen Sie einen Schritt weiter, um zu sehen, was das Verfahren sich ansah.",
   medusa: (heads, nodes) => `${heads === null ? "Die Köpfe" : count(heads, "Kopf", "Köpfe")} auf dem letzten Zustand des Zielmodells, jeder für eine Position weiter, ohne eigenen Durchlauf; vorgeschlagen: ${count(nodes, "Knoten", "Knoten")}.`,
   eagle: (levels, found, nodes) => `${levels === null ? "Der Kopf schrieb" : `In ${count(levels, "Ebene", "Ebenen")} schrieb der Kopf`} ${found === null ? "seine Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; an das Zielmodell geschickt: ${nodes}.`,
+  byText: (own, nodes) => own.length ? `In seinen eigenen Tokens schrieb der Draft ${pieces(own)}; neu zerlegt ${nodes === 1 ? "ist das ein Token" : `sind das ${nodes} Tokens`} des Zielmodells.` : "Der Draft schrieb nichts.",
+  byTokens: (own, nodes) => own.length ? `In seinen eigenen Tokens schrieb der Draft ${pieces(own)}; ${nodes === 1 ? "auch das Zielmodell hat dieses Token" : "auch das Zielmodell hat diese Tokens alle"}.` : "Der Draft schrieb nichts.",
   exit: (layer, nodes) => `${layer === null ? "Die ersten Schichten" : `Allein die ersten ${count(layer, "Schicht", "Schichten")}`} des Zielmodells schrieben ${nodes === 1 ? "diesen Vorschlag" : `diese ${nodes} Vorschläge`}; seine übrigen Schichten prüfen.`,
   suffix: (length, places, earlier, nodes) => {
     if (!length || !places) return "Keine frühere Stelle ergab einen Vorschlag.";

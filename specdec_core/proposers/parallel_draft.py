@@ -1,0 +1,129 @@
+"""A draft model guesses all γ tokens in one pass: after the text it reads γ − 1 mask tokens, and each position guesses
+one (PARD, An et al. 2025)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from specdec_core.lazy_torch import torch
+from specdec_core.lengths import longest
+from specdec_core.sampling import draw
+from specdec_core.settings import Settings
+from specdec_core.tree import TokenTree
+
+from .contract import Context, Outcome, Proposal, Proposer, Resources
+from .draft_model import WHICH, fit, own, readable
+from .elsewhere import Counterpart
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from specdec_core.models.bundle import Models
+    from specdec_core.runtime.reader import Reader
+
+
+class ParallelDraft(Proposer):
+    """No guess sees the ones before it: q of a position is fixed before any token is drawn, which is a q like any other
+    to the rules. The mask tokens' rows are dropped after the pass."""
+
+    name = "parallel-draft"
+    title = "Parallel draft"
+    summary = (
+        "A draft model trained with mask tokens guesses all γ tokens in one pass, none of which sees the others. It is "
+        "slower when the later guesses, made without the earlier ones, are wrong too often."
+    )
+    priced = "draft"
+    priced_words = (
+        "A round's one draft pass costs what the profile gives for its draft model, over all tokens it read, masks "
+        "included."
+    )
+    needs = ("draft",)
+    uses = ("length", "more")
+
+    class Options(Proposer.Options):
+        """Which draft."""
+
+        draft: Literal["usual", "larger"] = Field("usual", description=WHICH)
+
+    @classmethod
+    def why_not(cls, models: Models, person: bool = True) -> str | None:
+        reason = super().why_not(models, person)
+        if reason is None and models.draft is not None and models.draft.mask is None:
+            return (
+                f"The proposer '{cls.name}' needs a draft trained with mask tokens, and '{models.draft.info.name}' has "
+                "none. Train one (python -m training draft --parallel 4), or use 'draft-model'."
+            )
+        return reason
+
+    @classmethod
+    def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:
+        return Counterpart(
+            {
+                "method": "draft_model",
+                "model": draft or "the draft model",
+                "num_speculative_tokens": settings.draft_length,
+                "parallel_drafting": True,
+            }
+        )
+
+    @classmethod
+    def max_nodes(cls, settings: Settings) -> int:
+        return longest(settings)
+
+    def __init__(self, resources: Resources, options: Any) -> None:
+        super().__init__(resources, options)
+        assert resources.draft is not None and resources.models.draft is not None, (
+            "`Plan.make` checks `needs`"
+        )
+        self.draft: Reader = resources.draft
+        mask = resources.models.draft.mask
+        assert mask is not None, "`why_not` refuses a draft without one"
+        self.mask = mask
+
+    def start(self, context: Context) -> None:
+        self.draft.prefill(readable(context.tokens[:-1], self.draft))
+
+    def propose(self, context: Context) -> Proposal:
+        length = min(context.length, context.room)
+        if length <= 0:
+            return Proposal(TokenTree())
+        unread = readable(context.tokens[self.draft.length :], self.draft)
+        read = [*unread, *[self.mask] * (length - 1)]
+        rows = self.draft.read(read[0], TokenTree.chain(read[1:]))[-length:]
+        self.draft.keep(range(len(unread)))
+        logits = fit(rows, context.vocabulary)
+        tokens, q = self._drawn(context, logits)
+        return Proposal(
+            TokenTree.chain(tokens),
+            torch.stack(q) if q else None,
+            logits[: len(tokens)],
+            passes=1,
+            note={"draft_read": len(read)},
+        )
+
+    def _drawn(self, context: Context, logits: Tensor) -> tuple[list[int], list[Tensor]]:
+        """A token of each position, until the policy stops, and the distributions they were drawn from."""
+        numbers = [] if context.warp.greedy else context.uniforms(longest(context.settings))
+        tokens: list[int] = []
+        q: list[Tensor] = []
+        for place, row in enumerate(logits):
+            scores = row if context.past is None else context.past.next(row, tokens)
+            if context.warp.greedy:
+                token = scores.argmax()
+            else:
+                q.append(context.warp(scores))
+                token = draw(q[-1], numbers[place])
+            tokens.append(int(token))
+            more = place + 1 < len(logits)
+            if (
+                more
+                and context.policy.can_stop
+                and not context.policy.more(context, place + 1, own(scores, token))
+            ):
+                break
+        return tokens, q
+
+    def observe(self, context: Context, outcome: Outcome) -> None:
+        """Nothing to drop: the draft has read only committed tokens."""
