@@ -58,7 +58,7 @@ class Explain(Strict):
 
 
 class Code(Strict):
-    """The source that ran: a function, method or class of the core, and for each item of the text its line.
+    """The source of a function, method or class of the core, and for each item of the text its line.
 
     `lights` maps the item's key to a piece of text that occurs in exactly one line of the source.
     """
