@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 def verify(guesses: Sequence[str], answers: Sequence[str]) -> list[str]:
     """What a round writes at temperature 0; there is one answer of the target more than there are guesses."""
-    written = []
+    written: list[str] = []
     for guess, answer in zip(guesses, answers[:-1], strict=True):
         if guess != answer:
             return [*written, answer]  # corrected
