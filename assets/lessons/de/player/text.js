@@ -2,7 +2,7 @@
 
 import { flat, MARK, prob as plainProb } from "./signs.js";
 
-export { flat, MARK };
+export { flat, MARK, prob };
 
 /**
  * Eine Zahl mit Dezimalkomma.
@@ -17,7 +17,7 @@ function fixed(value, places) {
  * Eine Wahrscheinlichkeit mit drei Nachkommastellen.
  * @param {number|null|undefined} value
  */
-export function prob(value) {
+function prob(value) {
   return plainProb(value).replace(".", ",");
 }
 
