@@ -208,7 +208,7 @@ def plane(text: str, mine: Design | None, limit: float, words: Words) -> Chart:
             "type": "log",
             "range": [-0.06, log10(right)],
             "tickvals": [1, 1.5, 2, 3, 5, 8, 12, 20],
-            "ticktext": [f"{value:g}×" for value in (1, 1.5, 2, 3, 5, 8, 12, 20)],
+            "ticktext": [f"{words.number(value)}×" for value in (1, 1.5, 2, 3, 5, 8, 12, 20)],
             "zeroline": False,
         },
         yaxis={"title": words("workshop.y"), "range": [0, highest * 1.15], "zeroline": False},
