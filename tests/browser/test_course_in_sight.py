@@ -51,6 +51,7 @@ def press(page: Page, key: str) -> None:
     page.keyboard.press(key)
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(("language", "keys"), [("en", tuple(LESSONS)), ("de", LONGEST)])
 def test_question_and_way_on_are_in_sight_on_a_projector(
     browser: Browser, server: Server, language: str, keys: tuple[str, ...]
