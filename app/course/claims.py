@@ -153,7 +153,7 @@ def _claim(path: Path, draft: Draft) -> Claim:
     """
     front = Front.model_validate(draft.front)
     facts = known(front.given, front.facts, draft)
-    sections = {key: section(key, lines, facts) for key, lines in draft.sections.items()}
+    sections = {key: section(key, draft, facts) for key in draft.sections}
     for key in SECTIONS:
         if not sections[key].prose:
             raise Mistake(draft.sections[key][0][0] if draft.sections[key] else 1, f"“{key}” says nothing.")

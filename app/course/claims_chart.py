@@ -13,23 +13,28 @@ from app.theme import fill, look
 
 from .claims import Drawn, Figure
 from .lesson import Item
+from .words import Notation
 
 NOTHING = 1e-9  # a zero after rounding
 
 
-def chart(figure: Figure, drawn: Drawn, texts: Mapping[str, Item], provenance: str) -> Chart:
+def chart(
+    figure: Figure, drawn: Drawn, texts: Mapping[str, Item], provenance: str, number: Notation
+) -> Chart:
     """The chart, with a title that says what to look at."""
-    names = [_named(value, texts) for value in drawn.across]
+    names = [_named(value, texts, number) for value in drawn.across]
     draw = _bars if figure.kind == "bars" else _lines
     sentences = " ".join(
         f"{texts[key].text}: "
-        + ", ".join(f"{name} {said(value, figure)}" for name, value in zip(names, values, strict=True))
+        + ", ".join(
+            f"{name} {said(value, figure, number)}" for name, value in zip(names, values, strict=True)
+        )
         + "."
         for key, values in drawn.series.items()
     )
     if drawn.level is not None:
-        sentences += f" {texts['level'].text}: {said(drawn.level, figure)}."
-    made = draw(figure, drawn, texts, names)
+        sentences += f" {texts['level'].text}: {said(drawn.level, figure, number)}."
+    made = draw(figure, drawn, texts, names, number)
     made.update_layout(
         margin={"l": 8, "r": 8, "t": 24, "b": 8},
         showlegend=len(drawn.series) > 1,
@@ -49,12 +54,14 @@ def chart(figure: Figure, drawn: Drawn, texts: Mapping[str, Item], provenance: s
     return Chart(made, texts["title"].text, provenance, f"{texts['title'].text}. {sentences}")
 
 
-def said(value: float, figure: Figure) -> str:
+def said(value: float, figure: Figure, number: Notation) -> str:
     """A formatted value."""
-    return "0" if abs(value) < NOTHING else format(value, ".0%" if figure.share else ".3g")
+    return "0" if abs(value) < NOTHING else number(value, ".0%" if figure.share else ".3g")
 
 
-def _bars(figure: Figure, drawn: Drawn, texts: Mapping[str, Item], names: list[str]) -> go.Figure:
+def _bars(
+    figure: Figure, drawn: Drawn, texts: Mapping[str, Item], names: list[str], number: Notation
+) -> go.Figure:
     """Horizontal bars, the first on top, so that names stay legible on a phone."""
     made = go.Figure()
     for at, (key, values) in enumerate(drawn.series.items(), 1):
@@ -64,7 +71,7 @@ def _bars(figure: Figure, drawn: Drawn, texts: Mapping[str, Item], names: list[s
             y=[broken(name, 20, 3) for name in names],
             x=values,
             marker=fill(look(at).colour, look(at).pattern),
-            text=[said(value, figure) for value in values],
+            text=[said(value, figure, number) for value in values],
             textposition="outside",
             textangle=0,
             constraintext="none",
@@ -87,7 +94,9 @@ def _bars(figure: Figure, drawn: Drawn, texts: Mapping[str, Item], names: list[s
     return made
 
 
-def _lines(figure: Figure, drawn: Drawn, texts: Mapping[str, Item], _: list[str]) -> go.Figure:
+def _lines(
+    figure: Figure, drawn: Drawn, texts: Mapping[str, Item], _: list[str], number: Notation
+) -> go.Figure:
     made = go.Figure()
     for at, (key, values) in enumerate(drawn.series.items(), 1):
         made.add_scatter(
@@ -97,7 +106,7 @@ def _lines(figure: Figure, drawn: Drawn, texts: Mapping[str, Item], _: list[str]
             mode="lines+markers",
             line={"color": look(at).colour, "dash": look(at).dash, "width": 2},
             marker={"color": look(at).colour, "symbol": look(at).symbol, "size": 9},
-            text=[said(value, figure) for value in values],
+            text=[said(value, figure, number) for value in values],
             hovertemplate=f"{escape(texts[key].text)}: %{{text}}<extra>%{{x}}</extra>",
         )
     every = [value for values in drawn.series.values() for value in values]
@@ -132,8 +141,8 @@ def _clear(drawn: Drawn, end: int) -> float:
     return min(abs(values[end] - drawn.level) for values in drawn.series.values())
 
 
-def _named(value: object, texts: Mapping[str, Item]) -> str:
+def _named(value: object, texts: Mapping[str, Item], number: Notation) -> str:
     """The label of a position on the axis."""
     if isinstance(value, str):
         return texts[value].text if value in texts else value
-    return f"{value:g}" if isinstance(value, int | float) else str(value)
+    return number(value, "g") if isinstance(value, int | float) else str(value)

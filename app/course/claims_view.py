@@ -10,7 +10,6 @@ from pathlib import Path
 
 import streamlit as st
 
-from app.charts.draw import draw as draw_chart
 from app.records import examples as recorded
 from app.text import plain
 
@@ -18,6 +17,7 @@ from . import claims, measured, pictures, progress
 from .claims import VERDICTS, Claim
 from .claims_chart import chart
 from .pictures import Place
+from .projector import draw as draw_chart
 from .words import Words
 
 GLYPHS = {"true": "✓", "conditional": "◐", "false": "✗"}
@@ -92,8 +92,9 @@ def _demonstration(claim: Claim, words: Words) -> None:
             claim.drawn,
             claim.sections["demonstration"].items,
             provenance(claim.front.chart, words),
+            words.number,
         )
-        draw_chart(made, f"claim-{claim.id}-chart")
+        draw_chart(made, f"claim-{claim.id}-chart", words)
 
 
 def provenance(figure: claims.Figure, words: Words) -> str:

@@ -86,7 +86,7 @@ def _inventory(draft: Draft) -> Inventory:
 
 
 def _question(key: str, front: Front, facts: Mapping[str, Any], draft: Draft) -> Question:
-    text = section(key, draft.sections[key], facts)
+    text = section(key, draft, facts)
     here = draft.sections[key][0][0] - 1 if draft.sections[key] else 1
     if not text.prose:
         raise Mistake(here, f"The section “{key}” asks nothing: write the question above its options.")

@@ -58,7 +58,7 @@ class Explain(Strict):
 
 
 class Code(Strict):
-    """The source that ran: a function, method or class of the core, and for each item of the text its line.
+    """The source of a function, method or class of the core, and for each item of the text its line.
 
     `lights` maps the item's key to a piece of text that occurs in exactly one line of the source.
     """
@@ -120,8 +120,13 @@ class Section:
 
     def words(self, with_notes: bool = True) -> int:
         """Number of words the learner sees at once: the prose, the list and, `with_notes`, the longest of its notes."""
-        notes = max((len(item.note.split()) for item in self.items.values()), default=0) if with_notes else 0
-        return len(self.prose.split()) + sum(len(item.text.split()) for item in self.items.values()) + notes
+        notes = max((_words(item.note) for item in self.items.values()), default=0) if with_notes else 0
+        return _words(self.prose) + sum(_words(item.text) for item in self.items.values()) + notes
+
+
+def _words(text: str) -> int:
+    """Number of words; a sign that stands alone, as in 60 %, is none."""
+    return sum(any(map(str.isalnum, word)) for word in text.split())
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,26 +98,26 @@ def strip(lesson: Lesson, mine: progress.Progress, words: Words, *, open_end: bo
         return
     parts = []
     if found.given is not None:  # otherwise a class has made its predictions aloud
-        parts.append(words("steps.you_said", said=plain(_in_words(lesson, found.given))))
+        parts.append(words("steps.you_said", said=plain(_in_words(lesson, found.given, words))))
     if not open_end:
-        parts.append(words("steps.it_was", was=plain(outcome(lesson))))
+        parts.append(words("steps.it_was", was=plain(outcome(lesson, words))))
     mark = {True: ":green[✓]", False: "✗", None: ""}[found.right] if not open_end else ""
     if parts:
         st.markdown(" · ".join([*parts, mark] if mark else parts))
 
 
-def _in_words(lesson: Lesson, given: progress.Given) -> str:
+def _in_words(lesson: Lesson, given: progress.Given, words: Words) -> str:
     if isinstance(given, float | int):
-        return f"{given:g}"
+        return words.number(given, "g")
     items = lesson.sections["predict"].items
     keys = given if isinstance(given, list) else [given]
     return ", ".join(items[key].text for key in keys if key in items)
 
 
-def outcome(lesson: Lesson) -> str:
+def outcome(lesson: Lesson, words: Words) -> str:
     """What the prediction should have been."""
     if lesson.answer is not None:
-        return f"{lesson.answer:.3g}"
+        return words.number(lesson.answer, ".3g")
     items = lesson.sections["predict"].items
     return ", ".join(items[key].text for key in items if key in lesson.right["predict"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import plotly.graph_objects as go
@@ -10,14 +11,19 @@ from app.charts import draw as on_page
 from app.charts.chart import Chart
 from app.ui import presenter
 
+from .words import Words
+
 FONTS = frozenset({"font", "textfont", "tickfont", "labelfont"})
 LARGER = presenter.LARGE_REM / 16
 MARKS = 1.3
 ROOM = 60  # pixels
 
 
-def draw(chart: Chart, key: str) -> None:
-    """Draw `chart`; `key` must be unique on the page."""
+def draw(chart: Chart, key: str, words: Words) -> None:
+    """Draw `chart`, its numbers as the language writes them; `key` must be unique on the page."""
+    number = words.number
+    figure = go.Figure(chart.figure).update_layout(separators=number.decimal + number.thousands)
+    chart = replace(chart, figure=figure)
     if presenter.presenting():
         chart = Chart(enlarged(chart.figure), chart.title, chart.provenance, chart.alt)
     on_page.draw(chart, key)

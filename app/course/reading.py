@@ -116,7 +116,7 @@ def _lesson(path: Path, draft: Draft) -> Lesson:
     facts = known(front.given, front.facts, draft)
     for at in ("predict", "watch", "change", "explain"):
         _check_picture(front, at, draft)
-    sections = {key: section(key, lines, facts) for key, lines in draft.sections.items()}
+    sections = {key: section(key, draft, facts) for key in draft.sections}
     first = sections["hook"].words() + sections["predict"].words(with_notes=False)
     if first > MOST_WORDS:
         raise Mistake(

@@ -62,7 +62,7 @@ def _one(lesson: Lesson, with_key: bool, words: Words) -> None:
     _options(lesson, "check", shuffle.order(checks, f"{lesson.id}-check", shuffle.PAPER))
     if with_key:
         with st.container(border=True, key=f"key-{lesson.id}"):
-            st.markdown(f"**{words('teaching.sheet_answers')}** {plain(prediction.outcome(lesson))}")
+            st.markdown(f"**{words('teaching.sheet_answers')}** {plain(prediction.outcome(lesson, words))}")
             for at in ("predict", "check"):
                 for key in sorted(lesson.right[at]):
                     item = lesson.sections[at].items[key]

@@ -19,6 +19,7 @@ from specdec_core.errors import sentences
 
 from . import working
 from .lesson import MOST_WORDS, Item, Problem, Section
+from .words import Notation, Words
 
 Made = TypeVar("Made")
 
@@ -48,6 +49,8 @@ class Draft:
     front: dict[str, Any]
     lines: Mapping[tuple[str | int, ...], int]
     sections: Mapping[str, list[tuple[int, str]]]
+    number: Notation
+    """How the file's language writes numbers."""
 
     def line(self, *path: str | int) -> int:
         """The line of a key, or of the nearest key above it."""
@@ -75,7 +78,9 @@ def apart(path: Path, sections: Sequence[str]) -> Draft:
     if not ends:
         raise Mistake(1, "The front matter has no end: put a line `---` after it.")
     front, where = _yaml("\n".join(lines[1 : ends[0]]))
-    return Draft(front, where, _sections(lines, ends[0] + 1, sections))
+    home = next((up for up in path.parents if (up / "strings").is_dir()), path.parent)
+    number = Words(home.name, home.parent).number
+    return Draft(front, where, _sections(lines, ends[0] + 1, sections), number)
 
 
 def made_or_problems(
@@ -188,12 +193,13 @@ def known(given: Mapping[str, Any], facts: Mapping[str, str], draft: Draft) -> d
     return found
 
 
-def section(key: str, lines: list[tuple[int, str]], facts: Mapping[str, Any]) -> Section:
+def section(key: str, draft: Draft, facts: Mapping[str, Any]) -> Section:
     """A section with its numbers filled in.
 
     Raises:
         Mistake: at a typed number, an unknown fact, a malformed list, or if it is too long for a screen.
     """
+    lines = draft.sections[key]
     prose: list[str] = []
     items: dict[str, Item] = {}
     last: str | None = None
@@ -205,12 +211,12 @@ def section(key: str, lines: list[tuple[int, str]], facts: Mapping[str, Any]) ->
                 f"“{typed[0]}” is typed: name it below `facts` or `given` and write it in braces, "
                 "so that the core computes it.",
             )
-        filled = _filled(line, facts, number)
+        filled = _filled(line, facts, number, draft.number)
         if entry := _ITEM.fullmatch(line):
             last = entry[1]
             if last in items:
                 raise Mistake(number, f"There are two items “{last}”; rename one.")
-            items[last] = Item(_filled(entry[2], facts, number))
+            items[last] = Item(_filled(entry[2], facts, number, draft.number))
         elif last is not None and line.strip():
             said = filled.strip()
             text, note = items[last].text, items[last].note
@@ -231,7 +237,7 @@ def section(key: str, lines: list[tuple[int, str]], facts: Mapping[str, Any]) ->
     return found
 
 
-def _filled(text: str, facts: Mapping[str, Any], line: int) -> str:
+def _filled(text: str, facts: Mapping[str, Any], line: int, number: Notation) -> str:
     """A text with its facts; formulas and code keep their braces."""
 
     def fill(found: re.Match[str]) -> str:
@@ -239,7 +245,7 @@ def _filled(text: str, facts: Mapping[str, Any], line: int) -> str:
             known = ", ".join(facts) or "none yet"
             raise Mistake(line, f"There is no fact “{found[1]}”; there are: {known}.")
         try:
-            return format(facts[found[1]], found[2] or "")
+            return number(facts[found[1]], found[2] or "")
         except (ValueError, TypeError):
             raise Mistake(
                 line, f"“{found[1]}” cannot be written as “{found[2]}”; see Python's formats."

@@ -126,7 +126,7 @@ def _watch(lesson: Lesson, mine: progress.Progress, words: Words) -> None:
     _text(lesson.sections["watch"])
     _picture(lesson.front.watch, lesson, "watch", words)
     with st.expander(words("steps.outcome"), icon=":material/visibility:"):
-        st.markdown(plain(prediction.outcome(lesson)))
+        st.markdown(plain(prediction.outcome(lesson, words)))
         notes = [lesson.sections["predict"].items[key].note for key in sorted(lesson.right["predict"])]
         for note in filter(None, notes):
             st.markdown(note)

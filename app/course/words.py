@@ -2,7 +2,7 @@
 
 A key is the file's name, a dot, and the key in it: `steps.next` is `next` in `steps.toml`. Texts may name values in
 braces, and choose a form by a count: `{passes} {passes:pass|passes}`. `language.toml` has the language's own name, its
-plural rule as in gettext, and what separates thousands.
+plural rule as in gettext, and how it writes numbers.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import string
 import time
 import tomllib
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,24 @@ PLAYER = "player"  # in a language's folder: modules text*.js that replace the p
 def catalogues() -> dict[str, Path]:
     """The languages that also have the player's texts, and where."""
     return {path.parent.name: path for path in sorted(FOLDER.glob(f"*/{PLAYER}")) if path.is_dir()}
+
+
+@dataclass(frozen=True, slots=True)
+class Notation:
+    """How a language writes numbers: what separates decimals and thousands, and the sign for per cent."""
+
+    decimal: str = "."
+    thousands: str = ","
+    percent: str = "%"
+
+    def __call__(self, value: Any, spec: str = "") -> str:
+        """A value in one of Python's formats, a number with this language's signs."""
+        text = format(value, spec)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return text
+        return "".join(
+            {".": self.decimal, ",": self.thousands, "%": self.percent}.get(one, one) for one in text
+        )
 
 
 class Words:
@@ -43,11 +62,24 @@ class Words:
         if key not in strings:
             strings = _strings(self.folder / "en")
         text = strings[key]
-        return _Forms(strings["language.plural"]).format(text, **values) if values else text
+        return _Forms(strings["language.plural"], self.number).format(text, **values) if values else text
+
+    @property
+    def number(self) -> Notation:
+        """Writes a number as this language does: `words.number(0.25, ".0%")`."""
+        own, english = self.all(), _strings(self.folder / "en")
+        keys = {sign: f"language.{sign}" for sign in ("decimal", "thousands", "percent")}
+        return Notation(
+            **{
+                sign: own.get(key) or english[key]
+                for sign, key in keys.items()
+                if key in own or key in english
+            }
+        )
 
     def whole(self, number: int) -> str:
         """A whole number with its thousands apart: 10,000."""
-        return f"{number:,}".replace(",", self("language.thousands"))
+        return self.number(number, ",")
 
     @property
     def player(self) -> str | None:
@@ -62,12 +94,12 @@ class Words:
 class _Forms(string.Formatter):
     """Fills in values; a format such as `pass|passes` is the form for the value, by a language's plural rule."""
 
-    def __init__(self, rule: str) -> None:
-        self.rule = rule
+    def __init__(self, rule: str, number: Notation) -> None:
+        self.rule, self.number = rule, number
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if "|" not in format_spec:
-            return str(super().format_field(value, format_spec))
+            return self.number(value, format_spec)
         return format_spec.split("|")[_plural(self.rule)(value)]
 
 

@@ -108,8 +108,10 @@ def draw(words: Words) -> None:
 def sheet(words: Words, answers: Worked, with_key: bool) -> str:
     """The sheet as HTML: four exercises, each with its answers or with room for them."""
 
-    def shown(number: float) -> str:
-        return f"<b>{number:.3g}</b>" if with_key else BLANK
+    number = words.number
+
+    def shown(value: float) -> str:
+        return f"<b>{number(value, '.3g')}</b>" if with_key else BLANK
 
     def said(text: str) -> str:
         return f"<b>{escape(text)}</b>" if with_key else BLANK
@@ -120,14 +122,14 @@ def sheet(words: Words, answers: Worked, with_key: bool) -> str:
     first = _table(
         [words("worked.token"), "p", "q", *(words(f"worked.{name}") for name in columns)],
         [
-            [TOKENS[at], f"{P[at]:g}", f"{Q[at]:g}", *(shown(column[at]) for column in columns.values())]
+            [TOKENS[at], number(P[at]), number(Q[at]), *(shown(column[at]) for column in columns.values())]
             for at in range(len(P))
         ],
     )
     played = _table(
         [words(f"worked.{name}") for name in ("guess", "coin", "keep", "verdict")],
         [
-            [TOKENS[token], f"{toss:g}", shown(answers.keep[token]), said(words(f"worked.{verdict}"))]
+            [TOKENS[token], number(toss), shown(answers.keep[token]), said(words(f"worked.{verdict}"))]
             for token, toss, verdict in zip(GUESSES, COINS, answers.verdicts, strict=True)
         ],
     )

@@ -25,10 +25,16 @@ def translate(english: Path, folder: Path) -> None:
         path.write_text(lesson(path.read_text(encoding="utf-8")), encoding="utf-8")
     for path in folder.rglob("*.toml"):
         if path.stem == "language":  # its rules, and its name as others write it
+            path.write_text(_signs(path.read_text(encoding="utf-8")), encoding="utf-8")
             continue
         texts = tomllib.loads(path.read_text(encoding="utf-8"))
         rows = [f"{key!r} = {toml(bracketed(text))}" for key, text in texts.items()]
         path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+
+def _signs(text: str) -> str:
+    """The language's file with signs in numbers that no other language has."""
+    return re.sub(r'(?m)^(decimal|thousands) = ".*"$', r'\1 = "·"', text)
 
 
 def script(text: str) -> str:

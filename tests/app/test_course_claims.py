@@ -95,9 +95,9 @@ def test_every_claim_names_its_source_and_fits_a_screen(key: str) -> None:
     assert (claim.drawn is None) == (claim.front.chart is None)
     if claim.front.chart is not None and claim.drawn is not None:
         texts = claim.sections["demonstration"].items
-        drawn = chart(
-            claim.front.chart, claim.drawn, texts, provenance(claim.front.chart, Words("en", reading.FOLDER))
-        )
+        words = Words("en", reading.FOLDER)
+        source = provenance(claim.front.chart, words)
+        drawn = chart(claim.front.chart, claim.drawn, texts, source, words.number)
         assert re.match("(exact|recorded|modelled)", drawn.provenance), "a chart that does not say what it is"
         for values in claim.drawn.series.values():
             form = ".0%" if claim.front.chart.share else ".3g"

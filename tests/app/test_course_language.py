@@ -25,6 +25,7 @@ from .course_page import _nodes, page, predict, press
 SPOKEN = {"body", "label", "help", "placeholder", "options", "caption", "text", "content", "title", "message"}
 BRACKETED = re.compile(rf"{pseudo.OPEN}[^{pseudo.OPEN}{pseudo.CLOSE}]*{pseudo.CLOSE}")
 WORD = re.compile(r"[A-Za-z]{3,}")
+NUMBER = re.compile(r"\d[.,]\d")
 NO_WORDS = re.compile(
     r":[a-z_]+/[a-z_]+:|:(?:green|red|blue|gray|orange|violet)\[|`[^`]*`|\$[^$]*\$|\]\([^)]*\)|https?://\S+"
 )
@@ -121,7 +122,8 @@ def leaves(value: Any) -> Iterator[str]:
 
 
 def left(at: AppTest, *files: Path) -> list[str]:
-    """The texts on the page that stand in no brackets, nor in these files as a key or in the front matter."""
+    """The texts on the page that stand in no brackets, nor in these files as a key or in the front matter, and those
+    with a number that is not written as the language of brackets writes it."""
     written: set[str] = set()
     for file in files:
         text = file.read_text(encoding="utf-8")
@@ -131,11 +133,12 @@ def left(at: AppTest, *files: Path) -> list[str]:
     found = []
     for text in said(at):
         bare = NO_WORDS.sub(" ", text)
-        while BRACKETED.search(bare):
-            bare = BRACKETED.sub(" ", bare)
         for name in kept:
             bare = bare.replace(name, " ")
-        if WORD.search(bare):
+        english_number = NUMBER.search(bare)
+        while BRACKETED.search(bare):
+            bare = BRACKETED.sub(" ", bare)
+        if english_number or WORD.search(bare):
             found.append(text[:120])
     return found
 
@@ -158,7 +161,8 @@ def brackets(translated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("brackets")
 @pytest.mark.parametrize("key", [key for _, key, _, _ in reading.titles("en")])
 def test_a_lesson_speaks_the_language_asked_for(key: str) -> None:
-    """Catches: a text that is written in Python, or taken from English."""
+    """Catches: a text that is written in Python, or taken from English; a number with a decimal point where the
+    language has another sign."""
     lesson, problems = reading.read("xx", key)
     assert lesson is not None, problems
     file = next(path for path in reading.files("xx") if reading.name(path)[1] == key)

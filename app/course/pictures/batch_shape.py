@@ -50,7 +50,7 @@ def picture(given: With, pairs: tuple[tuple[float, float], ...], words: Words) -
     ]
     if differing:
         one, other = max(differing, key=lambda pair: abs(pair[0] - pair[1]))
-        shown = words("batch_shape.widest", alone=f"{one:.9g}", among=f"{other:.9g}")
+        shown = words("batch_shape.widest", alone=words.number(one, ".9g"), among=words.number(other, ".9g"))
         parts.append(f"<p>{escape(shown)}</p>")
     else:
         parts.append(f"<p>{escape(words('batch_shape.none'))}</p>")

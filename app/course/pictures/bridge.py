@@ -17,6 +17,7 @@ from pydantic import Field, model_validator
 from app.course.facts import coin
 from app.course.facts.formulas import acceptance
 from app.course.lesson import Strict
+from app.course.scale import scale
 from app.course.words import Words
 from app.ui.fragment import fragment
 
@@ -80,7 +81,7 @@ def draw(given: With, at: Place) -> None:
 
 def _slider(letter: str, start: float, most: float, at: Place) -> float:
     label = at.words("bridge.q", token=letter)
-    return float(st.slider(label, 0.0, most, start, STEP, key=at.key(f"q-{letter}")))
+    return scale(label, 0.0, most, start, STEP, at.words, at.key(f"q-{letter}"))
 
 
 def bars(p: Sequence[float], q: Sequence[float], words: Words) -> str:

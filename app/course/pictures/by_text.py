@@ -45,7 +45,7 @@ def bars(given: With, words: Words) -> str:
     rows = "".join(
         f"<tr><th scope='row'>{escape(measured.name('text', group, words))}</th>"
         f"<td><i style='width:{value / longest:.2%}'></i><u style='left:{given.level / longest:.2%}'></u></td>"
-        f"<td>{value:.2f} {'▲' if value > given.level else '▼'}</td></tr>"
+        f"<td>{words.number(value, '.2f')} {'▲' if value > given.level else '▼'}</td></tr>"
         for group, value in tokens.items()
     )
     said = escape(words("by-text.caption", lane=measured.name("lane", given.lane, words), level=given.level))

@@ -15,6 +15,7 @@ from pydantic import Field, model_validator
 from app.course.facts import coin
 from app.course.facts.coin import Masses
 from app.course.lesson import Strict
+from app.course.scale import scale
 from app.course.words import Words
 from app.ui.fragment import fragment
 
@@ -59,7 +60,7 @@ def draw(given: With, at: Place) -> None:
                 key=at.key("token"),
             )
             token = given.token if picked is None else picked
-            u = st.slider(at.words("coin.u"), 0.0, 0.99, 0.3, 0.01, key=at.key("u"), width=360)
+            u = scale(at.words("coin.u"), 0.0, 0.99, 0.3, 0.01, at.words, at.key("u"), width=360)
         st.html(tossed(given.p, given.q, found, token, u, at.words))
         st.html(bars(given.p, given.q, found, at.words, coin_at=(token, u)))
         st.caption(at.words("coin.origin"))
@@ -79,12 +80,12 @@ def tossed(p: Sequence[float], q: Sequence[float], found: Masses, token: int, u:
     sentence = words(
         "coin.kept" if kept else "coin.fell",
         token=LETTERS[token],
-        u=f"{u:.2f}",
-        bar=f"{bar:.2f}",
-        p=f"{p[token]:.2f}",
-        q=f"{q[token]:.2f}",
+        u=words.number(u, ".2f"),
+        bar=words.number(bar, ".2f"),
+        p=words.number(p[token], ".2f"),
+        q=words.number(q[token], ".2f"),
         after=words("coin.and").join(
-            words("coin.share", token=LETTERS[other], share=f"{share:.0%}")
+            words("coin.share", token=LETTERS[other], share=words.number(share, ".0%"))
             for other, share in enumerate(found.after)
             if share > 0.0005
         ),
@@ -156,7 +157,7 @@ def table(
     letters = "".join(f"<th scope='col'>{LETTERS[token]}</th>" for token in range(len(rows[0][1])))
     numbers = "".join(
         f"<tr class='{key}'><th scope='row'>{escape(words(f'coin.row_{key}'))}</th>"
-        + "".join(f"<td>{value:.2f}</td>" if key != "trials" else f"<td>{value:.3f}</td>" for value in row)
+        + "".join(f"<td>{words.number(value, '.3f' if key == 'trials' else '.2f')}</td>" for value in row)
         + "</tr>"
         for key, row in rows
     )

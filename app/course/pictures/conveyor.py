@@ -83,8 +83,8 @@ def _belt(
     gigabytes = moving * bandwidth / 1e9
     crates = "".join(f"<i style='--n:{at}'></i>" for at in range(-1, CRATES))
     seats = "".join("<i></i>" for _ in range(min(positions, SEATS)))
-    more = f"<em>+{positions - SEATS:,}</em>" if positions > SEATS else ""
-    longest = f"{max(moving, computing) * 1e3:.3g}"
+    more = f"<em>+{words.whole(positions - SEATS)}</em>" if positions > SEATS else ""
+    longest = words.number(max(moving, computing) * 1e3, ".3g")
     title = words("conveyor.one" if positions == 1 else "conveyor.many", positions=positions, ms=longest)
     store = f"<b>{escape(words('conveyor.memory'))}</b>"
     store += f"<span>{escape(words('conveyor.gigabytes', gb=gigabytes))}</span>"
@@ -99,5 +99,5 @@ def _belt(
 def _bar(kind: str, seconds: float, scale: float, words: Words) -> str:
     return (
         f"<dt>{escape(words(f'conveyor.{kind}'))}</dt><dd><i class='{kind}' style='width:{seconds / scale:.3%}'></i>"
-        f"<span>{escape(words('conveyor.ms', ms=f'{seconds * 1e3:.3g}'))}</span></dd>"
+        f"<span>{escape(words('conveyor.ms', ms=words.number(seconds * 1e3, '.3g')))}</span></dd>"
     )

@@ -66,7 +66,7 @@ def draw(given: With, at: Place) -> None:
                 format_func=at.words.whole,
                 key=at.key("context"),
             )
-        draw_chart(lines(given, batch, context, at.words), at.key("lines"))
+        draw_chart(lines(given, batch, context, at.words), at.key("lines"), at.words)
 
     show()
 

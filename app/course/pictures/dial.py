@@ -12,10 +12,10 @@ import streamlit as st
 from pydantic import Field, field_validator, model_validator
 
 from app.charts.chart import Chart
-from app.charts.draw import draw as draw_chart
 from app.course.facts import rules
 from app.course.facts.rules import EXACT
 from app.course.lesson import Strict
+from app.course.projector import draw as draw_chart
 from app.course.words import Words
 from app.records import examples as recorded
 from app.theme import LANES
@@ -87,9 +87,9 @@ def draw(given: With, at: Place) -> None:
                 st.caption(words("dial.exact"))
             with st.container():
                 if "rule" in given.controls:
-                    draw_chart(plane(given, rule, options, stop, words), key=at.key("plane"))
+                    draw_chart(plane(given, rule, options, stop, words), at.key("plane"), words)
                 else:
-                    draw_chart(pace(given, stop, cost, words), key=at.key("pace"))
+                    draw_chart(pace(given, stop, cost, words), at.key("pace"), words)
         if given.example and "rule" in given.controls:
             st.markdown(on_record(given.example, rule, options, words))
 
@@ -138,6 +138,7 @@ def turned(given: With, at: Place) -> tuple[str, Options, float, float]:
                 words("dial.cost"),
                 given.costs,
                 value=given.costs[0],
+                format_func=words.number,
                 key=at.key("cost"),
                 help=words("dial.about_cost"),
             )
@@ -165,11 +166,12 @@ def meters(found: Stopped, given: With, cost: float, words: Words) -> str:
     plain = at_dial(given, EXACT, (), 0.0)
     most = given.gamma + 1.0
     off = found.distance > 1e-9
-    distance, tokens = f"{found.distance if off else 0.0:.2f}", f"{found.tokens:.2f}"
+    number = words.number
+    distance, tokens = number(found.distance if off else 0.0, ".2f"), number(found.tokens, ".2f")
     facts = (
-        ("acceptance", f"{found.acceptance:.0%}"),
-        ("drafted", f"{found.drafted:.2f}"),
-        ("speed", f"{found.speedup(cost):.2f}×"),
+        ("acceptance", number(found.acceptance, ".0%")),
+        ("drafted", number(found.drafted, ".2f")),
+        ("speed", f"{number(found.speedup(cost), '.2f')}×"),
     )
     mark = "lossy" if off else "lossless"
     return (
@@ -201,7 +203,8 @@ def first_word(found: Stopped, given: With, words: Words) -> str:
             f"<span class='written {more}' style='width:{written / top:.2%}'></span>"
             f"<span class='wanted' style='width:{wanted / top:.2%}'></span>"
             f"<span class='drafted' style='left:{drafted / top:.2%}'></span></td>"
-            f"<td class='number'>{wanted:.2f}</td><td class='number {more}'>{written:.2f}</td></tr>"
+            f"<td class='number'>{words.number(wanted, '.2f')}</td>"
+            f"<td class='number {more}'>{words.number(written, '.2f')}</td></tr>"
         )
     heads = "".join(f"<th scope='col'>{escape(words(f'dial.{key}'))}</th>" for key in ("wants", "writes"))
     return (

@@ -41,7 +41,7 @@ def draw(given: With, at: Place) -> None:
 
     @fragment(run_every=WAIT_S if active else None)
     def show() -> None:
-        from app.charts.draw import draw as draw_chart
+        from app.course.projector import draw as draw_chart
 
         st.caption(at.words("distilling.what", prompts=HELD_BACK))
         _controls(given, at, owner)
@@ -55,7 +55,7 @@ def draw(given: With, at: Place) -> None:
             job.cancel()
         _progress(job, at.words)
         if job.scored:
-            draw_chart(chart(job, at.words), at.key("chart"))
+            draw_chart(chart(job, at.words), at.key("chart"), at.words)
         if job.result is not None:
             st.html(table(job, job.result, at.words))
             st.markdown(gained(job.result, at.words))
@@ -175,13 +175,14 @@ def table(job: Training, result: Distilled, words: Words) -> str:
         sum(getattr(heat, side) for heat in result.heats) / len(result.heats) for side in ("before", "after")
     )
     rows = [
-        ("before", known[0].acceptance, before, f"{result.speedup('before'):.2f}×"),
-        ("after", known[-1].acceptance, after, f"{result.speedup('after'):.2f}×"),
+        ("before", known[0].acceptance, before, f"{words.number(result.speedup('before'), '.2f')}×"),
+        ("after", known[-1].acceptance, after, f"{words.number(result.speedup('after'), '.2f')}×"),
     ]
     if result.shipped is not None:
         rows.append(("shipped", result.shipped.acceptance, result.shipped.tokens_per_pass, "–"))
     body = "".join(
-        f"<tr><th scope='row'>{escape(words(f'distilling.{name}'))}</th><td>{alpha:.0%}</td><td>{passes:.2f}</td>"
+        f"<tr><th scope='row'>{escape(words(f'distilling.{name}'))}</th>"
+        f"<td>{words.number(alpha, '.0%')}</td><td>{words.number(passes, '.2f')}</td>"
         f"<td>{speedup}</td></tr>"
         for name, alpha, passes, speedup in rows
     )

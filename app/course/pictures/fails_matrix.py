@@ -77,14 +77,13 @@ def _cell(cell: Cell | None, shown: str, lane: str, words: Words) -> str:
         said = escape(words("fails-matrix.none"), quote=True)
         return f"<td class='none' {of} title='{said}'>–</td>"
     if shown == "tau":
-        return f"<td {of}>{value:.2f}</td>"
+        return f"<td {of}>{words.number(value, '.2f')}</td>"
     if shown == "alpha":
-        return f"<td {of}>{value:.0%}</td>"
+        return f"<td {of}>{words.number(value, '.0%')}</td>"
     sign = mark(value)
     kind = {"▲": "faster", "▼": "slower"}.get(sign, "same")
     range_ = escape(
         words("fails-matrix.range", low=cell.worst, high=cell.best, prompts=cell.prompts), quote=True
     )
-    return (
-        f"<td class='{kind}' {of} title='{range_}'><span aria-hidden='true'>{sign}</span> {value:.2f}×</td>"
-    )
+    shown_ = f"<span aria-hidden='true'>{sign}</span> {words.number(value, '.2f')}×"
+    return f"<td class='{kind}' {of} title='{range_}'>{shown_}</td>"

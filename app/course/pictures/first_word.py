@@ -143,8 +143,8 @@ def _lane(lane: Lane, longest: float, words: Words) -> str:
     first = lane.first_s / longest
     side = "left" if first < 0.55 else "right"
     place = first if side == "left" else 1.0 - first
-    done = words("first-word.done", time=_time(lane.end_s))
-    word = words("first-word.first", time=_time(lane.first_s))
+    done = words("first-word.done", time=_time(lane.end_s, words))
+    word = words("first-word.first", time=_time(lane.first_s, words))
     reading = f"<i class='reading' style='left:0;width:{lane.prompt_s / longest:.3%}'></i>"
     return (
         f"<div class='wait'><p><strong>{escape(lane.name)}</strong><span>{escape(done)}</span></p>"
@@ -153,6 +153,7 @@ def _lane(lane: Lane, longest: float, words: Words) -> str:
     )
 
 
-def _time(seconds: float) -> str:
+def _time(seconds: float, words: Words) -> str:
     """Seconds to three digits; thousandths for small values."""
-    return f"{seconds:.3g} s" if seconds >= 1.0 else f"{seconds * 1e3:.3g} ms"
+    number = words.number
+    return f"{number(seconds, '.3g')} s" if seconds >= 1.0 else f"{number(seconds * 1e3, '.3g')} ms"

@@ -167,7 +167,7 @@ MARKS = {"accepted": "✓", "rejected": "✗", "unreached": "·"}
 def _card(below: Below, words: Words) -> str:
     rows = "".join(
         f"<li class='{verdict}'><span class='mark' aria-hidden='true'>{MARKS.get(verdict, '·')}</span>"
-        f"<code>{_shown(text)}</code>{_bar(chance)}"
+        f"<code>{_shown(text)}</code>{_bar(chance, words)}"
         f"<span class='unseen'>{escape(named(f'heads.{verdict}', verdict, words))}</span></li>"
         for text, chance, verdict in below.guesses[:LONGEST]
     )
@@ -179,11 +179,11 @@ def _card(below: Below, words: Words) -> str:
     return f"<li class='list'><p>{above}</p><ol>{rows}</ol></li>"
 
 
-def _bar(chance: float | None) -> str:
+def _bar(chance: float | None, words: Words) -> str:
     if chance is None:
         return ""
     bar = f"<span class='bar' aria-hidden='true'><i style='width:{chance:.1%}'></i></span>"
-    return f"{bar}<span class='chance'>{chance:.0%}</span>"
+    return f"{bar}<span class='chance'>{words.number(chance, '.0%')}</span>"
 
 
 def named(key: str, otherwise: str, words: Words, **values: object) -> str:

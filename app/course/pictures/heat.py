@@ -47,13 +47,17 @@ def draw(given: With, at: Place) -> None:
     @fragment
     def show() -> None:
         heat = st.select_slider(
-            at.words("heat.temperature"), STEPS, given.temperature, key=at.key("temperature")
+            at.words("heat.temperature"),
+            STEPS,
+            given.temperature,
+            format_func=at.words.number,
+            key=at.key("temperature"),
         )
         left, right = st.columns(2, gap="medium")
         with left:
-            draw_chart(bars(target, draft, heat, at.words), at.key("bars"))
+            draw_chart(bars(target, draft, heat, at.words), at.key("bars"), at.words)
         with right:
-            draw_chart(curves(target, draft, heat, at.words), at.key("curves"))
+            draw_chart(curves(target, draft, heat, at.words), at.key("curves"), at.words)
 
     show()
 
@@ -94,9 +98,9 @@ def bars(target: Sequence[float], draft: Sequence[float], heat: float, words: Wo
         hovermode="closest",
         dragmode=False,
     )
-    title = words("heat.bars", heat=heat, rolled=f"{rolled:.0%}")
+    title = words("heat.bars", heat=heat, rolled=words.number(rolled, ".0%"))
     listed = "; ".join(
-        words("heat.alt_token", name=name, p=f"{one:.0%}", q=f"{other:.0%}")
+        words("heat.alt_token", name=name, p=words.number(one, ".0%"), q=words.number(other, ".0%"))
         for name, one, other in zip(names, p, q, strict=True)
     )
     return Chart(figure, title, words("heat.exact"), f"{title} {listed}.")
@@ -125,7 +129,7 @@ def curves(target: Sequence[float], draft: Sequence[float], heat: float, words: 
         y=now,
         mode="markers+text",
         showlegend=False,
-        text=[f"<b>{value:.0%}</b>" for value in now],
+        text=[f"<b>{words.number(value, '.0%')}</b>" for value in now],
         textposition=["top right" if at == upper else "bottom right" for at in (0, 1)]
         if heat < 2
         else ["top left" if at == upper else "bottom left" for at in (0, 1)],
@@ -160,7 +164,7 @@ def curves(target: Sequence[float], draft: Sequence[float], heat: float, words: 
         hovermode="closest",
         dragmode=False,
     )
-    said = {"heat": heat, "rolled": f"{now[0]:.0%}", "favourite": f"{now[1]:.0%}"}
+    said = {"heat": heat, "rolled": words.number(now[0], ".0%"), "favourite": words.number(now[1], ".0%")}
     return Chart(figure, words("heat.curves"), words("heat.exact"), words("heat.alt", **said))
 
 

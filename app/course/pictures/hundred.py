@@ -49,8 +49,9 @@ def panel(given: With, rule: str, words: Words) -> str:
         f"<span class='{'yes' if kept else 'no'}'>{'✓' if kept else '·'}</span>" for kept in accepted
     )
     alt = words("hundred.alt", kept=sum(accepted), rounds=ROUNDS)
+    said = words("hundred.share", share=words.number(share, ".0%"), kept=sum(accepted), rounds=ROUNDS)
     return (
         f"<figure><figcaption><b>{escape(words(f'hundred.{rule}'))}</b> "
-        f"{escape(words('hundred.share', share=f'{share:.0%}', kept=sum(accepted), rounds=ROUNDS))}</figcaption>"
+        f"{escape(said)}</figcaption>"
         f"<div role='img' aria-label='{escape(alt, quote=True)}'>{cells}</div></figure>"
     )

@@ -33,7 +33,7 @@ class With(Strict):
 
 def draw(given: With, at: Place) -> None:
     """Draw the columns."""
-    draw_chart(columns(given.alpha, given.gamma, at.words), at.key("columns"))
+    draw_chart(columns(given.alpha, given.gamma, at.words), at.key("columns"), at.words)
 
 
 def columns(alpha: float, gamma: int, words: Words) -> Chart:
@@ -48,7 +48,7 @@ def columns(alpha: float, gamma: int, words: Words) -> Chart:
             name=words(f"length-chances.legend_{part}"),
             x=names,
             y=values,
-            text=[f"{value:.0%}" if value >= 0.045 else "" for value in values],
+            text=[words.number(value, ".0%") if value >= 0.045 else "" for value in values],
             textposition="inside",
             insidetextanchor="middle",
             textangle=0,
@@ -75,13 +75,15 @@ def columns(alpha: float, gamma: int, words: Words) -> Chart:
         hovermode="closest",
         dragmode=False,
     )
-    sums = " + ".join(f"{value:.2f}" for value in [*parts["used"][:-1], 1.0])
+    sums = " + ".join(words.number(value, ".2f") for value in [*parts["used"][:-1], 1.0])
     total = theory.tokens_per_pass(alpha, gamma)
-    said = words("length-chances.alt", used=", ".join(f"{value:.0%}" for value in parts["used"][:-1]))
+    said = words(
+        "length-chances.alt", used=", ".join(words.number(value, ".0%") for value in parts["used"][:-1])
+    )
     return Chart(
         figure,
         words("length-chances.title", sum=sums, total=total),
-        words("length-chances.exact", alpha=f"{alpha:.0%}"),
+        words("length-chances.exact", alpha=words.number(alpha, ".0%")),
         said,
     )
 

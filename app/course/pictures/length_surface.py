@@ -18,6 +18,7 @@ from app.course.facts.lengths import LONGEST, best_length_sloped, speedup_sloped
 from app.course.facts.recorded import trace
 from app.course.lesson import Strict
 from app.course.projector import draw as draw_chart
+from app.course.scale import scale
 from app.course.words import Words
 from app.metrics import numbers
 from app.records import examples as recorded
@@ -54,38 +55,27 @@ class Dot:
 def draw(given: With, at: Place) -> None:
     """Draw three sliders, the surface and the cut."""
     home_cost, home_slope = machine()
+    words = at.words
 
     @fragment
     def show() -> None:
         first, second, third = st.columns(3, gap="medium", vertical_alignment="bottom")
         with first:
-            alpha = st.slider(
-                at.words("length-surface.alpha"), 0.05, 0.95, given.alpha, 0.05, key=at.key("alpha")
+            alpha = scale(
+                words("length-surface.alpha"), 0.05, 0.95, given.alpha, 0.05, words, at.key("alpha")
             )
         with second:
-            cost = st.slider(
-                at.words("length-surface.cost"),
-                0.0,
-                0.6,
-                _near(home_cost if given.cost is None else given.cost),
-                0.01,
-                key=at.key("cost"),
-            )
+            start = home_cost if given.cost is None else given.cost
+            cost = scale(words("length-surface.cost"), 0.0, 0.6, start, 0.01, words, at.key("cost"))
         with third:
-            slope = st.slider(
-                at.words("length-surface.slope"),
-                0.0,
-                0.3,
-                _near(home_slope if given.slope is None else given.slope),
-                0.01,
-                key=at.key("slope"),
-            )
+            start = home_slope if given.slope is None else given.slope
+            slope = scale(words("length-surface.slope"), 0.0, 0.3, start, 0.01, words, at.key("slope"))
         left, right = st.columns([3, 2], gap="medium")
         with left:
-            draw_chart(surface(alpha, cost, slope, at.words), at.key("surface"))
+            draw_chart(surface(alpha, cost, slope, words), at.key("surface"), words)
         with right:
-            draw_chart(cut(alpha, cost, slope, at.words), at.key("cut"))
-        st.caption(at.words("length-surface.home", cost=home_cost, slope=home_slope))
+            draw_chart(cut(alpha, cost, slope, words), at.key("cut"), words)
+        st.caption(words("length-surface.home", cost=home_cost, slope=home_slope))
 
     show()
 
@@ -191,7 +181,11 @@ def surface(alpha: float, cost: float, slope: float, words: Words) -> Chart:
         dragmode=False,
     )
     best_lengths = "; ".join(
-        words("length-surface.alt_best", alpha=f"{rate:.0%}", gamma=best_length_sloped(rate, cost, slope))
+        words(
+            "length-surface.alt_best",
+            alpha=words.number(rate, ".0%"),
+            gamma=best_length_sloped(rate, cost, slope),
+        )
         for rate in (0.3, 0.5, 0.7, 0.8, 0.9)
     )
     return Chart(
@@ -244,9 +238,9 @@ def cut(alpha: float, cost: float, slope: float, words: Words) -> Chart:
     said = words("length-surface.star", gamma=best, speed=speeds[best])
     return Chart(
         figure,
-        words("length-surface.cut", alpha=f"{alpha:.0%}"),
+        words("length-surface.cut", alpha=words.number(alpha, ".0%")),
         words("length-surface.formula"),
-        f"{words('length-surface.cut', alpha=f'{alpha:.0%}')} {said}",
+        f"{words('length-surface.cut', alpha=words.number(alpha, '.0%'))} {said}",
     )
 
 
@@ -288,11 +282,6 @@ def _lane_names(words: Words) -> Sequence[tuple[str, str]]:
     found = measured.figures()
     texts = [(group, measured.name("text", group, words)) for group in found.cells]
     return [*texts, *((lane, measured.name("lane", lane, words)) for lane in found.lanes)]
-
-
-def _near(value: float) -> float:
-    """The slider's nearest step."""
-    return round(value, 2)
 
 
 def _shade(speed: float) -> float:

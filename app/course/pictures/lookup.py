@@ -111,7 +111,7 @@ def draw(given: With, at: Place) -> None:
         found = run(texts[0][:MOST], texts[1][:MOST], given.ngram, given.gamma)
         st.markdown(summary(found, words))
         exact = words("lookup.exact", ngram=given.ngram, gamma=given.gamma)
-        draw_chart(arcs(found, words, exact), at.key("arcs"))
+        draw_chart(arcs(found, words, exact), at.key("arcs"), words)
         st.html(shown(found, words))
 
     show()

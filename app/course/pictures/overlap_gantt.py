@@ -15,6 +15,7 @@ from pydantic import Field
 from app.charts.chart import Chart
 from app.course.lesson import Strict
 from app.course.projector import draw as draw_chart
+from app.course.scale import scale
 from app.course.words import Words
 from app.theme import CLEAR, GREY, ORANGE, PAGE, PHASES, WHITE, fill
 from app.ui.fragment import fragment
@@ -64,7 +65,7 @@ def draw(given: With, at: Place) -> None:
     if given.fixed:
         for mode in MODES:
             chart = gantt(given, given.alpha, given.drafting, mode, at.words)
-            draw_chart(chart, at.key(f"gantt-{mode}"))
+            draw_chart(chart, at.key(f"gantt-{mode}"), at.words)
         st.markdown(expected(given, given.alpha, given.drafting, at.words, "overlap-gantt.steady"))
         return
 
@@ -80,14 +81,20 @@ def draw(given: With, at: Place) -> None:
         )
         left, right = st.columns(2, gap="medium", vertical_alignment="bottom")
         with left:
-            alpha = st.slider(
-                at.words("overlap-gantt.alpha"), 0.0, 1.0, given.alpha, 0.05, key=at.key("alpha")
+            alpha = scale(
+                at.words("overlap-gantt.alpha"), 0.0, 1.0, given.alpha, 0.05, at.words, at.key("alpha")
             )
         with right:
-            drafting = st.slider(
-                at.words("overlap-gantt.drafting"), 0.25, 2.0, given.drafting, 0.25, key=at.key("drafting")
+            drafting = scale(
+                at.words("overlap-gantt.drafting"),
+                0.25,
+                2.0,
+                given.drafting,
+                0.25,
+                at.words,
+                at.key("drafting"),
             )
-        draw_chart(gantt(given, alpha, drafting, mode or "serial", at.words), at.key("gantt"))
+        draw_chart(gantt(given, alpha, drafting, mode or "serial", at.words), at.key("gantt"), at.words)
         st.markdown(expected(given, alpha, drafting, at.words))
 
     show()
@@ -102,7 +109,7 @@ def expected(
     return words(
         key,
         gain=theory.overlap_gain(alpha, given.gamma, cost),
-        won=f"{theory.correct_guess_rate(alpha, given.gamma):.0%}",
+        won=words.number(theory.correct_guess_rate(alpha, given.gamma), ".0%"),
         here=one.end / other.end,
         lost=f"{other.lost_tokens:.0f}",
     )

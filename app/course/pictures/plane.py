@@ -121,7 +121,7 @@ def draw(given: With, at: Place) -> None:
         found = [dot(name, group, gamma) for name in given.drafters]
         chosen = found[given.drafters.index(picked)]
         st.markdown(summary(chosen, gamma, words))
-        draw_chart(chart(found, chosen, gamma, words), at.key("plane"))
+        draw_chart(chart(found, chosen, gamma, words), at.key("plane"), words)
 
     show()
 
@@ -211,7 +211,7 @@ def chart(found: Sequence[Dot], chosen: Dot, gamma: int, words: Words) -> Chart:
         )
         cost, alpha = line[len(line) // 8 if level > 1.0 else -len(line) // 5]
         figure.add_annotation(
-            x=cost, y=alpha, text=f"{level:g}×", showarrow=False, yshift=9, font={"size": 13}
+            x=cost, y=alpha, text=f"{words.number(level, 'g')}×", showarrow=False, yshift=9, font={"size": 13}
         )
     exits = sorted((each.cost, each.alpha) for each in found if _EXIT.fullmatch(each.name))
     if len(exits) > 1:

@@ -6,7 +6,6 @@ With `boxes` the words in question are in lettered boxes, and nothing is reveale
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from string import ascii_uppercase
@@ -127,9 +126,9 @@ def _box(text: str, letter: str) -> str:
 
 def with_outcomes(prompt: str, tokens: tuple[Judged, ...], found: tuple[int, ...], words: Words) -> str:
     """Every token with a bar for its surprise, and whether the small model guessed it."""
-    said, end = {kind: words(f"ribbon.said_{kind}") for kind in KINDS.values()}, words("ribbon.end")
+    end = words("ribbon.end")
     items = "".join(
-        _token(token, ascii_uppercase[found.index(at)] if at in found else "", said, end)
+        _token(token, ascii_uppercase[found.index(at)] if at in found else "", end, words)
         for at, token in enumerate(tokens)
     )
     kinds = [kind for guessed, kind in KINDS.items() if any(token.guessed is guessed for token in tokens)]
@@ -146,11 +145,11 @@ KINDS = {True: "guessed", False: "missed", None: "unasked"}
 GLYPHS = {"guessed": "✓", "missed": "✗", "unasked": "·"}
 
 
-def _token(token: Judged, letter: str, phrases: Mapping[str, str], end: str) -> str:
+def _token(token: Judged, letter: str, end: str, words: Words) -> str:
     kind = KINDS[token.guessed]
     instead = _visible(token.instead, end)
     apart = "" if token.text[:1].strip() else " apart"
-    said = phrases[kind].format(bits=token.bits, instead=instead)
+    said = words(f"ribbon.said_{kind}", bits=token.bits, instead=instead)
     height = min(1.0, token.bits / HIGHEST)
     box = f"<b class='letter'>{letter}</b>" if letter else ""
     own = f" <em translate='no'>{escape(instead)}</em>" if kind == "missed" else ""

@@ -10,6 +10,7 @@ from pydantic import Field, field_validator
 
 from app.course.facts import same_distribution
 from app.course.lesson import Strict
+from app.course.scale import scale
 from app.course.words import Words
 from app.ui.fragment import fragment
 from specdec_core.lessons.rounding import FORMATS
@@ -17,6 +18,7 @@ from specdec_core.lessons.rounding import FORMATS
 from . import Place
 
 STEPS = 31
+DIGITS = ".7g"  # enough to distinguish a stored number from its neighbours
 
 
 class With(Strict):
@@ -58,13 +60,14 @@ def draw(given: With, at: Place) -> None:
                 )
                 or given.formats[0]
             )
-            raised = st.slider(
+            raised = scale(
                 at.words("rounding.raise", word=list(given.logits)[-1]),
                 0.0,
                 given.most,
                 given.raised,
                 given.most / (STEPS - 1),
-                key=at.key("raised"),
+                at.words,
+                at.key("raised"),
                 width=360,
             )
         st.html(verdict(given, stored, raised, at.words))
@@ -87,7 +90,9 @@ def verdict(given: With, stored: str, raised: float, words: Words) -> str:
     gap = exact[0] - exact[1] - raised
     flipped = forth != back
     sentence = words("rounding.flip" if flipped else "rounding.same", forth=forth, back=back)
-    close = words("rounding.gap", gap=f"{abs(gap):.2f}", word=names[0] if gap > 1e-9 else names[1])
+    close = words(
+        "rounding.gap", gap=words.number(abs(gap), ".2f"), word=names[0] if gap > 1e-9 else names[1]
+    )
     tie = words("rounding.tie_exact")
     return (
         f"<p class='rounding-said{' flip' if flipped else ''}' role='status'><b>{'⇄' if flipped else '='} "
@@ -105,7 +110,7 @@ def panel(given: With, stored: str, raised: float, backwards: bool, words: Words
         shown = [*terms[:-1], terms[-1] + raised] if at else list(terms)
         order = shown[::-1] if backwards else shown
         chain = "".join(
-            f"<td>{'+ ' if place else ''}{term:.2f}<small>= {_figure(total)}</small></td>"
+            f"<td>{'+ ' if place else ''}{words.number(term, '.2f')}<small>= {words.number(total, DIGITS)}</small></td>"
             for place, (term, total) in enumerate(zip(order, sums[at], strict=True))
         )
         mark = "✓" if at == best else ""
@@ -141,8 +146,3 @@ def strips(given: With, stored: str, raised: float, words: Words) -> str:
             f"<div role='img' aria-label='{escape(sentence, quote=True)}'>{cells}</div></div>"
         )
     return f"<div class='rounding-strips'><p>{escape(words('rounding.strips'))}</p>{''.join(rows)}</div>"
-
-
-def _figure(value: float) -> str:
-    """A stored number with enough digits to distinguish it from its neighbours."""
-    return f"{value:.7g}"

@@ -117,14 +117,14 @@ def table(
     """How often each text begins a run: exactly, in plain runs, in speculative runs."""
     order = sorted(target, key=lambda text: (-round(target[text], 9), text))
     top = max(*target.values(), *plain.values(), *guessed.values())
-    rows = "".join(_row(of, text, target, plain, guessed, top) for text in order)
+    rows = "".join(_row(of, text, target, plain, guessed, top, words) for text in order)
     away = [total_variation(one, target) for one in (written, plain, guessed)]
-    exact = "0" if away[0] < 1e-9 else f"{away[0]:.3f}"
+    exact = "0" if away[0] < 1e-9 else words.number(away[0], ".3f")
     sentence = words(
         "same_distribution.distances",
         exact=exact,
-        plain=f"{away[1]:.3f}",
-        guessed=f"{away[2]:.3f}",
+        plain=words.number(away[1], ".3f"),
+        guessed=words.number(away[2], ".3f"),
         count=words.whole(count),
     )
     heads = "".join(
@@ -146,13 +146,15 @@ def _row(
     plain: Distribution,
     guessed: Distribution,
     top: float,
+    words: Words,
 ) -> str:
     marks = "".join(
         f"<div class='{kind}' style='left:{100 * shares.get(text, 0.0) / top:.2f}%'></div>"
         for kind, shares in (("plain", plain), ("guessed", guessed))
     )
     numbers = "".join(
-        f"<td class='number'>{shares.get(text, 0.0):.3f}</td>" for shares in (target, plain, guessed)
+        f"<td class='number'>{words.number(shares.get(text, 0.0), '.3f')}</td>"
+        for shares in (target, plain, guessed)
     )
     return (
         f"<tr><th scope='row' translate='no'>{escape(of.before)} {escape(of.text(text))}</th>"

@@ -234,7 +234,7 @@ def scene(tree: Sequence[Choice], accuracy: Accuracy, budget: int, words: Words)
             "column": len(choice),
             "row": rows[choice],
             "parent": number[choice[:-1]] if choice else None,
-            "chance": f"{medusa_tree.worth(choice, accuracy):.0%}" if choice else "",
+            "chance": words.number(medusa_tree.worth(choice, accuracy), ".0%") if choice else "",
             "label": node_label(choice, number, accuracy, words),
             "sentence": node_sentence(choice, order, mask, words),
         }
@@ -344,8 +344,8 @@ def modelled(
     return {
         "title": words("tree_builder.modelled"),
         "meters": [
-            meter(words("tree_builder.yours"), mine, "yours"),
-            meter(words("tree_builder.best_of", nodes=len(tree)), best, "best"),
+            meter(words("tree_builder.yours"), mine, "yours", words),
+            meter(words("tree_builder.best_of", nodes=len(tree)), best, "best", words),
         ],
         "note": words("tree_builder.modelled_heads")
         if picked == "heads"
@@ -371,17 +371,18 @@ def on_record(tree: Sequence[Choice], example: str, words: Words) -> list[dict[s
                     words("tree_builder.yours" if settled == len(found) else "tree_builder.yours_at_least"),
                     mine,
                     "yours",
+                    words,
                 ),
-                meter(words("tree_builder.recorded_tree", nodes=nodes), recorded_mean, "best"),
+                meter(words("tree_builder.recorded_tree", nodes=nodes), recorded_mean, "best", words),
             ],
             "note": words("tree_builder.record", rounds=len(found), settled=settled),
         }
     ]
 
 
-def meter(label: str, value: float, look: str) -> dict[str, Any]:
+def meter(label: str, value: float, look: str, words: Words) -> dict[str, Any]:
     """One bar."""
-    return {"label": label, "value": value, "shown": f"{value:.2f}", "look": look}
+    return {"label": label, "value": value, "shown": words.number(value, ".2f"), "look": look}
 
 
 def accuracies(picked: Literal["heads"] | Rate, budget: int) -> Accuracy:

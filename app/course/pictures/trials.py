@@ -86,14 +86,14 @@ def _again(key: str) -> None:
 def said(given: With, rule: str, count: int, shares: tuple[float, ...], accepted: int, words: Words) -> str:
     """The rule's verdict in numbers: the distance of its text from p, and how much it keeps."""
     off = coin.off_target(rule, given.p, given.q)
-    exact = words("trials.lossless") if off < EXACT else words("trials.lossy", off=f"{off:.2f}")
+    exact = words("trials.lossless") if off < EXACT else words("trials.lossy", off=words.number(off, ".2f"))
     kept = words(
         "trials.kept",
-        share=f"{coin.kept_share(rule, given.p, given.q):.0%}",
+        share=words.number(coin.kept_share(rule, given.p, given.q), ".0%"),
         count=words.whole(count),
         accepted=words.whole(accepted),
     )
-    tried = words("trials.distance", off=f"{coin.distance(shares, given.p):.3f}")
+    tried = words("trials.distance", off=words.number(coin.distance(shares, given.p), ".3f"))
     return (
         f"<p class='trials-said' role='status'><b>{'✓' if off < EXACT else '✗'} {escape(exact)}</b> "
         f"{escape(tried)} {escape(kept)}</p>"

@@ -71,7 +71,7 @@ def draw(given: With, at: Place) -> None:
 
     @fragment
     def show() -> None:
-        from app.charts.draw import draw as draw_chart
+        from app.course.projector import draw as draw_chart
 
         marked = st.select_slider(at.words("width-curve.tokens"), WIDTHS, given.start, key=at.key("tokens"))
         lines = recorded(given, at.words)
@@ -88,7 +88,7 @@ def draw(given: With, at: Place) -> None:
             _wait(found, at.words)
             lines = lines[:3] + measured(found, at.words)
         st.html(table(lines, marked, at.words))
-        draw_chart(chart(lines, marked, at.words), at.key("chart"))
+        draw_chart(chart(lines, marked, at.words), at.key("chart"), at.words)
 
     show()
 
@@ -133,8 +133,8 @@ def measured(found: measuring.Measuring, words: Words) -> list[Line]:
 def table(lines: list[Line], tokens: int, words: Words) -> str:
     """The marked number of tokens on each machine."""
     rows = "".join(
-        f"<tr><th scope='row'>{escape(line.name)}</th><td>{line.ratios[tokens]:.2f}×</td>"
-        f"<td>{tokens / line.ratios[tokens]:.1f}×</td></tr>"
+        f"<tr><th scope='row'>{escape(line.name)}</th><td>{words.number(line.ratios[tokens], '.2f')}×</td>"
+        f"<td>{words.number(tokens / line.ratios[tokens], '.1f')}×</td></tr>"
         for line in lines
     )
     heads = "".join(
@@ -196,7 +196,8 @@ def chart(lines: list[Line], tokens: int, words: Words) -> Chart:
         dragmode=False,
     )  # fmt: skip
     said = "; ".join(
-        f"{line.name}: " + ", ".join(f"{width} {line.ratios[width]:.2f}" for width in (8, 64, 256))
+        f"{line.name}: "
+        + ", ".join(f"{width} {words.number(line.ratios[width], '.2f')}" for width in (8, 64, 256))
         for line in lines
     )
     return Chart(

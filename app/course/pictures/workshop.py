@@ -57,7 +57,7 @@ class With(Strict):
 def draw(given: With, at: Place) -> None:
     """Draw the plane, with the choices unless it is only for viewing."""
     if given.view_only:
-        draw_chart(plane(given.text, None, given.limit, at.words), at.key("plane"))
+        draw_chart(plane(given.text, None, given.limit, at.words), at.key("plane"), at.words)
         return
 
     @fragment
@@ -89,7 +89,7 @@ def draw(given: With, at: Place) -> None:
                 st.caption(at.words("workshop.no_gamma"))
         mine = design(text, lane, gamma)
         st.markdown(verdict(mine, within(text, given.limit), given.limit, at.words))
-        draw_chart(plane(text, mine, given.limit, at.words), at.key("plane"))
+        draw_chart(plane(text, mine, given.limit, at.words), at.key("plane"), at.words)
         with st.container(horizontal=True, vertical_alignment="center"):
             address = f"/compare?{race(text, mine, given.limit)}"
             st.link_button(at.words("workshop.race"), address, icon=":material/flag:")
@@ -112,7 +112,7 @@ def verdict(mine: Design, best: Design, limit: float, words: Words) -> str:
     if mine.lane == "plain":
         how = words("workshop.how_plain")
     sentence = words("workshop.yours", speed=mine.speed, how=how, work=work(mine, words))
-    return f"{sentence} {words(f'workshop.{said}', limit=f'{limit:.0%}')}"
+    return f"{sentence} {words(f'workshop.{said}', limit=words.number(limit, '.0%'))}"
 
 
 def work(shown: Design, words: Words) -> str:
@@ -197,7 +197,7 @@ def plane(text: str, mine: Design | None, limit: float, words: Words) -> Chart:
     highest = max(each.speed for each in found)
     figure.add_annotation(
         x=0.99, xref="paper", xanchor="right", y=0.995, yref="paper", yanchor="top",
-        text=words("workshop.wall", limit=f"{limit:.0%}"), showarrow=False, font={"size": 13},
+        text=words("workshop.wall", limit=words.number(limit, ".0%")), showarrow=False, font={"size": 13},
     )  # fmt: skip
     figure.update_layout(
         height=450,
@@ -208,7 +208,7 @@ def plane(text: str, mine: Design | None, limit: float, words: Words) -> Chart:
             "type": "log",
             "range": [-0.06, log10(right)],
             "tickvals": [1, 1.5, 2, 3, 5, 8, 12, 20],
-            "ticktext": [f"{value:g}×" for value in (1, 1.5, 2, 3, 5, 8, 12, 20)],
+            "ticktext": [f"{words.number(value)}×" for value in (1, 1.5, 2, 3, 5, 8, 12, 20)],
             "zeroline": False,
         },
         yaxis={"title": words("workshop.y"), "range": [0, highest * 1.15], "zeroline": False},

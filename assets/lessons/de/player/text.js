@@ -1,8 +1,25 @@
 /** Jeder Satz und jedes Wort, das man im Player sieht; Namen und Werte wie im englischen Modul. */
 
-import { flat, MARK, prob } from "./signs.js";
+import { flat, MARK, prob as plainProb } from "./signs.js";
 
 export { flat, MARK, prob };
+
+/**
+ * Eine Zahl mit Dezimalkomma.
+ * @param {number} value
+ * @param {number} places
+ */
+function fixed(value, places) {
+  return value.toFixed(places).replace(".", ",");
+}
+
+/**
+ * Eine Wahrscheinlichkeit mit drei Nachkommastellen.
+ * @param {number|null|undefined} value
+ */
+function prob(value) {
+  return plainProb(value).replace(".", ",");
+}
 
 const FORMS = new Intl.PluralRules("de");
 
@@ -33,7 +50,7 @@ export function quote(text) {
  * @param {number} value
  */
 export function seconds(value) {
-  return value < 0.0995 ? `${(value * 1000).toFixed(1)} ms` : `${value.toFixed(2)} s`;
+  return value < 0.0995 ? `${fixed(value * 1000, 1)} ms` : `${fixed(value, 2)} s`;
 }
 
 export const VERDICT = {
@@ -92,7 +109,7 @@ export const T = {
   speedupOf: (label, over) => `Gemessener Speedup von ${label}${over ? "" : " bisher"}`,
   soFar: "bisher",
   none: "—",
-  times: (value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
+  times: (value) => `${fixed(value, value < 9.995 ? 2 : 1)}×`,
   faster: (value, label) => (value > 1.005 ? `so schnell wie ${label}` : value < 0.995 ? `so schnell wie ${label}: langsamer` : `gleich schnell wie ${label}`),
   bound: (words) => `${words}; eine Schranke, denn das Raten läuft hier außerhalb der Uhr`,
   notyet: (least) => `erscheint ab ${count(least, "Token", "Tokens")}`,
@@ -143,7 +160,7 @@ export const T = {
     ["Esc", "Auswahl aufheben"],
     ["?", "diese Hilfe"],
   ],
-  slow: (factor, round) => `eine Runde in etwa ${seconds(round)}: ${factor >= 1.5 ? `${factor < 10 ? factor.toFixed(1) : Math.round(factor)}-mal langsamer, als sie lief` : "etwa so schnell, wie sie lief"}`,
+  slow: (factor, round) => `eine Runde in etwa ${seconds(round)}: ${factor >= 1.5 ? `${factor < 10 ? fixed(factor, 1) : Math.round(factor)}-mal langsamer, als sie lief` : "etwa so schnell, wie sie lief"}`,
 
   views: "Ansichten dieser Runde",
   view: { tree: "Runde", mask: "Maske und KV-Cache", odds: "Wahrscheinlichkeiten", window: "Quelle" },
@@ -156,7 +173,7 @@ export const T = {
   repeatsMean: "Diese Tokens wiederholen früheren Text Wort für Wort. Das ist leicht zu raten und schönt die Zahlen dieser Spur.",
   flattered: (words, n, of) => `${words}; geschönt: ${n} von ${count(of, "Token", "Tokens")} wiederholt (↺)`,
   fork: (label) => `Von hier an weicht der Text von dem von ${label} ab.`,
-  ratio: (value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
+  ratio: (value) => `${fixed(value, value < 9.995 ? 2 : 1)}×`,
   ratioOf: (label) => `gemessenes Tempo gegenüber ${label}`,
   timeline: "Die Runden aller Spuren auf den aufgezeichneten Uhren. Der Regler und die Tasten darunter gehen durch dieselben Runden.",
   aheadKept: "Während des Durchlaufs des Zielmodells vorausgearbeitet; nichts davon ist als verworfen aufgezeichnet.",
