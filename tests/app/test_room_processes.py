@@ -103,11 +103,11 @@ async def _through_a_class(one: Process, other: Process) -> None:
     with following((host, f"/r/{code}/host/events"), (near, events), (far, events)):
         await host.until(lambda view: view.get("here") == 2)
         await _drive(host, code, "open", lesson="race")  # the first reading of the lesson
-        await _at("open", near, far)
+        await _at("open", near, far, host)
         for move, state in (("close", "locked"), ("discuss", "discuss"), ("again", "open")):
             began = time.perf_counter()
             await _drive(host, code, move)
-            assert await _at(state, near, far) - began < 1.0
+            assert await _at(state, near, far, host) - began < 1.0
         step = near.view["step"]
         assert (await near.ask(f"/r/{code}/vote", {"step": step, "given": "both"}))[0] == 204
         one.kill()

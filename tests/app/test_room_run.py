@@ -7,11 +7,14 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
+from streamlit.components.v2.component_manager import BidiComponentManager
+from streamlit.runtime import Runtime
 
 from app import services
 from app.decoding.runs import Runs
@@ -288,8 +291,11 @@ def test_the_best_three_are_the_fastest_of_one_model(tmp_path: Path) -> None:
     assert tally.fastest(news[1], "other") == []
 
 
-def test_nodes_of_a_tree_are_set_one_by_one() -> None:
+def test_nodes_of_a_tree_are_set_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Catches: a builder in a room that only offers whole trees; a removed node that comes back."""
+    # Components are drawn only where Streamlit runs; this is the part of it that they need.
+    server = SimpleNamespace(bidi_component_registry=BidiComponentManager())
+    monkeypatch.setattr(Runtime, "_instance", server)
 
     def tree(moves: tuple[tuple[str, Any], ...]) -> tuple[str, list[list[int]]]:
         nodes = stills.still("en", "trees", "change", moves) or []
