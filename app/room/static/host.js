@@ -64,7 +64,7 @@ function next() {
     }
   }
   if (may("open") && chosen) {
-    buttons.push(el("button", { id: "do-open", type: "button", class: "main", onclick: () => drive("open", { lesson: chosen.lesson }) },
+    buttons.push(el("button", { id: "do-open", type: "button", class: best ? "" : "main", onclick: () => drive("open", { lesson: chosen.lesson }) },
       `${say("open_question")} · ${chosen.title}`));
   }
   if (["open", "check", "discuss"].includes(view.state) || view.run?.asking) {

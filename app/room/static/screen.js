@@ -27,7 +27,7 @@ function joining() {
 }
 
 function strip() {
-  return el("p", { class: "strip" }, el("b", {}, view.code), el("h1", { class: "title" }, view.title ?? ""), el("span", { id: "count" },
+  return el("p", { class: "strip" }, el("b", {}, view.code), el("h1", { class: "title" }, view.title ?? say("run")), el("span", { id: "count" },
     ["open", "check", "locked"].includes(view.state) || view.run?.asking ? say("answered", view) : here()), clock.node);
 }
 

@@ -254,7 +254,7 @@ function together() {
   /** @param {string} given @param {number} at */
   const answer = (given, at) => el("button", { id: `option-${at}`, type: "button", disabled: Boolean(run.mine) || sending, "aria-pressed": run.mine === given ? "true" : "false",
     onclick: () => send(given, () => { view.run = { ...view.run, mine: given }; }) }, say(`run_${given}`));
-  return [el("h2", {}, say("run")), ...drawn(run),
+  return [el("h1", { class: "title" }, say("run")), ...drawn(run),
     run.asking && el("div", { class: "note", id: "vote" }, el("p", {}, el("b", {}, say("run_ask", { guess: (run.guesses[0] ?? "").trim() || "␣" }))),
       el("div", { class: "buttons" }, ...["accepted", "rejected"].map(answer)),
       run.mine ? el("p", {}, say("saved")) : null, el("p", { class: "wrong", role: "alert" }, problem), el("p", { class: "clock small" })),
