@@ -1,13 +1,17 @@
-"""`python -m tests.app.room_server <port>`: the rooms' routes alone, in a process that a test can kill."""
+"""The rooms' routes alone, in a process that a test can kill."""
 
 from __future__ import annotations
 
-import sys
+import os
+from collections.abc import Mapping
 
 import uvicorn
 from starlette.applications import Starlette
 
 from app.web.room import routes
 
-if __name__ == "__main__":
-    uvicorn.run(Starlette(routes=routes()), host="127.0.0.1", port=int(sys.argv[1]), log_level="warning")
+
+def serve(port: int, environment: Mapping[str, str]) -> None:
+    """Serve until killed."""
+    os.environ.update(environment)
+    uvicorn.run(Starlette(routes=routes()), host="127.0.0.1", port=port, log_level="warning")
