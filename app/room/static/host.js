@@ -153,6 +153,7 @@ function redraw() {
     el("p", { class: "strip" }, el("h1", { class: "title" }, `${say("host")} · ${code}`), el("span", { id: "state" }, say(`state_${view.state}`)),
       el("span", { id: "count" }, view.answered !== undefined ? say("answered", view) : say("here", view)),
       el("span", {}, say("lost_count", view)), clock.node),
+    view.step === 0 && el("p", { class: "note" }, say("host_first")),
     view.advice && el("p", { class: "note", id: "advice" }, say(`advice_${view.advice}`)),
     el("p", { class: "wrong", role: "alert" }, problem), next(), ...live(), typing || cards(), view.challenge && el("p", { id: "ran" }, say("ran", view.challenge)),
     view.moves.includes("run") && starter, dashboard(),
