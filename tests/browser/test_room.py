@@ -138,7 +138,7 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
     host.keyboard.press("Enter")
     for page in (host, screen, anna):
         expect(page.locator("#run")).to_contain_text("Once upon a time")
-    press(host, "ask")
+    press(host, "ask", "longer")  # looking takes longer than the vote's twenty seconds
     anna.locator("#vote").wait_for()
     no_findings(host, screen, anna)
     anna.keyboard.press("1")
