@@ -131,6 +131,7 @@ async def measure(port: int, pid: int, students: int, spread_s: float) -> dict[s
         acknowledged += len(found)
         for move in ("close", "reveal"):
             changes += await _step(host, pupils, move, lesson)
+    acknowledged += await _run(host, pupils, changes)
     _, export = await host.ask(f"/r/{code}/host/votes.json")
     for stream in streams:
         stream.cancel()
@@ -146,10 +147,26 @@ async def measure(port: int, pid: int, students: int, spread_s: float) -> dict[s
     }
 
 
-async def _step(host: Browser, pupils: Sequence[Browser], move: str, lesson: str) -> list[float]:
+async def _run(host: Browser, pupils: Sequence[Browser], changes: list[float]) -> int:
+    """A run that the class follows, with one vote of everybody; returns how many were acknowledged."""
+    changes += await _step(host, pupils, "run", prompt="Once upon a time")
+    await asyncio.sleep(2)  # the decoder's first rounds
+    changes += await _step(host, pupils, "ask")
+    step = host.view["step"]
+    votes = (each.ask(f"/r/{each.code}/vote", {"step": step, "given": "accepted"}) for each in pupils)
+    found = await asyncio.gather(*votes)
+    changes += await _step(host, pupils, "verdict")
+    changes += await _step(host, pupils, "wait")
+    return sum(status == 204 for status, _ in found)
+
+
+async def _step(
+    host: Browser, pupils: Sequence[Browser], move: str, lesson: str = "", **more: str
+) -> list[float]:
     step, began = host.view["step"], time.perf_counter()
     status, answer = await host.ask(
-        f"/r/{host.code or _code(host)}/host/drive", {"move": move, "lesson": lesson, "step": step}
+        f"/r/{host.code or _code(host)}/host/drive",
+        {"move": move, "lesson": lesson or host.view["lesson"], "step": step, **more},
     )
     assert status == 204, answer
     at = await asyncio.gather(*(each.until(lambda view: view["step"] > step) for each in [host, *pupils]))

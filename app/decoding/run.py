@@ -51,6 +51,7 @@ class Run(Job):
     Args:
         key: opens it in an address in place of its id: the shared link through which its viewer came.
         ticket: identifies its owner's browser to the routes if it keeps no cookie; empty if it does.
+        guest: whether it belongs to no visitor; no library keeps it.
         device: where it ran.
         templated: whether the prompt went through the chat template.
         unkept: whether the library should keep it but could not.
@@ -66,6 +67,7 @@ class Run(Job):
     ends: dict[int, EndReason] = field(default_factory=dict)
     key: str = ""
     ticket: str = ""
+    guest: bool = False
     device: str = ""
     templated: bool = False
     unkept: bool = False

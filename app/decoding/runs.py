@@ -67,21 +67,27 @@ class Runs:
         self._journal = journal
         self._places, self._waiting = places, waiting
         self._lines: dict[str, Line] = {}
-        # Runs without a trace are counted separately, so that a burst of failures drops nobody's result.
-        self._jobs: Jobs[Run] = Jobs(keep, group=lambda run: bool(run.ends), dropped=self._drop)
+        # Runs without a trace are counted separately, so that a burst of failures drops nobody's result; guests' too.
+        self._jobs: Jobs[Run] = Jobs(keep, group=lambda run: (bool(run.ends), run.guest), dropped=self._drop)
         self._archive = Archive()
         self._lock = threading.Lock()
 
-    def start(self, request: Request) -> Run:
-        """Start a run, or queue it.
+    def start(
+        self, request: Request, *, guest: str | None = None, over: Callable[[Run], None] = lambda run: None
+    ) -> Run:
+        """Start a run, or queue it; `over` gets it at its end, on its thread.
+
+        With the name of a `guest`, it is for somebody without a page of the app: it opens only by its ticket, waits its
+        turn among the guest's own, and no library keeps it.
 
         Raises:
             Busy: if the queue is full.
         """
         run = Run(
             request=request,
-            owner=self._owner(),
-            ticket="" if self._remembered() else secrets.token_urlsafe(24),
+            owner=guest or self._owner(),
+            ticket=secrets.token_urlsafe(24) if guest or not self._remembered() else "",
+            guest=guest is not None,
             archive=self._archive,
         )
         self._jobs.admit(run, self._full)
@@ -99,6 +105,7 @@ class Runs:
             self._hand_over(run)
             if self._journal:
                 self._journal.end(run)
+            over(run)
 
         run.start(work, after)
         return run
@@ -176,7 +183,7 @@ class Runs:
 
     def _hand_over(self, run: Run) -> None:
         """Pass a finished run to the library; an error there does not fail the run."""
-        if run.owner is not None and run.ends:
+        if run.owner is not None and run.ends and not run.guest:
             try:
                 self._save(run)
             except Exception:

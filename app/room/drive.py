@@ -7,11 +7,12 @@ from dataclasses import replace
 from math import isfinite
 from typing import Any
 
-from . import states
+from . import running, states, trees
 from .asked import asked
 from .orders import titles
-from .states import MOST_MOVES, MOVES, Now, Refused, Room
+from .states import MOST_MOVES, MOVED_ON, MOVES, STEERED, Now, Refused, Room
 from .store import Rooms
+from .together import NOTHING, Said, Together
 from .views import current
 
 MOST_CARDS = 999
@@ -26,33 +27,65 @@ def perform(rooms: Rooms, code: str, body: Body) -> None:
     Raises:
         Refused: one sentence, if it cannot be done.
     """
-    if body.get("move") == "cards":
-        rooms.raised(code, _cards(rooms.room(code), body))
-    else:
-        room = rooms.room(code)
-        if room is not None:  # a lesson's first reading takes seconds, for which no transaction should wait
-            asked(room.language, str(body.get("lesson", "")), "predict")
-        rooms.drive(code, lambda room, at: changed(room, at, body))
+    room, move = rooms.room(code), body.get("move")
+    if move == "cards":
+        rooms.raised(code, _cards(room, body))
+        return
+    if room is not None:  # what takes seconds is done here: no transaction should wait for it
+        asked(room.language, str(body.get("lesson", "")), "predict")
+    if room is not None and move == "run":
+        _run(rooms, room, body)
+        return
+    heard = running.said(room.now.run) if room is not None and move in STEERED else NOTHING
+    rooms.drive(code, lambda room, at: changed(room, at, body, heard=heard))
 
 
-def changed(room: Room, at: float, body: Body) -> Room:
-    """The room after one of the moves of `states.MOVES`, or after `longer`, `insert`, `point` or `control`."""
+def _run(rooms: Rooms, room: Room, body: Body) -> None:
+    """Start a run that the class follows; the one before is deleted."""
+    before = room.now.run
+    if body.get("step") != room.now.step or "run" not in MOVES[room.now.state]:
+        raise Refused(MOVED_ON)
+    started = running.begin(room.code, str(body.get("prompt", "")), (before.number if before else 0) + 1)
+    try:
+        rooms.drive(room.code, lambda room, at: changed(room, at, body, started))
+    except Exception:
+        running.forget(started)
+        raise
+    running.forget(before)
+
+
+def delete(rooms: Rooms, code: str) -> None:
+    """Delete a room with everything in it, and what its runs said."""
+    room = rooms.room(code)
+    rooms.delete(code)
+    trees.forget(code)
+    running.forget(room.now.run if room is not None else None)
+
+
+def changed(
+    room: Room, at: float, body: Body, started: Together | None = None, heard: Said = NOTHING
+) -> Room:
+    """The room after one of the moves of `states.MOVES`, or after `longer`, `insert`, `point` or `control`.
+
+    `started` is the run that the class follows from now on, `heard` what the one that it follows has said.
+    """
     move, now = body.get("move"), room.now
     # A button counts for what the host saw: a second press, or one on another device meanwhile, does nothing.
     if body.get("step") != now.step:
-        raise Refused("The room has moved on; this button no longer applies.")
+        raise Refused(MOVED_ON)
     if move in MOVES[now.state]:
         lesson, picture = str(body.get("lesson", now.lesson)), str(body.get("picture", "watch"))
         if move == "open" and lesson not in room.order:
             raise Refused("This lesson is not one of this room's.")
-        if move in ("open", "check") and asked(room.language, lesson, "predict") is None:
+        if move in ("open", "check", "follow") and asked(room.language, lesson, "predict") is None:
             raise Refused("This lesson has a mistake in its file; choose another.")
         if picture not in ("watch", "change"):
             raise Refused(READ)
-        return replace(room, now=states.step(now, str(move), at, lesson, picture))
+        run = states.steered(now, str(move), heard, at) if move in STEERED else started
+        return replace(room, now=states.step(now, str(move), at, lesson, picture, run))
     if move in _BESIDES:
         return _BESIDES[move](room, now, at, body)
-    raise Refused("The room has moved on; this button no longer applies.")
+    raise Refused(MOVED_ON)
 
 
 def moves(given: Any) -> tuple[tuple[str, Any], ...]:
@@ -67,7 +100,15 @@ def moves(given: Any) -> tuple[tuple[str, Any], ...]:
 
 
 def _value(value: Any) -> Any:
-    """A control's value: a short text, a number, or several of them; None presses a button."""
+    """A control's value: a short text, a number, or several of them; None presses a button.
+
+    Of the tree builder it is what is done to which node.
+    """
+    if isinstance(value, dict):
+        path = value.get("path")
+        if value.get("do") not in ("add", "remove") or not isinstance(path, list):
+            return None
+        return {"do": value["do"], "path": [step for step in path[:MOST_MOVES] if type(step) is int]}
     if isinstance(value, list):
         return [each for each in map(_value, value[:12]) if each is not None]
     if isinstance(value, str):
@@ -76,6 +117,8 @@ def _value(value: Any) -> Any:
 
 
 def _longer(room: Room, now: Now, at: float, body: Body) -> Room:
+    if now.state == "run" and now.votes_on(at) is None:  # the verdict is on the pages
+        raise Refused(MOVED_ON)
     return replace(room, now=states.longer(now, at))
 
 
@@ -120,7 +163,7 @@ def _cards(room: Room | None, body: Body) -> list[tuple[Any, bool, int]]:
     question = current(room, room.language) if room is not None else None
     counts = body.get("counts")
     if room is None or room.now.step != body.get("step"):
-        raise Refused("The room has moved on; this button no longer applies.")
+        raise Refused(MOVED_ON)
     if question is None or question.kind != "choice" or room.now.state not in ("open", "check", "locked"):
         raise Refused("Cards can be counted while a question with one answer is open.")
     if not isinstance(counts, dict) or not all(

@@ -6,6 +6,7 @@ from functools import cache
 
 from app import services
 
+from . import running
 from .live import Live
 from .store import Rooms
 
@@ -19,4 +20,4 @@ def rooms() -> Rooms:
 @cache
 def live() -> Live:
     """Who follows them here."""
-    return Live(rooms)
+    return Live(rooms, running.said)

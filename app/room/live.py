@@ -11,12 +11,15 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from app.records.database import Unavailable
 
+from . import together, views_run
 from .states import Room
 from .store import Cast, Rooms
 from .tally import Vote
+from .together import NOTHING, Said, Together
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +38,9 @@ class Followed:
     here: int = 0
     lost: int = 0
     away: bool = False
+    said: Said = NOTHING
+    """What the run that the class follows has said."""
+    shared: tuple[object, dict[str, Any]] = (None, {})
     seats: dict[str, int] = field(default_factory=dict)
     """The seats whose streams are open here, and how many each has."""
     hosts: int = 0
@@ -43,6 +49,23 @@ class Followed:
     """Fires when students' pages change."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     """Fires when anything changes."""
+
+    def run(self, at: float) -> dict[str, Any] | None:
+        """What every page shows of the class's run at this time, made once for all; None while there is none."""
+        if self.room is None or self.room.now.state != "run":
+            return None
+        now = self.room.now
+        key = self.version, self.said, views_run.moment(now, self.said, at)
+        if self.shared[0] != key:
+            self.shared = key, views_run.followed(now, self.said, self.all_votes(), at)
+        return self.shared[1]
+
+    def next_s(self, at: float) -> float | None:
+        """Seconds until the pages show more of the class's run by themselves."""
+        if self.room is None or self.room.now.state != "run" or self.room.now.run is None:
+            return None
+        now = self.room.now
+        return together.next_s(self.room.now.run, now.since, now.until, self.said, at)
 
     def all_votes(self) -> list[Vote]:
         """Every vote of the room."""
@@ -56,8 +79,11 @@ class Followed:
 class Live:
     """The followed rooms of this process."""
 
-    def __init__(self, rooms: Callable[[], Rooms]) -> None:
-        self._rooms = rooms
+    def __init__(
+        self, rooms: Callable[[], Rooms], said: Callable[[Together | None], Said] = lambda run: NOTHING
+    ) -> None:
+        """`said` looks up what a room's run has said."""
+        self._rooms, self._said = rooms, said
         self._followed: dict[str, Followed] = {}
         self._wake: asyncio.Event | None = None
         self._task: asyncio.Task[None] | None = None
@@ -156,17 +182,15 @@ class Live:
             found.room = None
         else:
             room, votes, here, lost, away = new
-            stepped = found.room is None or found.room.now != room.now or found.away != away
+            running = room.now.state == "run"
+            said = await asyncio.to_thread(self._said, room.now.run) if running else NOTHING
+            stepped = found.room is None or found.room.now != room.now
+            stepped = stepped or found.away != away or found.said != said
             changed = stepped or (found.version, found.here, found.lost) != (room.version, here, lost)
             for vote in votes:
                 found.votes.setdefault(vote.student, {})[vote.lesson, vote.part, vote.vote] = vote
-            found.room, found.version, found.here, found.lost, found.away = (
-                room,
-                room.version,
-                here,
-                lost,
-                away,
-            )
+            found.room, found.version, found.said, found.here = room, room.version, said, here
+            found.lost, found.away = lost, away
         if stepped:
             found.stepped.set()
             found.stepped = asyncio.Event()

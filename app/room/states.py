@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-State = Literal["waiting", "open", "locked", "discuss", "reveal", "follow", "play", "check", "ended"]
+from .together import VOTE_S, Said, Together, is_open, shown
+
+State = Literal["waiting", "open", "locked", "discuss", "reveal", "follow", "play", "run", "check", "ended"]
 Part = Literal["predict", "check"]
 Advice = Literal["explain", "discuss", "reveal"]
 
@@ -16,6 +18,8 @@ KEPT_S = 7 * 24 * 3600.0  # and after this it is deleted
 DISCUSS_S, OPEN_S, MORE_S = 120.0, 90.0, 30.0
 MOST_MOVES = 60  # of controls, on a picture that a class follows
 FEW, MANY = 0.3, 0.7
+STEERED = ("ask", "verdict", "on")  # moves on the run that the class follows
+MOVED_ON = "The room has moved on; this button no longer applies."
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,8 @@ class Now:
     """Where the host points: the number of the picture's part, and shares of its width and height."""
     asked: tuple[str, ...] = field(default=())
     """What has been asked so far, as `lesson/part`."""
+    run: Together | None = None
+    """The class's latest run."""
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -48,7 +54,17 @@ class Now:
         """Back from plain values."""
         moves = tuple((str(key), value) for key, value in given.get("moves", ()))
         pointer = tuple(given["pointer"]) if given.get("pointer") else None
-        return Now(**{**given, "moves": moves, "pointer": pointer, "asked": tuple(given.get("asked", ()))})
+        run = Together(**given["run"]) if given.get("run") else None
+        asked = tuple(given.get("asked", ()))
+        return Now(**{**given, "moves": moves, "pointer": pointer, "asked": asked, "run": run})
+
+    def votes_on(self, at: float) -> tuple[str, str, int] | None:
+        """What a vote counts for at this time: its lesson, part and number; None while none is taken."""
+        if self.state in ASKING:
+            return self.lesson, self.part, self.vote
+        if self.state == "run" and self.run is not None and is_open(self.run, self.until, at):
+            return self.lesson, self.run.part, 1
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +84,40 @@ class Refused(ValueError):
     """The host asked for what the room cannot do now; its text can be shown."""
 
 
-def step(now: Now, move: str, at: float, lesson: str = "", picture: str = "watch") -> Now:
-    """The room after the host's move.
+def step(
+    now: Now, move: str, at: float, lesson: str = "", picture: str = "watch", run: Together | None = None
+) -> Now:
+    """The room after the host's move; `run` is the class's run after it, where the move concerns one.
 
     Raises:
         Refused: if that move does not lead on from here.
     """
     if move not in MOVES[now.state]:
-        raise Refused("The room has moved on; this button no longer applies.")
-    return replace(_MADE[move](now, at, lesson, picture), step=now.step + 1, since=at)
+        raise Refused(MOVED_ON)
+    new = _MADE[move](now, at, lesson, picture)
+    return replace(new, step=now.step + 1, since=at, run=run or now.run)
+
+
+def steered(now: Now, move: str, heard: Said, at: float) -> Together:
+    """The class's run after one of the moves `STEERED`.
+
+    Raises:
+        Refused: if there is nothing to vote on, or the vote is closed already.
+    """
+    run = now.run
+    if run is None or (move == "verdict") != is_open(run, now.until, at):
+        raise Refused(MOVED_ON)
+    if move == "verdict":
+        return replace(run, shown=run.shown + 1, voting=False, pace=False)
+    count = shown(run, now.since, now.until, len(heard.rounds), at)
+    if move == "on":
+        return replace(run, shown=count, voting=False, pace=True)
+    following = (at for at in range(count, len(heard.rounds)) if heard.rounds[at].first is not None)
+    asked = next(following, None)
+    if asked is None:
+        over = "This run has no further guess to vote on."
+        raise Refused(over if heard.over else "The next guess is not there yet; press again in a moment.")
+    return replace(run, shown=asked, voting=True, pace=False)
 
 
 def longer(now: Now, at: float) -> Now:
@@ -95,7 +136,7 @@ def pointed(now: Now, where: Sequence[float] | None) -> Now:
 def moved(now: Now, control: str, value: Any) -> Now:
     """The same with a control of the picture set; the last of several values of one control counts."""
     moves = now.moves
-    if moves and moves[-1][0] == control and value is not None:
+    if moves and moves[-1][0] == control and value is not None and not isinstance(value, dict):
         moves = moves[:-1]
     return replace(now, moves=(*moves, (control, value))[-MOST_MOVES:])
 
@@ -165,17 +206,22 @@ _MADE: dict[str, Callable[[Now, float, str, str], Now]] = {
     "reveal": _to("reveal"),
     "follow": _follow,
     "play": _to("play"),
+    "run": _to("run"),
+    "ask": _to("run", VOTE_S),
+    "verdict": _to("run"),
+    "on": _to("run"),
     "wait": _to("waiting"),
     "end": _to("ended"),
 }
 MOVES: dict[State, tuple[str, ...]] = {
-    "waiting": ("open", "end"),
+    "waiting": ("open", "run", "end"),
     "open": ("close", "end"),
     "check": ("close", "end"),
     "locked": ("discuss", "reveal", "end"),
     "discuss": ("again", "reveal", "end"),
-    "reveal": ("follow", "check", "open", "wait", "end"),
-    "follow": ("follow", "play", "check", "open", "wait", "end"),
-    "play": ("follow", "check", "open", "wait", "end"),
+    "reveal": ("follow", "check", "open", "run", "wait", "end"),
+    "follow": ("follow", "play", "check", "open", "run", "wait", "end"),
+    "play": ("follow", "check", "open", "run", "wait", "end"),
+    "run": ("ask", "verdict", "on", "run", "follow", "check", "open", "wait", "end"),
     "ended": (),
 }

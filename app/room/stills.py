@@ -58,7 +58,9 @@ def _still(language: str, lesson: str, step: str, moves: str) -> list[Node] | No
 def _held(node: Node, moved: dict[str, Any]) -> Node:
     """A control with the value that a browser would still show."""
     value = moved.get(node.get("id", ""))
-    return node if value is None else {**node, "value": value[0] if node["kind"] == "slider" else value}
+    if value is None or node["kind"] == "component":
+        return node
+    return {**node, "value": value[0] if node["kind"] == "slider" else value}
 
 
 def _drawn(draw: Callable[[], None], moves: Sequence[tuple[str, Any]]) -> list[Any]:
@@ -87,20 +89,24 @@ def _drawn(draw: Callable[[], None], moves: Sequence[tuple[str, Any]]) -> list[A
 def _control(element: Any) -> tuple[str, str]:
     """A control's id and kind; "" for anything else."""
     kind = element.WhichOneof("type")
-    if kind not in CONTROLS:
+    if kind not in (*CONTROLS, "bidi_component"):
         return "", ""
     part = getattr(element, kind)
     return part.id, "choice" if kind == "slider" and part.options else kind
 
 
 def _batches(moves: Sequence[tuple[str, Any]]) -> list[list[tuple[str, Any]]]:
-    """Moves between two presses of a button need one drawing."""
+    """Moves between two presses need one drawing: of a button, or on a node of the tree builder."""
     batches: list[list[tuple[str, Any]]] = []
     for move in moves:
-        if move[1] is None or not batches or batches[-1][-1][1] is None:
+        if _presses(move) or not batches or _presses(batches[-1][-1]):
             batches.append([])
         batches[-1].append(move)
     return batches
+
+
+def _presses(move: tuple[str, Any]) -> bool:
+    return move[1] is None or isinstance(move[1], dict)
 
 
 def _node(element: Any, pressed: bool) -> Node | None:
@@ -127,7 +133,7 @@ def _component(part: Any, _pressed: bool) -> Node | None:
     module = {"specdec_player": "player", "specdec_tree_builder": "tree"}.get(name)
     if module is None or data is None:
         return None
-    return {"kind": "component", "module": module, "css": _css(module), "data": data}
+    return {"kind": "component", "id": part.id, "module": module, "css": _css(module), "data": data}
 
 
 def _css(module: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,8 +19,8 @@ from app.records.database import Database
 
 from . import codes
 from .schema import rooms, seats, votes
-from .states import ASKING, KEPT_S, Now, Refused, Room, ended
-from .tally import Vote
+from .states import KEPT_S, Now, Refused, Room, ended
+from .tally import OWN, Vote
 
 MOST_SEATS = 600
 MOST_ROOMS = 2_000
@@ -159,11 +159,7 @@ class Rooms:
         except Refused as error:
             return str(error)
         here = room.now
-        if here.state not in ASKING or (here.lesson, here.part, here.vote) != (
-            cast.lesson,
-            cast.part,
-            cast.vote,
-        ):
+        if here.votes_on(now) != (cast.lesson, cast.part, cast.vote):
             return "This question is closed; your answer came too late."
         try:
             with connection.begin_nested():
@@ -213,6 +209,33 @@ class Rooms:
                     at=now,
                     cards=number,
                 )
+            _count_up(connection, room)
+
+    def ran(self, code: str, seat: str, lesson: str, result: Mapping[str, Any]) -> None:
+        """What a student's own run measured; the fastest of a lesson and a model is kept."""
+        now = self._clock()
+        with self._database.transaction(writes=True) as connection:
+            room = self._locked(connection, code)
+            mine = (votes.c.room == code) & (votes.c.seat == seat) & (votes.c.part == OWN)
+            kept = connection.execute(select(votes.c.given).where(mine, votes.c.lesson == lesson)).scalar()
+            before = json.loads(kept) if kept is not None else None
+            if before and before["model"] == result["model"] and before["speed"] >= result["speed"]:
+                return
+            self._database.put(
+                connection,
+                votes,
+                room=code,
+                seat=seat,
+                lesson=lesson,
+                part=OWN,
+                vote=1,
+                version=room.version + 1,
+                given=json.dumps(dict(result)),
+                correct=True,
+                seconds=max(0.0, now - room.now.since),
+                at=now,
+                cards=1,
+            )
             _count_up(connection, room)
 
     def lost(self, code: str, seat: str, step: int) -> None:

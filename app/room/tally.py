@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .asked import Asked, Given
+from .asked import Asked
+
+OWN = "own tree"  # the part of what a student's own run measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,7 @@ class Vote:
     lesson: str
     part: str
     vote: int
-    given: Given
+    given: Any  # Given, or of a student's own run what was measured
     right: bool
     seconds: float
     at: float
@@ -56,7 +58,7 @@ def count(question: Asked, votes: Iterable[Vote], which: int) -> Tally:
             options[vote.given] += vote.count
         elif isinstance(vote.given, list):
             options.update(dict.fromkeys(vote.given, vote.count))
-        else:
+        elif isinstance(vote.given, int | float):
             dots[vote.given] += vote.count
     return Tally(
         sum(vote.count for vote in mine),
@@ -85,6 +87,23 @@ def commonest(question: Asked, votes: Iterable[Vote]) -> str | None:
     found = count(question, votes, 1)
     wrong = {key: number for key, number in found.options.items() if key not in question.right and number}
     return max(wrong, key=lambda key: wrong[key]) if wrong else None
+
+
+def class_hits(votes: Iterable[Vote], parts: Collection[str]) -> tuple[int, int]:
+    """Of the votes on these rounds of a run: how many were right, and how many there were."""
+    found = [vote.right for vote in votes if vote.part in parts]
+    return sum(found), len(found)
+
+
+def fastest(votes: Iterable[Vote], lesson: str) -> list[dict[str, Any]]:
+    """What the students' own runs of a lesson measured, the fastest first; of the model that ran last, since speeds of
+    two cannot be compared."""
+    mine = sorted(
+        (vote for vote in votes if vote.part == OWN and vote.lesson == lesson), key=lambda vote: vote.at
+    )
+    found = [vote.given for vote in mine if isinstance(vote.given, dict)]
+    same = [each for each in found if each["model"] == found[-1]["model"]]
+    return sorted(same, key=lambda each: -each["speed"])
 
 
 def as_json(found: Tally) -> dict[str, Any]:

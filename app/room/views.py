@@ -10,22 +10,33 @@ from typing import Any
 
 from app.course import reading
 
-from . import tally
-from .asked import Asked, Given, asked
+from . import tally, views_run
+from .asked import Asked, asked
 from .marked import html, inline
-from .states import ASKING, MOVES, Now, Part, Room, advice
+from .states import ASKING, MOVES, STEERED, Now, Part, Room, advice
 from .tally import Vote
 
+PARTS = ("predict", "check")  # a lesson's questions; other votes are on a run
+Seen = Mapping[str, Any]
 RESULTS = ("reveal", "follow", "play")
 LETTERS = "ABCDEFGHIJKL"
 
 
-def student(room: Room, seat: str, language: str, mine: Sequence[Vote], at: float) -> dict[str, Any]:
-    """What a student's page shows; `mine` are this student's own votes."""
+def student(
+    room: Room,
+    seat: str,
+    language: str,
+    mine: Sequence[Vote],
+    at: float,
+    run: Seen | None = None,
+) -> dict[str, Any]:
+    """What a student's page shows; `mine` are this student's own votes, `run` is what `views_run.followed` made."""
     now, question = room.now, current(room, language)
     seen: dict[str, Any] = {"state": now.state, "step": now.step, "vote": now.vote, "part": now.part}
     if now.state == "ended":
         return {**seen, "results": results(language, mine)}
+    if run is not None:
+        return {**seen, "run": {**run, **views_run.student(now, run, mine)}, "left": _left(now, at)}
     if question is None or now.state == "waiting":
         return seen
     seen["title"] = f"{question.lesson.number} · {question.lesson.front.title}"
@@ -42,10 +53,14 @@ def student(room: Room, seat: str, language: str, mine: Sequence[Vote], at: floa
             seen["mine"][str(vote.vote)]["right"] = vote.right
     if now.state in ("follow", "play"):
         seen |= _followed(question, now)
+    if now.state == "play":
+        seen["own"] = views_run.own(mine, now.lesson)
     return seen
 
 
-def screen(room: Room, votes: Sequence[Vote], here: int, at: float) -> dict[str, Any]:
+def screen(
+    room: Room, votes: Sequence[Vote], here: int, at: float, run: Seen | None = None
+) -> dict[str, Any]:
     """What the projector shows: the question and how many have answered; bars once they are revealed."""
     now, question = room.now, current(room, room.language)
     seen: dict[str, Any] = {
@@ -56,6 +71,9 @@ def screen(room: Room, votes: Sequence[Vote], here: int, at: float) -> dict[str,
         "here": here,
         "code": room.code,
     }
+    if run is not None:
+        answered = sum(views_run.counted(now, votes).values())
+        return {**seen, "answered": answered, "run": run, "left": _left(now, at)}
     if question is None or now.state in ("waiting", "ended"):
         return seen
     seen |= {
@@ -68,33 +86,54 @@ def screen(room: Room, votes: Sequence[Vote], here: int, at: float) -> dict[str,
         seen |= _revealed(question, votes)
     if now.state in ("follow", "play"):
         seen |= _followed(question, now)
+    if now.state == "play":
+        seen["challenge"] = views_run.challenge(votes, now.lesson)
     return seen
 
 
 def host(
-    room: Room, votes: Sequence[Vote], here: int, lost: int, at: float, titles: Mapping[str, str]
+    room: Room,
+    votes: Sequence[Vote],
+    here: int,
+    lost: int,
+    at: float,
+    titles: Mapping[str, str],
+    run: Seen | None = None,
 ) -> dict[str, Any]:
     """What the host sees: everything."""
     now, question = room.now, current(room, room.language)
-    seen = screen(room, votes, here, at)
+    seen = screen(room, votes, here, at, run)
     seen |= {
-        "moves": MOVES[now.state],
+        "moves": _moves(now, run),
         "lesson": now.lesson,
         "lost": lost,
         "lessons": dashboard(room, votes, titles),
         "others": [[key, title] for key, title in titles.items() if key not in room.order],
         "picture": now.picture,
     }
+    if now.state == "run":
+        seen["counted"] = views_run.counted(now, votes)
     if question is None or now.state == "ended":
+        return seen
+    seen["pictures"] = [step for step in ("watch", "change") if question.picture(step) is not None]
+    if now.state == "run":
         return seen
     found = tally.count(question, votes, now.vote)
     seen |= _revealed(question, votes)
     seen |= {
         "advice": advice(found.right, found.answered) if now.state == "locked" else None,
         "beliefs": {key: inline(question.belief(key)) for key in question.items if key not in question.right},
-        "pictures": [step for step in ("watch", "change") if question.picture(step) is not None],
     }
     return seen
+
+
+def _moves(now: Now, run: Seen | None) -> list[str]:
+    """The buttons that the host has: without a lesson none about one, of a run those that can do something now."""
+    moves = [move for move in MOVES[now.state] if now.lesson or move not in ("follow", "check")]
+    if run is None:
+        return moves
+    of_run = ("verdict",) if run["asking"] else () if run["over"] else ("ask", "on")
+    return [move for move in moves if move not in STEERED or move in of_run]
 
 
 def dashboard(room: Room, votes: Sequence[Vote], titles: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -137,7 +176,7 @@ def results(language: str, mine: Iterable[Vote]) -> list[dict[str, Any]]:
     """A student's own answers beside the right ones, once the room has ended."""
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for vote in sorted(mine, key=lambda vote: (vote.at, vote.vote)):
-        question = asked(language, vote.lesson, "check" if vote.part == "check" else "predict")
+        question = asked(language, vote.lesson, part_of(vote.part)) if vote.part in PARTS else None
         if question is None:
             continue
         row = rows.setdefault(
@@ -213,8 +252,3 @@ def _left(now: Now, at: float) -> float | None:
 def part_of(name: str) -> Part:
     """A question's part by its name."""
     return "check" if name == "check" else "predict"
-
-
-def given_of(value: Any) -> Given:
-    """An answer as it was stored."""
-    return value if isinstance(value, str | list) else float(value)

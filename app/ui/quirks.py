@@ -7,6 +7,7 @@ then raise `VERSION`.
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 import time
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import streamlit as st
+from streamlit.components.v2.bidi_component.constants import EVENT_DELIM
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.runtime.fragment import MemoryFragmentStorage
@@ -27,6 +29,7 @@ from streamlit.runtime.pages_manager import PagesManager
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext, add_script_run_ctx
 from streamlit.runtime.state import SafeSessionState, SessionState
+from streamlit.runtime.state.session_state import STREAMLIT_INTERNAL_KEY_PREFIX
 
 VERSION = "1.67.0"  # the Streamlit version that this describes
 
@@ -215,6 +218,8 @@ def speaks(language: str) -> None:
 
 # --- Drawing without a session ---
 
+ONCE = ("trigger_value", "json_trigger_value")  # what a browser reports once: a press
+
 
 class Offscreen:
     """What a function draws, as Streamlit's own elements, with no browser and no session.
@@ -252,13 +257,11 @@ class Offscreen:
     def _move(self, moved: Sequence[tuple[str, str, Any]]) -> None:
         """Tell the session's state what a browser would have reported."""
         held = {
-            each.id: each
-            for each in self._state.get_widget_states()
-            if each.WhichOneof("value") != "trigger_value"
+            each.id: each for each in self._state.get_widget_states() if each.WhichOneof("value") not in ONCE
         }
         for kind, key, value in moved:
             if (made := _reported(kind, key, value)) is not None:
-                held[key] = made
+                held[made.id] = made
         self._state.on_script_will_rerun(WidgetStates(widgets=list(held.values())))
 
 
@@ -274,6 +277,9 @@ def _reported(kind: str, key: str, value: Any) -> WidgetState | None:
             made.string_array_value.data.extend([str(each) for each in value])
         elif kind == "selectbox":
             made.string_value = str(value)
+        elif kind == "bidi_component" and isinstance(value, dict):  # the trigger `act` of a component
+            made.id = f"{STREAMLIT_INTERNAL_KEY_PREFIX}_{key}{EVENT_DELIM}events"
+            made.json_trigger_value = json.dumps([{"event": "act", "value": value}])
         else:
             return None
     except (TypeError, ValueError):

@@ -10,7 +10,6 @@ import asyncio
 import io
 import json
 import time
-from collections.abc import AsyncIterator, Callable
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -19,17 +18,15 @@ from urllib.parse import quote
 import plotly
 import segno
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from app.course import pictures, reading
-from app.room import asked as asking
-from app.room import codes, drive, export, here, orders, stills, views
-from app.room.asked import asked
+from app.room import codes, drive, export, here, orders, running, stills, together, trees, views
+from app.room.asked import Given, asked
 from app.room.limits import Limit
-from app.room.live import Followed
-from app.room.states import Room
+from app.room.states import Now
 from app.room.store import Cast
 from app.theme import CSS
 
@@ -50,15 +47,14 @@ from .room_request import (
     unknown,
     with_cookie,
 )
+from .room_stream import host_events, screen_events, student_events
 
 STATIC = Path(__file__).resolve().parents[1] / "room" / "static"
 BUILDER = Path(pictures.__file__).with_name("tree_builder.js")
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
-MOST_STREAMS = 2_000
-HEARTBEAT_S = 15.0
-STREAM = "text/event-stream"
 started = Limit(20, 3600.0)  # rooms, for each address
 busy = Limit(120, 60.0)  # pictures of one's own, for each seat
+busy_runs = Limit(10, 60.0)  # runs of one's own, for each seat
 
 
 class Assets(StaticFiles):
@@ -85,6 +81,7 @@ def routes() -> list[BaseRoute]:
         Route(f"{code}/join", told(join), methods=["POST"]),
         Route(f"{code}/events", told(student_events)),
         Route(f"{code}/vote", told(vote), methods=["POST"]),
+        Route(f"{code}/run", told(own), methods=["POST"]),
         Route(f"{code}/lost", told(lost), methods=["POST"]),
         Route(f"{code}/still/{{step}}", told(still), methods=["GET", "POST"]),
         Route(f"{code}/qr.svg", told(qr)),
@@ -117,6 +114,8 @@ def page(name: str, depth: int) -> Endpoint:
         data: Body = {"words": strings, "language": language, "languages": list(reading.languages())}
         if name == "start":
             data |= {"presets": orders.presets(language), "titles": orders.titles(language)}
+        if name == "host":
+            data["prompt"] = trees.challenge(running.kind())
         assets = "../" * max(depth - 1, 0) + ("assets" if depth else "r/assets")
         packed = json.dumps(data).replace("<", "\\u003c")
         return HTMLResponse(
@@ -167,15 +166,27 @@ async def vote(request: Request) -> Response:
     now = room.now if room is not None else None
     if now is None or body.get("step") != now.step:
         raise Stop(409, "This question is closed; your answer came too late.")
-    question = asked("en", now.lesson, now.part)
-    given = question.read(body.get("given")) if question is not None else None
-    if question is None or given is None:
+    found = await asyncio.to_thread(judged, now, body.get("given"))
+    if found is None:
         raise Stop(400, "This is no answer to the question.")
-    cast = Cast(code, seat, now.lesson, now.part, now.vote, given, question.is_right(given))
-    reason = await here.live().cast(cast)
+    counts = now.votes_on(time.time())
+    if counts is None:
+        raise Stop(409, "This question is closed; your answer came too late.")
+    reason = await here.live().cast(Cast(code, seat, *counts, *found))
     if reason is not None:
         raise Stop(409, reason)
     return Response(status_code=204)
+
+
+def judged(now: Now, given: object) -> tuple[Given, bool] | None:
+    """An answer to what the room asks, and whether it is right; None if it is none."""
+    if now.state == "run" and now.run is not None:
+        rounds = running.said(now.run).rounds
+        first = rounds[now.run.shown].first if now.run.shown < len(rounds) else None
+        return (str(given), given == first) if first and given in together.ANSWERS else None
+    question = asked("en", now.lesson, now.part)
+    read = question.read(given) if question is not None else None
+    return None if question is None or read is None else (read, question.is_right(read))
 
 
 async def lost(request: Request) -> Response:
@@ -208,40 +219,19 @@ async def still(request: Request) -> Response:
     return JSONResponse(nodes or [], headers=NO_STORE)
 
 
-async def student_events(request: Request) -> Response:
-    """What a student's page shows, as it changes."""
-    try:
-        seat = await seat_of(request)
-    except Stop as error:
-        if error.status != 401:
-            raise
-        # Not an error: everybody's first look at the page. Browsers would report the status as one.
-        return StreamingResponse(
-            iter([f"event: join\ndata: {json.dumps(error.more)}\n\n"]), media_type=STREAM
-        )
-    language = orders.spoken(request.query_params.get("lang", "en"))
+async def own(request: Request) -> Response:
+    """A student's own run while all play: {"step", "prompt", "width", "depth"}; the answer says where it is streamed.
 
-    def seen(found: Followed, room: Room, at: float) -> Body:
-        return views.student(room, seat, language, found.of(seat), at) | {"away": found.away}
-
-    return _stream(request, seen, seat=seat, language=language)
-
-
-async def screen_events(request: Request) -> Response:
-    """What the projector shows, as it changes."""
-    await room_of(request)
-    return _stream(request, lambda found, room, at: views.screen(room, found.all_votes(), found.here, at))
-
-
-async def host_events(request: Request) -> Response:
-    """What the host sees, as it changes."""
-    await host_only(request)
-
-    def seen(found: Followed, room: Room, at: float) -> Body:
-        titles = orders.titles(room.language)
-        return views.host(room, found.all_votes(), found.here, found.lost, at, titles)
-
-    return _stream(request, seen, host=True)
+    Without a prompt it is the challenge's, and what it measures counts.
+    """
+    seat, body, code = await seat_of(request), await body_of(request), code_of(request)
+    room = await room_of(request)
+    if room.now.state != "play" or body.get("step") != room.now.step:
+        raise Stop(409, "The runs are your teacher's again.")
+    if busy_runs.count(f"{code} {seat}"):
+        raise Stop(429, "Wait a minute before the next run; others want a turn too.")
+    run = await asyncio.to_thread(trees.begin, here.rooms(), room, seat, body)
+    return JSONResponse({"events": run.events_path.lstrip("/")}, headers=NO_STORE)
 
 
 async def enter(request: Request) -> Response:
@@ -271,7 +261,7 @@ async def delete(request: Request) -> Response:
     code = code_of(request)
     await body_of(request)
     await host_only(request)
-    await asyncio.to_thread(here.rooms().delete, code)
+    await asyncio.to_thread(drive.delete, here.rooms(), code)
     here.live().touch()
     return Response(status_code=204)
 
@@ -302,40 +292,3 @@ async def qr(request: Request) -> Response:
         out, kind="svg", border=3, xmldecl=False, light="white"
     )
     return Response(out.getvalue(), media_type="image/svg+xml", headers=NO_STORE)
-
-
-Seen = Callable[[Followed, Room, float], Body]
-
-
-def _stream(
-    request: Request, seen: Seen, *, seat: str = "", host: bool = False, language: str = ""
-) -> Response:
-    if here.live().streams >= MOST_STREAMS:
-        raise Stop(503, "Too many pages are open on this server; try again in a moment.")
-    return StreamingResponse(
-        _views(code_of(request), seen, seat, host, language),
-        media_type=STREAM,
-        headers={**NO_STORE, "X-Accel-Buffering": "no"},
-    )
-
-
-async def _views(code: str, seen: Seen, seat: str, host: bool, language: str) -> AsyncIterator[str]:
-    """The page's view, whenever it has changed; `gone` once the room is deleted."""
-    last = ""
-    async with here.live().follow(code, seat=seat, host=host) as found:
-        while True:
-            news = found.stepped if seat else found.changed
-            if found.room is None:
-                yield "event: gone\ndata: {}\n\n"
-                return
-            if not asking.fresh(language or found.room.language, found.room.now):
-                # A lesson's first reading takes seconds, for which no other page should wait.
-                await asyncio.to_thread(views.current, found.room, language or found.room.language)
-                continue
-            view = json.dumps(seen(found, found.room, time.time()), ensure_ascii=False)
-            yield f"data: {view}\n\n" if view != last else ": still here\n\n"
-            last = view
-            try:
-                await asyncio.wait_for(news.wait(), HEARTBEAT_S)
-            except TimeoutError:
-                continue

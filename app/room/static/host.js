@@ -1,17 +1,20 @@
 // The host's page: what to do next, the live bars, the lessons and what the class believes.
 
-import { announce, code, countdown, el, follow, pairs, post, root, say } from "./room.js";
+import { announce, code, countdown, data, el, follow, pairs, post, root, say } from "./room.js";
 import { LETTERS, tallies } from "./bars.js";
+import { drawn } from "./run.js";
 import * as still from "./still.js";
 
 const page = /** @type {any} */ (document.getElementById("page"));
 /** @type {any} */
 let view = null;
+let problem = ""; // why the last press did nothing
 let asked = false; // whether “Delete this room” was pressed once
 /** @type {{ of: string, node: any, left: number | null }} */
 let clock = { of: "", node: el("span"), left: null };
 const ACTIONS = { close: "close", discuss: "start_discussion", again: "vote_again", reveal: "reveal", play: "let_play",
-  check: "ask_check", wait: "wait", end: "end" };
+  verdict: "run_verdict", ask: "run_ask_next", on: "run_on", check: "ask_check", wait: "wait", end: "end" };
+const starter = runStarter(); // kept while the page is drawn anew, so that what is typed stays
 
 enter();
 
@@ -26,7 +29,7 @@ async function enter() {
     history.replaceState(null, "", location.pathname + location.search);
   }
   follow(`${code}/host/events`, {
-    seen: (found) => { view = found; redraw(); },
+    seen: (found) => { if (view?.step !== found.step) problem = ""; view = found; redraw(); },
     refused: (_status, refused) => page.replaceChildren(el("h1", {}, refused.error ?? say("no_host"))),
     away: (is) => { document.body.classList.toggle("away", is); if (is) announce(say("reconnecting_plain")); },
     gone: () => page.replaceChildren(el("h1", {}, say("deleted"))),
@@ -36,16 +39,19 @@ async function enter() {
 /** @param {string} move @param {any} [more] */
 async function drive(move, more = {}) {
   const answer = await post(`${code}/host/drive`, { move, step: view.step, ...more }).catch(() => ({ ok: false, error: say("reconnecting_plain") }));
-  if (!answer.ok) announce(answer.error ?? "");
+  const said = answer.ok ? "" : answer.error ?? "";
+  if (said !== problem) { problem = said; redraw(); }
+  return answer.ok;
 }
 
+/** What the host does next, the usual step first in sight. */
 function next() {
   const rest = view.lessons.filter((/** @type {any} */ each) => !each.parts.length);
   const chosen = rest[0];
   const may = (/** @type {string} */ move) => view.moves.includes(move);
   const buttons = [];
   const best = { open: "close", check: "close", locked: { explain: "discuss", discuss: "discuss", reveal: "reveal" }[/** @type {"explain"} */ (view.advice ?? "reveal")],
-    discuss: "again" }[/** @type {"open"} */ (view.state)];
+    discuss: "again", run: view.run?.asking ? "verdict" : "ask" }[/** @type {"open"} */ (view.state)];
   for (const [move, key] of Object.entries(ACTIONS)) {
     if (!may(move) || move === "end" || (move === "check" && !(view.state !== "waiting"))) continue;
     if (move === "check" && view.part === "check" && view.state === "reveal") continue;
@@ -58,16 +64,33 @@ function next() {
     }
   }
   if (may("open") && chosen) {
-    buttons.push(el("button", { id: "do-open", type: "button", class: "main", onclick: () => drive("open", { lesson: chosen.lesson }) },
+    buttons.push(el("button", { id: "do-open", type: "button", class: best ? "" : "main", onclick: () => drive("open", { lesson: chosen.lesson }) },
       `${say("open_question")} · ${chosen.title}`));
   }
-  if (["open", "check", "discuss"].includes(view.state)) {
+  if (["open", "check", "discuss"].includes(view.state) || view.run?.asking) {
     buttons.push(el("button", { id: "do-longer", type: "button", onclick: () => drive("longer") }, say("longer")));
   }
   return el("div", { class: "buttons" }, ...buttons);
 }
 
+function runStarter() {
+  const prompt = el("input", { id: "prompt", maxlength: 500, autocomplete: "off", value: data.prompt ?? "" });
+  const go = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    if (await drive("run", { prompt: prompt.value })) made.open = false;
+  };
+  const made = el("details", { id: "starter" }, el("summary", {}, say("run_title")), el("p", { class: "small" }, say("run_about")),
+    el("form", { onsubmit: go }, el("label", {}, say("run_prompt"), prompt), el("p", {}, el("button", { id: "do-run" }, say("run_start")))));
+  return made;
+}
+
+function running() {
+  const { run, counted } = view;
+  return [...drawn(run), run.asking && el("p", { id: "counted" }, say("run_counted", counted))];
+}
+
 function live() {
+  if (view.run) return running();
   if (!view.tallies || view.state === "waiting") return [];
   return [el("div", { class: "prose", html: view.prose }), tallies(view, { marked: true, beliefs: view.beliefs }),
     ["follow", "play"].includes(view.state) && el("div", { id: "picture", class: "picture", "data-want": `${view.picture} ${JSON.stringify(view.moved)} ${view.lesson}`, "data-step": view.picture }),
@@ -114,11 +137,11 @@ function remove() {
 }
 
 function redraw() {
-  const of = `${view.step} ${view.state} ${view.left === null}`;
+  const of = `${view.step} ${view.state} ${(view.left ?? null) === null}`;
   if (clock.of !== of || view.left > (clock.left ?? 0) + 5) {
     const node = el("span", { class: "clock" });
     clock = { of, node, left: view.left };
-    setTimeout(() => countdown(node, view.left));
+    setTimeout(() => countdown(node, view.left, view.run && ""));
   }
   clock.left = view.left;
   const focus = document.activeElement?.id;
@@ -130,8 +153,10 @@ function redraw() {
     el("p", { class: "strip" }, el("h1", { class: "title" }, `${say("host")} · ${code}`), el("span", { id: "state" }, say(`state_${view.state}`)),
       el("span", { id: "count" }, view.answered !== undefined ? say("answered", view) : say("here", view)),
       el("span", {}, say("lost_count", view)), clock.node),
+    view.step === 0 && el("p", { class: "note" }, say("host_first")),
     view.advice && el("p", { class: "note", id: "advice" }, say(`advice_${view.advice}`)),
-    next(), ...live(), typing || cards(), dashboard(),
+    el("p", { class: "wrong", role: "alert" }, problem), next(), ...live(), typing || cards(), view.challenge && el("p", { id: "ran" }, say("ran", view.challenge)),
+    view.moves.includes("run") && starter, dashboard(),
     el("div", { class: "buttons always" },
       el("a", { href: `${root}/${code}/screen`, target: "_blank" }, say("projector")),
       secret && el("a", { href: `${root}/${code}/host#host=${secret}` }, say("host_link")),

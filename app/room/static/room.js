@@ -114,15 +114,15 @@ export function announce(text) {
 
 /**
  * A clock that counts down from what the server said.
- * @param {any} place an element @param {number | null | undefined} left seconds
+ * @param {any} place an element @param {number | null | undefined} left seconds @param {string} [up] what it says then
  */
-export function countdown(place, left) {
+export function countdown(place, left, up = say("time_up")) {
   const end = performance.now() + (left ?? 0) * 1000;
   const show = () => {
     if (!place.isConnected && place.dataset.shown) return;
     place.dataset.shown = "1";
     const now = Math.ceil((end - performance.now()) / 1000);
-    place.textContent = now > 0 ? say("seconds", { left: now }) : say("time_up");
+    place.textContent = now > 0 ? say("seconds", { left: now }) : up;
     if (now > 0) setTimeout(show, 250);
   };
   if (left !== null && left !== undefined) show();

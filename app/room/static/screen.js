@@ -2,6 +2,7 @@
 
 import { announce, code, countdown, el, follow, pairs, root, say } from "./room.js";
 import { LETTERS, tallies } from "./bars.js";
+import { drawn } from "./run.js";
 import * as still from "./still.js";
 
 const page = /** @type {any} */ (document.getElementById("page"));
@@ -26,8 +27,8 @@ function joining() {
 }
 
 function strip() {
-  return el("p", { class: "strip" }, el("b", {}, view.code), el("h1", { class: "title" }, view.title ?? ""), el("span", { id: "count" },
-    ["open", "check", "locked"].includes(view.state) ? say("answered", view) : here()), clock.node);
+  return el("p", { class: "strip" }, el("b", {}, view.code), el("h1", { class: "title" }, view.title ?? say("run")), el("span", { id: "count" },
+    ["open", "check", "locked"].includes(view.state) || view.run?.asking ? say("answered", view) : here()), clock.node);
 }
 
 function question() {
@@ -43,6 +44,13 @@ function question() {
 /** @param {string} step @param {string} want */
 const pictured = (step, want) => el("div", { id: "picture", class: "picture", "data-step": step, "data-want": `${step} ${want}` });
 
+function challenge() {
+  const { best, ran } = view.challenge;
+  return el("section", { id: "challenge" }, el("h2", {}, say("challenge", view.challenge)), ran > 0 && el("p", { class: "small" }, say("ran", view.challenge)),
+    el("ol", {}, ...best.map((/** @type {any} */ each) =>
+      el("li", {}, say("challenge_line", { ...each, speed: Math.round(each.speed), per_pass: each.per_pass.toFixed(2) })))));
+}
+
 /** @type {Record<string, () => any[]>} */
 const PARTS = {
   waiting: () => [joining()],
@@ -53,16 +61,17 @@ const PARTS = {
   reveal: () => [el("div", { class: "prose", html: view.prose }), tallies(view, { marked: true }),
     el("p", { html: say("it_was", { was: `<b>${view.outcome}</b>` }) }), el("div", { class: "why", html: view.why })],
   follow: () => [el("div", { class: "prose", html: view.text }), pictured(view.picture, JSON.stringify(view.moved) + view.title)],
-  play: () => [el("h2", {}, say("playing")), pictured(view.picture, JSON.stringify(view.moved) + view.title)],
+  play: () => [el("h2", {}, say("playing")), challenge(), pictured(view.picture, JSON.stringify(view.moved) + view.title)],
+  run: () => [...drawn(view.run), view.run.asking && el("p", { class: "note" }, say("run_ask", { guess: (view.run.guesses[0] ?? "").trim() || "␣" }))],
   ended: () => [el("h1", {}, say("thanks"))],
 };
 
 function redraw() {
-  const of = `${view.step} ${view.state}`;
+  const of = `${view.step} ${view.state} ${(view.left ?? null) === null}`;
   if (clock.of !== of) {
     const node = el("span", { class: "clock" });
     clock = { of, node };
-    setTimeout(() => countdown(node, view.left));
+    setTimeout(() => countdown(node, view.left, view.run && ""));
     announce(say(`state_${view.state}`));
   }
   const kept = document.getElementById("picture");

@@ -15,8 +15,16 @@ const LARGER = document.body?.classList.contains("screen") ? 1.4 : 1; // text of
  */
 export function draw(place, nodes, move) {
   const focused = place.contains(document.activeElement) ? document.activeElement?.id : "";
-  const made = nodes.map((node) => DRAWN[node.kind]?.(node, move)).filter(Boolean);
+  const builders = [...place.children].filter((part) => part.shadowRoot && part.again);
+  const spot = builders.map((part) => part.shadowRoot.activeElement?.dataset.path);
+  const made = nodes.map((node) => {
+    // A tree that is being built stays the same element, so that the keyboard stays where it was in it.
+    const there = node.kind === "component" && builders.find((part) => part.dataset.id === node.id);
+    if (there) there.again(node, move);
+    return there || DRAWN[node.kind]?.(node, move);
+  }).filter(Boolean);
   place.replaceChildren(...made);
+  builders.forEach((part, at) => spot[at] !== undefined && part.shadowRoot.querySelector(`[data-path="${spot[at]}"]`)?.focus({ preventScroll: true }));
   if (focused) document.getElementById(focused)?.focus();
 }
 
@@ -152,9 +160,9 @@ function inked(part, colour, larger) {
   ]));
 }
 
-/** @param {any} node */
-function component(node) {
-  const host = el("div", { class: "drawn" });
+/** @param {any} node @param {any} move */
+function component(node, move) {
+  const host = el("div", { class: "drawn", "data-id": node.id });
   const shadow = host.attachShadow({ mode: "open" });
   const style = el("style");
   style.textContent = node.css;
@@ -162,11 +170,15 @@ function component(node) {
   const outer = el("div", {}, inner);
   shadow.append(style, outer);
   const above = root.replace(/\/r$/, "");
-  const calls = { setStateValue: () => {}, setTriggerValue: () => {} };
   if (node.module === "player") {
+    const calls = { setStateValue: () => {}, setTriggerValue: () => {} };
     import(`${above}/${node.data.folder}/player.js`).then(({ mount }) => mount(inner, node.data, calls));
-  } else {
-    import(`${root}/tree_builder.js`).then((found) => found.default({ data: node.data, parentElement: outer, ...calls }));
+    return host;
   }
+  host.again = (/** @type {any} */ { data: tree }, /** @type {any} */ act) => {
+    const setTriggerValue = (/** @type {string} */ _name, /** @type {any} */ done) => act?.(node.id, { do: done.do, path: done.path });
+    return import(`${root}/tree_builder.js`).then((found) => found.default({ data: tree, parentElement: outer, setTriggerValue }));
+  };
+  host.again(node, move);
   return host;
 }

@@ -1,6 +1,8 @@
 // A student's page: joins with a code, then shows what the room's state allows.
 
 import { code, countdown, data, announce, el, follow, pairs, post, root, say } from "./room.js";
+import { own as ownRun } from "./own.js";
+import { drawn, verdict } from "./run.js";
 import * as still from "./still.js";
 
 const page = /** @type {any} */ (document.getElementById("page"));
@@ -71,13 +73,15 @@ function show(found) {
     problem = "";
   }
   if (own.of !== of) own = { of, moves: [] };
-  if (!before || before.step !== view.step) announce(saying());
+  if (!before || before.step !== view.step || Boolean(before.run?.asking) !== Boolean(view.run?.asking)) announce(saying());
   redraw();
 }
 
 function saying() {
   const states = { open: "open_now", check: "open_now", locked: "locked", discuss: "discuss", follow: "follow", play: "play",
-    ended: "ended_none", waiting: "waiting" };
+    ended: "ended_none", waiting: "waiting", run: "run" };
+  if (view.run?.asking) return say("run_asked");
+  if (view.run?.verdict) return verdict(view.run);
   return view.state === "reveal" ? `${say("it_was", { was: plain(view.outcome) })}`
     : say(states[/** @type {keyof typeof states} */ (view.state)]);
 }
@@ -98,7 +102,7 @@ function redraw() {
   page.replaceChildren(fresh, el("p", { class: "reconnect", "aria-hidden": "true" }, say("reconnecting_plain")));
   if (view.away) page.prepend(el("p", { class: "note" }, say("away"), " ", el("a", { href: `${top}/course` }, say("course"))));
   if (focus) document.getElementById(focus)?.focus();
-  for (const clock of page.querySelectorAll(".clock")) countdown(clock, view.left);
+  for (const clock of page.querySelectorAll(".clock")) countdown(clock, view.left, view.run && "");
   fetchPicture();
 }
 
@@ -119,7 +123,8 @@ async function fetchPicture() {
 /** @param {string} id @param {any} value */
 function act(id, value) {
   const last = own.moves.at(-1);
-  if (last && last[0] === id && value !== null) own.moves.pop();
+  // The last of a control's values counts; every press does, and what is done to a tree.
+  if (last && last[0] === id && value !== null && (Array.isArray(value) || typeof value !== "object")) own.moves.pop();
   own.moves.push([id, value]);
   redraw();
 }
@@ -184,10 +189,16 @@ function form() {
 }
 
 /** @param {Event} event */
-async function lock(event) {
+function lock(event) {
   event.preventDefault();
-  const given = chosen.given, step = view.step, vote = view.vote;
-  if (given === null || sending) return;
+  const given = chosen.given, vote = view.vote;
+  if (given !== null) send(given, () => { view.mine = { ...view.mine, [vote]: { said: words(given), given } }; });
+}
+
+/** @param {any} given @param {() => void} stored what to note once the server has it */
+async function send(given, stored) {
+  const step = view.step;
+  if (sending) return;
   sending = true;
   redraw();
   for (;;) {
@@ -195,7 +206,7 @@ async function lock(event) {
       const answer = await post(`${code}/vote`, { step, given });
       if (step !== view.step) break;
       if (answer.ok) {
-        view.mine = { ...view.mine, [vote]: { said: words(given), given } };
+        stored();
         announce(say("saved"));
       } else if (answer.status < 500) {
         problem = answer.error ?? say("late");
@@ -237,6 +248,19 @@ function download() {
 const outcome = () => [...mine(), !view.mine?.[1] && !view.mine?.[2] && el("p", {}, say("no_answer")),
   el("p", { html: say("it_was", { was: `<b>${view.outcome}</b>` }) }), view.why && el("div", { class: "card", html: view.why })];
 
+/** The class's run, and the vote on its next guess. */
+function together() {
+  const { run } = view;
+  /** @param {string} given @param {number} at */
+  const answer = (given, at) => el("button", { id: `option-${at}`, type: "button", disabled: Boolean(run.mine) || sending, "aria-pressed": run.mine === given ? "true" : "false",
+    onclick: () => send(given, () => { view.run = { ...view.run, mine: given }; }) }, say(`run_${given}`));
+  return [el("h1", { class: "title" }, say("run")), ...drawn(run),
+    run.asking && el("div", { class: "note", id: "vote" }, el("p", {}, el("b", {}, say("run_ask", { guess: (run.guesses[0] ?? "").trim() || "␣" }))),
+      el("div", { class: "buttons" }, ...["accepted", "rejected"].map(answer)),
+      run.mine ? el("p", {}, say("saved")) : null, el("p", { class: "wrong", role: "alert" }, problem), el("p", { class: "clock small" })),
+    !run.asking && run.last && el("p", {}, say("you_said", { said: say(`run_${run.last.given}`) }), " ", say(run.last.right ? "right" : "wrong")), lost()];
+}
+
 /** @type {Record<string, () => any[]>} */
 const PARTS = {
   waiting: () => [el("h1", {}, say(view.step ? "waiting_next" : "waiting"))],
@@ -250,7 +274,8 @@ const PARTS = {
     pictured(view.picture, JSON.stringify(view.moved) + view.picture), ...mine(), lost()],
   play: () => [el("h2", {}, say("play")), el("div", { html: view.text }),
     pictured(view.picture, JSON.stringify(own.moves) + view.picture),
-    el("button", { type: "button", id: "back", onclick: () => { own.moves = []; redraw(); } }, say("back_to_teacher"))],
+    el("button", { type: "button", id: "back", onclick: () => { own.moves = []; redraw(); } }, say("back_to_teacher")), ownRun(view)],
+  run: together,
   ended: () => [el("h1", {}, say(view.results.length ? "ended" : "ended_none")), ...results(),
     view.results.length && el("button", { type: "button", onclick: download }, say("download")),
     el("p", {}, el("a", { href: `${top}/course?inventory=after` }, say("after")))],
