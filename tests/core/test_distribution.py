@@ -32,7 +32,7 @@ FALSE_ALARM = 1e-4
 COUNT = 300  # texts of a case
 LENGTH = 5
 PROMPT = [0, 1, 2, 0, 1, 0]  # repeats itself, so that prompt lookup finds something
-PROPOSERS = ["test-drawn", "test-ranked"]  # the tests' own trees; test_distribution_matrix has the core's proposers
+PROPOSERS = ["test-drawn", "test-ranked"]  # test_distribution_matrix has the core's own
 LOSSLESS = ["speculative-sampling", "token-matching"]
 
 target = wavering(3, seed=1)
