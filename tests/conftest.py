@@ -24,7 +24,7 @@ os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
-IN_CHROMIUM = ("tests/browser/", "tests/player/")
+APP, PLAYER = "tests/browser/", "tests/player/"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -34,12 +34,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     which the summary reports. One that fails twice fails.
     """
     for item in items:
-        if item.nodeid.startswith(IN_CHROMIUM):
+        if item.nodeid.startswith((APP, PLAYER)):
             item.add_marker(pytest.mark.flaky(reruns=1))
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: (not item.nodeid.startswith(IN_CHROMIUM), item.path not in slow))
+    items.sort(key=lambda item: (not item.nodeid.startswith(APP), item.path not in slow))
 
 
 def pytest_collection_finish() -> None:
@@ -51,12 +51,13 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    """One file per worker at a time, and all that need Chromium on one: two browsers would slow each other down."""
+    """One file per worker at a time, and all that need the running app on one: two of those would slow each other
+    down. The player's files need a browser alone, which starts within a second."""
     from xdist.scheduler import LoadFileScheduling
 
     class Files(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "Chromium" if nodeid.startswith(IN_CHROMIUM) else super()._split_scope(nodeid)
+            return APP if nodeid.startswith(APP) else super()._split_scope(nodeid)
 
     return Files(config, log)
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 
 ROOT = Path(__file__).resolve().parents[2]
-START_S = 120
+START_S = 240
 expect.set_options(timeout=20_000)
 
 
@@ -141,26 +141,71 @@ def complaints() -> Iterator[Sight]:
     assert sight == []
 
 
+Come = Callable[..., Page]
+"""An empty page of a visitor who was never here; it takes `viewport` and what a page can emulate of media."""
+
+VISITOR: dict[str, Any] = {"viewport": {"width": 1440, "height": 900}, "reduced_motion": "reduce"}
+NOTHING: Any = {"cookies": [], "origins": []}
+
+
+class Visitors:
+    """The browser's contexts, used by one test after another: a visitor leaves neither cookies nor stored data, but
+    what the browser has cached of Streamlit's scripts stays. A fresh context reads and compiles them anew."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._free: list[BrowserContext] = []
+
+    @contextmanager
+    def visits(self) -> Iterator[Come]:
+        """Pages of visitors who do not know each other; afterwards all are closed."""
+        taken: list[BrowserContext] = []
+
+        def come(**options: Any) -> Page:
+            taken.append(self._free.pop() if self._free else self._browser.new_context())
+            page = taken[-1].new_page()
+            media = {**VISITOR, **options}
+            page.set_viewport_size(media.pop("viewport"))
+            page.emulate_media(**media)
+            page.set_default_timeout(20_000)
+            return page
+
+        try:
+            yield come
+        finally:
+            for context in reversed(taken):  # the first has cached most, and is the next one's first
+                for page in context.pages:
+                    page.close()
+                context.set_offline(False)
+                context.set_storage_state(NOTHING)
+                self._free.append(context)
+
+
+@pytest.fixture(scope="session")
+def visitors(browser: Browser) -> Visitors:
+    return Visitors(browser)
+
+
 @pytest.fixture
-def open_page(server: Server, browser: Browser, complaints: Sight) -> Iterator[Callable[..., Page]]:
+def come(visitors: Visitors) -> Iterator[Come]:
+    """Visitors of one test."""
+    with visitors.visits() as found:
+        yield found
+
+
+@pytest.fixture
+def open_page(server: Server, visitors: Visitors, complaints: Sight) -> Iterator[Callable[..., Page]]:
     """Open the app in a fresh session; afterwards everything is closed and all runs end."""
-    contexts = []
+    with visitors.visits() as come:
 
-    def open_one(address: str = "/", **options: Any) -> Page:
-        context = browser.new_context(
-            **{"viewport": {"width": 1440, "height": 900}, "reduced_motion": "reduce", **options}
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(20_000)
-        complaints.watch(page)
-        page.goto(server.url + address)
-        page.get_by_role("button", name="Run").wait_for()
-        return page
+        def open_one(address: str = "/", **options: Any) -> Page:
+            page = come(**options)
+            complaints.watch(page)
+            page.goto(server.url + address)
+            page.get_by_role("button", name="Run").wait_for()
+            return page
 
-    yield open_one
-    for context in contexts:
-        context.close()
+        yield open_one
     until(lambda: server.busy() == 0, 10)
 
 

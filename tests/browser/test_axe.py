@@ -7,151 +7,32 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-import axe_playwright_python
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
 from app.export import page as exported
 from tests.player import conftest as player
 from tests.player.samples import plain_trace, spec_trace
 from tests.player.test_mask import random_parents, tree_record
 
-from .conftest import Server
+from .axe import check
+from .conftest import Come, Server
 
-AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 SLOW = 60_000
 STILL = "[data-test-script-state=notRunning]"  # Streamlit's page when no script of it runs
-# A text's contrast follows from its own look, from the grounds it stands on, its own and its ancestors', and from the
-# grounds of others that lie across it. LOOKS names all that for each text; of texts that are alike one is measured,
-# once per session. Contrast takes most of axe's time, and most of a page is the same from one state to the next.
-LOOKS = """() => {
-  const within = (root) => [...root.querySelectorAll("*")].flatMap((one) =>
-    one.shadowRoot ? [one, ...within(one.shadowRoot)] : [one]);
-  const over = (one) => one.assignedSlot ?? one.parentElement ?? one.getRootNode().host;
-  const known = new Map();
-  const ground = (one) => {
-    if (!one) return "";
-    if (!known.has(one)) {
-      const style = getComputedStyle(one);
-      const own = [style.backgroundColor, style.backgroundImage, style.opacity, style.filter, style.visibility].join();
-      const bare = own === "rgba(0, 0, 0, 0),none,1,none,visible";
-      known.set(one, bare ? ground(over(one)) : `${ground(over(one))}/${own}`);
-    }
-    return known.get(one);
-  };
-  const all = within(document.body).map((one) => [one, one.getBoundingClientRect()])
-    .filter(([one, { width, height }]) => width && height && one.checkVisibility());
-  const grounds = all.filter(([one]) => ground(one) !== ground(over(one)));
-  const across = (text, { left, right, top, bottom }) => {
-    const mine = new Set();
-    for (let one = text; one; one = over(one)) mine.add(one);
-    return grounds.filter(([one, box]) => box.left < right && left < box.right && box.top < bottom && top < box.bottom
-      && !mine.has(one)).map(([one, box]) => {
-        const { position, zIndex } = getComputedStyle(one);
-        const whole = box.left <= left && right <= box.right && box.top <= top && bottom <= box.bottom;
-        const behind = one.compareDocumentPosition(text) & Node.DOCUMENT_POSITION_FOLLOWING;
-        return [ground(one), position, zIndex, whole, behind].join();
-      });
-  };
-  const texts = all.filter(([one]) => one.matches("input, select, textarea")
-    || [...one.childNodes].some((child) => child.nodeType === Node.TEXT_NODE && child.data.trim()));
-  window.looked = texts.map(([one]) => one);
-  return texts.map(([one, box]) => {
-    const { color, fill, fontSize, fontWeight, textShadow } = getComputedStyle(one);
-    const others = [...new Set(across(one, box))].sort();
-    const own = [one.matches("input, select, textarea"), color, fill, fontSize, fontWeight, textShadow];
-    return [...own, ground(one), ...others].join("|");
-  });
-}"""
-# axe looks into open shadow roots by itself; an element in one is named by a path of several selectors. It gives up on
-# contrast, or passes over it, where a text lies in a frame that scrolls, as a long lane and Streamlit's whole page do:
-# for that rule all frames are unfolded, and made as high as what they hold, so that it stays on their own ground.
-# `mouse`: whatever shows the hand of something to be clicked has, holds or lies within something that takes keys.
-CHECK = """async ([looks, enough, colours]) => {
-  const within = (root) => [...root.querySelectorAll("*")].flatMap((one) =>
-    one.shadowRoot ? [one, ...within(one.shadowRoot)] : [one]);
-  const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
-  const rules = { "color-contrast": { enabled: false } };
-  const resultTypes = ["violations", "incomplete"]; // what passed is only named: nodes take long to describe
-  const all = colours ? []
-    : [await axe.run(document, { runOnly: { type: "tag", values: tags }, rules, resultTypes })];
-  const measured = new Set(enough);
-  const left = () => looks.map((look, at) => [look, window.looked[at]]).filter(([look]) => !measured.has(look));
-  const first = (texts) => texts.filter(([look], at) => texts.findIndex(([other]) => other === look) === at);
-  const contrast = async (texts) => {
-    if (!texts.length) return;
-    const runOnly = { type: "rule", values: ["color-contrast"] };
-    const result = await axe.run({ include: texts.map(([, one]) => one) }, { runOnly, elementRef: true });
-    const passed = new Set(result.passes.flatMap(({ nodes }) => nodes.map(({ element }) => element)));
-    looks.forEach((look, at) => { if (passed.has(window.looked[at])) measured.add(look); });
-    all.push(result);
-  };
-  const frames = !left().length ? [] : within(document).filter((one) => getComputedStyle(one).overflow !== "visible"
-    && one.clientWidth > 2 && one.clientHeight > 2)
-    .map((one) => [one, one.getAttribute("style"), one.scrollHeight > one.clientHeight]);
-  for (const [one, , long] of frames)
-    one.style.cssText += `;overflow:visible!important${long ? ";max-height:none!important;height:auto" : ""}`;
-  for (const [one] of frames.toReversed())
-    if (one.scrollHeight > one.clientHeight) one.style.minHeight = `${one.scrollHeight}px`;
-  await contrast(first(left()));
-  await contrast(left()); // which axe let pass unmeasured, such as one letter: each of those that look like it
-  for (const [one, style] of frames) style === null ? one.removeAttribute("style") : one.setAttribute("style", style);
-  const said = (results) => results.flatMap(({ id, nodes }) => nodes
-    .map((node) => `${id}: ${JSON.stringify(node.target)} ${node.html.slice(0, 240)} ${node.failureSummary}`));
-  const keys = "a[href], button, input, select, textarea, summary, label, [tabindex], [role=option], [role=menuitem]";
-  return {
-    measured: [...measured],
-    passed: all.flatMap(({ passes }) => passes.map(({ id }) => id)),
-    found: said(all.flatMap(({ violations }) => violations)),
-    broken: said(all.flatMap(({ incomplete }) => incomplete)).filter((one) => one.includes("Axe encountered an error")),
-    mouse: within(document).filter((one) => getComputedStyle(one).cursor === "pointer" && one.checkVisibility()
-      && one.getClientRects().length && !one.closest(keys) && !one.querySelector(keys))
-      .map((one) => one.outerHTML.slice(0, 200)),
-  };
-}"""
-MOVED = """async () => {
-  const passing = document.getAnimations().filter((one) => one.effect?.getComputedTiming().iterations !== Infinity);
-  await Promise.all(passing.map((one) => one.finished.catch(() => null)));
-  return typeof axe !== "undefined";
-}"""
-_measured: set[str] = set()  # looks with enough contrast
-
-
-def check(page: Page, state: str = "", colours: bool = False) -> None:
-    """Assert that the page as it stands breaks no rule; Streamlit's own elements are held to it too.
-
-    With `colours` only what a theme can change: for a state that was held to the other rules in the other theme.
-    """
-    page.mouse.move(1, 1)  # away from what shows something while it is pointed at
-    if not page.evaluate(MOVED):
-        page.evaluate(AXE)  # by the debugger, which no policy of the page forbids
-    looks = page.evaluate(LOOKS)
-    known = sorted(_measured.intersection(looks))
-    result = page.evaluate(CHECK, [looks, known, colours])
-    assert result["broken"] == [], "\n".join([state, *result["broken"]])
-    assert result["mouse"] == [], f"{state}: these take a click and no key: {result['mouse']}"
-    assert colours or "button-name" in result["passed"], f"{state}: axe looked at nothing"
-    assert result["measured"], f"{state}: axe measured no contrast"
-    assert result["found"] == [], "\n".join([state, *result["found"]])
-    _measured.update(result["measured"])
 
 
 @pytest.fixture
-def tab(browser: Browser) -> Iterator[Callable[[str], Page]]:
+def tab(come: Come) -> Callable[[str], Page]:
     """A fresh page, light or dark, without motion: axe would measure colours on their way."""
-    opened: list[Page] = []
 
     def open_one(theme: str) -> Page:
-        size: Any = {"width": 1440, "height": 1000}
-        opened.append(browser.new_page(viewport=size, color_scheme=theme, reduced_motion="reduce"))
-        opened[-1].set_default_timeout(SLOW)
-        return opened[-1]
+        page = come(viewport={"width": 1440, "height": 1000}, color_scheme=theme)
+        page.set_default_timeout(SLOW)
+        return page
 
-    yield open_one
-    for page in opened:
-        page.close()
+    return open_one
 
 
 alone = player.server  # the player's own small server, under a name that leaves `server` to the app's
@@ -313,9 +194,9 @@ def test_an_exported_page(tab: Callable[[str], Page], tmp_path: Path, theme: str
     check(page)
 
 
-def test_a_fault_is_found(browser: Browser, alone: player.Server) -> None:
+def test_a_fault_is_found(tab: Callable[[str], Page], alone: player.Server) -> None:
     """Catches: a checker that stays outside the shadow root and therefore finds nothing there."""
-    page = browser.new_page()
+    page = tab("light")
     page.goto(alone.url)
     page.wait_for_function("window.ready")
     player.open_player(page)
@@ -323,7 +204,6 @@ def test_a_fault_is_found(browser: Browser, alone: player.Server) -> None:
     page.evaluate("shadow.querySelector('.control.play').removeAttribute('title')")
     with pytest.raises(AssertionError, match="button-name"):
         check(page)
-    page.close()
 
 
 def test_the_tab_key_reaches_every_button_and_shows_where_it_is(

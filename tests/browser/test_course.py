@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from app.course import reading
 from app.course.lesson import STEPS, Lesson
 
-from .conftest import Server, until
-from .test_axe import SLOW, STILL, check
+from .axe import check
+from .conftest import Server, Visitors, until
+from .test_axe import SLOW, STILL
 
 MOST_TABS = 150
 LESSONS = [key for _, key, _, _ in reading.titles("en")]
@@ -23,12 +24,12 @@ WIDTH = "document.querySelector('[data-testid=stMain]').scrollWidth"
 
 
 @pytest.fixture(scope="module")
-def page(browser: Browser) -> Iterator[Page]:
+def page(visitors: Visitors) -> Iterator[Page]:
     """One tab for all lessons, as a learner has it; axe would measure colours on their way, so nothing moves."""
-    opened = browser.new_page(viewport=DESK, reduced_motion="reduce")
-    opened.set_default_timeout(SLOW)
-    yield opened
-    opened.close()
+    with visitors.visits() as come:
+        opened = come(viewport=DESK)
+        opened.set_default_timeout(SLOW)
+        yield opened
 
 
 def reach(page: Page, selector: str) -> None:
@@ -40,15 +41,22 @@ def reach(page: Page, selector: str) -> None:
     raise AssertionError(f"{selector} cannot be reached with Tab")
 
 
-def rested(page: Page) -> None:
-    """Wait until no script of the page runs."""
-    page.locator(STILL).wait_for()
+# For `until`: Playwright looks only twice a second at what takes longer than a quarter of one, as most steps do.
+RESTED = f"""(step) => document.querySelector("{STILL}") !== null && (step === null ||
+  [...document.querySelectorAll(".trail [aria-current=step]")]
+    .some((one) => one.checkVisibility() && one.textContent.trim() === step))"""
+
+
+def rested(page: Page, step: str | None = None) -> None:
+    """Wait until no script of the page runs, and the lesson is at that step."""
+    until(
+        lambda: bool(page.evaluate(RESTED, step)), SLOW / 1000, lambda: f"not at rest at {step or page.url}"
+    )
     assert page.locator("[data-testid=stException]").count() == 0
 
 
 def at_step(page: Page, name: str) -> None:
-    page.locator(f".trail [aria-current=step]:text-is('{name}')").wait_for()
-    rested(page)
+    rested(page, name)
 
 
 # A button listens for its key only once React has run its effects, a moment after it is there to be seen.

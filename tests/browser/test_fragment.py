@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
-from .conftest import streamlit_alone
+from .conftest import Come, streamlit_alone
 
 
 @pytest.fixture(scope="module")
@@ -19,13 +19,12 @@ def starved() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("bare", [False, True])
-def test_what_is_after_a_fragment_stays(browser: Browser, starved: str, bare: bool) -> None:
+def test_what_is_after_a_fragment_stays(come: Come, starved: str, bare: bool) -> None:
     """Catches: the headline numbers of a finished run overwritten by the player above them on a busy machine.
 
     The bare one shows that the mishap is produced here at all; when it passes whole, `quirks.fragment` can go.
     """
-    context = browser.new_context()
-    page = context.new_page()
+    page = come()
     page.goto(starved + ("?bare=1" if bare else ""))
     page.get_by_role("button", name="Whole").click()
     page.wait_for_timeout(300)
@@ -33,4 +32,3 @@ def test_what_is_after_a_fragment_stays(browser: Browser, starved: str, bare: bo
     expect(page.get_by_text("pressed 1")).to_be_visible()
     expect(page.get_by_text("further behind")).to_be_visible()
     expect(page.get_by_text("directly behind")).to_have_count(0 if bare else 1)
-    context.close()

@@ -33,17 +33,15 @@ def begin(page: Page, server: Server) -> None:
     expect(page.locator(".lane").nth(1).locator(".round").first).to_be_visible()
 
 
-def test_it_boots_without_a_complaint(open_page: Open) -> None:
+def test_it_boots_without_a_complaint_and_shows_a_recorded_run_which_it_says_to_be_one(
+    open_page: Open,
+) -> None:
     began = time.monotonic()
     page = open_page()
     log.info("interactive after %.2f s", time.monotonic() - began)
     expect(page).to_have_title("Specdec Lab")
     expect(page.get_by_role("heading", name="Specdec Lab")).to_be_visible()
     expect(page.get_by_role("button", name="Stop")).to_be_disabled()
-
-
-def test_before_the_first_run_a_recorded_one_is_shown_and_says_so(open_page: Open) -> None:
-    page = open_page()
     expect(page.locator(".lane")).to_have_count(2)
     expect(page.locator(".provenance")).to_contain_text("recorded")
 
@@ -252,7 +250,6 @@ def test_a_phone_in_the_dark_has_everything_and_scrolls_in_one_direction_only(op
     )
 
 
-def test_the_server_s_log_has_no_warning_and_no_traceback(open_page: Open, server: Server) -> None:
+def test_the_server_s_log_has_no_warning_and_no_traceback(server: Server) -> None:
     """Last in the file: it reads what the tests before it have left."""
-    open_page()
     assert not re.search(r"WARNING|ERROR|Traceback|[Dd]eprecat", server.log()), server.log()[-3000:]

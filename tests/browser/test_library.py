@@ -4,39 +4,32 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from .conftest import ROOT, Server, Sight
+from .conftest import ROOT, Come, Server, Sight
 
 Open = Callable[..., Page]
 SLOW = 60_000
 
 
 @pytest.fixture
-def visit(server: Server, browser: Browser, complaints: Sight) -> Iterator[Open]:
+def visit(server: Server, complaints: Sight, come: Come) -> Open:
     """Open an address as a new visitor, with cookies of their own."""
-    contexts = []
 
     def open_one(address: str = "/library", **options: Any) -> Page:
-        context = browser.new_context(
-            **{"viewport": {"width": 1440, "height": 900}, "reduced_motion": "reduce", **options}
-        )
-        contexts.append(context)
-        page = context.new_page()
+        page = come(**options)
         page.set_default_timeout(SLOW)
         complaints.watch(page)
         page.on("dialog", lambda dialog: complaints.append(f"a dialog: {dialog.message}"))
         page.goto(address if "://" in address else server.url + address)
         return page
 
-    yield open_one
-    for context in contexts:
-        context.close()
+    return open_one
 
 
 def test_an_example_is_opened_walked_through_and_found_again_by_its_address(visit: Open) -> None:

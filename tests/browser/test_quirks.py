@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from app.theme import CSS
 from app.ui import quirks
 
-from .conftest import streamlit_alone
+from .conftest import Come, streamlit_alone
 
 
 @pytest.fixture(scope="module")
@@ -22,14 +22,12 @@ def address() -> Iterator[str]:
 
 
 @pytest.fixture
-def bare(browser: Browser, address: str) -> Iterator[Page]:
+def bare(come: Come, address: str) -> Page:
     """That page in the dark theme."""
-    context = browser.new_context(color_scheme="dark", viewport={"width": 1000, "height": 600})
-    page = context.new_page()
+    page = come(color_scheme="dark", viewport={"width": 1000, "height": 600})
     page.goto(address)
     expect(page.get_by_text("line 99")).to_be_attached()
-    yield page
-    context.close()
+    return page
 
 
 def lightness(page: Page, name: str) -> float:

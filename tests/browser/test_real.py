@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from .conftest import Server, Sight, serving, until
+from .conftest import Come, Server, Sight, serving, until
 
 LOAD_S = 300
 WRITE_S = 120
@@ -21,8 +21,8 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield found
 
 
-def opened(real: Server, browser: Browser, complaints: Sight, address: str = "/") -> Page:
-    page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
+def opened(real: Server, come: Come, complaints: Sight, address: str = "/") -> Page:
+    page = come()
     page.set_default_timeout(LOAD_S * 1000)  # two cores may be loading weights meanwhile
     complaints.watch(page)
     page.goto(real.url + address)
@@ -31,24 +31,23 @@ def opened(real: Server, browser: Browser, complaints: Sight, address: str = "/"
 
 
 def test_words_that_are_being_typed_survive_the_models_becoming_ready(
-    real: Server, browser: Browser, complaints: Sight
+    real: Server, complaints: Sight, come: Come
 ) -> None:
     """Catches: a page that is drawn anew when the default becomes ready and loses what nobody has sent yet."""
-    page = opened(real, browser, complaints)
+    page = opened(real, come, complaints)
     box = page.get_by_label("Prompt", exact=True)
     box.fill("Name a colour that")  # not sent: the box still has the focus
     until(lambda: real.health()["default"] == "ready", LOAD_S, lambda: real.log()[-2000:])
     expect(page.get_by_text("What the model reads")).to_be_visible(timeout=30_000)  # a chat model is chosen
     expect(box).to_have_value("Name a colour that")
-    page.context.close()
 
 
 def test_a_message_is_answered_and_the_page_shows_what_is_read(
-    real: Server, browser: Browser, complaints: Sight
+    real: Server, complaints: Sight, come: Come
 ) -> None:
     """Catches: a default run that goes to the tiny models, or bare, without the chat template."""
     until(lambda: real.health()["default"] == "ready", LOAD_S, lambda: real.log()[-2000:])
-    page = opened(real, browser, complaints, "/?preset=chat-code/palindrome&tokens=24")
+    page = opened(real, come, complaints, "/?preset=chat-code/palindrome&tokens=24")
     page.get_by_text("What the model reads").click()
     read = page.locator(".st-key-templated code")
     expect(read).to_contain_text("<|im_start|>user")
@@ -57,4 +56,3 @@ def test_a_message_is_answered_and_the_page_shows_what_is_read(
     until(lambda: real.health()["runs"]["done"] >= 1 and real.busy() == 0, WRITE_S)
     expect(page.locator(".leads .committed")).to_contain_text("def", timeout=30_000)
     assert (page.locator(".lane .prompt").first.text_content() or "").endswith("\n\n")
-    page.context.close()

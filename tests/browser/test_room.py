@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-import axe_playwright_python
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from .conftest import Server, Sight
+from .axe import AXE
+from .conftest import Come, Server, Sight
 
-AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-SMALL: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "reduced_motion": "reduce"}
-LARGE: dict[str, Any] = {"viewport": {"width": 1440, "height": 900}, "reduced_motion": "reduce"}
+SMALL: dict[str, Any] = {"viewport": {"width": 390, "height": 844}}
 
 
 @pytest.fixture
-def visit(server: Server, browser: Browser, complaints: Sight) -> Iterator[Callable[..., Page]]:
+def visit(server: Server, complaints: Sight, come: Come) -> Callable[..., Page]:
     """A page in a browser of its own."""
-    contexts = []
 
     def open_one(address: str, **options: Any) -> Page:
-        context = browser.new_context(**options)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(20_000)
+        page = come(**options)
         complaints.watch(page)
         page.goto(server.url + address)
         return page
 
-    yield open_one
-    for context in contexts:
-        context.close()
+    return open_one
 
 
 def no_findings(*pages: Page) -> None:
@@ -61,13 +52,13 @@ def said(page: Page, text: str) -> None:
 
 def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> None:
     """Catches: a state that a page does not follow, an answer that a reload loses, a page that axe refuses."""
-    host = visit("/r/start", **LARGE)
+    host = visit("/r/start")
     no_findings(host)
     host.get_by_role("button", name="Start").click()
     host.locator("#state").wait_for()
     assert "#" not in host.url  # the secret is not left where it can be projected
     code = host.url.split("/r/")[1][:6]
-    screen = visit(f"/r/{code}/screen", **LARGE, color_scheme="dark")
+    screen = visit(f"/r/{code}/screen", color_scheme="dark")
     anna = visit(f"/r/{code}", **SMALL, color_scheme="dark")
     ben = visit("/r", **SMALL)
     no_findings(ben)

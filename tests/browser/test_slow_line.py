@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
-from .conftest import Server
+from .conftest import Server, Sight, Visitors, until
 from .slow_line import Line, slow_line
 
 DELAY_S = 1.5  # in either direction, once the page stands there
@@ -18,23 +18,28 @@ LONG = 60_000
 Open = Callable[[str], tuple[Page, Line]]
 
 
+@pytest.fixture(scope="module")
+def line(server: Server) -> Iterator[Line]:
+    with slow_line(urlsplit(server.url).port or 0) as found:
+        yield found
+
+
 @pytest.fixture
-def far(server: Server, open_page: Callable[..., Page]) -> Iterator[Open]:
-    """Open a page of the app by a line that becomes slow on request."""
-    pages: list[Page] = []
-    with slow_line(urlsplit(server.url).port or 0) as line:
+def far(server: Server, line: Line, visitors: Visitors, complaints: Sight) -> Iterator[Open]:
+    """Open a page of the app by the line, which becomes slow on request."""
+    line.delay_s = 0.0
+    with visitors.visits() as come:
 
         def open_one(address: str) -> tuple[Page, Line]:
-            page = open_page("/")
-            pages.append(page)
+            page = come()
+            complaints.watch(page)
             page.set_default_timeout(LONG)
             page.goto(f"http://127.0.0.1:{line.port}{address}")
             page.locator(STILL).wait_for(state="attached")
             return page, line
 
         yield open_one
-        for page in pages:
-            page.context.close()
+    until(lambda: server.busy() == 0, 10)
 
 
 def test_two_runs_ticked_after_one_another_are_both_chosen(far: Open) -> None:

@@ -7,6 +7,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -194,7 +195,8 @@ DECIDES = {  # what the panel says where it names no chance
 }
 
 
-def _passing(rule: str, masses: list[float]) -> float:
+@cache
+def _passing(rule: str, masses: tuple[float, ...]) -> float:
     """How likely one of several fixed guesses at a place passes: every coin gone through; all other tokens are one."""
     probs = [*masses, max(0.0, 1.0 - sum(masses))]
     order = [2.0**-place for place in range(len(masses))] + [0.0]
@@ -234,7 +236,7 @@ def test_how_likely_fixed_guesses_pass_is_exact_or_not_said(page: Page, proposer
                     "how likely [^.:;]* to be accepted|It is accepted with the prob", said, re.IGNORECASE
                 )
             ), said
-            masses = [nodes.p[other] or 0.0 for other in rivals]
+            masses = tuple(nodes.p[other] or 0.0 for other in rivals)
             for chance in chances:
                 exact = _passing(rule, masses)
                 bound = {"<": exact < 0.001, ">": exact > 0.999}.get(chance[0])
