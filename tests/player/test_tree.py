@@ -59,6 +59,34 @@ def test_no_two_nodes_stand_on_one_place_and_no_more_rows_than_leaves(page: Page
                 assert rows[0] <= rows[1], "lines between two levels cross"
 
 
+FOLD = """async ([guesses, parent, width, height]) => {
+  const { folded } = await import("/player/tree.js");
+  const { acrossOf } = await import("/player/tree_size.js");
+  const across = acrossOf("auto", { width, height, scale: 1 }, guesses);
+  const items = Array.from({ length: guesses }, (_, node) => ({ node, parent: node - 1 }));
+  if (parent !== null) items.push({ node: "own", parent });
+  if (!across) return across;
+  const { places, rows } = folded(items, across);
+  return [[...places.values()].map(({ column, row }) => `${row}.${column}`).join(" "), rows];
+}"""
+
+
+def test_a_long_chain_is_read_in_lines(page: Page) -> None:
+    """Catches: guesses without their words, two in one place, lines that do not fit the box or change their number at
+    the commit."""
+    for parent, places in (
+        (None, "0.0 0.1 0.2 0.3 0.4 1.1 1.2 1.3 1.4"),
+        (7, "0.0 0.1 0.2 0.3 0.4 1.1 1.2 1.3 1.4 2.1"),  # a bonus
+        (-1, "0.0 0.1 0.2 0.3 0.4 2.1 2.2 2.3 2.4 1.1"),
+        (3, "0.0 0.1 0.2 0.3 0.4 1.1 1.2 1.3 1.4 2.1"),  # instead of the first in the second line
+        (5, "0.0 0.1 0.2 0.3 0.4 1.1 1.2 1.3 1.4 2.3"),
+    ):
+        assert page.evaluate(FOLD, [8, parent, 540, 200]) == [places, 4]
+    assert page.evaluate(FOLD, [8, 7, 1000, 200]) is None, "one line has room for the words"
+    assert page.evaluate(FOLD, [8, 7, 540, 100]) is None, "so many lines have none"
+    assert page.evaluate(FOLD, [8, 7, 300, 200]) is None
+
+
 def test_the_layout_does_not_give_the_verdicts_away(page: Page, server: Server) -> None:
     """Catches: an accepted child that comes first before it is judged."""
     parents = random_parents(24, 3)
