@@ -81,9 +81,9 @@ def test_a_long_chain_is_read_in_lines(page: Page) -> None:
         (3, "0.0 0.1 0.2 0.3 0.4 1.1 1.2 1.3 1.4 2.1"),  # instead of the first in the second line
         (5, "0.0 0.1 0.2 0.3 0.4 1.1 1.2 1.3 1.4 2.3"),
     ):
-        assert page.evaluate(FOLD, [8, parent, 540, 200]) == [places, 4]
+        assert page.evaluate(FOLD, [8, parent, 540, 200]) == [places, 3]
     assert page.evaluate(FOLD, [8, 7, 1000, 200]) is None, "one line has room for the words"
-    assert page.evaluate(FOLD, [8, 7, 540, 100]) is None, "so many lines have none"
+    assert page.evaluate(FOLD, [8, 7, 540, 80]) is None, "so many lines have none"
     assert page.evaluate(FOLD, [8, 7, 300, 200]) is None
 
 

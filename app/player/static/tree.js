@@ -99,7 +99,7 @@ export function folded(items, across) {
     const row = line(at) + (line(at) > line(below) ? 1 : 0);
     places.set(node, at === own && below < Infinity ? { column: 1 + (below % across), row: line(below) + 1 } : { column: 1 + (at % across), row });
   });
-  return { places, columns: across + 1, rows: line(guesses) + 2 };
+  return { places, columns: across + 1, rows: line(guesses - 1) + 2 };
 }
 
 /**

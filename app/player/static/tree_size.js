@@ -53,7 +53,7 @@ export function sizeOf(wish, room, layout) {
 export function acrossOf(wish, { width, height, scale }, guesses) {
   const across = Math.floor((width - 10) / (WORD.column * scale)) - 1;
   if (wish !== "auto" || across < 2 || (width - 10) / (guesses + 2) >= SHORT * scale) return null;
-  return (Math.floor(guesses / across) + 2) * FLAT * scale <= height - 12 ? across : null;
+  return (Math.ceil(guesses / across) + 1) * FLAT * scale <= height - 12 ? across : null;
 }
 
 /**
