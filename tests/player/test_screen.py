@@ -45,6 +45,7 @@ WORDS = """() => {
       const word = chip.querySelector(".chip-text");
       return chip.clientWidth < 60 || !word.clientWidth || word.scrollWidth > word.clientWidth;
     }).length,
+    split: [...shadow.querySelectorAll(".guess")].filter((guess) => guess.getClientRects().length > 1).length,
     inside: place && place.left >= box.left && place.right <= box.right && place.bottom <= keys.top,
     controls: keys.bottom <= innerHeight,
     across: document.scrollingElement.scrollWidth <= innerWidth,
@@ -78,7 +79,9 @@ def test_text_tree_odds_and_sentence_are_seen_together(
     page.locator(".player").focus()
     if shape.startswith("chain"):
         assert page.evaluate(WORDS)["cut"] == 0
-        places = page.locator(".tree .chip").evaluate_all(PLACES)[:-1]  # the last makes room for the correction
+        places = page.locator(".tree .chip").evaluate_all(PLACES)[
+            :-1
+        ]  # the last makes room for the correction
         page.keyboard.press("ArrowDown")
         assert page.locator(".tree .chip:is(.accepted, .rejected)").evaluate_all(PLACES) == places
         assert page.evaluate(WORDS)["cut"] == 0
@@ -116,7 +119,7 @@ def test_on_a_phone_every_guess_keeps_its_word_and_the_current_one_is_in_sight(
     page: Page, server: Server
 ) -> None:
     """Catches: boxes with a mark and no word, a tree that leaves the current guess outside its box, controls below the
-    fold, and a page that scrolls sideways."""
+    fold, a page that scrolls sideways, a guess in two pieces."""
     page.set_viewport_size({"width": 358, "height": 784})
     shapes = [chain(4), chain(16), tree_record(random_parents(8, 5)), tree_record(random_parents(16, 3))]
     for at, record in enumerate(shapes):
@@ -129,7 +132,13 @@ def test_on_a_phone_every_guess_keeps_its_word_and_the_current_one_is_in_sight(
             if at < 2
             else {"round": 1, "step": 1, "node": last},
         )
-        assert page.evaluate(WORDS) == {"cut": 0, "inside": True, "controls": True, "across": True}, at
+        assert page.evaluate(WORDS) == {
+            "cut": 0,
+            "split": 0,
+            "inside": True,
+            "controls": True,
+            "across": True,
+        }, at
 
 
 GHOSTS = "all => all.map(guess => [guess.textContent, guess.className.split(' ')[1]])"

@@ -46,7 +46,7 @@ export function lineOf(round) {
 
 /**
  * @param {number} lane
- * @returns the line's view: `root`, `show(round, checked, before)`, which returns whether it changed
+ * @returns the line's view: `root`, `show(round, checked)`, which returns whether it changed
  */
 export function createGhosts(lane) {
   const root = el("span", { class: "draft", role: "group", "aria-label": T.guesses });
@@ -55,12 +55,12 @@ export function createGhosts(lane) {
   let chips = [];
   let drawn = "";
 
-  /** @param {Guess} guess @param {number} round @param {string} above the text before it, at least its end */
-  function chipOf({ node, text }, round, above) {
+  /** @param {Guess} guess @param {number} round */
+  function chipOf({ node, text }, round) {
     const chip = el("span", { class: "guess", "data-node": node, "data-lane": lane, "data-round": round, role: "button", tabindex: -1 });
     if (text === "") chip.dataset.sign = "◌";
     if (text.includes("\n")) chip.dataset.break = "";
-    if (!above.endsWith("\n") && /^ \S+$/.test(text)) chip.dataset.word = ""; // as in the committed text
+    if (/^ \S{1,20}$/.test(text)) chip.dataset.word = "";
     appendToken(chip, text);
     return chip;
   }
@@ -70,15 +70,14 @@ export function createGhosts(lane) {
     /**
      * @param {Round|null} round the round in progress, as it was at its moment; null: none is
      * @param {boolean} checked whether the target has read the guesses
-     * @param {string} before the text before it, at least its end
      */
-    show(round, checked, before) {
+    show(round, checked) {
       const { line, others } = round ? lineOf(round) : { line: [], others: 0 };
       const name = round ? `${round.index} ${line.map((guess) => guess.node)}` : "";
       const changed = name !== drawn;
       drawn = name;
       if (changed) {
-        chips = round ? line.map((guess, at) => chipOf(guess, round.index, line[at - 1]?.text ?? before)) : [];
+        chips = round ? line.map((guess) => chipOf(guess, round.index)) : [];
         root.replaceChildren(...chips);
       }
       line.forEach(({ text, state }, at) => {

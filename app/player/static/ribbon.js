@@ -231,7 +231,7 @@ export function createLane(at, lead) {
       setText(prompt, given.length > PROMPT_SHOWN ? `…${given.slice(-PROMPT_SHOWN)}` : given);
       if (setRounds(view.rounds, given, view.lane.repeats)) due = true;
       setText(repeated, view.repeated ? T.repeats(view.repeated, view.tokens) : "");
-      if (ghosts.show(marks.drafting ?? null, marks.checked ?? false, view.rounds.at(-1)?.tokens.at(-1)?.text ?? given)) due = true;
+      if (ghosts.show(marks.drafting ?? null, marks.checked ?? false)) due = true;
       setText(rest, view.rest);
       light(marks.focus ?? null, marks.chosen ?? false, marks.current ?? null);
       part(view.fork, marks.baseline ?? "");
