@@ -73,7 +73,7 @@ def essentials(missing: Mapping[str, str | None]) -> None:
             )
             if missing.get(name):
                 st.caption(f":material/block: {plain(missing[name] or '')}")
-    left, right = st.columns(2, gap="medium")
+    left, right = st.columns(2, gap="small")
     with left:
         kind = PROPOSERS[name]
         tree = "tree" in (drafts(kind) or "")

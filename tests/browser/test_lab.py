@@ -19,6 +19,15 @@ Open = Callable[..., Page]
 LONG = "/?tokens=900&prompt=" + quote("the dog the dog the dog the dog the dog")
 
 
+# What moved although nobody had asked for it, as shares of the screen; a press is answered within half a second.
+SHIFTS = """() => {
+  window.shifts = [];
+  new PerformanceObserver((list) => {
+    for (const one of list.getEntries()) if (!one.hadRecentInput) shifts.push(one.value);
+  }).observe({ type: "layout-shift" });
+}"""
+
+
 def run_to_the_end(page: Page) -> None:
     page.get_by_role("button", name="Run").click()
     expect(page.get_by_text("Target passes saved")).to_be_visible(timeout=60_000)
@@ -48,8 +57,12 @@ def test_it_boots_without_a_complaint_and_shows_a_recorded_run_which_it_says_to_
 
 def test_a_run_shows_both_lanes_then_numbers_charts_and_a_replay(open_page: Open) -> None:
     page = open_page("/?tokens=32")
+    expect(page.locator(".lane")).to_have_count(2)
+    page.evaluate(SHIFTS)
     run_to_the_end(page)
     expect(page.locator(".lane")).to_have_count(2)
+    moved = page.evaluate("shifts")
+    assert sum(moved) <= 0.1, moved
     for label in ("Measured speedup", "Modelled speedup", "Acceptance rate α", "Tokens per pass τ"):
         expect(page.locator("[data-testid=stMetric]").filter(has_text=label)).to_be_visible()
     expect(page.get_by_text("measured · this machine, this run").first).to_be_visible()
@@ -83,6 +96,9 @@ def test_control_and_enter_in_the_prompt_box_run_what_was_just_typed(open_page: 
     box.press("Control+Enter")
     expect(page.get_by_text("Target passes saved")).to_be_visible(timeout=60_000)
     expect(page.locator(".lane .prompt").first).to_contain_text("The hen and the horse")
+    expect(page.locator(".player")).to_be_focused()  # its keys, and no longer the prompt's
+    page.keyboard.press("Home")
+    expect(page.locator(".where")).to_contain_text("The prompt")
     expect(box).to_have_value("The hen and the horse ")
 
 

@@ -24,6 +24,7 @@ from specdec_core.machines import profiles
 from specdec_core.machines.model_sizes import SHAPES, Shape, shape, shape_of
 from specdec_core.machines.profiles import Recorded, read, shipped, write
 from specdec_core.machines.roofline import Modelled
+from specdec_core.models import catalogue
 from specdec_core.runtime.width_curve import WidthCurve
 
 from .tiny import pair
@@ -100,6 +101,15 @@ def test_sizes_are_those_of_the_model_they_build(name: str) -> None:
     matrices = sum(module.weight.numel() for module in model.modules() if isinstance(module, torch.nn.Linear))
     assert SHAPES[name].read == matrices
     assert shape(name.lower()) is SHAPES[name]
+
+
+def test_the_catalogue_counts_tied_weights_once() -> None:
+    """Against the published sizes, all of models with one matrix for both. Catches: Qwen3 1.7B shown as 2032 M."""
+    qwen3 = Shape("1.7B", "Qwen3-1.7B", 28, 2048, 16, 8, 128, 6144, 151_936, True)
+    published = {"smollm2-135m-instruct": SHAPES["135M"], "qwen2.5-1.5b": SHAPES["1.5B"], "qwen3-1.7b": qwen3}
+    counted = {entry.name: entry.parameters for entry in catalogue.entries()}
+    for name, size in published.items():
+        assert counted[name] == pytest.approx(size.parameters / 1e6, rel=0.001), name
 
 
 @given(

@@ -113,8 +113,10 @@ def test_speedup_is_the_ratio_of_the_lanes_rates(page: Page) -> None:
     ratio = spec_trace().stats.tokens_per_second / plain_trace().stats.tokens_per_second
     expect(page.locator(".speedup-value")).to_have_text(f"{ratio:.2f}×")
     expect(page.locator(".provenance")).to_have_text("measured · this machine, this run")
+    expect(page.locator(".speedup-title")).to_have_text("Measured speedup")
     stop_at(page, 0)
     expect(page.locator(".speedup-value")).to_have_text("—")
+    expect(page.locator(".speedup-title")).to_have_text("Measured speedup so far")  # not the run's figure
 
 
 def test_no_speedup_is_named_before_both_lanes_have_written_enough(page: Page) -> None:

@@ -35,12 +35,32 @@ def chain(size: int) -> dict[str, Any]:
     return record
 
 
+WORDS = """() => {
+  const box = shadow.querySelector(".tree").getBoundingClientRect();
+  const keys = shadow.querySelector(".controls").getBoundingClientRect();
+  const all = [...shadow.querySelectorAll(".tree .chip")];
+  const place = shadow.querySelector(".tree .judging, .tree .chip.selected")?.getBoundingClientRect();
+  return {
+    cut: all.filter((chip) => {
+      const word = chip.querySelector(".chip-text");
+      return chip.clientWidth < 60 || !word.clientWidth || word.scrollWidth > word.clientWidth;
+    }).length,
+    split: [...shadow.querySelectorAll(".guess")].filter((guess) => guess.getClientRects().length > 1).length,
+    inside: place && place.left >= box.left && place.right <= box.right && place.bottom <= keys.top,
+    controls: keys.bottom <= innerHeight,
+    across: document.scrollingElement.scrollWidth <= innerWidth,
+  };
+}"""
+PLACES = "all => all.map((chip) => [chip.style.left, chip.style.top])"
+
+
 @pytest.mark.parametrize("size", [(1440, 900), (1280, 720)])
 @pytest.mark.parametrize("shape", ["chain of 4", "chain of 16", "tree of 16"])
 def test_text_tree_odds_and_sentence_are_seen_together(
     page: Page, server: Server, size: tuple[int, int], shape: str
 ) -> None:
-    """Catches: a part of the story below the fold, and a tree of up to 16 nodes that has to be scrolled."""
+    """Catches: a part of the story below the fold, a tree of up to 16 nodes that has to be scrolled, and a chain of
+    marks without words, or one whose guesses move at the commit."""
     width, height = size
     page.set_viewport_size({"width": width, "height": height})
     page.add_style_tag(content="body { padding: 60px 80px 0 !important }")  # the app's head and margins
@@ -57,6 +77,14 @@ def test_text_tree_odds_and_sentence_are_seen_together(
     assert max(page.evaluate(HIDDEN)) <= 1
     expect(page.locator(".mask")).to_be_hidden()
     page.locator(".player").focus()
+    if shape.startswith("chain"):
+        assert page.evaluate(WORDS)["cut"] == 0
+        places = page.locator(".tree .chip").evaluate_all(PLACES)[
+            :-1
+        ]  # the last makes room for the correction
+        page.keyboard.press("ArrowDown")
+        assert page.locator(".tree .chip:is(.accepted, .rejected)").evaluate_all(PLACES) == places
+        assert page.evaluate(WORDS)["cut"] == 0
     page.keyboard.press("v")  # one key away
     mask = page.locator(".mask-box").bounding_box()
     assert mask is not None and mask["y"] + mask["height"] <= height
@@ -87,28 +115,11 @@ def test_in_a_narrow_player_the_sentence_and_the_lane_stay_with_each_view(
         page.keyboard.press("v")
 
 
-WORDS = """() => {
-  const box = shadow.querySelector(".tree").getBoundingClientRect();
-  const keys = shadow.querySelector(".controls").getBoundingClientRect();
-  const all = [...shadow.querySelectorAll(".tree .chip")];
-  const place = shadow.querySelector(".tree .judging, .tree .chip.selected")?.getBoundingClientRect();
-  return {
-    cut: all.filter((chip) => {
-      const word = chip.querySelector(".chip-text");
-      return chip.clientWidth < 60 || !word.clientWidth || word.scrollWidth > word.clientWidth;
-    }).length,
-    inside: place && place.left >= box.left && place.right <= box.right && place.bottom <= keys.top,
-    controls: keys.bottom <= innerHeight,
-    across: document.scrollingElement.scrollWidth <= innerWidth,
-  };
-}"""
-
-
 def test_on_a_phone_every_guess_keeps_its_word_and_the_current_one_is_in_sight(
     page: Page, server: Server
 ) -> None:
     """Catches: boxes with a mark and no word, a tree that leaves the current guess outside its box, controls below the
-    fold, and a page that scrolls sideways."""
+    fold, a page that scrolls sideways, a guess in two pieces."""
     page.set_viewport_size({"width": 358, "height": 784})
     shapes = [chain(4), chain(16), tree_record(random_parents(8, 5)), tree_record(random_parents(16, 3))]
     for at, record in enumerate(shapes):
@@ -121,7 +132,13 @@ def test_on_a_phone_every_guess_keeps_its_word_and_the_current_one_is_in_sight(
             if at < 2
             else {"round": 1, "step": 1, "node": last},
         )
-        assert page.evaluate(WORDS) == {"cut": 0, "inside": True, "controls": True, "across": True}, at
+        assert page.evaluate(WORDS) == {
+            "cut": 0,
+            "split": 0,
+            "inside": True,
+            "controls": True,
+            "across": True,
+        }, at
 
 
 GHOSTS = "all => all.map(guess => [guess.textContent, guess.className.split(' ')[1]])"

@@ -21,7 +21,6 @@ LAYOUT = """async parents => {
   return { rows: layout.rows, columns: layout.columns, places: parents.map((_, node) => layout.places.get(node)) };
 }"""
 TREE = "() => shadow.querySelector('.strip').outerHTML"
-BOTH = "() => ['.strip', '.mask'].map(part => shadow.querySelector(part).outerHTML).join('')"
 
 
 def show(page: Page, server: Server, record: dict[str, Any], **cursor: Any) -> None:
@@ -57,6 +56,34 @@ def test_no_two_nodes_stand_on_one_place_and_no_more_rows_than_leaves(page: Page
                 above, below = (one, other) if first[1] < places[other][1] else (other, one)
                 rows = [0 if parents[node] < 0 else places[parents[node]][1] for node in (above, below)]
                 assert rows[0] <= rows[1], "lines between two levels cross"
+
+
+FOLD = """async ([guesses, parent, width, height]) => {
+  const { folded } = await import("/player/tree.js");
+  const { acrossOf } = await import("/player/tree_size.js");
+  const across = acrossOf("auto", { width, height, scale: 1 }, guesses);
+  const items = Array.from({ length: guesses }, (_, node) => ({ node, parent: node - 1 }));
+  if (parent !== null) items.push({ node: "own", parent });
+  if (!across) return across;
+  const { places, rows } = folded(items, across);
+  return [[...places.values()].map(({ column, row }) => `${row}.${column}`).join(" "), rows];
+}"""
+
+
+def test_a_long_chain_is_read_in_lines(page: Page) -> None:
+    """Catches: guesses without their words, two in one place, lines that do not fit the box or change their number at
+    the commit."""
+    for parent, places in (
+        (None, "0.0 0.1 0.2 0.3 0.4 1.1 1.2 1.3 1.4"),
+        (7, "0.0 0.1 0.2 0.3 0.4 1.1 1.2 1.3 1.4 2.1"),  # a bonus
+        (-1, "0.0 0.1 0.2 0.3 0.4 2.1 2.2 2.3 2.4 1.1"),
+        (3, "0.0 0.1 0.2 0.3 0.4 1.1 1.2 1.3 1.4 2.1"),  # instead of the first in the second line
+        (5, "0.0 0.1 0.2 0.3 0.4 1.1 1.2 1.3 1.4 2.3"),
+    ):
+        assert page.evaluate(FOLD, [8, parent, 540, 200]) == [places, 3]
+    assert page.evaluate(FOLD, [8, 7, 1000, 200]) is None, "one line has room for the words"
+    assert page.evaluate(FOLD, [8, 7, 540, 80]) is None, "so many lines have none"
+    assert page.evaluate(FOLD, [8, 7, 300, 200]) is None
 
 
 def test_the_layout_does_not_give_the_verdicts_away(page: Page, server: Server) -> None:
@@ -104,17 +131,20 @@ def test_each_moment_shows_what_it_knows_and_no_more(page: Page, server: Server)
     expect(own).to_have_attribute("aria-label", "‘\u00a0OWN’, corrected by the target, after ‘\u00a0w2’")
 
 
-def test_forward_and_back_draw_the_same(page: Page) -> None:
-    open_player(page, cursor={"round": 0, "node": None})
+@pytest.mark.parametrize(("view", "part"), [("tree", ".strip"), ("mask", ".mask")])
+def test_forward_and_back_draw_the_same(page: Page, view: str, part: str) -> None:
+    """Each view while it is the open one: a hidden mask is drawn later."""
+    html = f"() => shadow.querySelector('{part}').outerHTML"
+    open_player(page, cursor={"round": 0, "node": None, "view": view})
     page.locator(".player").focus()
-    seen = [page.evaluate(BOTH)]
+    seen = [page.evaluate(html)]
     for _ in range(24):
         page.keyboard.press("ArrowRight")
-        seen.append(page.evaluate(BOTH))
+        seen.append(page.evaluate(html))
     assert len(set(seen)) == len(seen)
     for expected in reversed(seen[:-1]):
         page.keyboard.press("ArrowLeft")
-        assert page.evaluate(BOTH) == expected
+        assert page.evaluate(html) == expected
 
 
 def test_lines_are_as_wide_as_the_draft_was_sure_else_as_the_target_was(page: Page, server: Server) -> None:

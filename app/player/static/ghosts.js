@@ -60,6 +60,7 @@ export function createGhosts(lane) {
     const chip = el("span", { class: "guess", "data-node": node, "data-lane": lane, "data-round": round, role: "button", tabindex: -1 });
     if (text === "") chip.dataset.sign = "◌";
     if (text.includes("\n")) chip.dataset.break = "";
+    if (/^ \S{1,20}$/.test(text)) chip.dataset.word = "";
     appendToken(chip, text);
     return chip;
   }

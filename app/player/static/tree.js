@@ -72,6 +72,37 @@ export function layoutOf(items) {
 }
 
 /**
+ * Whether the guesses are a chain; the target's own token, the last item, may follow any of them.
+ * @param {Item[]} items
+ */
+export function isChain(items) {
+  return items.every((item, at) => item.node === OWN || item.parent === (items[at - 1]?.node ?? ROOT));
+}
+
+/**
+ * A long chain in lines, read like text: the root, then `across` guesses to a line. The target's own token is below the
+ * guess that it replaces, where the next line makes room for it.
+ * @param {Item[]} items a chain
+ * @param {number} across
+ * @returns {Layout} of as many rows with the target's own token as without it
+ */
+export function folded(items, across) {
+  /** @type {Layout["places"]} */
+  const places = new Map([[ROOT, { column: 0, row: 0 }]]);
+  /** @param {number} at */
+  const line = (at) => Math.floor(at / across);
+  const own = items.findIndex((item) => item.node === OWN);
+  const guesses = own < 0 ? items.length : own;
+  const replaced = own < 0 ? own : items.findIndex((item) => item.parent === items[own].parent);
+  const below = replaced < own ? replaced : Infinity;
+  items.forEach(({ node }, at) => {
+    const row = line(at) + (line(at) > line(below) ? 1 : 0);
+    places.set(node, at === own && below < Infinity ? { column: 1 + (below % across), row: line(below) + 1 } : { column: 1 + (at % across), row });
+  });
+  return { places, columns: across + 1, rows: line(guesses - 1) + 2 };
+}
+
+/**
  * Within the existing rows, move parents down to their first child, and their later siblings along with them.
  * @param {{node: Key}[][]} levels
  * @param {Map<Key, Place>} places

@@ -13,6 +13,7 @@ import { W } from "./text_tree.js";
 import { OWN } from "./tree.js";
 
 export const CHIP = 0.76; // of a column; the rest is for the lines
+const END = 0.14;
 
 /**
  * @typedef {{text: string, verdict: Seen|Source, above: string, depth: number, p: number|null, q: number|null, rank: number|null,
@@ -75,7 +76,8 @@ function percent(value) {
 }
 
 /**
- * A line from a parent's right edge to a child's left one, in columns and rows.
+ * A line from a parent's right edge to a child's left one, in columns and rows; where a chain goes on in the next line,
+ * its two ends.
  * @param {Layout} layout
  * @param {Item} item
  */
@@ -83,6 +85,7 @@ export function curve(layout, item) {
   const from = sure(layout.places.get(item.parent));
   const to = sure(layout.places.get(item.node));
   const [x, y, right, low] = [from.column + CHIP, from.row + 0.5, to.column, to.row + 0.5];
+  if (right < x) return `M${x.toFixed(3)} ${y}h${END}M${right - END} ${low}h${END}`;
   const middle = ((x + right) / 2).toFixed(3);
   return `M${x.toFixed(3)} ${y}C${middle} ${y} ${middle} ${low} ${right} ${low}`;
 }

@@ -10,8 +10,10 @@
  */
 
 export const FULL = { column: 128, row: 64 }; // px at 100 % and a type of 16 px; all sizes grow with the page's type
+const NUMBERS = 60; // px: a row with room for p and q below the word
 const LEAST = { column: 34, row: 15 };
 const WORD = { column: 104, row: 20 }; // room for a word of seven letters
+const SHORT = 84; // px: a chain with narrower columns cuts common words and is folded into lines
 const PHONE = 480; // px: a box this narrow is scrolled with a finger anyway, so every node keeps its word
 const TALL = 400; // px of height within which a tree is shown with all its numbers
 const FLAT = 26; // px, a row of a tree that is taller
@@ -34,10 +36,24 @@ export function sizeOf(wish, room, layout) {
     // Smaller as long as all of it is then seen; a tree that is too large even so is scrolled.
     const least = room.width > 0 && room.width < PHONE * scale ? WORD : LEAST;
     const [narrow, low] = [across >= least.column * scale, down >= least.row * scale];
-    const full = layout.rows * FULL.row * scale <= Math.min(TALL * scale, room.height);
-    return { column: within(across, narrow ? least.column : WORD.column, 176), row: full ? FULL.row * scale : within(down, low ? least.row : FLAT, FLAT) };
+    const full = down >= NUMBERS * scale && layout.rows * FULL.row <= TALL;
+    return { column: within(across, narrow ? least.column : WORD.column, 176), row: full ? Math.min(down, FULL.row * scale) : within(down, low ? least.row : FLAT, FLAT) };
   }
   return { column: Math.max(FULL.column * wish, LEAST.column) * scale, row: Math.max(FULL.row * wish, LEAST.row) * scale };
+}
+
+/**
+ * How many guesses go to a line of a chain that is too long for the room; null where it needs no lines, or has too many.
+ * The target's own token counts from the beginning: the lines must not change with the commit.
+ * @param {Wish} wish
+ * @param {Room} room
+ * @param {number} guesses
+ * @returns {number|null}
+ */
+export function acrossOf(wish, { width, height, scale }, guesses) {
+  const across = Math.floor((width - 10) / (WORD.column * scale)) - 1;
+  if (wish !== "auto" || across < 2 || (width - 10) / (guesses + 2) >= SHORT * scale) return null;
+  return (Math.ceil(guesses / across) + 1) * FLAT * scale <= height - 12 ? across : null;
 }
 
 /**
@@ -47,7 +63,7 @@ export function sizeOf(wish, room, layout) {
  */
 export function detailOf(size, scale) {
   const [column, row] = [size.column / scale, size.row / scale];
-  if (column >= 96 && row >= 60) return "full";
+  if (column >= 96 && row >= NUMBERS) return "full";
   return column < 62 || row < 17 ? "mark" : row < 24 ? "word" : "text"; // a word alone has no room for bars below it
 }
 

@@ -18,28 +18,25 @@ import { rootText, wasRead } from "./slots.js";
 import { sure } from "./sure.js";
 import { flat, quote } from "./text.js";
 import { W } from "./text_tree.js";
-import { beside, keyOf, layoutOf, OWN, ROOT } from "./tree.js";
+import { beside, folded, isChain, keyOf, layoutOf, OWN, ROOT } from "./tree.js";
 import { factsOf, FOLDED_FROM, itemsOf } from "./tree_facts.js";
-import { CHIP, createLegend, curve, line, makeNode, paintNode } from "./tree_node.js";
-import { detailOf, FULL, into, sizeOf } from "./tree_size.js";
+import { createLines } from "./tree_lines.js";
+import { CHIP, createLegend, curve, makeNode, paintNode } from "./tree_node.js";
+import { acrossOf, detailOf, FULL, into, sizeOf } from "./tree_size.js";
 import { createZoom } from "./zoom.js";
 
 /** @typedef {{whole: Round, lane: Lane, at: number, done: boolean, open: boolean, guessed: boolean, rivals: boolean}} Shape what determines the layout */
 
-const SVG = "http://www.w3.org/2000/svg";
 const EDGES = 6; // px of the box's own height
 const GAP = 1 - CHIP; // of a column
 
 /** @returns the view: `root`, `show(view)`, `settle()`, `focus(node)`, `has(element)` */
 export function createTree() {
-  const route = line("route");
-  const routeLine = line("route-line");
-  const trail = line("trail");
-  const lines = document.createElementNS(SVG, "svg");
-  lines.append(route, routeLine, trail);
-  for (const [name, value] of [["class", "tree-lines"], ["preserveAspectRatio", "none"], ["aria-hidden", "true"]]) lines.setAttribute(name, value);
+  /** @type {Map<Key, ReturnType<typeof makeNode>>} what is drawn of each; kept from round to round */
+  const nodes = new Map();
+  const lines = createLines(nodes);
   const stem = el("span", { class: "stem" }, el("span", { class: "stem-mark" }, W.rootMark), el("span", { class: "chip-text" }));
-  const field = el("div", { class: "tree-field" }, lines, stem);
+  const field = el("div", { class: "tree-field" }, lines.root, stem);
   const box = el("div", { class: "tree", role: "group" }, field);
   const about = el("span", { class: "tree-about" });
   const guide = el("span");
@@ -53,13 +50,12 @@ export function createTree() {
   const parts = [el("div", { class: "tree-bar" }, el("p", { class: "guide" }, about, guide), zoom.root), box, cue, fold, lost, legend.root];
   const root = el("div", { class: "chips", role: "group" });
 
-  /** @type {Map<Key, ReturnType<typeof makeNode>>} what is drawn of each; kept from round to round */
-  const nodes = new Map();
   /** @type {Shape|null} */
   let shape = null;
   /** @type {ReturnType<typeof itemsOf>["items"]} */
   let items = [];
-  let layout = layoutOf([]);
+  let straight = layoutOf([]); // as the tree is
+  let layout = straight; // as it is drawn: a long chain in lines
   /** @type {Round|null} */
   let unfolded = null; // the round whose pruned guesses were requested
   /** @type {Wish} */
@@ -130,7 +126,7 @@ export function createTree() {
   function reshape({ whole, lane, done, open, at }) {
     const found = itemsOf(whole, done, open);
     items = found.items;
-    layout = layoutOf(items);
+    straight = layoutOf(items);
     const kept = new Set(items.map((item) => item.node));
     for (const [key, node] of nodes) {
       if (kept.has(key)) continue;
@@ -143,13 +139,10 @@ export function createTree() {
       if (!node) nodes.set(item.node, (node = makeNode(item.node)));
       // In order; what is already in place is not moved, since that would lose its focus.
       stand(field, node.chip, order + 2);
-      stand(lines, node.line, order);
-      write(node, "curve", curve(layout, item), (value) => node.line.setAttribute("d", value));
+      stand(lines.root, node.line, order);
       write(node, "round", whole.index, (value) => (node.chip.dataset.round = String(value)));
       write(node, "lane", at, (value) => (node.chip.dataset.lane = String(value)));
     });
-    trail.setAttribute("d", "");
-    lines.setAttribute("viewBox", `0 0 ${layout.columns} ${layout.rows}`);
     const text = rootText(lane, whole.index);
     setText(sure(stem.lastChild), flat(text));
     stem.title = W.root(quote(text), whole.index);
@@ -161,6 +154,17 @@ export function createTree() {
     setNote(fold, folding ? (open ? W.foldPruned(found.pruned) : W.showPruned(found.pruned)) : "");
     setNote(lost, found.lost ? W.notDrawn(found.lost) : "");
     measure();
+  }
+
+  /** Lay the nodes out in the room there is. */
+  function arrange() {
+    const across = isChain(items) ? acrossOf(wish, room, items.filter(({ node }) => node !== OWN).length) : null;
+    layout = across === null ? straight : folded(items, across);
+    for (const item of items) {
+      const node = sure(nodes.get(item.node));
+      write(node, "curve", curve(layout, item), (value) => node.line.setAttribute("d", value));
+    }
+    lines.fit(layout);
   }
 
   /**
@@ -184,7 +188,7 @@ export function createTree() {
         text: isOwn ? written.name : sure(item).text,
         verdict: isOwn ? written.source : round.proposals[key].verdict,
         above: parent === ROOT ? rootText(lane, whole.index) : whole.proposals[parent].text,
-        depth: sure(layout.places.get(key)).column,
+        depth: sure(straight.places.get(key)).column,
         ...(isOwn ? { p: null, q: null, rank: null, width: null } : facts.of(key)),
         judging: moment?.phase === "judged" && moment.node === key,
         focus: key !== here ? "" : view.chosen ? "selected" : "focused",
@@ -192,14 +196,24 @@ export function createTree() {
         isOwn,
       });
     }
+    legend.show(items.length > 0 && items[0].node !== OWN ? facts.by : "", showRoute(round), facts);
+  }
+
+  /**
+   * The accepted path.
+   * @param {Round} round
+   * @returns whether there is one
+   */
+  function showRoute(round) {
     const accepted = items.filter(({ node }) => node !== OWN && round.proposals[node].verdict === "accepted");
-    const way = accepted.map((item) => sure(nodes.get(item.node)).known.curve).join("");
-    for (const each of [route, routeLine]) if (each.getAttribute("d") !== way) each.setAttribute("d", way);
-    legend.show(items.length > 0 && items[0].node !== OWN ? facts.by : "", accepted.length > 0, facts);
+    lines.accept(accepted);
+    return accepted.length > 0;
   }
 
   /** Give everything its place and size: not by variables, which all within would inherit and be styled anew for. */
   function measure() {
+    arrange();
+    if (shown?.current) showRoute(shown.current);
     const { column, row } = current();
     const detail = detailOf({ column, row }, room.scale);
     const size = `inline-size: ${(1 - GAP) * column}px; block-size: ${row - (detail === "full" ? 5 : 3)}px`;
@@ -212,7 +226,7 @@ export function createTree() {
     }
     const [wide, high] = [layout.columns * column, layout.rows * row];
     write(drawn, "field", `inline-size: ${wide - GAP * column}px; block-size: ${high}px`, (value) => (field.style.cssText = value));
-    write(drawn, "lines", `${wide}px`, (value) => (lines.style.inlineSize = value));
+    write(drawn, "lines", `${wide}px`, (value) => (lines.root.style.inlineSize = value));
     const over = wide > room.width + 12 || high > room.height;
     setNote(cue, shape && over && room.width ? W.treeCue(shape.whole.proposals.filter(wasRead).length) : "");
   }
@@ -266,14 +280,7 @@ export function createTree() {
   function showTrail(target) {
     /** @type {HTMLElement|null|undefined} */
     const chip = target?.closest?.(".chip");
-    /** @type {Key} */
-    let key = chip ? keyOf(Number(chip.dataset.node)) : ROOT;
-    let drawn = "";
-    while (key !== ROOT && nodes.has(key)) {
-      drawn += sure(nodes.get(key)).known.curve;
-      key = items.find((item) => item.node === key)?.parent ?? ROOT;
-    }
-    trail.setAttribute("d", drawn);
+    lines.point(items, chip ? keyOf(Number(chip.dataset.node)) : ROOT);
   }
 
   /** @param {KeyboardEvent} event */

@@ -1,0 +1,31 @@
+"""Words that newcomers stumbled on stay away."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+STUMBLED = re.compile(
+    r"number \d+ to be judged|the draft drafted|loses where|the target's law|what q left|what it loses most|"
+    r"tokens/s of a text|let that lane lead|behind the #|cannot be opened here, or no more|too little to tell|"
+    r"stands nowhere|which there is not|the rest holds|what was written stays|lanes that are a choice|"
+    r"the weights' way|nothing at all lets|likely by luck",
+    re.IGNORECASE,
+)
+
+
+def test_no_text_uses_words_that_readers_stumbled_on() -> None:
+    """Catches: a sentence that comes back with a merge."""
+    files = [
+        ROOT / "README.md",
+        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "assets" / "lessons" / "en").rglob("*.*"),
+    ]
+    files += [file for house in ("app", "specdec_core") for file in (ROOT / house).rglob("*.*")]
+    texts = [file for file in files if file.suffix in {".py", ".js", ".md", ".toml"}]
+    assert len(texts) > 300
+    found = {
+        str(file.relative_to(ROOT)): STUMBLED.findall(file.read_text(encoding="utf-8")) for file in texts
+    }
+    assert {file: words for file, words in found.items() if words} == {}
