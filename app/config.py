@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 Allowed = Literal["bundled", "catalogue", "any"]
 Decoder = Literal["local", "serve"]
 HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?|\[[0-9a-f:.]+\]")
+PATH = re.compile(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*")
 SECRET = 32  # characters
 DATABASES = ("postgresql://", "postgresql+psycopg://", "sqlite:///")
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
@@ -38,6 +39,7 @@ class Policy:
 
     host: str = "127.0.0.1"
     port: int = 8501
+    path: str = ""  # below which all addresses are, such as /specdec
     models: Allowed = "any"
     models_root: Path | None = None
     hosts: tuple[str, ...] = ("*",)
@@ -87,6 +89,11 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
                 "SPECDEC_ALLOWED_HOSTS has to name hosts as lab.example or [::1], without a port, or be * for all, "
                 f"got {name!r}."
             )
+    path = "/".join(["", *environment.get("SPECDEC_PATH", "").strip().strip("/").split("/")]).rstrip("/")
+    if not PATH.fullmatch(path) or "/r/" in f"{path}/":  # a room's pages look for that part
+        raise ValueError(
+            f"SPECDEC_PATH has to be a path such as /specdec, with no part named r, got {path[:80]!r}."
+        )
     secret = environment.get("SPECDEC_COOKIE_SECRET", "").strip()
     if secret and len(secret) < SECRET:
         raise ValueError(f"SPECDEC_COOKIE_SECRET has to have at least {SECRET} characters.")
@@ -99,6 +106,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
     return Policy(
         host=host,
         port=int(port),
+        path=path,
         models=cast(Allowed, models),
         models_root=Path(root).resolve() if root else None,
         hosts=named or (LOOPBACK if is_loopback(host) else (*LOOPBACK, *_own_names(host), ADDRESSES)),

@@ -1,4 +1,7 @@
-"""The chat model as the server's default: it takes over by itself, answers a message, and shows what it reads."""
+"""The chat model as the server's default: it takes over by itself, answers a message, and shows what it reads.
+
+The server is below a path of its host name, so that these tests also find what does not lead there.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,14 @@ from .conftest import Server, Sight, serving, until
 
 LOAD_S = 300
 WRITE_S = 120
+BELOW = "/school/specdec"
 
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server whose default is the chat model, which set-up brings."""
     log = tmp_path_factory.mktemp("real") / "log.txt"
-    with serving(log, SPECDEC_DEFAULT_MODELS="smollm2-135m-instruct") as found:
+    with serving(log, SPECDEC_DEFAULT_MODELS="smollm2-135m-instruct", SPECDEC_PATH=BELOW) as found:
         yield found
 
 
@@ -25,7 +29,7 @@ def opened(real: Server, browser: Browser, complaints: Sight, address: str = "/"
     page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
     page.set_default_timeout(LOAD_S * 1000)  # two cores may be loading weights meanwhile
     complaints.watch(page)
-    page.goto(real.url + address)
+    page.goto(real.url + BELOW + address)
     page.get_by_role("button", name="Run").wait_for()
     return page
 
@@ -46,7 +50,8 @@ def test_words_that_are_being_typed_survive_the_models_becoming_ready(
 def test_a_message_is_answered_and_the_page_shows_what_is_read(
     real: Server, browser: Browser, complaints: Sight
 ) -> None:
-    """Catches: a default run that goes to the tiny models, or bare, without the chat template."""
+    """Catches: a default run that goes to the tiny models, or bare, without the chat template; below a path, a stream, a
+    trace or a download that is looked for at the root."""
     until(lambda: real.health()["default"] == "ready", LOAD_S, lambda: real.log()[-2000:])
     page = opened(real, browser, complaints, "/?preset=chat-code/palindrome&tokens=24")
     page.get_by_text("What the model reads").click()
@@ -57,4 +62,8 @@ def test_a_message_is_answered_and_the_page_shows_what_is_read(
     until(lambda: real.health()["runs"]["done"] >= 1 and real.busy() == 0, WRITE_S)
     expect(page.locator(".leads .committed")).to_contain_text("def", timeout=30_000)
     assert (page.locator(".lane .prompt").first.text_content() or "").endswith("\n\n")
+    page.get_by_role("button", name="Download").click()
+    trace = page.get_by_role("link", name="Trace (JSON)").first.evaluate("link => link.href")
+    assert trace.startswith(f"{real.url}{BELOW}/traces/")
+    assert page.request.get(trace).json()["format"] == "specdec-trace"
     page.context.close()
