@@ -1,10 +1,14 @@
 """Decoders on Ray Serve against the one of this machine: how late events are, and how many runs they finish.
 
-    python -m benchmarks.replicas [--guesses 100] [--runs 30] [--replicas 3]
+    python -m benchmarks.replicas [--waiting] [--guesses 100] [--runs 30] [--replicas 3]
 
 A guess's round trip is the time from one question of a "You" run to the next, answered at once: two messages and one
 round of the tiny models, the same in both, so the difference of the medians is what Ray adds in both directions. Then
 the same races are run all at once on one decoder and on several; that needs a core for each, and one for this process.
+
+`--waiting` has decoders that wait instead of computing (`benchmarks.waiting`), so that several need no core each. Their
+events say when they were sent: how late they arrive is measured in one direction, while as many runs are under way as
+there are decoders.
 """
 
 from __future__ import annotations
@@ -24,7 +28,12 @@ from app.decoding.line import Line
 from app.decoding.local import Local
 from app.decoding.models import Choice
 from app.decoding.serve import Serve
+from specdec_core.engine.events import Step
 from specdec_core.settings import Settings
+
+from . import waiting
+
+EVENTS = 200  # of a run whose events' lateness is measured
 
 
 def round_trips(family: Family, guesses: int) -> list[float]:
@@ -41,13 +50,13 @@ def round_trips(family: Family, guesses: int) -> list[float]:
     return [1e3 * (after - before) for before, after in pairwise(asked)]
 
 
-def throughput(decoders: Decoders, family: Family, runs: int) -> float:
+def throughput(decoders: Decoders, family: Family, runs: int, tokens: int = 200) -> float:
     """Runs a second, all started at once and let through by a line, as a server does."""
     line = Line(decoders.places)
 
     def one(seed: int) -> None:
         with line.turn(lambda: False, lambda place: None):
-            lane = Settings(max_new_tokens=200, seed=seed)
+            lane = Settings(max_new_tokens=tokens, seed=seed)
             for _ in family.race("Once upon a time", [lane], cancelled=lambda: False, ask=str):
                 pass
 
@@ -55,6 +64,32 @@ def throughput(decoders: Decoders, family: Family, runs: int) -> float:
     with ThreadPoolExecutor(runs) as crowd:
         list(crowd.map(one, range(runs)))
     return runs / (time.perf_counter() - began)
+
+
+def lateness(decoders: Decoders, family: Family) -> dict[str, float]:
+    """Milliseconds from an event's leaving a decoder that waits to its arrival here, all decoders being busy."""
+
+    def one(_number: int) -> list[float]:
+        events = family.race("", [Settings(max_new_tokens=EVENTS)], cancelled=lambda: False, ask=str)
+        return [1e3 * (time.time() - event.clock_s) for event in events if isinstance(event, Step)]
+
+    with ThreadPoolExecutor(decoders.places) as crowd:
+        found = sorted(late for run in crowd.map(one, range(decoders.places)) for late in run)
+    return {
+        "median": round(statistics.median(found), 2),
+        "of_100_the_99th": round(found[len(found) * 99 // 100], 2),
+    }
+
+
+def measure_waiting(decoders: Decoders, runs: int) -> dict[str, Any]:
+    """The figures of decoders that wait."""
+    try:
+        family = decoders.load(Choice())
+        throughput(decoders, family, decoders.places, tokens=8)  # all of them are there
+        late = lateness(decoders, family)
+        return {"event_ms": late, "runs_per_s": round(throughput(decoders, family, runs, tokens=50), 3)}
+    finally:
+        decoders.close()
 
 
 def measure(decoders: Decoders, guesses: int, runs: int) -> dict[str, Any]:
@@ -77,11 +112,21 @@ def main() -> None:
     parser.add_argument("--guesses", type=int, default=100)
     parser.add_argument("--runs", type=int, default=30)
     parser.add_argument("--replicas", type=int, default=3)
+    parser.add_argument("--waiting", action="store_true")
     given = parser.parse_args()
     found: dict[str, Any] = {"cores": os.cpu_count(), "load_average": os.getloadavg()[0]}
-    found["local"] = measure(Local(), given.guesses, given.runs)
+    if given.waiting:
+        waiting.use()
+        waiting.use_in_replicas()
+
+    def figures(decoders: Decoders) -> dict[str, Any]:
+        if given.waiting:
+            return measure_waiting(decoders, given.runs)
+        return measure(decoders, given.guesses, given.runs)
+
+    found["local"] = figures(Local())
     for count in dict.fromkeys((1, given.replicas)):
-        found[f"serve, {count}"] = measure(Serve(Cluster(least=count, most=count)), given.guesses, given.runs)
+        found[f"serve, {count}"] = figures(Serve(Cluster(least=count, most=count)))
     print(json.dumps(found, indent=1))
 
 

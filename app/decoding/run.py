@@ -89,6 +89,16 @@ class Run(Job):
         return not self.active
 
     @property
+    def cut_off(self) -> bool:
+        """Whether it failed while it wrote: what it wrote is in its messages, and not every lane has a record."""
+        return (
+            self.error is not None
+            and self.finished
+            and len(self.ends) < len(self.request.lanes)
+            and any(message.startswith('{"type":"step"') for message in self.messages)
+        )
+
+    @property
     def outcome(self) -> str:
         """How it ended, for the log."""
         if self.error and self.error != STOPPED:

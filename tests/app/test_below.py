@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urljoin
@@ -23,13 +22,13 @@ APP = Path(__file__).resolve().parents[2] / "app"
 
 
 @pytest.fixture
-def client(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
+def client(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> TestClient:
     """The app that is served, below `PATH`; not entered, so nothing is warmed up."""
     from app.__main__ import app
 
     below = replace(services.operator(), path=PATH)
     monkeypatch.setattr(services, "operator", lambda: below)
-    yield TestClient(app, base_url=HOST, follow_redirects=False)
+    return TestClient(app, base_url=HOST, follow_redirects=False)
 
 
 def test_pages_and_what_they_name_are_below_the_path(client: TestClient) -> None:

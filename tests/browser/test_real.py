@@ -50,8 +50,8 @@ def test_words_that_are_being_typed_survive_the_models_becoming_ready(
 def test_a_message_is_answered_and_the_page_shows_what_is_read(
     real: Server, browser: Browser, complaints: Sight
 ) -> None:
-    """Catches: a default run that goes to the tiny models, or bare, without the chat template; below a path, a stream, a
-    trace or a download that is looked for at the root."""
+    """Catches: a default run that goes to the tiny models, or bare, without the chat template; below a path, a
+    stream, a trace or a download that is looked for at the root."""
     until(lambda: real.health()["default"] == "ready", LOAD_S, lambda: real.log()[-2000:])
     page = opened(real, browser, complaints, "/?preset=chat-code/palindrome&tokens=24")
     page.get_by_text("What the model reads").click()
