@@ -6,7 +6,7 @@
 the run that was under way has to say so. `proxy` kills one of two web servers that share a PostgreSQL behind
 deploy/nginx.conf, below a path: its visitors' streams have to go on from the other one, whose own visitors must not
 notice. `ray` kills one of three Ray replicas while all three compute; it needs requirements-serve.txt. Every process is
-real and ends by SIGKILL. Visitors are tabs without a browser; they reconnect 0.2 s after a stream has broken off, a browser
+real and ends by SIGKILL. Visitors are tabs without a browser; they reconnect 0.2 s after a stream broke off, a browser
 after about three.
 """
 
