@@ -280,6 +280,22 @@ def test_the_traces_of_a_run_that_is_no_longer_kept_are_gone(race_traces: list[T
     assert [runs.trace(run.trace_name(0)) is not None for run in kept] == [False, True, True]
 
 
+def test_traces_take_no_more_memory_than_they_may(
+    race_traces: list[Trace], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches: a class whose long records fill the memory before a hundred runs are kept; and that its last is lost."""
+    race = Gate(race_traces[0])
+    runs = make(race)
+    monkeypatch.setattr("app.decoding.runs.MOST_BYTES", len(pack(race_traces[0].to_json().encode())) * 2 - 1)
+    kept = []
+    for _ in range(3):
+        race.go.release()
+        kept.append(runs.start(request()))
+        assert kept[-1].wait(WAIT)
+        until(lambda: [runs.get(run.id) is not None for run in kept].count(True) == 1)
+    assert runs.get(kept[-1].id) is kept[-1] and runs.trace(kept[-1].trace_name(0)) is not None
+
+
 def test_the_archive_gives_back_what_it_was_given(race_traces: list[Trace]) -> None:
     archive = Archive(unpacked=1)
     for name, trace in zip("ab", race_traces, strict=True):

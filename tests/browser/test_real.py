@@ -1,15 +1,20 @@
 """The chat model as the server's default: it takes over by itself, answers a message, and shows what it reads.
 
-The server is below a path of its host name, so that these tests also find what does not lead there.
+The server is set up as for a school, below a path of its host name, with a PostgreSQL and a cookie secret of its own, so
+these tests also find what such a server cannot do.
 """
 
 from __future__ import annotations
 
+import os
+import secrets
 from collections.abc import Iterator
 
+import psycopg
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from ..app import postgres
 from .conftest import Server, Sight, serving, until
 
 LOAD_S = 300
@@ -18,10 +23,24 @@ BELOW = "/school/specdec"
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def database() -> Iterator[str]:
+    """The URL of a database of its own; where PostgreSQL is not installed, these tests are skipped, and fail in CI."""
+    if postgres.programs() is None and not os.environ.get("CI"):
+        pytest.skip("No PostgreSQL was found (Debian: apt-get install postgresql).")
+    with postgres.server() as server, postgres.database(server, "lab") as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory, database: str) -> Iterator[Server]:
     """A server whose default is the chat model, which set-up brings."""
-    log = tmp_path_factory.mktemp("real") / "log.txt"
-    with serving(log, SPECDEC_DEFAULT_MODELS="smollm2-135m-instruct", SPECDEC_PATH=BELOW) as found:
+    settings = {
+        "SPECDEC_DEFAULT_MODELS": "smollm2-135m-instruct",
+        "SPECDEC_PATH": BELOW,
+        "SPECDEC_DATABASE": database,
+        "SPECDEC_COOKIE_SECRET": secrets.token_hex(16),
+    }
+    with serving(tmp_path_factory.mktemp("real") / "log.txt", **settings) as found:
         yield found
 
 
@@ -48,7 +67,7 @@ def test_words_that_are_being_typed_survive_the_models_becoming_ready(
 
 
 def test_a_message_is_answered_and_the_page_shows_what_is_read(
-    real: Server, browser: Browser, complaints: Sight
+    real: Server, database: str, browser: Browser, complaints: Sight
 ) -> None:
     """Catches: a default run that goes to the tiny models, or bare, without the chat template; below a path, a
     stream, a trace or a download that is looked for at the root."""
@@ -66,4 +85,6 @@ def test_a_message_is_answered_and_the_page_shows_what_is_read(
     trace = page.get_by_role("link", name="Trace (JSON)").first.evaluate("link => link.href")
     assert trace.startswith(f"{real.url}{BELOW}/traces/")
     assert page.request.get(trace).json()["format"] == "specdec-trace"
+    with psycopg.connect(database) as connection:
+        assert connection.execute("SELECT count(*) FROM runs").fetchone() == (1,)
     page.context.close()
