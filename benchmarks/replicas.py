@@ -2,13 +2,11 @@
 
     python -m benchmarks.replicas [--waiting] [--guesses 100] [--runs 30] [--replicas 3]
 
-A guess's round trip is the time from one question of a "You" run to the next, answered at once: two messages and one
-round of the tiny models, the same in both, so the difference of the medians is what Ray adds in both directions. Then
-the same races are run all at once on one decoder and on several; that needs a core for each, and one for this process.
-
-`--waiting` has decoders that wait instead of computing (`benchmarks.waiting`), so that several need no core each. Their
-events say when they were sent: how late they arrive is measured in one direction, while as many runs are under way as
-there are decoders.
+An event's lateness is the time from its leaving the decoder to its arrival here, while as many runs are under way as
+there are decoders. A guess's round trip is the time from one question of a "You" run to the next, answered at once: two
+messages and one round of the tiny models. Then the same races are run all at once on one decoder and on several; that
+needs a core for each, and one for this process: `--waiting` has decoders that wait instead of computing
+(`benchmarks.stamped`), so that several need none.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from app.decoding.serve import Serve
 from specdec_core.engine.events import Step
 from specdec_core.settings import Settings
 
-from . import waiting
+from . import stamped
 
 EVENTS = 200  # of a run whose events' lateness is measured
 
@@ -50,7 +48,7 @@ def round_trips(family: Family, guesses: int) -> list[float]:
     return [1e3 * (after - before) for before, after in pairwise(asked)]
 
 
-def throughput(decoders: Decoders, family: Family, runs: int, tokens: int = 200) -> float:
+def throughput(decoders: Decoders, family: Family, runs: int, tokens: int) -> float:
     """Runs a second, all started at once and let through by a line, as a server does."""
     line = Line(decoders.places)
 
@@ -71,7 +69,7 @@ def lateness(decoders: Decoders, family: Family) -> dict[str, float]:
 
     def one(_number: int) -> list[float]:
         events = family.race("", [Settings(max_new_tokens=EVENTS)], cancelled=lambda: False, ask=str)
-        return [1e3 * (time.time() - event.clock_s) for event in events if isinstance(event, Step)]
+        return [1e3 * (time.time() - event.start_s) for event in events if isinstance(event, Step)]
 
     with ThreadPoolExecutor(decoders.places) as crowd:
         found = sorted(late for run in crowd.map(one, range(decoders.places)) for late in run)
@@ -81,27 +79,17 @@ def lateness(decoders: Decoders, family: Family) -> dict[str, float]:
     }
 
 
-def measure_waiting(decoders: Decoders, runs: int) -> dict[str, Any]:
-    """The figures of decoders that wait."""
+def measure(decoders: Decoders, guesses: int, runs: int, tokens: int) -> dict[str, Any]:
+    """The figures of some decoders; none of guesses if there are to be none."""
     try:
         family = decoders.load(Choice())
         throughput(decoders, family, decoders.places, tokens=8)  # all of them are there
-        late = lateness(decoders, family)
-        return {"event_ms": late, "runs_per_s": round(throughput(decoders, family, runs, tokens=50), 3)}
-    finally:
-        decoders.close()
-
-
-def measure(decoders: Decoders, guesses: int, runs: int) -> dict[str, Any]:
-    """Both figures."""
-    try:
-        family = decoders.load(Choice())
-        round_trips(family, 8)
-        trips = round_trips(family, guesses)
-        return {
-            "guess_ms": {"median": round(statistics.median(trips), 2), "worst": round(max(trips), 2)},
-            "runs_per_s": round(throughput(decoders, family, runs), 3),
-        }
+        found: dict[str, Any] = {"event_ms": lateness(decoders, family)}
+        if guesses:
+            round_trips(family, 8)
+            trips = round_trips(family, guesses)
+            found["guess_ms"] = {"median": round(statistics.median(trips), 2), "worst": round(max(trips), 2)}
+        return {**found, "runs_per_s": round(throughput(decoders, family, runs, tokens), 3)}
     finally:
         decoders.close()
 
@@ -115,18 +103,11 @@ def main() -> None:
     parser.add_argument("--waiting", action="store_true")
     given = parser.parse_args()
     found: dict[str, Any] = {"cores": os.cpu_count(), "load_average": os.getloadavg()[0]}
-    if given.waiting:
-        waiting.use()
-        waiting.use_in_replicas()
-
-    def figures(decoders: Decoders) -> dict[str, Any]:
-        if given.waiting:
-            return measure_waiting(decoders, given.runs)
-        return measure(decoders, given.guesses, given.runs)
-
-    found["local"] = figures(Local())
+    stamped.use(stamped.waiting if given.waiting else stamped.computing)
+    size = (0, given.runs, 50) if given.waiting else (given.guesses, given.runs, 200)
+    found["local"] = measure(Local(), *size)
     for count in dict.fromkeys((1, given.replicas)):
-        found[f"serve, {count}"] = figures(Serve(Cluster(least=count, most=count)))
+        found[f"serve, {count}"] = measure(Serve(Cluster(least=count, most=count)), *size)
     print(json.dumps(found, indent=1))
 
 
