@@ -1,7 +1,7 @@
 """Decoders whose events say when they were sent, so that it can be measured how late they arrive.
 
-`use(computing)` has the real models compute; `use(waiting)` has decoders that wait instead, so that more of them fit on a
-machine than it has cores. Both stamp a round's `start_s` with the time of day.
+`use(computing)` has the real models compute; `use(waiting)` has decoders that wait instead, so that more of them fit on
+a machine than it has cores. Both stamp a round's `start_s` with the time of day.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from app.decoding import child, loaded, local
-from app.decoding.api import Ask, Cancelled, Card, Event
+from app.decoding.api import Ask, Cancelled, Card, Event, OnPlace, unplaced
 from app.decoding.loaded import Loaded
 from app.decoding.models import Choice
 from specdec_core.chat import Prompt
@@ -30,7 +30,13 @@ class Computing(Loaded):
     """The real models."""
 
     def race(
-        self, prompt: Prompt, lanes: Sequence[Settings], *, cancelled: Cancelled, ask: Ask
+        self,
+        prompt: Prompt,
+        lanes: Sequence[Settings],
+        *,
+        cancelled: Cancelled,
+        ask: Ask,
+        on_place: OnPlace = unplaced,
     ) -> Iterator[Event]:
         """As always, with the stamp."""
         for event in Loaded.race(self, prompt, lanes, cancelled=cancelled, ask=ask):
@@ -46,7 +52,13 @@ class Waiting:
     card: Card
 
     def race(
-        self, prompt: Prompt, lanes: Sequence[Settings], *, cancelled: Cancelled, ask: Ask
+        self,
+        prompt: Prompt,
+        lanes: Sequence[Settings],
+        *,
+        cancelled: Cancelled,
+        ask: Ask,
+        on_place: OnPlace = unplaced,
     ) -> Iterator[Event]:
         """One round every `ROUND_S` for each token wanted."""
         for lane, settings in enumerate(lanes):
