@@ -89,11 +89,6 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
                 "SPECDEC_ALLOWED_HOSTS has to name hosts as lab.example or [::1], without a port, or be * for all, "
                 f"got {name!r}."
             )
-    path = "/".join(["", *environment.get("SPECDEC_PATH", "").strip().strip("/").split("/")]).rstrip("/")
-    if not PATH.fullmatch(path) or "/r/" in f"{path}/":  # a room's pages look for that part
-        raise ValueError(
-            f"SPECDEC_PATH has to be a path such as /specdec, with no part named r, got {path[:80]!r}."
-        )
     secret = environment.get("SPECDEC_COOKIE_SECRET", "").strip()
     if secret and len(secret) < SECRET:
         raise ValueError(f"SPECDEC_COOKIE_SECRET has to have at least {SECRET} characters.")
@@ -106,7 +101,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
     return Policy(
         host=host,
         port=int(port),
-        path=path,
+        path=_path(environment.get("SPECDEC_PATH", "")),
         models=cast(Allowed, models),
         models_root=Path(root).resolve() if root else None,
         hosts=named or (LOOPBACK if is_loopback(host) else (*LOOPBACK, *_own_names(host), ADDRESSES)),
@@ -117,6 +112,16 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
         family=_family(environment.get("SPECDEC_DEFAULT_MODELS", "").strip()),
         decoder=_decoder(environment.get("SPECDEC_DECODER", "").strip() or "local"),
     )
+
+
+def _path(named: str) -> str:
+    """The path below which the app is, without a closing slash."""
+    path = f"/{named.strip().strip('/')}".rstrip("/")
+    if not PATH.fullmatch(path) or "/r/" in f"{path}/":  # a room's pages look for that part
+        raise ValueError(
+            f"SPECDEC_PATH has to be a path such as /specdec, with no part named r, got {path[:80]!r}."
+        )
+    return path
 
 
 def _decoder(named: str) -> Decoder:

@@ -1,6 +1,6 @@
 """The chat model as the server's default: it takes over by itself, answers a message, and shows what it reads.
 
-The server is set up as for a school, below a path of its host name, with a PostgreSQL and a cookie secret of its own;
+The server is set up as for a school: below a path of its host name, with a PostgreSQL and a cookie secret of its own;
 these tests also find what such a server cannot do.
 """
 
