@@ -102,7 +102,7 @@ def test_buttons_lead_below_the_path() -> None:
     wrong = [
         f"{path.relative_to(APP)}: {found}"
         for path in sorted(APP.rglob("*.py"))
-        for found in re.findall(r'"(/(?:r|compare|course|library|lab)[/?][^"]*)"', path.read_text("utf-8"))
+        for found in re.findall(r'"(/(?:r|compare|course|library|lab)[/?][^"]+)"', path.read_text("utf-8"))
         if path.parent.name != "web"
     ]
     assert not wrong
