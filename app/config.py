@@ -78,17 +78,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
     root = environment.get("SPECDEC_MODELS_ROOT", "").strip()
     if root and not Path(root).is_dir():
         raise ValueError(f"SPECDEC_MODELS_ROOT has to be a folder, got {root!r}.")
-    named = tuple(
-        part.strip().lower()
-        for part in environment.get("SPECDEC_ALLOWED_HOSTS", "").split(",")
-        if part.strip()
-    )
-    for name in named if named != ("*",) else ():
-        if not HOST_NAME.fullmatch(name):
-            raise ValueError(
-                "SPECDEC_ALLOWED_HOSTS has to name hosts as lab.example or [::1], without a port, or be * for all, "
-                f"got {name!r}."
-            )
+    named = _hosts(environment.get("SPECDEC_ALLOWED_HOSTS", ""))
     secret = environment.get("SPECDEC_COOKIE_SECRET", "").strip()
     if secret and len(secret) < SECRET:
         raise ValueError(f"SPECDEC_COOKIE_SECRET has to have at least {SECRET} characters.")
@@ -112,6 +102,18 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
         family=_family(environment.get("SPECDEC_DEFAULT_MODELS", "").strip()),
         decoder=_decoder(environment.get("SPECDEC_DECODER", "").strip() or "local"),
     )
+
+
+def _hosts(named: str) -> tuple[str, ...]:
+    """The host names that the operator allows."""
+    names = tuple(part.strip().lower() for part in named.split(",") if part.strip())
+    for name in names if names != ("*",) else ():
+        if not HOST_NAME.fullmatch(name):
+            raise ValueError(
+                "SPECDEC_ALLOWED_HOSTS has to name hosts as lab.example or [::1], without a port, or be * for all, "
+                f"got {name!r}."
+            )
+    return names
 
 
 def _path(named: str) -> str:
