@@ -82,12 +82,16 @@ def waiting(_choice: Choice) -> Loaded:
 
 
 def _compute(pipe: Connection) -> None:
-    child.load = computing
-    child.main(pipe)
+    _serve(computing, pipe)
 
 
 def _wait(pipe: Connection) -> None:
-    child.load = waiting
+    _serve(waiting, pipe)
+
+
+def _serve(load_one: Callable[[Choice], Loaded], pipe: Connection) -> None:
+    module: Any = child
+    module.load = load_one
     child.main(pipe)
 
 
@@ -96,7 +100,7 @@ def use(load_one: Callable[[Choice], Loaded]) -> None:
     from app.decoding import replica
 
     class Other(replica.Replica):
-        load = staticmethod(load_one)
+        load = staticmethod(load_one)  # type: ignore[assignment]
 
     modules: Any = local, replica
     modules[0].child = SimpleNamespace(main=_wait if load_one is waiting else _compute)

@@ -98,7 +98,7 @@ class Caller:
                 try:
                     kind, value = answers.get(timeout=POLL_S if "cancelled" in hooks else None)
                 except queue.Empty:
-                    kind = ""
+                    kind, value = "", None
                 if place != (now := 0 if kind else running.place(number)):
                     place = now
                     on_place(place)
