@@ -14,6 +14,7 @@ from starlette.middleware import Middleware
 from app.course import ahead
 from app.monitoring import log
 from app.records import visitor
+from app.web.below import Below
 from app.web.headers import KnownHosts, OwnPages, SecurityHeaders
 from app.web.routes import routes
 
@@ -41,6 +42,7 @@ app = st.App(
     routes=routes(),
     middleware=[
         Middleware(SecurityHeaders),
+        Middleware(Below, path=lambda: services.operator().path),
         Middleware(KnownHosts, hosts=lambda: services.operator().hosts),
         Middleware(OwnPages),
         Middleware(visitor.OwnerCookie),

@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 Allowed = Literal["bundled", "catalogue", "any"]
 Decoder = Literal["local", "serve"]
 HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?|\[[0-9a-f:.]+\]")
+PATH = re.compile(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*")
 SECRET = 32  # characters
 DATABASES = ("postgresql://", "postgresql+psycopg://", "sqlite:///")
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
@@ -50,6 +51,7 @@ class Policy:
 
     host: str = "127.0.0.1"
     port: int = 8501
+    path: str = ""  # below which all addresses are, such as /specdec
     models: Allowed = "any"
     models_root: Path | None = None
     hosts: tuple[str, ...] = ("*",)
@@ -88,17 +90,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
     root = environment.get("SPECDEC_MODELS_ROOT", "").strip()
     if root and not Path(root).is_dir():
         raise ValueError(f"SPECDEC_MODELS_ROOT has to be a folder, got {root!r}.")
-    named = tuple(
-        part.strip().lower()
-        for part in environment.get("SPECDEC_ALLOWED_HOSTS", "").split(",")
-        if part.strip()
-    )
-    for name in named if named != ("*",) else ():
-        if not HOST_NAME.fullmatch(name):
-            raise ValueError(
-                "SPECDEC_ALLOWED_HOSTS has to name hosts as lab.example or [::1], without a port, or be * for all, "
-                f"got {name!r}."
-            )
+    named = _hosts(environment.get("SPECDEC_ALLOWED_HOSTS", ""))
     secret = environment.get("SPECDEC_COOKIE_SECRET", "").strip()
     if secret and len(secret) < SECRET:
         raise ValueError(f"SPECDEC_COOKIE_SECRET has to have at least {SECRET} characters.")
@@ -111,6 +103,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
     return Policy(
         host=host,
         port=int(port),
+        path=_path(environment.get("SPECDEC_PATH", "")),
         models=cast(Allowed, models),
         models_root=Path(root).resolve() if root else None,
         hosts=named or (LOOPBACK if is_loopback(host) else (*LOOPBACK, *_own_names(host), ADDRESSES)),
@@ -121,6 +114,28 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
         family=_family(environment.get("SPECDEC_DEFAULT_MODELS", "").strip()),
         decoder=_decoder(environment.get("SPECDEC_DECODER", "").strip() or "local"),
     )
+
+
+def _hosts(named: str) -> tuple[str, ...]:
+    """The host names that the operator allows."""
+    names = tuple(part.strip().lower() for part in named.split(",") if part.strip())
+    for name in names if names != ("*",) else ():
+        if not HOST_NAME.fullmatch(name):
+            raise ValueError(
+                "SPECDEC_ALLOWED_HOSTS has to name hosts as lab.example or [::1], without a port, or be * for all, "
+                f"got {name!r}."
+            )
+    return names
+
+
+def _path(named: str) -> str:
+    """The path below which the app is, without a closing slash."""
+    path = f"/{named.strip().strip('/')}".rstrip("/")
+    if not PATH.fullmatch(path) or "/r/" in f"{path}/":  # a room's pages look for that part
+        raise ValueError(
+            f"SPECDEC_PATH has to be a path such as /specdec, with no part named r, got {path[:80]!r}."
+        )
+    return path
 
 
 def _decoder(named: str) -> Decoder:

@@ -64,8 +64,10 @@ async def enter(port: int, query: dict[str, str]) -> Tab:
     return tab
 
 
-async def follow(tab: Tab, began: float, visit: Visit, stop_after: int = 0) -> None:
-    """Follow the run that the tab's address names."""
+async def follow(
+    tab: Tab, began: float, visit: Visit, stop_after: int = 0, drawn: asyncio.Task[None] | None = None
+) -> None:
+    """Follow the run that the tab's address names; Stop is pressed once the page is `drawn`."""
     last, clocks = time.perf_counter(), {}
     address = f"http://127.0.0.1:{tab.port}/runs/{tab.query['run']}/events"
     async with (
@@ -85,6 +87,8 @@ async def follow(tab: Tab, began: float, visit: Visit, stop_after: int = 0) -> N
                 if visit.first_token_s is None:
                     visit.first_token_s = now - began
                 if stop_after and steps == stop_after:
+                    if drawn:
+                        await drawn
                     await tab.ask(tab.named("stop_run"))
             elif message["type"] == "finished":
                 clocks[message["lane"]] = message["stats"]
@@ -104,18 +108,20 @@ async def visitor(port: int, number: int, tokens: int, within: float) -> Visit:
     tab = await enter(port, {"prompt": prompt, "tokens": str(tokens), "seed": str(number)})
     await asyncio.sleep(rest.uniform(0, within))
     began = time.perf_counter()
-    await tab.ask(tab.named("go"))
+    pressed = asyncio.create_task(tab.ask(tab.named("go")))
+    while not pressed.done() and not ("run" in tab.query and tab.named("player")):
+        await asyncio.sleep(0.002)  # until the page has its player, which listens before the rest is drawn
     if "run" not in tab.query:
         visit.refused = "; ".join(tab.errors) or "no run"
         return visit
-    following = asyncio.create_task(follow(tab, began, visit, stop_after=3 if number % 10 == 9 else 0))
+    following = asyncio.create_task(follow(tab, began, visit, 3 if number % 10 == 9 else 0, pressed))
     if number % 5 == 4:  # reloads: a new session, the same address
         again = Tab(port, page="", cookie=tab.cookie, query=dict(tab.query))
         await again.open()
         await again.ask()
         visit.errors += again.errors
         await again.socket.close()
-    await following
+    await asyncio.gather(pressed, following)
     visit.errors += tab.errors
     await tab.socket.close()
     return visit

@@ -21,11 +21,13 @@ class Tab:
     Attributes:
         page: its page's name in the address.
         cookie: the header that says whose it is; empty for a browser that keeps no cookies.
+        below: the path of the host name that the app is below.
     """
 
     port: int
     page: str = "course"
     cookie: str = ""
+    below: str = ""
     query: dict[str, str] = field(default_factory=dict)
     widgets: dict[str, tuple[str, Any]] = field(default_factory=dict)
     elements: dict[str, Any] = field(default_factory=dict)
@@ -36,7 +38,7 @@ class Tab:
 
     async def open(self) -> None:
         """Connect, as a new tab does."""
-        address = f"ws://127.0.0.1:{self.port}/_stcore/stream"
+        address = f"ws://127.0.0.1:{self.port}{self.below}/_stcore/stream"
         origin = Origin(f"http://127.0.0.1:{self.port}")
         self.socket = await websockets.connect(
             address,

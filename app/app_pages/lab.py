@@ -27,9 +27,6 @@ with head, st.container(key=presenter.box("title"), horizontal=True, vertical_al
         width="content",
     )
     warming.show()
-with words:
-    corner.draw("lab")
-
 if complaints := state.complaints:
     st.warning("  \n".join(plain(complaint) for complaint in complaints), icon=":material/link_off:")
 
@@ -82,6 +79,8 @@ if example is not None:
 
 with st.container(key="stage"):
     run.play(example)
+with words:  # last: a run that has just been started is to be seen before the glossary is drawn again
+    corner.draw("lab")
 if run.result:
     parts = {"numbers": headline.show, "charts": results.charts, "download": results.downloads}
     for part, show in parts.items():

@@ -11,7 +11,7 @@ def draw(words: Words) -> None:
     """A link to the page that starts one."""
     st.link_button(
         words("room.start"),
-        f"/r/start?lang={words.language}",
+        f"r/start?lang={words.language}",
         icon=":material/groups:",
         help=words("room.start_about"),
     )

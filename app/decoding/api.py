@@ -69,6 +69,11 @@ class Recorded:
 Event = Started | Step | Ended | Recorded
 Cancelled = Callable[[], bool]
 Ask = Callable[[str], str]
+OnPlace = Callable[[int], None]
+
+
+def unplaced(_place: int) -> None:
+    """Nobody wants to know."""
 
 
 class Family(Protocol):
@@ -82,9 +87,16 @@ class Family(Protocol):
     def card(self) -> Card: ...
 
     def race(
-        self, prompt: Prompt, lanes: Sequence[Settings], *, cancelled: Cancelled, ask: Ask
+        self,
+        prompt: Prompt,
+        lanes: Sequence[Settings],
+        *,
+        cancelled: Cancelled,
+        ask: Ask,
+        on_place: OnPlace = unplaced,
     ) -> Iterator[Event]:
-        """As `specdec_core.race`."""
+        """As `specdec_core.race`. While no decoder is free, `on_place` receives how many races, of those known here,
+        have to end first, and 0 once one has begun it."""
         ...
 
     def sweep(

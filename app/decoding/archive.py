@@ -24,6 +24,12 @@ class Archive:
         with self._lock:
             self._packed[name] = packed
 
+    @property
+    def held(self) -> int:
+        """How many bytes the packed traces are."""
+        with self._lock:
+            return sum(map(len, self._packed.values()))
+
     def json(self, name: str) -> bytes | None:
         """The trace as JSON."""
         with self._lock:

@@ -20,7 +20,7 @@ from specdec_core.sweep.lanes import about
 from specdec_core.sweep.measured import Measured
 from specdec_core.sweep.run import Progress, sweep
 
-from .api import Ask, Cancelled, Card, Event, Recorded, pack
+from .api import Ask, Cancelled, Card, Event, OnPlace, Recorded, pack, unplaced
 from .models import Choice
 
 if TYPE_CHECKING:
@@ -52,7 +52,13 @@ class Loaded:
         )
 
     def race(
-        self, prompt: Prompt, lanes: Sequence[Settings], *, cancelled: Cancelled, ask: Ask
+        self,
+        prompt: Prompt,
+        lanes: Sequence[Settings],
+        *,
+        cancelled: Cancelled,
+        ask: Ask,
+        on_place: OnPlace = unplaced,
     ) -> Iterator[Event]:
         from specdec_core.engine.race import race
 

@@ -84,6 +84,10 @@ class Child:
         with self._guard:
             self._calls.pop(number, None)
 
+    def place(self, number: int) -> int:
+        """A child begins a call at once."""
+        return 0
+
     def end(self) -> None:
         """End the process."""
         self._pipe.close()

@@ -19,7 +19,7 @@ from specdec_core.sweep.cases import Case
 from specdec_core.sweep.measured import Measured
 from specdec_core.sweep.run import Progress
 
-from .api import Ask, Cancelled, Card, DecoderLost, Event
+from .api import Ask, Cancelled, Card, DecoderLost, Event, OnPlace, unplaced
 from .models import Choice
 
 if TYPE_CHECKING:
@@ -50,6 +50,10 @@ class Connected(Protocol):
         """No more answers to this call are wanted."""
         ...
 
+    def place(self, number: int) -> int:
+        """How many of the calls known here have to end before this one begins; 0 once it has, or soon will have."""
+        ...
+
 
 class Caller:
     """Calls a decoder in another process."""
@@ -75,11 +79,15 @@ class Caller:
         given: tuple[Sequence[Any], dict[str, Any]],
         hooks: Mapping[str, Callable[..., Any]],
         paced: bool = False,
+        on_place: OnPlace = unplaced,
     ) -> Generator[Any, None, Any]:
-        """The items that the operation yields, then returns its result; see `calls` for hooks and `paced`."""
+        """The items that the operation yields, then returns its result; see `calls` for hooks and `paced`.
+
+        `on_place` receives the call's place while it waits for a decoder, and 0 afterwards.
+        """
         running = self._running()
         number, answers = running.open(operation, choice, given, tuple(hooks), paced)
-        cancelled, told, ended = hooks.get("cancelled", bool), False, False
+        cancelled, told, ended, place = hooks.get("cancelled", bool), False, False, 0
         try:
             if paced:
                 running.send("more", number)
@@ -90,6 +98,11 @@ class Caller:
                 try:
                     kind, value = answers.get(timeout=POLL_S if "cancelled" in hooks else None)
                 except queue.Empty:
+                    kind, value = "", None
+                if place != (now := 0 if kind else running.place(number)):
+                    place = now
+                    on_place(place)
+                if kind == "":
                     continue
                 if kind == "item":
                     yield value
@@ -118,11 +131,16 @@ class Remote:
     _known: dict[Hashable, Any] = field(default_factory=dict)  # what a page asks for at every redraw
 
     def race(
-        self, prompt: Prompt, lanes: Sequence[Settings], *, cancelled: Cancelled, ask: Ask
+        self,
+        prompt: Prompt,
+        lanes: Sequence[Settings],
+        *,
+        cancelled: Cancelled,
+        ask: Ask,
+        on_place: OnPlace = unplaced,
     ) -> Iterator[Event]:
-        return self.decoder.stream(
-            "race", self.choice, ((prompt, list(lanes)), {}), {"cancelled": cancelled, "ask": ask}
-        )
+        hooks: dict[str, Callable[..., Any]] = {"cancelled": cancelled, "ask": ask}
+        return self.decoder.stream("race", self.choice, ((prompt, list(lanes)), {}), hooks, on_place=on_place)
 
     def sweep(
         self,

@@ -56,11 +56,13 @@ class Mailbox:
 class Replica:
     """One process with models. Calls that compute take turns."""
 
+    load = staticmethod(load)
+
     async def __init__(self, warm: Sequence[Choice], keep: int) -> None:  # type: ignore[misc]  # Ray awaits it
         """`warm` is loaded before the first call; up to `keep` families stay loaded, the last used."""
 
         async def bring(name: str) -> Loaded:
-            family = await asyncio.to_thread(load, Choice(**json.loads(name)))
+            family = await asyncio.to_thread(self.load, Choice(**json.loads(name)))
             gc.collect()
             gc.freeze()  # as in `child`
             return family

@@ -91,6 +91,16 @@ class Run(Job):
         return not self.active
 
     @property
+    def cut_off(self) -> bool:
+        """Whether it failed while it wrote: what it wrote is in its messages, and not every lane has a record."""
+        return (
+            self.error is not None
+            and self.finished
+            and len(self.ends) < len(self.request.lanes)
+            and any(message.startswith('{"type":"step"') for message in self.messages)
+        )
+
+    @property
     def outcome(self) -> str:
         """How it ended, for the log."""
         if self.error and self.error != STOPPED:
@@ -138,7 +148,9 @@ class Run(Job):
             self.templated = request.chat and family.card.chat_template
             prompt: Any = Chat(request.prompt, request.system) if self.templated else request.prompt
             computing = len(request.lanes)
-            events = family.race(prompt, request.lanes, cancelled=lambda: self.stopped, ask=ask)
+            events = family.race(
+                prompt, request.lanes, cancelled=lambda: self.stopped, ask=ask, on_place=self.placed
+            )
             for event in events:
                 self.process(event)
                 computing -= isinstance(event, Ended)
@@ -155,6 +167,14 @@ class Run(Job):
         """Report its place in the queue."""
         self.place = place
         self.publish({"type": "queued", "place": place})
+
+    def placed(self, place: int) -> None:
+        """It waits although it has its turn: fewer decoders are there than were expected, or others use them too."""
+        self.state = "queued" if place else "running"
+        if place:
+            self.queued(place)
+        else:
+            self.place = 0
 
     def ending(self, end: State) -> None:
         """Report to the page how it ended."""

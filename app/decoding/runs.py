@@ -22,6 +22,7 @@ from .run import Request, Run
 log = logging.getLogger(__name__)
 
 STATES: tuple[State, ...] = ("loading", "queued", "running", "asking", "writing", "done")
+MOST_BYTES = 500_000_000  # of packed traces in memory; one of 1,000 tokens takes 1 MB
 ASKING = 200  # runs that may wait for their visitors' words: each holds a thread and a KV cache
 
 
@@ -57,7 +58,7 @@ class Runs:
         journal: Journal | None = None,
     ) -> None:
         """`load` loads a family; `places` runs compute at once on a device, up to `waiting` may queue, and `keep`
-        finished ones are kept.
+        finished ones are kept, fewer if their traces take more than `MOST_BYTES`.
 
         `owner`, called on the visitor's thread, says who starts a run, `remembered` whether their browser sends it with
         each request; `save` receives a finished run that has an owner; `journal` tells other processes of runs.
@@ -103,6 +104,7 @@ class Runs:
         def after() -> None:
             log.info("run %s ended after %.2f s: %s", run.id, time.perf_counter() - began, run.outcome)
             self._hand_over(run)
+            self._make_room(run)
             if self._journal:
                 self._journal.end(run)
             over(run)
@@ -176,6 +178,14 @@ class Runs:
                 "Try again in a few minutes; your prompt and settings are kept."
             )
         return None
+
+    def _make_room(self, newest: Run) -> None:
+        """Drop the oldest finished runs while the traces take too much; the library has what is kept of them."""
+        for run in self._jobs.all():
+            if self._archive.held <= MOST_BYTES:
+                return
+            if run is not newest and run.finished and run.ends and self._jobs.pop(run.id):
+                self._drop(run)
 
     def _drop(self, run: Run) -> None:
         for lane in range(len(run.request.lanes)):

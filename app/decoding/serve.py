@@ -28,6 +28,7 @@ from .remote import Answers, Caller, Remote
 
 log = logging.getLogger(__name__)
 
+ON_ITS_WAY_S = 0.5  # a call that has not begun after this long waits for a replica
 DEPLOYED_S = 120.0  # how long to wait for a cluster's applications
 MISSING = "SPECDEC_DECODER=serve needs Ray Serve: install requirements-serve.txt, or unset it."
 UNREACHED = (
@@ -45,8 +46,10 @@ class Open:
     """A call whose answers are wanted."""
 
     answers: Answers
+    kind: str  # of the replicas that can answer it
     response: Any = None
     begun: bool = False  # a replica has it
+    since: float = field(default_factory=time.monotonic)
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -78,16 +81,18 @@ class Connection:
         from .replica import model_id
 
         answers: Answers = queue.SimpleQueue()
-        number, call = next(self._numbers), Open(answers)
+        kind = "decoder" if name == "race" and not _asks(given) else "patient"
+        number, call = next(self._numbers), Open(answers, kind)
         try:
             _check_texts(given[0])
         except PromptError as error:
             answers.put(("refused", (type(error).__name__, str(error))))
             return number, answers
         self._calls[number] = call
-        handle = self._handles["decoder" if name == "race" and not _asks(given) else "patient"]
-        call.response = handle.options(multiplexed_model_id=model_id(choice)).answer.remote(
-            self._mailbox, number, name, choice, given, hooks, paced
+        call.response = (
+            self._handles[kind]
+            .options(multiplexed_model_id=model_id(choice))
+            .answer.remote(self._mailbox, number, name, choice, given, hooks, paced)
         )
         threading.Thread(
             target=self._receive, args=(number, call), name=f"call-{number}", daemon=True
@@ -106,6 +111,19 @@ class Connection:
 
     def forget(self, number: int) -> None:
         """Answers that still come are not missed."""
+
+    def place(self, number: int) -> int:
+        """A call's place among those of this process that wait; 0 for one that may just be on its way to a replica."""
+        call = self._calls.get(number)
+        if (
+            call is None
+            or call.begun
+            or call.kind != "decoder"
+            or time.monotonic() - call.since < ON_ITS_WAY_S
+        ):
+            return 0
+        others = [other for earlier, other in list(self._calls.items()) if earlier < number]
+        return 1 + sum(other.kind == call.kind and not other.begun for other in others)
 
     def close(self) -> None:
         """Leave the cluster; one that was started here ends."""

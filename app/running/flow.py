@@ -100,7 +100,7 @@ class Flow:
         """Messages about the run before it is drawn; `otherwise`: what to do about a deleted one."""
         waiting(self.shown, self.active)
         if self.shown is not None:
-            if self.shown.error:
+            if self.shown.error and not self.shown.cut_off:  # the player says it, below what was written
                 st.error(plain(self.shown.error), icon=":material/error:")
             results.unkept(self.shown)
         elif "run" in st.query_params:
@@ -112,5 +112,6 @@ class Flow:
 
     @property
     def result(self) -> Run | None:
-        """The run, once it is over and has a result."""
-        return self.shown if self.shown is not None and not self.active and self.shown.ends else None
+        """The run, once it is over and has a result; one that was cut off has none to compare."""
+        run = self.shown
+        return run if run is not None and not self.active and run.ends and not run.cut_off else None

@@ -68,7 +68,7 @@ def _page(run: Run) -> str:
 def _downloads(run: Run, lane: int) -> None:
     st.link_button(
         "Trace (JSON)",
-        run.trace_path(lane, download=True),
+        run.trace_path(lane, download=True).lstrip("/"),  # the app may be below a path
         icon=":material/data_object:",
         help="The complete record: every proposal, probability, coin and time. It replays without a model.",
     )

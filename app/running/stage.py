@@ -38,10 +38,11 @@ HERE: Provenance = {"provenance": "measured", "provenance_note": "this machine, 
 def stage(shown: Run | None, active: bool, kept: Entry | None = None, example: Shown | None = None) -> None:
     """The player with a run of this server, else one from the library, else a recorded example.
 
-    `active` is whether the page treats the run as running: it is then shown live, and the page redrawn at its end.
+    `active` is whether the page treats the run as running: it is then shown live, and the page redrawn at its end. A
+    run that was cut off stays as it was, from the same stream, which ends with the reason.
     """
     present = presenter.presenting()
-    if shown is not None and active:
+    if shown is not None and (active or shown.cut_off):
         seen = draw(
             shown.id,
             mode="live",
@@ -50,7 +51,7 @@ def stage(shown: Run | None, active: bool, kept: Entry | None = None, example: S
             present=present,
             **HERE,
         )
-        if seen.done == shown.id:
+        if active and seen.done == shown.id:
             shown.wait(1.0)
             st.rerun()
     elif shown is not None and shown.ends:

@@ -12,6 +12,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.config import answers_to
 from app.ui.quirks import inline_scripts
 
+from .below import UNNAMED, inside, refuse
+
 
 def content_security_policy() -> str:
     """The policy: everything from this server, plus what Streamlit's front end needs, listed one by one."""
@@ -58,8 +60,8 @@ class KnownHosts:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or reject it with a sentence."""
         hosts = self.hosts()
-        # These are asked by other programs, under other names, and tell nothing about visitors.
-        if scope["type"] in ("http", "websocket") and scope["path"] not in ("/healthz", "/metrics"):
+        # These come under other names, and tell nothing about visitors.
+        if scope["type"] in ("http", "websocket") and inside(scope) not in UNNAMED:
             named = Headers(scope=scope).get("host", "")
             name = named if named.endswith("]") else named.rpartition(":")[0] or named
             if not answers_to(name, hosts):
@@ -91,12 +93,6 @@ class OwnPages:
             await refuse(receive, send)
         else:
             await self.app(scope, receive, send)
-
-
-async def refuse(receive: Receive, send: Send) -> None:
-    """Reject a web socket before it opens; the server responds with 403."""
-    await receive()
-    await send({"type": "websocket.close", "code": 1008})
 
 
 class SecurityHeaders:

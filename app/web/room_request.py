@@ -21,6 +21,7 @@ from app.room.states import Refused, Room
 from .headers import foreign
 
 MOST_BYTES = 20_000  # of a request
+MOST_NUMBER = 2**31 - 1
 AGE_S = 7 * 24 * 3600
 NO_STORE = {"Cache-Control": "no-store"}
 unknown = Limit(40, 60.0)  # codes tried that open nothing, for each address
@@ -61,12 +62,19 @@ async def body_of(request: Request) -> Body:
         if len(taken) > MOST_BYTES:
             raise Stop(413, "This request is too large.")
     try:
-        found = json.loads(taken or b"{}")
+        found = json.loads(taken or b"{}", parse_int=_whole)
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise Stop(400, "This request cannot be read.")
     return found
+
+
+def _whole(digits: str) -> int:
+    """A number that a database can hold."""
+    if abs(number := int(digits)) > MOST_NUMBER:
+        raise ValueError
+    return number
 
 
 async def room_of(request: Request) -> Room:

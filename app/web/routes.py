@@ -31,6 +31,7 @@ from .headers import foreign
 PACE_S = 0.025  # polling interval of a stream: 40 times a second is more than a screen shows
 QUEUED_PACE_S = 0.25  # of one whose run waits in line: a class waits together, on the decoder's processor
 HEARTBEAT_S = 15.0
+RETRY = "retry: 1000\n"  # milliseconds; browsers wait three to five seconds before they look for another web process
 MOST_STREAMS = 1_000  # open at once; each is polled
 MAX_ANSWER_BYTES = 12 * MAX_ANSWER + 100  # a character can take twelve bytes as JSON
 
@@ -167,15 +168,15 @@ async def _stream(run: Run, sent: int) -> AsyncIterator[str]:
 
 
 async def _messages(run: Run, sent: int) -> AsyncIterator[str]:
-    quiet = 0.0
+    quiet, first = 0.0, RETRY
     while True:
         ended = run.finished  # read before the messages, so that none in between is missed
         news = run.messages[sent:]
         if news:
-            yield "".join(
+            yield first + "".join(
                 f"id: {run.number(sent + at)}\ndata: {message}\n\n" for at, message in enumerate(news)
             )
-            sent, quiet = sent + len(news), 0.0
+            sent, quiet, first = sent + len(news), 0.0, ""
         if ended:
             return
         pace = QUEUED_PACE_S if run.state == "queued" else PACE_S

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -42,7 +43,7 @@ def server() -> Iterator[str]:
         raise FileNotFoundError("No PostgreSQL was found (Debian: apt-get install postgresql).")
     # Not below pytest's own folder, which only the account that runs the tests may enter.
     folder = Path(tempfile.mkdtemp(prefix="specdec-postgres-"))
-    as_whom = {"user": ACCOUNT} if os.geteuid() == 0 else {}
+    as_whom: dict[str, Any] = {"user": ACCOUNT} if os.geteuid() == 0 else {}
     if as_whom:
         shutil.chown(folder, ACCOUNT)
     data, log = folder / "data", folder / "log"

@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 from app import services
 from app.config import Policy
+from app.decoding.api import DecoderLost
 from app.decoding.loaded import Loaded
 from app.decoding.models import Choice, Shelf
 from app.decoding.run import Request, Run
@@ -23,6 +24,7 @@ from app.lanes import links
 from app.records import examples as recorded
 from app.records import visitor
 from app.running import stage
+from specdec_core.engine.events import Ended
 from specdec_core.proposers import PROPOSERS
 
 from .conftest import OPERATOR, scripted_family
@@ -423,7 +425,8 @@ from streamlit.testing.v1 import AppTest
 
 heavy = lambda: sorted({"torch", "transformers"} & set(sys.modules))
 for module in pkgutil.walk_packages(app.__path__, "app."):
-    if module.name not in ("app.main", "app.__main__") and ".app_pages" not in module.name:
+    # a page's script is drawn below; replicas are imported by Ray, which is an extra
+    if module.name not in ("app.main", "app.__main__", "app.decoding.replica") and ".app_pages" not in module.name:
         importlib.import_module(module.name)
 found = {"modules": heavy()}
 for page, query in json.loads(sys.argv[2]).items():
@@ -555,6 +558,33 @@ def test_before_a_run_the_chosen_proposer_s_recording_plays_and_says_that_it_is_
     at.selectbox(key="proposer").set_value("none").run()
     assert [lane["url"] for lane in given[-1]["traces"]] == ["/traces/none.json"]
     assert "Recorded example: Plain decoding, at temperature 0" in words(at).replace("\\", "")
+
+
+@pytest.mark.parametrize("after", [1, 2])
+def test_what_a_run_wrote_before_its_decoder_died_stays(
+    fresh: Runs, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    """Catches: a page that shows nothing of a run that was cut off, or the figures of the one lane that ended."""
+
+    class Dying(Loaded):
+        def race(self, *given: Any, **named: Any) -> Any:
+            events = super().race(*given, **named)
+            ends = 0
+            while ends < after:  # dies right before a lane ends
+                event = next(events)
+                ends += isinstance(event, Ended)
+                if ends < after:
+                    yield event
+            raise DecoderLost("The decoder stopped.")
+
+    dying = Dying(scripted_family().models)
+    monkeypatch.setattr(fresh, "_load", lambda choice, gone: dying)
+    given = played(monkeypatch)
+    at = finish(press(page(tokens="12"), "go"), fresh)
+    run = fresh.get(param(at, "run"))
+    assert run is not None and run.error == "The decoder stopped." and run.cut_off
+    assert (given[-1]["mode"], given[-1]["events"]) == ("live", run.events_path)
+    assert not at.metric and "Plain decoding alone" not in words(at)
 
 
 @pytest.mark.parametrize(

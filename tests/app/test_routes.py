@@ -112,6 +112,7 @@ def test_every_response_has_the_security_headers(client: TestClient) -> None:
 def test_a_stream_has_numbered_events_from_started_to_done(client: TestClient, run: Run) -> None:
     answer = client.get(f"/runs/{run.id}/events")
     assert answer.headers["content-type"].startswith("text/event-stream")
+    assert answer.text.startswith("retry: 1000\n") and answer.text.count("retry") == 1
     events = events_of(answer.text)
     assert [number for number, _ in events] == list(range(len(events)))
     kinds = [event["type"] for _, event in events]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,7 @@ import pytest
 from app.decoding.api import Event, Recorded, pack
 from app.decoding.archive import Archive
 from app.decoding.jobs import Busy
+from app.decoding.remote import Caller, Remote
 from app.decoding.run import Request, Run
 from app.decoding.runs import Desk, Runs
 from specdec_core.engine.events import Ended, Started, Step
@@ -225,6 +227,39 @@ def test_a_full_memory_is_reported_as_such() -> None:
     assert "not enough memory" in (run.error or "")
 
 
+class Full(Caller):
+    """A cluster with no free decoder until `begin`."""
+
+    def __init__(self) -> None:
+        self.answers: Any = queue.SimpleQueue()
+        self.ahead = 2
+
+    def _running(self) -> Any:
+        return SimpleNamespace(
+            open=lambda *call: (0, self.answers),
+            send=lambda *message: None,
+            forget=lambda number: None,
+            place=lambda number: self.ahead,
+        )
+
+
+def test_a_run_that_waits_behind_others_of_a_cluster_says_so() -> None:
+    """Catches: a page that says nothing while a run has its turn and no decoder takes it."""
+    full = Full()
+    runs = Runs(lambda choice, gone: Remote(full, choice, SimpleNamespace(device="cpu", chat_template=False)))  # type: ignore[arg-type]
+    run = runs.start(request())
+    until(lambda: run.place == 2 and run.state == "queued")
+    full.ahead = 1
+    until(lambda: run.place == 1)
+    full.answers.put(("item", Started(0, "none", "speculative-sampling", 3, 0.01)))
+    until(lambda: run.state == "running" and run.place == 0)
+    full.answers.put(("lost", None))
+    assert run.wait(WAIT)
+    kinds = [(message["type"], message.get("place")) for message in messages(run)]
+    assert kinds == [("queued", 2), ("queued", 1), ("started", None), ("error", None), ("done", None)]
+    runs.close()
+
+
 def test_messages_carry_every_field_of_a_step_and_the_trace_s_address(race_traces: list[Trace]) -> None:
     race = Gate(race_traces[0])
     runs = make(race)
@@ -278,6 +313,22 @@ def test_the_traces_of_a_run_that_is_no_longer_kept_are_gone(race_traces: list[T
         kept.append(runs.start(request()))
         assert kept[-1].wait(WAIT)
     assert [runs.trace(run.trace_name(0)) is not None for run in kept] == [False, True, True]
+
+
+def test_traces_take_no_more_memory_than_they_may(
+    race_traces: list[Trace], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches: a class whose long records fill the memory before a hundred runs are kept; and that its last is lost."""
+    race = Gate(race_traces[0])
+    runs = make(race)
+    monkeypatch.setattr("app.decoding.runs.MOST_BYTES", len(pack(race_traces[0].to_json().encode())) * 2 - 1)
+    kept = []
+    for _ in range(3):
+        race.go.release()
+        kept.append(runs.start(request()))
+        assert kept[-1].wait(WAIT)
+        until(lambda: [runs.get(run.id) is not None for run in kept].count(True) == 1)
+    assert runs.get(kept[-1].id) is kept[-1] and runs.trace(kept[-1].trace_name(0)) is not None
 
 
 def test_the_archive_gives_back_what_it_was_given(race_traces: list[Trace]) -> None:
@@ -334,6 +385,7 @@ class Talk:
         *,
         cancelled: Callable[[], bool],
         ask: Callable[[str], str],
+        **_: Any,
     ) -> Iterator[Event]:
         yield Started(0, "you", "x", 1, 0.0)
         while not cancelled():

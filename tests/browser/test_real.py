@@ -1,23 +1,46 @@
-"""The chat model as the server's default: it takes over by itself, answers a message, and shows what it reads."""
+"""The chat model as the server's default: it takes over by itself, answers a message, and shows what it reads.
+
+The server is set up as for a school: below a path of its host name, with a PostgreSQL and a cookie secret of its own;
+these tests also find what such a server cannot do.
+"""
 
 from __future__ import annotations
 
+import os
+import secrets
 from collections.abc import Iterator
 
+import psycopg
 import pytest
 from playwright.sync_api import Page, expect
 
+from ..app import postgres
 from .conftest import Come, Server, Sight, serving, until
 
 LOAD_S = 300
 WRITE_S = 120
+BELOW = "/school/specdec"
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def database() -> Iterator[str]:
+    """The URL of a database of its own; where PostgreSQL is not installed, these tests are skipped, and fail in CI."""
+    if postgres.programs() is None and not os.environ.get("CI"):
+        pytest.skip("No PostgreSQL was found (Debian: apt-get install postgresql).")
+    with postgres.server() as server, postgres.database(server, "lab") as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory, database: str) -> Iterator[Server]:
     """A server whose default is the chat model, which set-up brings."""
-    log = tmp_path_factory.mktemp("real") / "log.txt"
-    with serving(log, SPECDEC_DEFAULT_MODELS="smollm2-135m-instruct") as found:
+    settings = {
+        "SPECDEC_DEFAULT_MODELS": "smollm2-135m-instruct",
+        "SPECDEC_PATH": BELOW,
+        "SPECDEC_DATABASE": database,
+        "SPECDEC_COOKIE_SECRET": secrets.token_hex(16),
+    }
+    with serving(tmp_path_factory.mktemp("real") / "log.txt", **settings) as found:
         yield found
 
 
@@ -25,7 +48,7 @@ def opened(real: Server, come: Come, complaints: Sight, address: str = "/") -> P
     page = come()
     page.set_default_timeout(LOAD_S * 1000)  # two cores may be loading weights meanwhile
     complaints.watch(page)
-    page.goto(real.url + address)
+    page.goto(real.url + BELOW + address)
     page.get_by_role("button", name="Run").wait_for()
     return page
 
@@ -43,9 +66,10 @@ def test_words_that_are_being_typed_survive_the_models_becoming_ready(
 
 
 def test_a_message_is_answered_and_the_page_shows_what_is_read(
-    real: Server, complaints: Sight, come: Come
+    real: Server, database: str, complaints: Sight, come: Come
 ) -> None:
-    """Catches: a default run that goes to the tiny models, or bare, without the chat template."""
+    """Catches: a default run that goes to the tiny models, or bare, without the chat template; below a path, a
+    stream, a trace or a download that is looked for at the root."""
     until(lambda: real.health()["default"] == "ready", LOAD_S, lambda: real.log()[-2000:])
     page = opened(real, come, complaints, "/?preset=chat-code/palindrome&tokens=24")
     page.get_by_text("What the model reads").click()
@@ -56,3 +80,13 @@ def test_a_message_is_answered_and_the_page_shows_what_is_read(
     until(lambda: real.health()["runs"]["done"] >= 1 and real.busy() == 0, WRITE_S)
     expect(page.locator(".leads .committed")).to_contain_text("def", timeout=30_000)
     assert (page.locator(".lane .prompt").first.text_content() or "").endswith("\n\n")
+<<<<<<< HEAD
+=======
+    page.get_by_role("button", name="Download").click()
+    trace = page.get_by_role("link", name="Trace (JSON)").first.evaluate("link => link.href")
+    assert trace.startswith(f"{real.url}{BELOW}/traces/")
+    assert page.request.get(trace).json()["format"] == "specdec-trace"
+    with psycopg.connect(database) as connection:
+        assert connection.execute("SELECT count(*) FROM runs").fetchone() == (1,)
+    page.context.close()
+>>>>>>> from-pb

@@ -91,7 +91,7 @@ def draw(given: With, at: Place) -> None:
         st.markdown(verdict(mine, within(text, given.limit), given.limit, at.words))
         draw_chart(plane(text, mine, given.limit, at.words), at.key("plane"), at.words)
         with st.container(horizontal=True, vertical_alignment="center"):
-            address = f"/compare?{race(text, mine, given.limit)}"
+            address = f"compare?{race(text, mine, given.limit)}"
             st.link_button(at.words("workshop.race"), address, icon=":material/flag:")
             st.caption(at.words("workshop.race_about"))
 

@@ -1,0 +1,125 @@
+"""The app below a path of its host name: every address that it gives out is below it too."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urljoin
+
+import pytest
+from starlette.testclient import TestClient
+from starlette.websockets import WebSocketDisconnect
+
+from app import config as policy
+from app import services
+from app.decoding.runs import Runs
+from app.web import room
+
+HOST = "http://127.0.0.1:8713"
+PATH = "/school/specdec"
+APP = Path(__file__).resolve().parents[2] / "app"
+
+
+@pytest.fixture
+def client(fresh: Runs, monkeypatch: pytest.MonkeyPatch) -> TestClient:
+    """The app that is served, below `PATH`; not entered, so nothing is warmed up."""
+    from app.__main__ import app
+
+    below = replace(services.operator(), path=PATH)
+    monkeypatch.setattr(services, "operator", lambda: below)
+    return TestClient(app, base_url=HOST, follow_redirects=False)
+
+
+def test_pages_and_what_they_name_are_below_the_path(client: TestClient) -> None:
+    """Catches: a page that opens below the path and asks the root of the host for its scripts."""
+    for page in ("/", "/compare", "/course", "/library", "/r", "/r/start", "/r/ABCDEF/host"):
+        answer = client.get(PATH + page)
+        assert answer.status_code == 200 and answer.headers["content-type"].startswith("text/html")
+        named = re.findall(r'(?:src|href)="([^"]+)"', answer.text)
+        # other pages of Streamlit's answer by the same document: only files tell
+        files = [urljoin(HOST + PATH + page, name) for name in named if re.search(r"\.(js|css|png)$", name)]
+        assert files
+        for file in files:
+            found = client.get(file)
+            assert (found.status_code, "text/html" in found.headers["content-type"]) == (200, False), file
+
+
+@pytest.mark.parametrize(
+    ("address", "status", "to"),
+    [
+        ("/", 307, f"{PATH}/"),
+        (f"{PATH}?proposer=eagle", 307, f"{PATH}/?proposer=eagle"),
+        (f"{PATH}/compare/", 301, f"{PATH}/compare"),
+        (f"{PATH}/lab?gamma=3", 307, "./?gamma=3"),
+        (f"{PATH}/player/player.js", 200, None),
+        (f"{PATH}/traces/welcome-plain.json", 200, None),
+        (f"{PATH}/_stcore/host-config", 200, None),
+        (f"{PATH}/healthz", 200, None),
+        ("/healthz", 200, None),  # a container asks the process, not the site
+        ("/metrics", 200, None),
+        ("/compare", 404, None),
+        (f"{PATH}x/compare", 404, None),
+        ("/traces/welcome-plain.json", 404, None),
+        (f"{PATH}/traces/%2e%2e/{PATH}/healthz", 400, None),
+    ],
+)
+def test_addresses_below_the_path_and_beside_it(
+    client: TestClient, address: str, status: int, to: str | None
+) -> None:
+    answer = client.get(address)
+    assert (answer.status_code, answer.headers.get("location")) == (status, to)
+    if status == 404:
+        assert answer.text == f"The app is at {PATH}/ on this server."
+
+
+def test_a_web_socket_beside_the_path_is_refused(client: TestClient) -> None:
+    with pytest.raises(WebSocketDisconnect), client.websocket_connect("/_stcore/stream"):
+        pass
+
+
+def test_host_names_are_checked_below_the_path_too(client: TestClient) -> None:
+    """Catches: a path that lets a rebound name in, and a health check that a container's own name cannot read."""
+    evil = {"host": "evil.example"}
+    assert client.get(f"{PATH}/lab", headers=evil).status_code == 400
+    assert client.get(f"{PATH}/healthz", headers=evil).status_code == 200
+
+
+def test_a_room_s_code_to_scan_leads_below_the_path(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coded = []
+    make = room.segno.make
+    monkeypatch.setattr(room.segno, "make", lambda text, **more: coded.append(text) or make(text, **more))
+    code = room.codes.code()
+    assert client.get(f"{PATH}/r/{code}/qr.svg").status_code == 200
+    assert coded == [f"{HOST}{PATH}/r/{code}"]
+
+
+def test_buttons_lead_below_the_path() -> None:
+    """Catches: a link to the root of the host. Pages are all one level below the app's root, so their links are
+    relative."""
+    wrong = [
+        f"{path.relative_to(APP)}: {found}"
+        for path in sorted(APP.rglob("*.py"))
+        for found in re.findall(r'"(/(?:r|compare|course|library|lab)[/?][^"]+)"', path.read_text("utf-8"))
+        if path.parent.name != "web"
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        ("", ""), ("/", ""), ("specdec", "/specdec"), ("/specdec/", "/specdec"), ("a/b-c.d", "/a/b-c.d"),
+        ("/r", None), ("a/r/b", None), ("a//b", None), ("..", None), ("a/../b", None), ("a b", None),
+        ("/é", None), ("a?b", None), ("a#b", None), ("%2e", None), ("//evil.example\\", None),
+    ],
+)  # fmt: skip
+def test_the_path_is_checked(given: str, path: str | None) -> None:
+    """Catches: a setting with which every page would be empty."""
+    if path is None:
+        with pytest.raises(ValueError, match="SPECDEC_PATH has to be a path such as /specdec"):
+            policy.read({"SPECDEC_PATH": given, "SPECDEC_LIBRARY": ""})
+    else:
+        assert policy.read({"SPECDEC_PATH": given, "SPECDEC_LIBRARY": ""}).path == path
