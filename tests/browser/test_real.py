@@ -80,13 +80,9 @@ def test_a_message_is_answered_and_the_page_shows_what_is_read(
     until(lambda: real.health()["runs"]["done"] >= 1 and real.busy() == 0, WRITE_S)
     expect(page.locator(".leads .committed")).to_contain_text("def", timeout=30_000)
     assert (page.locator(".lane .prompt").first.text_content() or "").endswith("\n\n")
-<<<<<<< HEAD
-=======
     page.get_by_role("button", name="Download").click()
     trace = page.get_by_role("link", name="Trace (JSON)").first.evaluate("link => link.href")
     assert trace.startswith(f"{real.url}{BELOW}/traces/")
     assert page.request.get(trace).json()["format"] == "specdec-trace"
     with psycopg.connect(database) as connection:
         assert connection.execute("SELECT count(*) FROM runs").fetchone() == (1,)
-    page.context.close()
->>>>>>> from-pb
