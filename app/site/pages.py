@@ -212,7 +212,9 @@ def claims(made: Sequence[tuple[Claim, str]], examples: Mapping[str, Example], w
     for claim, provenance in made:
         front, shown = claim.front, claim.sections["demonstration"]
         drawn = (
-            _chart(front.chart, claim.drawn, shown.items, provenance) if front.chart and claim.drawn else ""
+            _chart(front.chart, claim.drawn, shown.items, provenance, words)
+            if front.chart and claim.drawn
+            else ""
         )
         sources = " · ".join(
             f'<a href="{escape(source.link)}" rel="noreferrer">{escape(source.name)}</a>'
@@ -229,20 +231,22 @@ def claims(made: Sequence[tuple[Claim, str]], examples: Mapping[str, Example], w
     return "\n".join(parts)
 
 
-def _chart(figure: Figure, drawn: Drawn, texts: Mapping[str, Item], provenance: str) -> str:
+def _chart(figure: Figure, drawn: Drawn, texts: Mapping[str, Item], provenance: str, words: Words) -> str:
     """A claim's chart as a table whose numbers are drawn as bars, so that it needs no script."""
+    number = words.number
     names = [texts[key].text for key in drawn.series]
     most = max(1e-9, *(value for values in drawn.series.values() for value in values))
     rows = ""
     for at, across in enumerate(drawn.across):
         label = texts[across].text if isinstance(across, str) and across in texts else str(across)
         cells = "".join(
-            f'<td>{said(values[at], figure)}<i style="inline-size: {max(0.0, 8 * values[at] / most):.2f}rem"></i></td>'
+            f"<td>{said(values[at], figure, number)}"
+            f'<i style="inline-size: {max(0.0, 8 * values[at] / most):.2f}rem"></i></td>'
             for values in drawn.series.values()
         )
         rows += f'<tr><th scope="row">{escape(label)}</th>{cells}</tr>'
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
-    level = f"{texts['level'].text}: {said(drawn.level, figure)}. " if drawn.level is not None else ""
+    level = f"{texts['level'].text}: {said(drawn.level, figure, number)}. " if drawn.level is not None else ""
     head = f'<thead><tr><th scope="col">{escape(texts["across"].text)}</th>{head}</tr></thead>'
     note = f"{texts['up'].text}. {level}{provenance.removesuffix('.')}."
     return (
