@@ -105,13 +105,13 @@ class Asked:
     def said(self, given: Given) -> str:
         """An answer in words."""
         if isinstance(given, int | float):
-            return f"{given:g}"
+            return self.words.number(given, "g")
         return ", ".join(self.items[key].text for key in _keys(given) if key in self.items)
 
     def outcome(self) -> str:
         """The right answer in words."""
         if self.answer is not None:
-            return f"{self.answer:.3g}"
+            return self.words.number(self.answer, ".3g")
         return ", ".join(item.text for key, item in self.items.items() if key in self.right)
 
     def why(self) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Ensemble(Rule):
-    """DIVERSE (arXiv 2604.07622): verification against v = w p + (1 − w) q instead of p.
+    """DIVERSED (arXiv 2604.07622): verification against v = w p + (1 − w) q instead of p.
 
     A proposed token passes with probability min(1, v/q) = min(1, 1 − w + w p/q). The residual max(0, v − q) is that of
     speculative sampling, since v − q = w (p − q). So a drafted position follows v, whose total variation distance

@@ -223,10 +223,10 @@ export function createLane(at, lead) {
       ratio.setAttribute("title", T.ratioOf(marks.baseline ?? ""));
       pane.setAttribute("aria-label", T.lane(view.lane.label));
       setText(ended, view.end ? (T.ends[view.end] ?? "") : view.tokens ? T.soFar : "");
-      setText(numbers.rate, view.rate === null ? T.none : view.rate.toFixed(1));
+      setText(numbers.rate, view.rate === null ? T.none : T.rateOf(view.rate));
       setText(numbers.tokens, String(view.tokens));
       setText(numbers.unit, T.tokens(view.tokens));
-      setText(numbers.clock, view.lane.untimed ? T.none : view.clock.toFixed(view.clock < 10 ? 3 : 2));
+      setText(numbers.clock, view.lane.untimed ? T.none : T.clockOf(view.clock));
       const given = view.lane.prompt;
       setText(prompt, given.length > PROMPT_SHOWN ? `…${given.slice(-PROMPT_SHOWN)}` : given);
       if (setRounds(view.rounds, given, view.lane.repeats)) due = true;

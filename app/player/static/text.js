@@ -162,6 +162,8 @@ export const T = {
   repeatsMean: "These tokens repeat earlier text word for word. That is easy to guess, so this lane's figures flatter its proposer.",
   flattered: (/** @type {string} */ words, /** @type {number} */ n, /** @type {number} */ of) => `${words}; flattered: ${n} of ${count(of, "token")} repeat (↺)`,
   fork: (/** @type {string} */ label) => `From here on, the text differs from that of ${label}.`,
+  rateOf: (/** @type {number} */ value) => value.toFixed(1),
+  clockOf: (/** @type {number} */ value) => value.toFixed(value < 10 ? 3 : 2),
   ratio: (/** @type {number} */ value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
   ratioOf: (/** @type {string} */ label) => `measured speed over that of ${label}`,
   timeline: "The rounds of every lane on the recorded clocks. The slider and the keys below move through the same rounds.",

@@ -173,6 +173,8 @@ export const T = {
   repeatsMean: "Diese Tokens wiederholen früheren Text Wort für Wort. Das ist leicht zu raten und schönt die Zahlen dieser Spur.",
   flattered: (words, n, of) => `${words}; geschönt: ${n} von ${count(of, "Token", "Tokens")} wiederholt (↺)`,
   fork: (label) => `Von hier an weicht der Text von dem von ${label} ab.`,
+  rateOf: (value) => fixed(value, 1),
+  clockOf: (value) => fixed(value, value < 10 ? 3 : 2),
   ratio: (value) => `${fixed(value, value < 9.995 ? 2 : 1)}×`,
   ratioOf: (label) => `gemessenes Tempo gegenüber ${label}`,
   timeline: "Die Runden aller Spuren auf den aufgezeichneten Uhren. Der Regler und die Tasten darunter gehen durch dieselben Runden.",
