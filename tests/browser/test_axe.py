@@ -135,7 +135,7 @@ def library_states(page: Page, url: str) -> Iterator[str]:
     page.locator(".player .lane").first.wait_for()
     yield "two side by side"
     page.locator("[class*=st-key-open-]").get_by_role("button").first.click()
-    page.get_by_role("button", name="Share").click()
+    page.get_by_role("button", name="Share", exact=True).click()
     page.get_by_role("button", name="Make a link").wait_for()
     yield "an open run, to be shared"
 

@@ -62,7 +62,7 @@ def test_a_run_is_kept_shared_read_in_another_browser_and_revoked(visit: Open) -
     page.keyboard.press("ArrowDown")
     page.wait_for_url(re.compile(r"round=2"), wait_until="commit")
     transcript = page.locator(".transcript").inner_text()
-    page.get_by_role("button", name="Share").click()
+    page.get_by_role("button", name="Share", exact=True).click()
     page.get_by_role("button", name="Make a link").click()
     code = page.get_by_test_id("stCode")
     expect(code).to_contain_text("round=2", timeout=SLOW)
@@ -73,7 +73,7 @@ def test_a_run_is_kept_shared_read_in_another_browser_and_revoked(visit: Open) -
     expect(other.get_by_text("Shared with you by link")).to_be_visible()
     expect(other.get_by_text("Nothing here yet")).to_be_visible()
     for tool in ("Share", "Rename", "Delete"):
-        expect(other.get_by_role("button", name=tool)).to_have_count(0)
+        expect(other.get_by_role("button", name=tool, exact=True)).to_have_count(0)
 
     page.get_by_role("button", name="Revoke the link").click()
     expect(page.get_by_role("button", name="Make a link")).to_be_visible(timeout=SLOW)
