@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
 from collections.abc import Mapping
@@ -24,7 +23,6 @@ from .words import FOLDER as FOLDER
 WORDS_A_MINUTE = 200
 STEP_MINUTES = 0.8
 
-_NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _FILE = re.compile(r"(\d\d[a-z]?)-([a-z0-9]+(?:-[a-z0-9]+)*)\.md")
 
 
@@ -236,7 +234,8 @@ def _answer(front: Front, facts: Mapping[str, Any], draft: Draft) -> float | Non
 def source_of(name_: str) -> str:
     """The source of a function or class of the core as installed: `specdec_core.engine.decode:Lane.round`.
 
-    The file is read and not imported: the engine brings torch, for which a lesson's first reader would wait.
+    The file is read and not imported: the engine brings torch, for which a lesson's first reader would wait. Nor is it
+    parsed: Python 3.11 fails where two threads do so at once, and Streamlit parses every page.
     """
     module, _, path = name_.partition(":")
     root, *parts = module.split(".")
@@ -245,12 +244,15 @@ def source_of(name_: str) -> str:
     source = (
         Path(specdec_core.__file__).parent.joinpath(*parts).with_suffix(".py").read_text(encoding="utf-8")
     )
-    node: ast.AST = ast.parse(source)
-    for part in path.split("."):
-        inside = {each.name: each for each in ast.iter_child_nodes(node) if isinstance(each, _NAMED)}
-        if part not in inside:
+    lines = source.splitlines(keepends=True)
+    for depth, part in enumerate(path.split(".")):
+        named = re.compile(rf"{'    ' * depth}(async )?(def|class) {re.escape(part)}\b")
+        at = next((at for at, line in enumerate(lines) if named.match(line)), None)
+        if at is None:
             raise LookupError(name_)
-        node = inside[part]
-    assert isinstance(node, _NAMED)
-    first = min(each.lineno for each in (node, *node.decorator_list))
-    return inspect.cleandoc("\n" + "\n".join(source.split("\n")[first - 1 : node.end_lineno]))
+        block = inspect.getblock(lines[at:])
+        while at and lines[at - 1].startswith("    " * depth + "@"):
+            at -= 1
+            block = [lines[at], *block]
+        lines = block
+    return inspect.cleandoc("\n" + "".join(lines).rstrip("\n"))

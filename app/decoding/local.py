@@ -11,10 +11,13 @@ import logging
 import multiprocessing
 import os
 import queue
+import sys
 import threading
 import time
 from collections.abc import Callable
 from itertools import count
+from multiprocessing.process import BaseProcess
+from types import ModuleType
 from typing import Any
 
 from specdec_core import errors
@@ -38,6 +41,19 @@ SPIN = {"GOMP_SPINCOUNT": "20000"}
 YOUNG_S = 5.0  # a child that dies younger than this may have died of a family: none is loaded again unasked
 
 
+def start(process: BaseProcess) -> None:
+    """Start a process that does not run this one's main script, as multiprocessing would have it.
+
+    While a page is being drawn, Streamlit makes the page the main script.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        process.start()
+    finally:
+        sys.modules["__main__"] = main
+
+
 class Child:
     """One child process and the calls it is answering."""
 
@@ -49,7 +65,7 @@ class Child:
             context.set_forkserver_preload(HEAVY)
         self._pipe, theirs = context.Pipe()
         self.process = context.Process(target=child.main, args=(theirs,), name="decoder", daemon=True)
-        self.process.start()
+        start(self.process)
         theirs.close()
         self.born = time.monotonic()
         self._on_loss = on_loss

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import psutil
@@ -19,7 +21,7 @@ import pytest
 
 from app.decoding.api import DecoderLost, Family, Recorded, unpack
 from app.decoding.cluster import Cluster
-from app.decoding.local import Local
+from app.decoding.local import METHOD, Local, start
 from app.decoding.models import Choice, Shelf
 from app.decoding.run import Request
 from app.decoding.runs import Runs
@@ -263,7 +265,7 @@ def test_a_decoder_that_is_killed_while_nobody_computes_is_there_again(child: Fa
 
 ORPHAN = """
 import sys, time
-from app.decoding.local import Local
+from app.decoding.local import METHOD, Local, start
 from app.decoding.models import Choice
 from specdec_core.settings import Settings
 
@@ -421,3 +423,18 @@ def test_a_replica_that_is_killed_ends_its_own_race_only_and_is_replaced(
     assert len(others) == 1 and traces(others[0])[0].audit() == []
     assert len(race(served)) > 4, "the next run works at once"
     until(lambda: len(replicas() - {min(before)}) == 2 == ready())
+
+
+def test_a_child_does_not_run_the_page_that_is_being_drawn(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Catches: a decoder that starts anew while Streamlit draws a page, and first runs that page."""
+    page = tmp_path / "page.py"
+    page.write_text("raise SystemExit('ran the page')")
+    drawn = ModuleType("__main__")
+    drawn.__file__ = str(page)
+    monkeypatch.setitem(sys.modules, "__main__", drawn)
+    process = multiprocessing.get_context(METHOD).Process(target=time.sleep, args=(0,))
+    start(process)
+    process.join(60)
+    assert process.exitcode == 0 and sys.modules["__main__"] is drawn

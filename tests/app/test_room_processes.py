@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from app.decoding.local import start
 from benchmarks.room import Browser
 
 from .room_server import serve
@@ -36,7 +37,7 @@ class Process:
 
     def start(self) -> None:
         self._running = FORKED.Process(target=serve, args=(self.port, self._environment), daemon=True)
-        self._running.start()
+        start(self._running)
 
     def kill(self) -> None:
         self._running.kill()

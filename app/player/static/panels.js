@@ -21,9 +21,10 @@ export const NAMES = ["tree", "mask", "odds", "window"]; // as named in the page
 /**
  * @param {Record<string, Panel>} views by name
  * @param {(name: string) => void} opened the viewer chose a tab
+ * @param {() => void} [drawn] a view was drawn later than the others
  * @returns `root`, `open(name)`, `next()`, `current()` (null: the first), `live(is)`, `draw(view, rules)`
  */
-export function createPanels(views, opened) {
+export function createPanels(views, opened, drawn = () => {}) {
   const tabs = el("div", { class: "panel-tabs", role: "group", "aria-label": T.views });
   const grid = el("div", { class: "panels" });
   const root = el("div", { class: "panel-box" }, tabs, grid);
@@ -78,7 +79,9 @@ export function createPanels(views, opened) {
   function catchUp(name) {
     const draw = waiting.get(name);
     waiting.delete(name);
-    draw?.();
+    if (!draw) return;
+    draw();
+    drawn();
   }
 
   /**

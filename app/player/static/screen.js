@@ -42,7 +42,7 @@ export function createScreen(on) {
   const controls = createControls({ ...on.controls, help: help.open });
   const transcript = createTranscript();
   const views = { tree: createRound(), mask: createMask(), odds: createOdds(), window: createWindow() };
-  const panels = createPanels(views, on.opened);
+  const panels = createPanels(views, on.opened, () => lighting.refresh());
   const picture = createPicture({ text: { root: laneBox }, ...views }, { titles: T.view, where: () => moment });
   controls.root.append(picture.root);
   const story = el("div", { class: "story" }, laneBox, question.root, transcript.root);
