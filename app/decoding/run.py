@@ -75,6 +75,7 @@ class Run(Job):
     restored: bool = False
     lost: int | None = None
     archive: Archive = field(default_factory=Archive)
+    _line: Line | None = None  # where it waits
     _asked: float = 0.0  # when it was asked to stop
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _questions: int = 0
@@ -135,7 +136,7 @@ class Run(Job):
         Raises:
             Left: if it is to end before its turn.
         """
-        request = self.request
+        request, self._line = self.request, line
         with self.turn(line) as ticket:
 
             def ask(text: str) -> str:
@@ -164,9 +165,12 @@ class Run(Job):
             self.process(event)
 
     def queued(self, place: int) -> None:
-        """Report its place in the queue."""
+        """Report its place in the queue, and the seconds until its turn where they can be told."""
         self.place = place
-        self.publish({"type": "queued", "place": place})
+        wait_s = self._line.wait_s(place) if self._line else None
+        self.publish(
+            {"type": "queued", "place": place} | ({} if wait_s is None else {"wait_s": round(wait_s, 1)})
+        )
 
     def placed(self, place: int) -> None:
         """It waits although it has its turn: fewer decoders are there than were expected, or others use them too."""

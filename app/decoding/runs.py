@@ -155,10 +155,6 @@ class Runs:
         with self._lock:
             return self._lines.setdefault(device, Line(self._places))
 
-    def wait_s(self, run: Run) -> float | None:
-        """Expected seconds until a queued run's turn; None where that is unknown."""
-        return self.line(run.device).wait_s(run.place) if run.place else None
-
     def close(self) -> None:
         """End everything, at shutdown."""
         self._jobs.close()

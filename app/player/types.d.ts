@@ -159,7 +159,7 @@ export interface Question {
 export type Message =
   | Step
   | Question
-  | { type: "queued"; lane?: number; place?: number }
+  | { type: "queued"; lane?: number; place?: number; wait_s?: number }
   | { type: "error"; lane?: number; message?: string }
   | { type: "started"; lane?: number; label?: string; proposer?: string; rule?: string }
   | { type: "answered"; lane?: number }

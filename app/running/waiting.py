@@ -1,4 +1,4 @@
-"""Shown while a run has not begun to write: the models' download, the place in the queue."""
+"""Shown while a run's models load; its place in the queue is the player's to say."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.ui.fragment import fragment
 
 
 def waiting(shown: Run | None, active: bool) -> None:
-    """Shown before the first token: the models' download, the queue. Notices when the run is over.
+    """Shown while the models are downloaded and loaded. Notices when the run is over.
 
     `active` is whether the rest of the page treats the run as running. It is read once: if the run ended while the page
     is drawn, the two halves would disagree, and nobody would redraw it.
@@ -26,10 +26,5 @@ def waiting(shown: Run | None, active: bool) -> None:
         if shown.state == "loading":
             status = services.shelf().status(shown.request.choice)
             st.progress(status.fraction or 0.0, text=plain(status.text or "Waiting for the models") + "…")
-        elif shown.state == "queued" and shown.place:
-            ahead = "one run is" if shown.place == 1 else f"{shown.place} runs are"
-            seconds = services.runs().wait_s(shown)
-            about = "" if seconds is None else f", about {max(1, round(seconds))} s"
-            st.info(f"Waiting: {ahead} ahead of yours{about}.", icon=":material/hourglass_top:")
 
     wait()

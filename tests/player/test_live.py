@@ -126,12 +126,14 @@ def test_the_queue_is_shown(page: Page, server: Server) -> None:
     seen = threading.Event()
 
     def queued(last: int) -> Iterator[tuple[int | None, dict[str, Any]]]:
-        yield 0, {"type": "queued", "place": 2}
+        yield 0, {"type": "queued", "place": 2, "wait_s": 11.6}
         seen.wait(30)  # a stream that ends would be reported as lost and opened again
 
     server.streams["/runs/a/events"] = queued
     live(page)
-    page.wait_for_function("shadow.querySelector('.notice').textContent.includes('2 runs ahead of yours')")
+    page.wait_for_function(
+        "shadow.querySelector('.notice').textContent.includes('2 runs ahead of yours, about 12 s.')"
+    )
     seen.set()
 
 

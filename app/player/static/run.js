@@ -52,7 +52,7 @@ export function followRun(url, known, on) {
   function take(message) {
     const { lane = -1 } = message;
     const at = Number.isInteger(lane) && lane >= 0 && lane < MAX_LANES ? lane : null;
-    if (message.type === "queued") say(T.queued(Number(message.place) || 1));
+    if (message.type === "queued") say(T.queued(Number(message.place) || 1, message.wait_s ?? null));
     else if (message.type === "error") say((failed = String(message.message ?? T.lost)));
     else if (message.type === "started" && at !== null) start(at, message);
     else if (message.type === "ask" && Number.isInteger(message.question)) on.ask(message);
