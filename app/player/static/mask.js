@@ -27,7 +27,7 @@ const FEW = 20;
 const FIT = 470; // px of height for all rows together, as the box in mask.css leaves them
 const LABELLED = 15; // px, from which a row's words fit
 
-/** @returns {{root: HTMLElement, offers: (view: View) => boolean, show: (view: View) => void}} */
+/** @returns {{root: HTMLElement, show: (view: View) => void}} */
 export function createMask() {
   const guide = el("p", { class: "guide" });
   const say = el("p", { class: "mask-say" });
@@ -271,7 +271,7 @@ export function createMask() {
     event.stopPropagation();
   }
 
-  return { root, offers: (view) => Boolean(view.current), show };
+  return { root, show };
 }
 
 /**

@@ -1,30 +1,17 @@
-/**
- * The views of the current round behind tabs, one at a time; where there is room, the tree and the odds share a tab.
- * A costly one that cannot be seen is drawn once it is opened, or the viewer rests.
- */
-
-/**
- * @import { View } from "./state.js"
- * @typedef {Record<string, {title: string}>} Rules
- * @typedef {{root: HTMLElement, show: (view: View, rules: Rules) => void, offers?: (view: View) => boolean}} Panel `show` hides
- *   the root where there is nothing to show; a costly view says so beforehand
- */
+/** The views of the current round behind tabs, one at a time; where there is room, the tree and the odds share a tab. */
 
 import { el, setText } from "./dom.js";
 import { T } from "./text.js";
-
-const REST_MS = 150;
 
 /** @type {("tree"|"mask"|"odds"|"window")[]} */
 export const NAMES = ["tree", "mask", "odds", "window"]; // as named in the page's address
 
 /**
- * @param {Record<string, Panel>} views by name
+ * @param {Record<string, {root: HTMLElement}>} views by name; one whose root is hidden takes no space
  * @param {(name: string) => void} opened the viewer chose a tab
- * @param {() => void} [drawn] a view was drawn later than the others
- * @returns `root`, `open(name)`, `next()`, `current()` (null: the first), `live(is)`, `draw(view, rules)`
+ * @returns `root`, `open(name)`, `next()`, `current()` (null: the first), `live(is)`, `show()` after the views were drawn
  */
-export function createPanels(views, opened, drawn = () => {}) {
+export function createPanels(views, opened) {
   const tabs = el("div", { class: "panel-tabs", role: "group", "aria-label": T.views });
   const grid = el("div", { class: "panels" });
   const root = el("div", { class: "panel-box" }, tabs, grid);
@@ -35,9 +22,6 @@ export function createPanels(views, opened, drawn = () => {}) {
   let wanted = null;
   let live = false; // a run that goes on has no record yet: only its last round is shown
   let paired = false; // whether the style sheet shows tree and odds together
-  /** @type {Map<string, () => void>} */
-  const waiting = new Map(); // by name, what draws the last view
-  let rest = 0;
   new ResizeObserver(() => {
     const now = getComputedStyle(grid).getPropertyValue("--paired").trim() === "yes";
     if (now === paired) return;
@@ -70,39 +54,8 @@ export function createPanels(views, opened, drawn = () => {}) {
       views[name].root.classList.toggle("open", name === current);
     }
     grid.classList.toggle("rounds", current === "tree");
-    if (current) catchUp(current);
     tabs.hidden = there.length < 2 && !live;
     tabs.inert = live;
-  }
-
-  /** @param {string} name */
-  function catchUp(name) {
-    const draw = waiting.get(name);
-    waiting.delete(name);
-    if (!draw) return;
-    draw();
-    drawn();
-  }
-
-  /**
-   * Draw a view of the round in every panel.
-   * @param {View} view
-   * @param {Rules} rules
-   */
-  function draw(view, rules) {
-    for (const name of names) {
-      const { root, show, offers } = views[name];
-      waiting.delete(name);
-      if (offers?.(view)) {
-        root.hidden = false;
-        waiting.set(name, () => show(view, rules));
-      } else {
-        show(view, rules);
-      }
-    }
-    clearTimeout(rest);
-    rest = setTimeout(() => [...waiting.keys()].forEach(catchUp), REST_MS);
-    show();
   }
 
   /** @param {string|null} name */
@@ -123,12 +76,11 @@ export function createPanels(views, opened, drawn = () => {}) {
     root,
     open,
     next,
-    draw,
+    show,
     current: () => wanted,
     /** @param {boolean} is */
     live(is) {
       live = is;
-      waiting.clear();
       show();
     },
   };

@@ -42,7 +42,7 @@ export function createScreen(on) {
   const controls = createControls({ ...on.controls, help: help.open });
   const transcript = createTranscript();
   const views = { tree: createRound(), mask: createMask(), odds: createOdds(), window: createWindow() };
-  const panels = createPanels(views, on.opened, () => lighting.refresh());
+  const panels = createPanels(views, on.opened);
   const picture = createPicture({ text: { root: laneBox }, ...views }, { titles: T.view, where: () => moment });
   controls.root.append(picture.root);
   const story = el("div", { class: "story" }, laneBox, question.root, transcript.root);
@@ -161,7 +161,8 @@ export function createScreen(on) {
       timeline.show(view);
       controls.show(view, lanes[view.lead]?.rounds.length ?? 0, lanes.some((lane) => lane.end === "cancelled"));
       transcript.show(sentenceAt(view), quiet);
-      panels.draw(view, data.rules ?? {});
+      for (const each of Object.values(views)) each.show(view, data.rules ?? {});
+      panels.show();
       lighting.refresh();
       frame ||= requestAnimationFrame(settle); // before the page is painted
     },
