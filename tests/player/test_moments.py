@@ -278,9 +278,6 @@ def test_a_node_lights_in_every_view(page: Page) -> None:
     """Catches: a view without the light, another node lit, and a light that stays."""
     open_player(page, cursor={"round": 1, "node": None})
     page.locator(".tree [data-node='1']").first.hover()
-    page.locator(".mask .lit").first.wait_for(
-        state="attached"
-    )  # drawn once the viewer rests, as it is not open
     lit = page.evaluate(
         """() => [...shadow.querySelectorAll('.lit')].map((each) => [
           each.closest('.lane, .strip, .mask, .odds')?.className.split(' ')[0],

@@ -54,8 +54,7 @@ def test_marks_show_each_verdict(page: Page) -> None:
 
 
 def test_back_is_the_same_as_forth(page: Page) -> None:
-    """With the mask open: where it cannot be seen, it is drawn later."""
-    open_player(page, cursor={"round": 0, "node": None, "view": "mask"})
+    open_player(page, cursor={"round": 0, "node": None})
     last = int(page.locator(".slider").get_attribute("max") or 0)
     assert last >= len(spec_trace().rounds)
     seen = []
