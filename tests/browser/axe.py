@@ -57,6 +57,7 @@ LOOKS = """() => {
 # axe looks into open shadow roots by itself; an element in one is named by a path of several selectors. It gives up on
 # contrast, or passes over it, where a text lies in a frame that scrolls, as a long lane and Streamlit's whole page do:
 # for that rule all frames are unfolded, and made as high as what they hold, so that it stays on their own ground.
+# What stays at the page's edge covers a target in one place only: such are asked about in the middle.
 # `mouse`: whatever shows the hand of something to be clicked has, holds or lies within something that takes keys.
 CHECK = """async ([looks, enough, tried, colours]) => {
   const within = (root) => [...root.querySelectorAll("*")].flatMap((one) =>
@@ -65,7 +66,19 @@ CHECK = """async ([looks, enough, tried, colours]) => {
   const rules = { "color-contrast": { enabled: false } };
   const resultTypes = ["violations", "incomplete"]; // what passed is only named: nodes take long to describe
   const all = colours ? []
-    : [await axe.run(document, { runOnly: { type: "tag", values: tags }, rules, resultTypes })];
+    : [await axe.run(document, { runOnly: { type: "tag", values: tags }, rules, resultTypes, elementRef: true })];
+  const covered = all.flatMap(({ violations }) => violations.filter(({ id }) => id === "target-size"));
+  for (const size of covered) {
+    const places = within(document).map((one) => [one, one.scrollTop]);
+    const small = [];
+    for (const node of size.nodes) {
+      node.element.scrollIntoView({ block: "center", behavior: "instant" });
+      const runOnly = { type: "rule", values: ["target-size"] };
+      if ((await axe.run({ include: [node.element] }, { runOnly, resultTypes })).violations.length) small.push(node);
+    }
+    size.nodes = small;
+    for (const [one, top] of places) if (one.scrollTop !== top) one.scrollTop = top;
+  }
   const measured = new Set(enough), known = new Set(tried);
   const texts = looks.map(([look, sight], at) => [look, window.looked[at], sight]);
   const left = () => texts.filter(([look, , sight]) => !measured.has(look) && !known.has(sight));
