@@ -17,6 +17,7 @@ import pytest
 from app.decoding.local import start
 from benchmarks.room import Browser
 
+from .loops import run
 from .room_server import serve
 
 START_S = 90
@@ -90,7 +91,7 @@ def following(*streams: tuple[Browser, str]) -> Iterator[None]:
 def test_a_room_spans_processes_and_survives_kill_9(two: tuple[Process, Process]) -> None:
     """Catches: a page on another process that learns of a step late or never; a vote, an open question or a seat that
     a killed server takes with it; a student who has to press something to come back."""
-    asyncio.run(asyncio.wait_for(_through_a_class(*two), 3 * START_S))
+    run(asyncio.wait_for(_through_a_class(*two), 3 * START_S))
 
 
 async def _through_a_class(one: Process, other: Process) -> None:

@@ -19,6 +19,8 @@ from app.room.store import Cast, Rooms
 from app.web import room as routes
 from app.web import room_request
 
+from .loops import run
+
 TOKEN = codes.token()
 
 
@@ -117,7 +119,7 @@ def test_votes_that_arrive_together_are_each_acknowledged(rooms: Rooms) -> None:
         live = Live(lambda: rooms)
         return await asyncio.gather(*(live.cast(cast(code, f"seat {at % 50}")) for at in range(60)))
 
-    found = asyncio.run(all_at_once())
+    found = run(all_at_once())
     assert found.count(None) == 50
     news = rooms.news(code, -1)
     assert news is not None
