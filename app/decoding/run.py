@@ -166,8 +166,10 @@ class Run(Job):
 
     def queued(self, place: int) -> None:
         """Report its place in the queue, and the seconds until its turn where they can be told."""
+        self._say_place(place, self._line.wait_s(place) if self._line else None)
+
+    def _say_place(self, place: int, wait_s: float | None) -> None:
         self.place = place
-        wait_s = self._line.wait_s(place) if self._line else None
         self.publish(
             {"type": "queued", "place": place} | ({} if wait_s is None else {"wait_s": round(wait_s, 1)})
         )
@@ -176,7 +178,7 @@ class Run(Job):
         """It waits although it has its turn: fewer decoders are there than were expected, or others use them too."""
         self.state = "queued" if place else "running"
         if place:
-            self.queued(place)
+            self._say_place(place, None)  # that line is not the one whose turns were timed
         else:
             self.place = 0
 
