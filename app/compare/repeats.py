@@ -19,7 +19,8 @@ from specdec_core.proposers import PROPOSERS
 from specdec_core.sweep.cases import Case
 from specdec_core.sweep.measured import Measured
 
-from .sweeps import Order, Sweep, sweeps
+from .sweep import Order, Sweep
+from .sweeps import sweeps
 
 TURNS = 7  # six is the minimum to distinguish two lanes
 ADDRESS = "repeats"
@@ -27,7 +28,7 @@ ADDRESS = "repeats"
 
 def job(run: Run) -> Sweep | None:
     """The repeats that the address names, if they are of this run's lanes and prompt."""
-    found = sweeps().get(st.query_params.get(ADDRESS))
+    found = sweeps().get(st.query_params.get(ADDRESS), visitor.of_session())
     return (
         found if found is not None and found.order.cases == _order(run).cases and _same(found, run) else None
     )
@@ -55,12 +56,13 @@ def controls(run: Run) -> None:
 
     @fragment(run_every=0.5 if busy else None)
     def progress() -> None:
-        if found is None or not busy:
+        current = job(run)
+        if current is None or not busy:
             return
-        found.seen()
-        if not found.active:
+        sweeps().watch(current)
+        if not current.active:
             st.rerun()
-        done, total = len(found.rows), found.order.cells
+        done, total = len(current.rows), current.order.cells
         st.progress(min(1.0, done / total), text=f"{done} of {count(total, 'cell')} measured")
 
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -73,7 +75,12 @@ def controls(run: Run) -> None:
             f"{LEAST_CASES} turns are needed at least to tell two lanes apart.",
         )
         if found is not None and busy and found.owner == visitor.of_session():
-            st.button("Stop repeating", icon=":material/stop:", key="stop_repeats", on_click=found.cancel)
+            st.button(
+                "Stop repeating",
+                icon=":material/stop:",
+                key="stop_repeats",
+                on_click=lambda: sweeps().cancel(found),
+            )
     progress()
     if refusal:
         st.caption(refusal)

@@ -13,6 +13,7 @@ from app.decoding.jobs import OVER, Busy
 from app.decoding.models import Choice
 from app.lanes import links
 from app.records import visitor
+from app.records.database import Unavailable
 from app.text import count, plain
 from app.ui import address, tables
 from app.ui.fragment import fragment
@@ -26,7 +27,8 @@ from specdec_core.sweep.cases import Case
 from specdec_core.sweep.measured import Measured
 from specdec_core.sweep.totals import csv_of, failures, looping, summary, to_csv, to_json
 
-from .sweeps import MAX_CELLS, Order, Sweep, sweeps
+from .sweep import Order, Sweep
+from .sweeps import MAX_CELLS, sweeps
 from .table import NOTHING
 
 if TYPE_CHECKING:  # plotly is imported with the first chart
@@ -52,7 +54,7 @@ def show(
         choice: the models they ran on.
         chat, system: whether those models use a chat template, and with which system line.
     """
-    job = sweeps().get(st.query_params.get(ADDRESS))
+    job = sweeps().get(st.query_params.get(ADDRESS), visitor.of_session())
     st.markdown(
         "**The same lanes on many prompts.** One prompt shows how guessing works; many show where it pays off."
     )
@@ -189,19 +191,21 @@ def _watch(job: Sweep) -> None:
 
     @fragment(run_every=1.0 if began_active else None)
     def live() -> None:
-        job.seen()
-        if began_active and not job.active:
+        shown = sweeps().get(job.id, visitor.of_session()) or job if job.elsewhere else job
+        sweeps().watch(shown)
+        if began_active and not shown.active:
             st.rerun()
-        rows = list(job.rows)
+        rows = list(shown.rows)
         with st.container(horizontal=True, vertical_alignment="center", key="sweep_state"):
-            _state(job, len(rows))
-            _buttons(job, mine)
-        if job.error:
-            st.error(plain(job.error), icon=":material/error:")
+            _state(shown, len(rows))
+            _buttons(shown, mine)
+        if shown.error:
+            st.error(plain(shown.error), icon=":material/error:")
         if rows:
-            matrix(rows, job.about, "measured · this machine, this sweep" + (" so far" if job.active else ""))
-        if rows and not job.active:
-            _advice(job.order, rows)
+            origin = "measured · this machine, this sweep" + (" so far" if shown.active else "")
+            matrix(rows, shown.about, origin)
+        if rows and not shown.active:
+            _advice(shown.order, rows)
 
     live()
     if job.rows and not job.active:
@@ -228,6 +232,8 @@ def _state(job: Sweep, done: int) -> None:
     words = f"{done:,} of {count(cells, 'cell')}"
     if job.state == "loading":
         words += " · loading the models"
+    elif job.elsewhere:
+        words += " · measured by another process of this server"
     elif job.place:
         words += f" · waiting for {count(job.place, 'run')} ahead"
     elif job.ahead is None:
@@ -242,15 +248,18 @@ def _state(job: Sweep, done: int) -> None:
 def _buttons(job: Sweep, mine: bool) -> None:
     if not mine:
         st.caption("Somebody else's sweep: you can watch it; only they can stop it.")
-    elif job.active:
+        return
+    if job.active:
         st.button(
             "Cancel",
             icon=":material/stop:",
             key="sweep_cancel",
-            on_click=job.cancel,
+            on_click=sweeps().cancel,
+            args=(job,),
             help="Ends within one round; what was measured is kept, and the sweep can continue later.",
         )
-    elif job.state != "done":
+        return
+    if job.state != "done":
         resumed = st.button(
             "Resume",
             icon=":material/play_arrow:",
@@ -260,10 +269,23 @@ def _buttons(job: Sweep, mine: bool) -> None:
         if resumed:
             try:
                 sweeps().resume(job)
-            except Busy as error:
+            except (Busy, Unavailable) as error:
                 st.error(plain(str(error)), icon=":material/error:")
             else:
                 st.rerun()
+    if st.button(
+        "Delete",
+        icon=":material/delete:",
+        key="sweep_delete",
+        help="Deletes this sweep and what it measured from the server, for everybody who has its link.",
+    ):
+        try:
+            sweeps().delete(job)
+        except Unavailable as error:
+            st.error(plain(str(error)), icon=":material/error:")
+        else:
+            address.put(ADDRESS, None)
+            st.rerun()
 
 
 def matrix(rows: Sequence[Measured], about: dict[str, object], provenance: str) -> None:

@@ -2,7 +2,7 @@
 
 A sweep waits in the same queue for the device as every run, and releases it after each cell, so that nobody waits for
 more than one cell. Its id in the page's address finds it again; only its owner may control it. A sweep that no page has
-requested for a while stops, and can be resumed.
+requested for a while stops, and can be resumed. `sweeps_kept` has the sweeps of other processes and of earlier ones.
 """
 
 from __future__ import annotations
@@ -11,65 +11,27 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from contextlib import suppress
 from functools import cache
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any
 
 from app import services
 from app.decoding.api import Family
-from app.decoding.jobs import Job, Jobs
+from app.decoding.jobs import Jobs
 from app.decoding.line import Left, Line
+from app.records.database import Unavailable
 from specdec_core.errors import SettingsError
-from specdec_core.settings import Settings
-from specdec_core.sweep.cases import Case
 from specdec_core.sweep.lanes import complete
-from specdec_core.sweep.measured import Measured, complete_turns
+from specdec_core.sweep.measured import complete_turns
 from specdec_core.sweep.run import Progress
+
+from .sweep import Order, Sweep
+from .sweeps_kept import Kept
 
 log = logging.getLogger(__name__)
 
 MAX_CELLS = 5_000
-UNSEEN_S = 600.0  # a sweep that no page has requested for this long stops
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What to sweep; lane 0 is plain decoding."""
-
-    cases: tuple[Case, ...]
-    lanes: tuple[Settings, ...]
-    labels: tuple[str, ...]
-    repeats: int
-    choice: Any = None
-
-    @property
-    def cells(self) -> int:
-        """The number of cells."""
-        return len(self.cases) * len(self.lanes) * self.repeats
-
-
-@dataclass(slots=True, eq=False, kw_only=True)
-class Sweep(Job):
-    """One sweep."""
-
-    name: ClassVar[str] = "sweep"
-
-    order: Order
-    kind: str = "prompts"  # each owner has at most one running sweep of a kind
-    patience_s: float = UNSEEN_S
-    rows: list[Measured] = field(default_factory=list)
-    ahead: Progress | None = None
-    about: dict[str, Any] = field(default_factory=dict)  # models, machine, versions, date
-    measuring: float = 0.0  # seconds spent measuring cells since it was started or resumed
-    measured: int = 0  # how many
-
-    @property
-    def left_s(self) -> float | None:
-        """Estimated seconds in all, from its cells so far; waiting in the queue comes on top."""
-        if not self.measured:
-            return None
-        return self.measuring / self.measured * (self.order.cells - len(self.rows))
 
 
 class Sweeps:
@@ -79,7 +41,8 @@ class Sweeps:
         load: loads a choice's models; it is passed a function that says whether to give up.
         line: the queue for a device.
         active: how many may run at the same time.
-        keep: how many finished ones are kept.
+        keep: how many finished ones are kept in memory.
+        kept: those in the database; None where nothing lasts.
     """
 
     def __init__(
@@ -89,9 +52,10 @@ class Sweeps:
         *,
         active: int = 4,
         keep: int = 16,
+        kept: Kept | None = None,
     ) -> None:
         self._load, self._line = load, line
-        self._active = active
+        self._active, self._kept = active, kept
         self._jobs: Jobs[Sweep] = Jobs(keep)
         self._lock = threading.Lock()
 
@@ -125,12 +89,49 @@ class Sweeps:
             Busy: if too many are running.
         """
         with self._lock:  # two pages may request it at once
-            if job.state != "done" and not job.active:
-                self._begin(job)
+            if job.state == "done" or job.active:
+                return
+            if job.written[0] and self._kept and not self._kept.take(job):
+                return  # it goes on in another process
+            self._begin(job)
 
-    def get(self, job_id: str | None) -> Sweep | None:
-        """The sweep of that id, while it is kept."""
-        return self._jobs.get(job_id)
+    def get(self, job_id: str | None, owner: str) -> Sweep | None:
+        """The sweep of that id, while it is kept, as this visitor may see it."""
+        own = self._jobs.get(job_id)
+        if self._kept is None or not job_id or (own is not None and (own.active or not own.written[0])):
+            return own
+        try:
+            found = self._kept.find(job_id, owner, own)
+        except Unavailable:
+            return own
+        if own is not None and found is not own:
+            self._jobs.pop(job_id)
+        return found
+
+    def watch(self, job: Sweep) -> None:
+        """Somebody is looking at it."""
+        job.seen()
+        if job.elsewhere and self._kept:
+            with suppress(Unavailable):
+                self._kept.watch(job.id)
+
+    def cancel(self, job: Sweep) -> None:
+        """End it, wherever it is measured."""
+        job.cancel()
+        if job.elsewhere and self._kept:
+            with suppress(Unavailable):
+                self._kept.stop(job.id)
+
+    def delete(self, job: Sweep) -> None:
+        """Forget it, with all it has measured.
+
+        Raises:
+            Unavailable: if it is in the database, and that does not answer.
+        """
+        job.cancel()
+        if self._kept:
+            self._kept.delete(job.id)
+        self._jobs.pop(job.id)
 
     def close(self) -> None:
         """End everything."""
@@ -162,6 +163,9 @@ class Sweeps:
             raise Left
 
     def _after(self, job: Sweep) -> None:
+        if self._kept:
+            with suppress(Unavailable):  # it has been logged
+                self._kept.write(job)
         log.info("sweep %s: %s, %d of %d cells", job.id, job.state, len(job.rows), job.order.cells)
 
     def _measure(self, job: Sweep, models: Family, line: Line) -> None:
@@ -187,11 +191,17 @@ class Sweeps:
             job.rows.append(row)
             job.measuring += took
             job.measured += 1
+            if self._kept:
+                with suppress(Unavailable):
+                    self._kept.write_now_and_then(job)
 
 
 @cache
 def sweeps() -> Sweeps:
     """The sweeps of all sessions, with the models and in the queue of their runs."""
+    database = services.database()
     return Sweeps(
-        lambda choice, gone: services.shelf().get(choice, gone), lambda device: services.runs().line(device)
+        lambda choice, gone: services.shelf().get(choice, gone),
+        lambda device: services.runs().line(device),
+        kept=Kept(database) if database.lasting else None,
     )

@@ -17,7 +17,6 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any
 
 import psycopg
@@ -29,6 +28,7 @@ from specdec_core.errors import SpecdecError
 
 from . import requests
 from .database import Database, Unavailable
+from .keys import digest
 from .processes import lives, own_name
 from .schema import journal, messages, processes, runs
 
@@ -343,8 +343,8 @@ def _unpacked(packed: bytes) -> list[str]:
 
 
 def _digest(secret: str | None) -> str | None:
-    return sha256(secret.encode()).hexdigest() if secret else None
+    return digest(secret) if secret else None
 
 
-def _is(secret: str | None, digest: str | None) -> bool:
-    return bool(secret and digest) and hmac.compare_digest(_digest(secret) or "", digest or "")
+def _is(secret: str | None, known: str | None) -> bool:
+    return bool(secret and known) and hmac.compare_digest(_digest(secret) or "", known or "")

@@ -16,6 +16,11 @@ from .schema import unsigned
 SIGNATURE = 32  # characters, of which each holds six bits
 
 
+def digest(owner: str) -> str:
+    """What the database knows an owner by: it alone does not reveal who may stop or delete something."""
+    return sha256(owner.encode()).hexdigest()
+
+
 class Keys:
     """Signs the owners in visitors' cookies, so that only this server can make one.
 
@@ -42,19 +47,19 @@ class Keys:
 
     def came_back(self, owner: str) -> None:
         """A signed cookie of this owner has been seen: unsigned ones are not accepted any more."""
-        digest = sha256(owner.encode()).hexdigest()
-        if digest in self._old:
+        name = digest(owner)
+        if name in self._old:
             with self._database.transaction(writes=True) as connection:
-                connection.execute(delete(unsigned).where(unsigned.c.owner == digest))
-            self._old.discard(digest)
+                connection.execute(delete(unsigned).where(unsigned.c.owner == name))
+            self._old.discard(name)
 
     def is_old(self, owner: str) -> bool:
         """Whether an unsigned cookie of this owner is still accepted."""
-        digest = sha256(owner.encode()).hexdigest()
-        if digest not in self._old:
+        name = digest(owner)
+        if name not in self._old:
             return False
         with self._database.transaction() as connection:  # another process may have seen the signed one
-            found = connection.execute(select(unsigned.c.owner).where(unsigned.c.owner == digest)).scalar()
+            found = connection.execute(select(unsigned.c.owner).where(unsigned.c.owner == name)).scalar()
         return found is not None
 
     def _kept(self, name: str) -> str:

@@ -122,3 +122,22 @@ messages = Table(
     Column("count", Integer, nullable=False),
     Column("packed", LargeBinary, nullable=False),  # as JSON, one a line, packed by zlib
 )
+sweeps = Table(
+    "sweeps",  # with what they have measured so far (app/compare/kept.py)
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("owner", String, nullable=False),  # a digest, as in `runs`
+    Column("process", String, nullable=False),  # which measures it, or did
+    Column("kind", String, nullable=False),
+    Column("state", String, nullable=False),
+    Column("error", String),
+    Column("ordered", String, nullable=False),  # what to sweep, as JSON
+    Column("about", String, nullable=False),  # models, machine, versions, date, as JSON
+    Column("rows", LargeBinary, nullable=False),  # as JSON, packed by zlib
+    Column("bytes", Integer, nullable=False),
+    Column("written", Float, nullable=False),  # seconds since 1970
+    Column("version", Integer, nullable=False),  # how often it was written
+    Column("watched", Integer, nullable=False),  # how often another process showed it
+    Column("stop", Boolean, nullable=False),  # whether its owner wants its end
+)
+Index("sweeps_by_age", sweeps.c.written)

@@ -13,7 +13,6 @@ import time
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +20,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from .database import Database
+from .keys import digest
 from .schema import course, lanes, runs
 from .summary import COLUMNS, Summary
 
@@ -105,10 +105,10 @@ class Library:
         run_id = run_id or secrets.token_urlsafe(12)
         packed = [zlib.compress(json) for _, json in kept]
         size = sum(map(len, packed)) + len(prompt.encode()) + len((request or "").encode())
-        digest = _digest(owner)
+        whose = digest(owner)
         row = {
             "id": run_id,
-            "owner": digest,
+            "owner": whose,
             "created": time.time(),
             "name": _name(name),
             "prompt": prompt,
@@ -119,7 +119,7 @@ class Library:
             "request": request,
         }
         with self._database.transaction(writes=True) as connection:
-            self._make_room(connection, digest, size)
+            self._make_room(connection, whose, size)
             if row["name"]:
                 self._pin(connection, size)
             connection.execute(insert(runs).values(row))
@@ -130,11 +130,11 @@ class Library:
 
     def runs_of(self, owner: str) -> list[Saved]:
         """The owner's runs, newest first."""
-        return self._find(runs.c.owner == _digest(owner))
+        return self._find(runs.c.owner == digest(owner))
 
     def get(self, owner: str, run_id: str) -> Saved | None:
         """A run of this owner."""
-        return next(iter(self._find((runs.c.id == run_id) & (runs.c.owner == _digest(owner)))), None)
+        return next(iter(self._find((runs.c.id == run_id) & (runs.c.owner == digest(owner)))), None)
 
     def shared(self, link: str) -> Saved | None:
         """The run that a shared link opens."""
@@ -142,7 +142,7 @@ class Library:
 
     def trace(self, key: str, lane: int, owner: str | None) -> bytes | None:
         """A lane's trace as JSON; `key` is a shared link, or the id of a run of `owner`."""
-        mine = (runs.c.id == key) & (runs.c.owner == _digest(owner)) if owner else runs.c.id.is_(None)
+        mine = (runs.c.id == key) & (runs.c.owner == digest(owner)) if owner else runs.c.id.is_(None)
         wanted = select(lanes.c.trace).join(runs).where((runs.c.link == key) | mine, lanes.c.lane == lane)
         with self._database.transaction() as connection:
             found = connection.execute(wanted).scalar()
@@ -155,7 +155,7 @@ class Library:
             Full: if no more runs may be named.
         """
         with self._database.transaction(writes=True) as connection:
-            mine = (runs.c.id == run_id) & (runs.c.owner == _digest(owner))
+            mine = (runs.c.id == run_id) & (runs.c.owner == digest(owner))
             if given := _name(name):
                 self._pin(connection, _unpinned(connection, mine))
             return connection.execute(update(runs).where(mine).values(name=given)).rowcount > 0
@@ -167,7 +167,7 @@ class Library:
             Full: if no more runs may be shared.
         """
         with self._database.transaction(writes=True) as connection:
-            mine = (runs.c.id == run_id) & (runs.c.owner == _digest(owner))
+            mine = (runs.c.id == run_id) & (runs.c.owner == digest(owner))
             self._pin(connection, _unpinned(connection, mine))
             connection.execute(
                 update(runs).where(mine, runs.c.link.is_(None)).values(link=secrets.token_urlsafe(18))
@@ -182,7 +182,7 @@ class Library:
     def delete(self, owner: str, run_id: str) -> bool:
         """Delete a run with its traces; its bytes are overwritten and freed. Returns whether there was such a run."""
         with self._database.transaction(writes=True) as connection:
-            mine = (runs.c.id == run_id) & (runs.c.owner == _digest(owner))
+            mine = (runs.c.id == run_id) & (runs.c.owner == digest(owner))
             gone = connection.execute(delete(runs).where(mine)).rowcount > 0
         if gone:
             self._database.scrub()
@@ -192,19 +192,19 @@ class Library:
         """What this owner did in the course, as it was kept."""
         with self._database.transaction() as connection:
             found: str | None = connection.execute(
-                select(course.c.progress).where(course.c.owner == _digest(owner))
+                select(course.c.progress).where(course.c.owner == digest(owner))
             ).scalar()
         return found
 
     def keep_progress(self, owner: str, progress: str) -> None:
         """Keep what this owner did in the course, in place of what was kept before."""
         with self._database.transaction(writes=True) as connection:
-            self._database.put(connection, course, owner=_digest(owner), progress=progress)
+            self._database.put(connection, course, owner=digest(owner), progress=progress)
 
     def size(self, owner: str | None = None) -> int:
         """Bytes kept for this owner, or for all."""
         with self._database.transaction() as connection:
-            return _size(connection, _digest(owner) if owner else None)
+            return _size(connection, digest(owner) if owner else None)
 
     def is_full(self, owner: str) -> bool:
         """Whether the owner's next run would not fit, because everything kept is named or shared."""
@@ -227,7 +227,7 @@ class Library:
 
     def _change(self, owner: str, run_id: str, **values: Any) -> bool:
         with self._database.transaction(writes=True) as connection:
-            mine = (runs.c.id == run_id) & (runs.c.owner == _digest(owner))
+            mine = (runs.c.id == run_id) & (runs.c.owner == digest(owner))
             return connection.execute(update(runs).where(mine).values(**values)).rowcount > 0
 
     def _pin(self, connection: Connection, size: int) -> None:
@@ -294,10 +294,6 @@ def _unpinned(connection: Connection, mine: Any) -> int:
     """Bytes of a run without a name or a link; 0 if it has one, or does not exist."""
     free = mine & runs.c.name.is_(None) & runs.c.link.is_(None)
     return int(connection.execute(select(func.coalesce(func.sum(runs.c.bytes), 0)).where(free)).scalar_one())
-
-
-def _digest(owner: str) -> str:
-    return sha256(owner.encode()).hexdigest()
 
 
 def _name(name: str | None) -> str | None:

@@ -463,7 +463,7 @@ def test_repeats_bring_a_spread_and_advice(fresh: Runs, monkeypatch: pytest.Monk
     sweeps.sweeps.cache_clear()
     at = raced_page(opened(tokens="24", tab="Table"), fresh)
     press(at, "repeat")
-    job = sweeps.sweeps().get(param(at, "repeats"))
+    job = sweeps.sweeps().get(param(at, "repeats"), "")
     assert job is not None
     assert job.wait(60)
     at.run()

@@ -509,7 +509,7 @@ def test_repeats_are_stopped_by_whoever_began_them_and_by_nobody_else(
     with saving.line("cpu").turn(lambda: False, lambda ahead: None):
         at.button(key="repeat").click().run()
         assert not at.exception
-        job = sweeps.sweeps().get(param(at, "repeats"))
+        job = sweeps.sweeps().get(param(at, "repeats"), "")
         assert job is not None and job.active and job.owner == ANNA
         monkeypatch.setattr(visitor, "of_session", lambda: BEN)
         keys = {button.key for button in compare(run=link, repeats=job.id).button}

@@ -11,7 +11,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.compare import sweeps
-from app.compare.sweeps import Order, Sweep, Sweeps
+from app.compare.sweep import Order, Sweep
+from app.compare.sweeps import Sweeps
 from app.decoding.jobs import Busy
 from app.decoding.line import Line
 from app.decoding.loaded import Loaded
@@ -137,7 +138,7 @@ def test_a_new_sweep_ends_the_owner_s_earlier_one_and_nobody_else_s() -> None:
     gate.open()
     assert all(job.wait(WAIT) for job in (mine, other, again))
     assert [job.state for job in (mine, other, again)] == ["stopped", "done", "done"]
-    assert jobs.get(other.id) is other and jobs.get("nobody's") is None
+    assert jobs.get(other.id, "me") is other and jobs.get("nobody's", "me") is None
 
 
 def test_too_much_is_refused_with_a_sentence() -> None:
@@ -162,7 +163,7 @@ def test_only_so_many_are_kept() -> None:
     for _ in range(4):
         done.append(jobs.start(order(prompts=1, repeats=1), "me"))
         assert done[-1].wait(WAIT)
-    assert [jobs.get(job.id) is job for job in done] == [False, True, True, True]
+    assert [jobs.get(job.id, "me") is job for job in done] == [False, True, True, True]
 
 
 def test_errors_are_sentences() -> None:
@@ -217,7 +218,7 @@ def started(at: AppTest, jobs: Sweeps) -> Sweep:
     at.button(key="sweep_start").click().run()
     assert not at.exception
     value = at.query_params["sweep"]
-    job = jobs.get(value[-1] if isinstance(value, list) else value)
+    job = jobs.get(value[-1] if isinstance(value, list) else value, "")
     assert job is not None
     return job
 

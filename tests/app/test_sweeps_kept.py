@@ -1,0 +1,127 @@
+"""Sweeps in the database: seen from other processes, stopped from there, and gone on with after their process died."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from sqlalchemy import select, update
+
+from app.compare.sweep import Sweep
+from app.compare.sweeps import Sweeps
+from app.compare.sweeps_kept import LOST, Kept
+from app.decoding.line import Line
+from app.decoding.loaded import Loaded
+from app.decoding.models import Choice
+from app.records.database import Database
+from app.records.schema import sweeps as table
+
+from .conftest import scripted_models
+from .kept import ANNA, BEN
+from .test_sweeps import WAIT, Gate, order, until
+
+
+@pytest.fixture
+def database(place: Path | str) -> Iterator[Database]:
+    database = Database(place)
+    yield database
+    for thread in threading.enumerate():
+        if thread.name.startswith("sweep-"):  # it writes how the sweep ended
+            thread.join(WAIT)
+    database.close()
+
+
+def process(database: Database, models: object = None) -> Sweeps:
+    """The sweeps as one web process has them."""
+    found, line = Loaded(models or scripted_models()), Line()
+    return Sweeps(lambda choice, gone: found, lambda device: line, kept=Kept(database, write_s=0.0))
+
+
+def another_s(database: Database, job: Sweep) -> None:
+    """Make the database say that a process which has ended since was measuring this sweep."""
+    ended = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
+    born = psutil.Process(ended.pid).create_time()
+    ended.communicate()
+    with database.transaction(writes=True) as connection:
+        here = connection.execute(select(table.c.process).where(table.c.id == job.id)).scalar_one()
+        name = f"{here.split('|')[0]}|{ended.pid}|{born:.2f}|abcd"
+        connection.execute(update(table).where(table.c.id == job.id).values(process=name, state="running"))
+
+
+def test_a_sweep_is_there_after_a_restart_and_in_other_processes(database: Database) -> None:
+    """Catches: an hour of measuring that is gone with the process, or somebody else who may stop it."""
+    job = process(database).start(order(choice=Choice("somebody/model")), ANNA)
+    assert job.wait(WAIT)
+    until(lambda: job.written[0] > 0 and process(database).get(job.id, ANNA) is not None)
+    until(lambda: getattr(process(database).get(job.id, ANNA), "state", "") == "done")
+    other = process(database)
+    found, seen = other.get(job.id, ANNA), other.get(job.id, BEN)
+    assert found is not None and seen is not None
+    assert (found.state, found.error, found.order, found.rows) == ("done", None, job.order, job.rows)
+    assert found.about == job.about and not found.active
+    assert (found.owner, seen.owner) == (ANNA, None)
+    assert other.get("nobody's", ANNA) is None
+    other.delete(found)
+    assert all(jobs.get(job.id, ANNA) is None for jobs in (other, process(database)))
+
+
+def test_a_sweep_is_watched_and_stopped_from_another_process(database: Database) -> None:
+    gate = Gate()
+    here, there = process(database, gate.models), process(database)
+    job = here.start(order(repeats=4), ANNA)
+    gate.shut = lambda: len(job.rows) == 5
+    until(lambda: len(job.rows) == 5 and getattr(there.get(job.id, ANNA), "rows", None) == job.rows)
+    seen = there.get(job.id, ANNA)
+    assert seen is not None and seen.active and seen.elsewhere and seen.order == job.order
+    looked = job._looked
+    there.watch(seen)
+    there.cancel(seen)
+    gate.open()
+    assert job.wait(WAIT)
+    assert job.state == "stopped" and 5 <= len(job.rows) < job.order.cells
+    assert job._looked > looked, "a page of another process counts as somebody who watches"
+    until(lambda: getattr(there.get(job.id, ANNA), "state", "") == "stopped")
+
+
+def test_what_a_dead_process_had_measured_is_gone_on_with(database: Database) -> None:
+    """Catches: a sweep that says for ever that it is running, or that begins again from nothing."""
+    gate = Gate()
+    job = process(database, gate.models).start(order(), ANNA)
+    gate.shut = lambda: len(job.rows) == 5  # two turns are done, the third is half done
+    until(lambda: len(getattr(process(database).get(job.id, ANNA), "rows", ())) == 5)
+    another_s(database, job)
+    first, second = process(database), process(database)
+    found, late = first.get(job.id, ANNA), second.get(job.id, ANNA)
+    assert found is not None and late is not None
+    assert (found.state, found.error, len(found.rows), found.active) == ("stopped", LOST, 5, False)
+    first.resume(found)
+    second.resume(late)
+    assert not late.active, "two processes do not both go on with it"
+    assert found.wait(WAIT) and found.state == "done" and len(found.rows) == found.order.cells
+    assert [row.seconds for row in found.rows[:4]] == [row.seconds for row in job.rows[:4]]
+    gate.open()
+    assert job.wait(WAIT)
+    assert job.stopped, "and the one that was taken for dead gives way"
+
+
+def test_only_so_many_are_kept_for_an_owner_and_in_all(database: Database) -> None:
+    def left(kept: Kept, jobs: list[Sweep]) -> list[bool]:
+        return [kept.find(job.id, ANNA) is not None for job in jobs]
+
+    def ended(owner: str) -> Sweep:
+        return Sweep(owner=owner, order=order(), state="done")
+
+    kept = Kept(database, owners=2)
+    jobs = [ended(ANNA), ended(ANNA), ended(BEN), ended(ANNA)]
+    for job in jobs:
+        kept.write(job)
+    assert left(kept, jobs) == [False, True, True, True]
+    small = Kept(database, all_bytes=0)
+    last = ended(BEN)
+    small.write(last)
+    assert left(kept, [*jobs, last]) == [False, False, False, False, True]
