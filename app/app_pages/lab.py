@@ -86,3 +86,5 @@ if run.result:
     for part, show in parts.items():
         if presenter.shows(part):
             show(run.result)
+    if not presenter.presenting():
+        results.onward(run.result)

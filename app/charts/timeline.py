@@ -10,45 +10,59 @@ import plotly.graph_objects as go
 
 from app.text import count
 from app.theme import OTHER, PHASES, fill
+from specdec_core.record.schema import Round
 from specdec_core.record.trace import Trace
 
 from .chart import Chart
 
+MOST_ROUNDS = 40  # that can be told apart; of longer lanes each phase is added up
+WORDS = {"verify": "target pass"}  # as in the player
+
 
 def round_timeline(traces: Sequence[Trace], labels: Sequence[str], provenance: str) -> Chart:
-    """One bar per lane, cut into the phases of its rounds; position and width are seconds on the lane's clock."""
+    """One bar per lane, cut into the phases of its rounds; position and width are seconds on the lane's clock.
+
+    Where a lane has many rounds, every lane has one piece for each phase: all its rounds together.
+    """
     spans: dict[str, dict[str, list[float | str | int]]] = {
-        phase: {"lane": [], "start": [], "length": [], "round": []} for phase in (*PHASES, "other")
+        phase: {"lane": [], "start": [], "length": [], "of": []} for phase in (*PHASES, "other")
     }
+    together = any(len(trace.rounds) > MOST_ROUNDS for trace in traces)
     names = [
         f"{escape(label, quote=False)}<br>{count(trace.stats.target_passes, 'pass')}"
         for trace, label in zip(traces, labels, strict=True)
     ]
     for trace, name in zip(traces, names, strict=True):
-        first = "other" if _plain(trace) else "draft"
-        for row in trace.rounds:
-            lengths = [row.draft_s, row.verify_s, row.judge_s, row.commit_s]
-            starts = list(accumulate(lengths[:-1], initial=row.start_s))
-            phases = (first, "verify", "judge", "commit")
+        phases = ("other" if _plain(trace) else "draft", "verify", "judge", "commit")
+        rounds = [(row.start_s, _lengths(row), f"round {row.index + 1}") for row in trace.rounds]
+        if together:
+            sums = [sum(parts) for parts in zip(*(lengths for _, lengths, _ in rounds), strict=True)]
+            rounds = [(0.0, sums, count(len(rounds), "round"))] if rounds else []
+        for begin, lengths, of in rounds:
+            starts = accumulate(lengths[:-1], initial=begin)
             for phase, start, length in zip(phases, starts, lengths, strict=True):
                 if length > 0:
                     columns = spans[phase]
                     columns["lane"].append(name)
                     columns["start"].append(start)
                     columns["length"].append(length)
-                    columns["round"].append(row.index + 1)
+                    columns["of"].append(of)
     figure = go.Figure(
         [
             go.Bar(
-                name=phase,
+                name=WORDS.get(phase, phase),
                 orientation="h",
                 y=columns["lane"],
                 base=columns["start"],
                 x=columns["length"],
-                customdata=columns["round"],
+                customdata=columns["of"],
                 marker=fill(colour, pattern),
-                hovertemplate=phase
-                + ", round %{customdata}<br>%{x:.4f} s from %{base:.4f} s<extra>%{y}</extra>",
+                hovertemplate=WORDS.get(phase, phase)
+                + (
+                    ", %{customdata}<br>%{x:.3f} s in all<extra>%{y}</extra>"
+                    if together
+                    else ", %{customdata}<br>%{x:.4f} s from %{base:.4f} s<extra>%{y}</extra>"
+                ),
             )
             for (phase, (colour, pattern)), columns in zip(
                 [*PHASES.items(), ("other", OTHER)], spans.values(), strict=True
@@ -77,9 +91,13 @@ def round_timeline(traces: Sequence[Trace], labels: Sequence[str], provenance: s
         if all(map(_plain, traces))
         else "How many target passes does each lane need, and what does drafting cost?",
         provenance=provenance,
-        alt="Timeline of rounds. "
+        alt=("Time of each phase. " if together else "Timeline of rounds. ")
         + " ".join(_alt_text(trace, label) for trace, label in zip(traces, labels, strict=True)),
     )
+
+
+def _lengths(row: Round) -> list[float]:
+    return [row.draft_s, row.verify_s, row.judge_s, row.commit_s]
 
 
 def _alt_text(trace: Trace, label: str) -> str:

@@ -55,4 +55,4 @@ def tokens_against_time(traces: Sequence[Trace], labels: Sequence[str], provenan
 
 def _named(trace: Trace, label: str) -> str:
     speed = trace.stats.tokens_per_second
-    return f"{label}: {speed:.0f} tokens/s" if speed else label
+    return f"{label}: {speed:.{0 if speed >= 100 else 1}f} tokens/s" if speed else label

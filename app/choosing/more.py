@@ -85,7 +85,12 @@ def _lengths(kind: Any) -> Any:
     policy = LENGTH_POLICIES[
         pick("How far to guess", titles, State.length.key, define("Length policy", "Draft length γ"))
     ]
-    st.caption(plain(policy.summary))
+    whole = policy.name == controls.USUAL.length_policy and "tree" in (controls.drafts(kind) or "")
+    st.caption(
+        "This proposer guesses a tree, whose size is one of its own settings; all of it is sent."
+        if whole
+        else plain(policy.summary)
+    )
     options.draw("l", policy)
     remark = st.container()
     words = (

@@ -8,7 +8,8 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -78,6 +79,7 @@ class Run(Job):
     _line: Line | None = None  # where it waits
     _asked: float = 0.0  # when it was asked to stop
     _changed: threading.Condition = field(default_factory=threading.Condition)
+    _listeners: tuple[Callable[[], None], ...] = ()  # replaced, never changed
     _questions: int = 0
     _answer: str | None = ""  # None while a question is open
 
@@ -246,12 +248,28 @@ class Run(Job):
     def publish(self, message: dict[str, Any]) -> None:
         """Append a message for the event stream."""
         self.messages.append(encoded(message))
+        self._tell()
+
+    @contextmanager
+    def told(self, tell: Callable[[], None]) -> Iterator[None]:
+        """Call `tell`, on any thread, whenever there are more messages."""
+        self._listeners = (*self._listeners, tell)
+        try:
+            yield
+        finally:
+            self._listeners = tuple(other for other in self._listeners if other is not tell)
+
+    def _tell(self) -> None:
+        for tell in self._listeners:
+            with suppress(RuntimeError):  # its event loop has been closed
+                tell()
 
     def follow(self, said: Sequence[str], *, over: bool, lost: bool) -> None:
         """Add what the run has said in the process that computes it."""
         if lost:
             self.lost = len(self.messages) + len(said) - 2
         self.messages.extend(said)
+        self._tell()
         for message in said:
             if message.startswith(('{"type":"finished"', '{"type":"error"')):
                 content = json.loads(message)

@@ -10,6 +10,7 @@ import streamlit as st
 from app.choosing import controls
 from app.decoding.run import Run
 from app.export import button
+from app.lanes import links
 from app.records import examples as recorded
 from app.text import plain
 from specdec_core.record.read import race_json
@@ -42,6 +43,23 @@ def charts(run: Run) -> None:
         ):
             with column:
                 put(draw(lanes, labels, headline.MEASURED), draw.__name__)
+
+
+def onward(run: Run) -> None:
+    """Where one goes from here."""
+    with st.container(horizontal=True, gap="medium", key="onward"):
+        st.page_link(
+            "app_pages/course.py",
+            label="One round, step by step",
+            icon=":material/school:",
+            query_params={"lesson": "draft-verify"},
+        )
+        st.page_link(
+            "app_pages/compare.py",
+            label="Other proposers, side by side",
+            icon=":material/view_week:",
+            query_params=links.address_of_prompt(run.request.prompt, None, None),
+        )
 
 
 def downloads(run: Run) -> None:

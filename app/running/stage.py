@@ -48,6 +48,7 @@ def stage(shown: Run | None, active: bool, kept: Entry | None = None, example: S
             mode="live",
             events=shown.events_path,
             prompt=shown.before,
+            traces=[{"label": label} for label in shown.request.labels],
             present=present,
             **HERE,
         )

@@ -6,7 +6,9 @@ import asyncio
 import json
 import os
 import re
+import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +30,8 @@ from app.records.database import Unavailable
 from . import room
 from .headers import foreign
 
-PACE_S = 0.025  # polling interval of a stream: 40 times a second is more than a screen shows
-QUEUED_PACE_S = 0.25  # of one whose run waits in line: a class waits together, on the decoder's processor
+PACE_S = 0.01  # between two parts of a stream: 100 times a second is more than a screen shows
+LOOK_S = 0.25  # a stream looks for news this often even if nobody told it of any
 HEARTBEAT_S = 15.0
 RETRY = "retry: 1000\n"  # milliseconds; browsers wait three to five seconds before they look for another web process
 MOST_STREAMS = 1_000  # open at once; each is polled
@@ -168,23 +170,26 @@ async def _stream(run: Run, sent: int) -> AsyncIterator[str]:
 
 
 async def _messages(run: Run, sent: int) -> AsyncIterator[str]:
-    quiet, first = 0.0, RETRY
-    while True:
-        ended = run.finished  # read before the messages, so that none in between is missed
-        news = run.messages[sent:]
-        if news:
-            yield first + "".join(
-                f"id: {run.number(sent + at)}\ndata: {message}\n\n" for at, message in enumerate(news)
-            )
-            sent, quiet, first = sent + len(news), 0.0, ""
-        if ended:
-            return
-        pace = QUEUED_PACE_S if run.state == "queued" else PACE_S
-        await asyncio.sleep(pace)
-        quiet += pace
-        if quiet >= HEARTBEAT_S:
-            yield ": still here\n\n"
-            quiet = 0.0
+    spoke, first = time.monotonic(), RETRY
+    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    with run.told(lambda: loop.call_soon_threadsafe(told.set)):
+        while True:
+            told.clear()
+            ended = run.finished  # read before the messages, so that none in between is missed
+            news = run.messages[sent:]
+            if news:
+                yield first + "".join(
+                    f"id: {run.number(sent + at)}\ndata: {message}\n\n" for at, message in enumerate(news)
+                )
+                sent, spoke, first = sent + len(news), time.monotonic(), ""
+                await asyncio.sleep(PACE_S)
+            if ended:
+                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(told.wait(), LOOK_S)
+            if time.monotonic() - spoke >= HEARTBEAT_S:
+                yield ": still here\n\n"
+                spoke = time.monotonic()
 
 
 def trace(request: Request) -> Response:

@@ -134,7 +134,7 @@ export function oddsOf(view) {
     judged: position && (position.p || position.q) ? bars(position.p, position.q, ["p", "q"]) : null,
     models: position && (position.model_p || position.model_q) ? bars(position.model_p, position.model_q, ["model_p", "model_q"]) : null,
     overlap: number(position?.overlap),
-    residual: position?.residual ? residualOf(trace, position.residual, place?.token) : null,
+    residual: position?.residual && !compares ? residualOf(trace, position.residual, place?.token) : null,
     distribution: over && place && number(place.draw) !== null ? headOf(trace, place.residual ?? place.p, place.token) : null,
     draw: over ? number(place?.draw) : null,
     vocabulary: number(trace.header?.vocabulary) ?? 0,

@@ -178,7 +178,7 @@ function saidBy(words, odds) {
  * @param {string} title
  */
 function comparison(odds, title) {
-  if (!odds.knowsP) return odds.pointed ? O.beforeFixed : O.before;
+  if (!odds.knowsP) return odds.pointed ? O.beforeFixed : odds.atZero ? O.beforeGreedy : O.before;
   if (odds.undrafted) return odds.atZero ? O.writesGreedy : O.writes;
   if (odds.greedy && !odds.verdict) return O.writesGreedy;
   if (odds.greedy && !odds.lossy) {

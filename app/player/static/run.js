@@ -40,7 +40,9 @@ export function followRun(url, known, on) {
   /** @param {number} at @param {Extract<Message, {type: "started"}>} message */
   function start(at, message) {
     const next = lanes.slice();
-    while (next.length <= at) next.push(emptyLane("", known.prompt, ""));
+    while (next.length <= at || next.length < Math.min(known.labels.length, MAX_LANES)) { // all at once: none changes the others' size
+      next.push(emptyLane(known.labels[next.length] ?? "", known.prompt, ""));
+    }
     const proposer = String(message.proposer ?? "");
     next[at] = { ...next[at], label: String(message.label ?? known.labels[at] ?? proposer), proposer, rule: String(message.rule ?? "") };
     lanes = next;

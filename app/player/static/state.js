@@ -241,15 +241,18 @@ function ownToken(round) {
 }
 
 /**
- * The most informative node: the one being judged; of a whole round the rejected one, else what the target added.
+ * The most informative node: the one being judged; of a whole round the first one rejected at the place where the target
+ * wrote its own token, else any rejected one, else what the target added.
  * @param {Round} round
  * @param {Moment} moment
  */
 function telling(round, moment) {
   if (moment.node !== null) return moment.node;
   if (moment.phase !== "committed") return nodesOf(round)[0] ?? null;
-  const rejected = round.proposals.find((item) => item.verdict === "rejected");
-  if (rejected) return rejected.node;
+  const rejected = round.proposals.filter((item) => item.verdict === "rejected");
+  const last = round.proposals.findLast((item) => item.verdict === "accepted")?.node ?? -1; // of the path
+  const told = rejected.find((item) => item.parent === last) ?? rejected[0];
+  if (told) return told.node;
   return ownToken(round) ? -1 : (round.proposals[0]?.node ?? -1);
 }
 

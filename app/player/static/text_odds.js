@@ -41,7 +41,7 @@ function thresholdName({ options: { epsilon, delta }, entropy }) {
  * @param {number} n
  */
 function ordinal(n) {
-  return (n % 100 > 10 && n % 100 < 14 ? undefined : ["", "st", "nd", "rd"][n % 10]) ?? "th";
+  return (n % 100 > 10 && n % 100 < 14 ? "" : ["", "st", "nd", "rd"][n % 10]) || "th";
 }
 
 /**
@@ -85,6 +85,7 @@ export const O = {
   },
   // What the rule compares, in one sentence.
   before: "q is what the draft drew from. The target has not run yet, so there is no p.",
+  beforeGreedy: "q is the draft's probability of each token. The target has not run yet, so there is no p.",
   beforeFixed: "The guesses are fixed, not drawn, so q is 1 on each. The target has not run yet, so there is no p.",
   compares: "The judge compares p with q: what both share stays, and where q is above p the guess may be rejected.",
   comparesFixed: (/** @type {number} */ n) => (n > 1

@@ -24,8 +24,9 @@ export function sentenceAt(view) {
   const { lane } = view.lanes[view.lead];
   if (moment.phase === "committed") return sentenceOf(lane, current);
   const head = `Round ${current.index + 1}: `;
-  const { drafted, read } = sizes(lane, current);
+  const { drafted, read, best } = sizes(lane, current);
   if (moment.phase === "proposed") {
+    if (best) return `${head}${whoIn(lane)} proposed ${count(read, "token")}${best}.`;
     const sent = drafted === read ? "" : `; ${read || "none"} of them ${read === 1 ? "is" : "are"} sent to the target`;
     return `${head}${whoIn(lane)} guessed ${count(drafted, "token")}${copiedFrom(lane, current)}${sent}.`;
   }
@@ -42,15 +43,18 @@ export function sentenceAt(view) {
 }
 
 /**
- * How many tokens were drafted for a round, and how many of them the target received.
+ * How many tokens were drafted for a round, and how many of them the target received. Of a head's candidates the record
+ * names only some, and a live run none: `best` says out of how many they were chosen.
  * @param {Lane} lane
  * @param {Round} round
  */
 function sizes(lane, round) {
   const read = round.proposals.filter(wasRead).length;
   const pruned = round.proposals.filter((item) => item.verdict === "pruned").length;
-  const written = number(list(lane.trace?.rounds)[round.index]?.note?.candidates); // the record does not name all of a head's
-  return { drafted: Math.max(read + pruned, written ?? 0), read };
+  const candidates = number(list(lane.trace?.rounds)[round.index]?.note?.candidates);
+  const named = candidates === null && lane.trace;
+  const drafted = read ? read + (named ? pruned : 0) : Math.max(pruned, candidates ?? 0);
+  return { drafted, read, best: candidates !== null && candidates > read && read ? `, the best of ${candidates}` : "" };
 }
 
 /** @param {Lane} lane */
@@ -69,7 +73,7 @@ export function sentenceOf(lane, round) {
   const own = round.tokens.find((token) => token.node < 0);
   const tail = `: ${count(round.tokens.length, "token")} from one target pass.`;
   const source = copiedFrom(lane, round);
-  const { drafted, read } = sizes(lane, round);
+  const { drafted, read, best } = sizes(lane, round);
   if (!read) {
     const vain = `${whoIn(lane)} guessed ${count(drafted, "token")} and sent none of them to the target; `;
     const why = drafted ? vain : lane.proposer === "none" ? "" : "nothing was proposed; ";
@@ -81,7 +85,7 @@ export function sentenceOf(lane, round) {
   const rejected = of("rejected");
   const kept = accepted === 0 ? "none" : accepted < read ? accepted : read > 1 ? "all" : drafted > 1 ? "that one" : "it";
   const made = drafted === read
-    ? `proposed ${count(read, "token")}${source}`
+    ? `proposed ${count(read, "token")}${best}${source}`
     : `guessed ${count(drafted, "token")}${source}, of which the target read ${read}`;
   const parts = [`${whoIn(lane)} ${made}; ${drafted === read ? "the target" : "it"} accepted ${kept}`];
   if (rejected.length === 1) parts.push(`rejected ${quote(rejected[0].text)}`);

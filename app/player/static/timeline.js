@@ -88,7 +88,10 @@ export function createTimeline(go) {
     /** @param {Lane[]} lanes */
     setLanes(lanes) {
       root.hidden = !lanes.length || lanes.some((lane) => lane.untimed);
-      if (!lanes.length) whole = 0;
+      if (!lanes.length) {
+        whole = 0;
+        setText(end, "");
+      }
       while (rows.length > lanes.length) rows.pop()?.element.remove();
       while (rows.length < lanes.length) {
         /** @type {Line} */

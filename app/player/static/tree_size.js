@@ -11,10 +11,12 @@
 
 export const FULL = { column: 128, row: 64 }; // px at 100 % and a type of 16 px; all sizes grow with the page's type
 const NUMBERS = 60; // px: a row with room for p and q below the word
+const PAIR = { column: 140, row: 44 }; // px: p and q side by side below the word
 const LEAST = { column: 34, row: 15 };
 const WORD = { column: 104, row: 20 }; // room for a word of seven letters
 const SHORT = 84; // px: a chain with narrower columns cuts common words and is folded into lines
 const PHONE = 480; // px: a box this narrow is scrolled with a finger anyway, so every node keeps its word
+const PAIRED = 3; // rows; a tree with more leaves room for the odds below it
 const TALL = 400; // px of height within which a tree is shown with all its numbers
 const FLAT = 26; // px, a row of a tree that is taller
 
@@ -36,8 +38,9 @@ export function sizeOf(wish, room, layout) {
     // Smaller as long as all of it is then seen; a tree that is too large even so is scrolled.
     const least = room.width > 0 && room.width < PHONE * scale ? WORD : LEAST;
     const [narrow, low] = [across >= least.column * scale, down >= least.row * scale];
-    const full = down >= NUMBERS * scale && layout.rows * FULL.row <= TALL;
-    return { column: within(across, narrow ? least.column : WORD.column, 176), row: full ? Math.min(down, FULL.row * scale) : within(down, low ? least.row : FLAT, FLAT) };
+    const pair = layout.rows > PAIRED && across >= PAIR.column * scale && down >= PAIR.row * scale;
+    const full = !pair && down >= NUMBERS * scale && layout.rows * FULL.row <= TALL;
+    return { column: within(across, narrow ? least.column : WORD.column, 176), row: pair ? PAIR.row * scale : full ? Math.min(down, FULL.row * scale) : within(down, low ? least.row : FLAT, FLAT) };
   }
   return { column: Math.max(FULL.column * wish, LEAST.column) * scale, row: Math.max(FULL.row * wish, LEAST.row) * scale };
 }
@@ -57,13 +60,15 @@ export function acrossOf(wish, { width, height, scale }, guesses) {
 }
 
 /**
- * How much each node shows: mark, word, bars and numbers; without the numbers; without the bars; or the mark alone.
+ * How much each node shows: mark, word, bars and numbers, below or beside each other; without the numbers; without the
+ * bars; or the mark alone.
  * @param {Size} size
  * @param {number} scale how much larger than usual the page's type is
  */
 export function detailOf(size, scale) {
   const [column, row] = [size.column / scale, size.row / scale];
   if (column >= 96 && row >= NUMBERS) return "full";
+  if (column >= PAIR.column && row >= PAIR.row) return "pair";
   return column < 62 || row < 17 ? "mark" : row < 24 ? "word" : "text"; // a word alone has no room for bars below it
 }
 

@@ -66,6 +66,7 @@ export const O = {
     return p ? "Jede Zeile ist ein Token; ihr Balken ist p, die Wahrscheinlichkeit des Zielmodells." : "Jede Zeile ist ein Token; ihr gestreifter Balken ist q, die Wahrscheinlichkeit des Drafts.";
   },
   before: "Aus q hat der Draft gezogen. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.",
+  beforeGreedy: "q ist die Wahrscheinlichkeit, die der Draft jedem Token gibt. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.",
   beforeFixed: "Die Vorschläge stehen fest und sind nicht gezogen, q ist also bei jedem 1. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.",
   compares: "Beim Beurteilen werden p und q verglichen: Was beiden gemeinsam ist, bleibt, und wo q über p liegt, kann der Vorschlag abgelehnt werden.",
   comparesFixed: (n) => (n > 1

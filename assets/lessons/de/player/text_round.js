@@ -16,8 +16,9 @@ export function sentenceAt(view) {
   const { lane } = view.lanes[view.lead];
   if (moment.phase === "committed") return sentenceOf(lane, current);
   const head = `Runde ${current.index + 1}: `;
-  const { drafted, read } = sizes(lane, current);
+  const { drafted, read, best } = sizes(lane, current);
   if (moment.phase === "proposed") {
+    if (best) return `${head}${tokens(read)} vorgeschlagen${best} (${whoIn(lane)}).`;
     const sent = drafted === read ? "" : `; an das Zielmodell ${read === 1 ? "geht" : "gehen"} ${read ? `${read} davon` : "keine"}`;
     return `${head}${tokens(drafted)} geraten (${whoIn(lane)})${copiedFrom(lane, current)}${sent}.`;
   }
@@ -34,12 +35,17 @@ export function sentenceAt(view) {
   return `${head}${quote(judged.text)} ist ${VERDICT[judged.verdict]} (Urteil ${fallen.length}).`;
 }
 
-/** Wie viele Tokens für eine Runde geraten wurden und wie viele davon das Zielmodell erhielt. */
+/**
+ * Wie viele Tokens für eine Runde geraten wurden und wie viele davon das Zielmodell erhielt. Von den Kandidaten eines Kopfs
+ * nennt die Aufzeichnung nur einige und ein laufender Lauf keine: `best` sagt, aus wie vielen sie gewählt sind.
+ */
 function sizes(lane, round) {
   const read = round.proposals.filter(wasRead).length;
   const pruned = round.proposals.filter((item) => item.verdict === "pruned").length;
-  const written = number(list(lane.trace?.rounds)[round.index]?.note?.candidates); // die Aufzeichnung nennt nicht alle eines Kopfs
-  return { drafted: Math.max(read + pruned, written ?? 0), read };
+  const candidates = number(list(lane.trace?.rounds)[round.index]?.note?.candidates);
+  const named = candidates === null && lane.trace;
+  const drafted = read ? read + (named ? pruned : 0) : Math.max(pruned, candidates ?? 0);
+  return { drafted, read, best: candidates !== null && candidates > read && read ? `, die besten von ${candidates}` : "" };
 }
 
 function whoIn(lane) {
@@ -52,7 +58,7 @@ export function sentenceOf(lane, round) {
   const own = round.tokens.find((token) => token.node < 0);
   const tail = `: ${tokens(round.tokens.length)} aus einem Durchlauf des Zielmodells.`;
   const source = copiedFrom(lane, round);
-  const { drafted, read } = sizes(lane, round);
+  const { drafted, read, best } = sizes(lane, round);
   if (!read) {
     const vain = `${tokens(drafted)} geraten (${whoIn(lane)}), nichts davon an das Zielmodell geschickt; `;
     const why = drafted ? vain : lane.proposer === "none" ? "" : "Nichts wurde vorgeschlagen; ";
@@ -62,7 +68,7 @@ export function sentenceOf(lane, round) {
   const accepted = of("accepted").length;
   const rejected = of("rejected");
   const kept = accepted === 0 ? "nichts" : accepted < read ? `${accepted}` : read > 1 ? "alle" : "es";
-  const made = `${tokens(drafted)} ${drafted === read ? "vorgeschlagen" : "geraten"} (${whoIn(lane)})${source}`;
+  const made = `${tokens(drafted)} ${drafted === read ? "vorgeschlagen" : "geraten"}${best} (${whoIn(lane)})${source}`;
   const sent = drafted === read ? "" : `, ${read} davon geprüft`;
   const parts = [`${made}${sent}; das Zielmodell nahm ${kept} an`];
   if (rejected.length === 1) parts.push(`lehnte ${quote(rejected[0].text)} ab`);
