@@ -79,7 +79,7 @@ class Run(Job):
     _line: Line | None = None  # where it waits
     _asked: float = 0.0  # when it was asked to stop
     _changed: threading.Condition = field(default_factory=threading.Condition)
-    _listeners: tuple[Callable[[], None], ...] = ()  # replaced, never changed
+    _listeners: tuple[Callable[[], object], ...] = ()  # replaced, never changed
     _questions: int = 0
     _answer: str | None = ""  # None while a question is open
 
@@ -251,7 +251,7 @@ class Run(Job):
         self._tell()
 
     @contextmanager
-    def told(self, tell: Callable[[], None]) -> Iterator[None]:
+    def told(self, tell: Callable[[], object]) -> Iterator[None]:
         """Call `tell`, on any thread, whenever there are more messages."""
         self._listeners = (*self._listeners, tell)
         try:

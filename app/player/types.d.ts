@@ -144,6 +144,7 @@ export interface Step extends Phases {
   parent?: number[];
   node_texts?: string[];
   verdict?: Verdict[];
+  candidates?: number | null;
 }
 
 /** The visitor who drafts is asked to go on with `text` in at most `most` characters. */

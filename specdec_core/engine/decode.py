@@ -324,7 +324,7 @@ class Lane:
         return scores.softmax(-1), q
 
     def _step(self, row: Round) -> Step:
-        output = self.text.output
+        output, candidates = self.text.output, row.note.get("candidates")
         return Step(
             lane=self.number,
             round=row.index,
@@ -342,6 +342,7 @@ class Lane:
             judge_s=row.judge_s,
             commit_s=row.commit_s,
             ahead_s=row.ahead_s,
+            candidates=candidates if isinstance(candidates, int) else None,
         )
 
 

@@ -24,7 +24,8 @@ class Step:
     """One round was committed. `clock_s` is the lane's clock at its end; `texts` are the committed pieces.
 
     Node columns are as in `trace.Nodes`: `parent` −1 is the root. `node_texts` are the texts of the proposed tokens.
-    The phases' seconds, from `start_s` on, are as in `trace.Round`.
+    The phases' seconds, from `start_s` on, are as in `trace.Round`. `candidates`: of how many the proposed tokens are
+    the best, where a proposer records that instead of naming all of them.
     """
 
     lane: int
@@ -43,6 +44,7 @@ class Step:
     judge_s: float = 0.0
     commit_s: float = 0.0
     ahead_s: float = 0.0
+    candidates: int | None = None
 
 
 @dataclass(slots=True)

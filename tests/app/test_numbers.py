@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from app import charts
+from app.charts import timeline
 from app.metrics import numbers
 from specdec_core import theory
 from specdec_core.record.schema import Stats
@@ -153,9 +154,10 @@ def test_one_lane_s_charts_ask_nothing_of_a_second(race_traces: list[Trace]) -> 
 
 
 def test_the_timeline_draws_every_phase_where_the_trace_has_it(race_traces: list[Trace]) -> None:
-    chart = charts.round_timeline(race_traces, ["Plain decoding", "Draft model"], "measured")
+    labels = ("Plain decoding", "Draft model")
+    chart = charts.round_timeline(race_traces, labels, "measured")
     drawn = {
-        (bar.name, lane, number): (start, length)
+        (bar.name, lane, int(number.split()[1])): (start, length)
         for bar in chart.figure.data
         for lane, number, start, length in zip(
             [lane.split("<br>")[0] for lane in bar.y], bar.customdata, bar.base, bar.x, strict=True
@@ -163,20 +165,41 @@ def test_the_timeline_draws_every_phase_where_the_trace_has_it(race_traces: list
     }
     for trace, label in zip(race_traces, ("Plain decoding", "Draft model"), strict=True):
         for row in trace.rounds:
-            assert drawn["verify", label, row.index + 1] == (row.start_s + row.draft_s, row.verify_s)
+            assert drawn["target pass", label, row.index + 1] == (row.start_s + row.draft_s, row.verify_s)
             start, length = drawn["commit", label, row.index + 1]
             assert start + length == pytest.approx(row.end_s)
             if row.draft_s and label == "Draft model":
                 assert drawn["draft", label, row.index + 1] == (row.start_s, row.draft_s)
     bars = {bar.name: bar for bar in chart.figure.data}
-    assert {*bars} - {"other"} == {"draft", "verify", "judge", "commit"}
+    assert {*bars} - {"other"} == {"draft", "target pass", "judge", "commit"}
     assert len({bar.marker.pattern.shape for bar in bars.values()}) == len(bars)  # told apart without colour
     assert not any("Plain decoding" in lane for lane in bars["draft"].y)
-    assert {*bars["verify"].y} == {
+    assert {*bars["target pass"].y} == {
         f"{label}<br>{trace.stats.target_passes} passes"
         for trace, label in zip(race_traces, ("Plain decoding", "Draft model"), strict=True)
     }
     assert "target passes" in chart.alt
+
+
+def test_the_phases_of_many_rounds_are_added_up(
+    race_traces: list[Trace], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches: hundreds of slivers that no one can read, and whose frames hide what they stand for."""
+    monkeypatch.setattr(timeline, "MOST_ROUNDS", 2)
+    labels = ("Plain decoding", "Draft model")
+    bars = charts.round_timeline(race_traces, labels, "measured").figure.data
+    added = {
+        (bar.name, lane.split("<br>")[0]): (start, length)
+        for bar in bars
+        for lane, start, length in zip(bar.y, bar.base, bar.x, strict=True)
+    }
+    assert len(added) == sum(len(bar.y) for bar in bars)
+    for trace, label in zip(race_traces, labels, strict=True):
+        drafted, verified = (
+            sum(getattr(row, name) for row in trace.rounds) for name in ("draft_s", "verify_s")
+        )
+        assert added["target pass", label] == pytest.approx((drafted, verified))
+        assert ("draft", label) not in added or added["draft", label] == pytest.approx((0.0, drafted))
 
 
 def test_tokens_against_time_ends_at_the_trace_s_last_token(race_traces: list[Trace]) -> None:

@@ -20,7 +20,8 @@ import { branches } from "./tree.js";
  * @typedef {{start: number, drafted: number, verified: number, end: number, ahead: number}} Times the lane's clock in seconds
  *   when the round began, when its draft was there, when the target's pass was over, and at its commit; `ahead` is how long
  *   drafting for the next round ran beside the pass
- * @typedef {{index: number, end: number, total: number, times: Times, tokens: Token[], proposals: Proposal[], hangs: Hang[]}} Round
+ * @typedef {{index: number, end: number, total: number, times: Times, tokens: Token[], proposals: Proposal[], hangs: Hang[],
+ *   candidates: number|null}} Round `candidates`: of how many the proposals are the best, where not all are named
  * @typedef {{label: string, prompt: string, rounds: Round[], rest: string, total: number, temperature: number, judging: "each"|"longest",
  *   end: string|null, proposer: string, rule: string, trace: Trace|null, repeats: Repeats, lossy?: boolean, apart?: boolean, untimed?: boolean}} Lane
  *   `untimed`: no time is recorded, so its rounds take one unit each, which is shown nowhere
@@ -80,8 +81,9 @@ export function tokenText(trace, id) {
  * @param {unknown[]} parents
  * @param {string[]} nodeTexts
  * @param {unknown[]} verdicts
+ * @param {unknown} candidates
  */
-function makeRound(index, times, total, texts, names, sources, parents, nodeTexts, verdicts) {
+function makeRound(index, times, total, texts, names, sources, parents, nodeTexts, verdicts, candidates) {
   /** @type {Proposal[]} */
   const proposals = nodeTexts.map((text, node) => {
     const given = number(parents[node]) ?? node - 1;
@@ -106,7 +108,7 @@ function makeRound(index, times, total, texts, names, sources, parents, nodeText
     hangs.set(at, hang);
     hang.nodes.push(item);
   }
-  return { index, end: times.end, total, times, tokens, proposals, hangs: [...hangs.values()] };
+  return { index, end: times.end, total, times, tokens, proposals, hangs: [...hangs.values()], candidates: number(candidates) };
 }
 
 /**
@@ -147,7 +149,7 @@ export function laneOf(trace, label) {
     clock = times.end;
     const nodeTexts = list(nodes.token).map((id) => tokenText(trace, id));
     const names = ids.map((id) => tokenText(trace, id));
-    return makeRound(index, times, total, texts, names, list(row?.committed?.source), list(nodes.parent), nodeTexts, list(nodes.verdict));
+    return makeRound(index, times, total, texts, names, list(row?.committed?.source), list(nodes.parent), nodeTexts, list(nodes.verdict), row?.note?.candidates);
   });
   const untimed = rounds.length > 0 && clock === 0;
   if (untimed) {
@@ -210,6 +212,6 @@ export function addStep(lane, step) {
   const times = timesOf(step, lane.rounds.at(-1)?.end ?? 0, lane.proposer === "none");
   times.end = Math.max(times.end, number(step.clock_s) ?? 0);
   lane.rounds.push(
-    makeRound(lane.rounds.length, times, lane.total, texts, [], list(step.sources), list(step.parent), list(step.node_texts), list(step.verdict)),
+    makeRound(lane.rounds.length, times, lane.total, texts, [], list(step.sources), list(step.parent), list(step.node_texts), list(step.verdict), step.candidates),
   );
 }

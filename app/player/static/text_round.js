@@ -24,7 +24,7 @@ export function sentenceAt(view) {
   const { lane } = view.lanes[view.lead];
   if (moment.phase === "committed") return sentenceOf(lane, current);
   const head = `Round ${current.index + 1}: `;
-  const { drafted, read, best } = sizes(lane, current);
+  const { drafted, read, best } = sizes(current);
   if (moment.phase === "proposed") {
     if (best) return `${head}${whoIn(lane)} proposed ${count(read, "token")}${best}.`;
     const sent = drafted === read ? "" : `; ${read || "none"} of them ${read === 1 ? "is" : "are"} sent to the target`;
@@ -44,16 +44,14 @@ export function sentenceAt(view) {
 
 /**
  * How many tokens were drafted for a round, and how many of them the target received. Of a head's candidates the record
- * names only some, and a live run none: `best` says out of how many they were chosen.
- * @param {Lane} lane
+ * names only some: `best` says out of how many they were chosen.
  * @param {Round} round
  */
-function sizes(lane, round) {
+function sizes(round) {
   const read = round.proposals.filter(wasRead).length;
   const pruned = round.proposals.filter((item) => item.verdict === "pruned").length;
-  const candidates = number(list(lane.trace?.rounds)[round.index]?.note?.candidates);
-  const named = candidates === null && lane.trace;
-  const drafted = read ? read + (named ? pruned : 0) : Math.max(pruned, candidates ?? 0);
+  const { candidates } = round;
+  const drafted = candidates === null ? read + pruned : read || candidates;
   return { drafted, read, best: candidates !== null && candidates > read && read ? `, the best of ${candidates}` : "" };
 }
 
@@ -73,7 +71,7 @@ export function sentenceOf(lane, round) {
   const own = round.tokens.find((token) => token.node < 0);
   const tail = `: ${count(round.tokens.length, "token")} from one target pass.`;
   const source = copiedFrom(lane, round);
-  const { drafted, read, best } = sizes(lane, round);
+  const { drafted, read, best } = sizes(round);
   if (!read) {
     const vain = `${whoIn(lane)} guessed ${count(drafted, "token")} and sent none of them to the target; `;
     const why = drafted ? vain : lane.proposer === "none" ? "" : "nothing was proposed; ";

@@ -16,7 +16,7 @@ export function sentenceAt(view) {
   const { lane } = view.lanes[view.lead];
   if (moment.phase === "committed") return sentenceOf(lane, current);
   const head = `Runde ${current.index + 1}: `;
-  const { drafted, read, best } = sizes(lane, current);
+  const { drafted, read, best } = sizes(current);
   if (moment.phase === "proposed") {
     if (best) return `${head}${tokens(read)} vorgeschlagen${best} (${whoIn(lane)}).`;
     const sent = drafted === read ? "" : `; an das Zielmodell ${read === 1 ? "geht" : "gehen"} ${read ? `${read} davon` : "keine"}`;
@@ -37,14 +37,13 @@ export function sentenceAt(view) {
 
 /**
  * Wie viele Tokens für eine Runde geraten wurden und wie viele davon das Zielmodell erhielt. Von den Kandidaten eines Kopfs
- * nennt die Aufzeichnung nur einige und ein laufender Lauf keine: `best` sagt, aus wie vielen sie gewählt sind.
+ * nennt die Aufzeichnung nur einige: `best` sagt, aus wie vielen sie gewählt sind.
  */
-function sizes(lane, round) {
+function sizes(round) {
   const read = round.proposals.filter(wasRead).length;
   const pruned = round.proposals.filter((item) => item.verdict === "pruned").length;
-  const candidates = number(list(lane.trace?.rounds)[round.index]?.note?.candidates);
-  const named = candidates === null && lane.trace;
-  const drafted = read ? read + (named ? pruned : 0) : Math.max(pruned, candidates ?? 0);
+  const { candidates } = round;
+  const drafted = candidates === null ? read + pruned : read || candidates;
   return { drafted, read, best: candidates !== null && candidates > read && read ? `, die besten von ${candidates}` : "" };
 }
 
@@ -58,7 +57,7 @@ export function sentenceOf(lane, round) {
   const own = round.tokens.find((token) => token.node < 0);
   const tail = `: ${tokens(round.tokens.length)} aus einem Durchlauf des Zielmodells.`;
   const source = copiedFrom(lane, round);
-  const { drafted, read, best } = sizes(lane, round);
+  const { drafted, read, best } = sizes(round);
   if (!read) {
     const vain = `${tokens(drafted)} geraten (${whoIn(lane)}), nichts davon an das Zielmodell geschickt; `;
     const why = drafted ? vain : lane.proposer === "none" ? "" : "Nichts wurde vorgeschlagen; ";
