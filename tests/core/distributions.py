@@ -110,13 +110,13 @@ class Meter:
 
     Args:
         distribution: of whole texts.
-        draft: the draft's probabilities after a text (without the prompt), where there is a draft to lean to.
+        sources: further wrong sources: probabilities after a text (without the prompt), the draft's above all.
     """
 
-    def __init__(self, distribution: dict[Text, float], draft: NextProbs | None = None) -> None:
+    def __init__(self, distribution: dict[Text, float], *sources: NextProbs) -> None:
         self.distribution, self.short = distribution, shortened(distribution, 3)
         masses = np.array(list(distribution.values()))
-        scores = _scores(distribution, draft)
+        scores = _scores(distribution, sources)
         self.leaning = dict(zip(distribution, scores, strict=True))
         self.spread = np.sqrt((masses[:, None] * scores**2).sum(0))
 
@@ -151,7 +151,7 @@ class Meter:
         return {group: self.chance(texts) for group, texts in groups.items()}
 
 
-def _scores(distribution: dict[Text, float], draft: NextProbs | None) -> np.ndarray:
+def _scores(distribution: dict[Text, float], further: Sequence[NextProbs]) -> np.ndarray:
     """For each text and each wrong source the sum of its tokens' scores, (texts, sources): how much likelier the source
     writes a token than the distribution does, less what is expected, so that a text's mean is 0."""
     length, width = len(next(iter(distribution))), 1 + max(text[-1] for text in distribution)
@@ -165,7 +165,7 @@ def _scores(distribution: dict[Text, float], draft: NextProbs | None) -> np.ndar
             steps[text] = np.zeros((width, 1))
             continue
         p = row / row.sum()
-        sources = np.stack(_sources(text, p, rows, draft), 1)
+        sources = np.stack(_sources(text, p, rows, further), 1)
         # capped: no rare token decides alone
         scores = np.divide(sources, p[:, None], out=np.zeros_like(sources), where=p[:, None] > 0.0).clip(
             max=CAP
@@ -175,7 +175,7 @@ def _scores(distribution: dict[Text, float], draft: NextProbs | None) -> np.ndar
 
 
 def _sources(
-    text: Text, p: np.ndarray, rows: dict[Text, np.ndarray], draft: NextProbs | None
+    text: Text, p: np.ndarray, rows: dict[Text, np.ndarray], further: Sequence[NextProbs]
 ) -> list[np.ndarray]:
     """Where a decoder that is wrong might take the token after `text` from; p where there is no such place."""
 
@@ -189,23 +189,23 @@ def _sources(
         p**2 / (p**2).sum(),  # too sharp, or too flat
         np.eye(len(p))[text[-1]] if text else p,  # the token before once more, or never
     ]  # fmt: skip
-    if draft is not None:
+    for draft in further:
         q = np.asarray(draft(text))[: len(p)]
         liked = bool(text) and draft(text[:-1])[text[-1]] > row(text[:-1])[text[-1]]
         sources += [q, q if liked else p]  # anywhere, and after a token that the draft likes too much
     return sources
 
 
-def chance_of(texts: Counter[Text], distribution: dict[Text, float], draft: NextProbs | None = None) -> float:
+def chance_of(texts: Counter[Text], distribution: dict[Text, float], *sources: NextProbs) -> float:
     """`Meter.chance`, once."""
-    return Meter(distribution, draft).chance(texts)
+    return Meter(distribution, *sources).chance(texts)
 
 
 def chances(
-    written: Mapping[Case, Counter[Text]], distribution: dict[Text, float], draft: NextProbs | None = None
+    written: Mapping[Case, Counter[Text]], distribution: dict[Text, float], *sources: NextProbs
 ) -> dict[str, float]:
     """`Meter.chances`, once."""
-    return Meter(distribution, draft).chances(written)
+    return Meter(distribution, *sources).chances(written)
 
 
 def after(prompt: Sequence[int], next_probs: NextProbs) -> NextProbs:

@@ -32,7 +32,7 @@ from .distributions import (
 from .tiny import build, like
 
 FALSE_ALARM = 1e-4
-COUNT = 100  # texts of a case
+COUNT = 160  # texts of a case
 LENGTH = 5
 PROMPT = [0, 1, 2, 0, 1, 0]  # repeats itself, so that prompt lookup finds something
 PROPOSERS = ["test-drawn", "test-ranked"]  # test_distribution_matrix has the core's own

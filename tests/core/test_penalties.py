@@ -383,11 +383,11 @@ def test_sampled_texts_of_heads_and_exits_follow_the_penalised_distribution() ->
 
 
 def test_the_meter_rejects_a_penalty_that_forgets_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The power of the tests above, with the texts of two cases: every node is processed with the root's text, as if
+    """The power of the tests above, with the texts of three cases: every node is processed with the root's text, as if
     the path did not count."""
     monkeypatch.setattr(loop, "paths_of", lambda tree: [[] for _ in range(len(tree) + 1)])
     settings = sd.Settings(draft_length=3, record="off", **SAMPLED)
-    texts = sample(SCRIPTED, PROMPT, settings, 2 * COUNT)
+    texts = sample(SCRIPTED, PROMPT, settings, 3 * COUNT)
     assert chance_of(texts, penalised_distribution(_target), after(PROMPT, _draft)) < FALSE_ALARM
 
 
