@@ -31,6 +31,7 @@ def reports(models: sd.Models) -> Iterator[list[Report]]:
     """All reports of a training of a few seconds."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(distilling, "TOKENS", TOKENS)
+        patched.setattr(distilling, "LENGTH", 32)
         patched.setattr(distilling, "WRITING", 0.0)  # one batch
         training = Training(models, "story", 1e-9, lambda: False)
         patched.setattr(Training, "_train", _steps)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import settings as tries
 from hypothesis import strategies as st
 from torch import Tensor
-from transformers import GenerationConfig, PreTrainedModel
+from transformers import GenerationConfig, LogitsProcessorList, PreTrainedModel
 
 import specdec_core as sd
 from specdec_core.engine import decode as loop
@@ -54,12 +54,16 @@ def _tiny() -> PreTrainedModel:
     return build("llama", vocab_size=WIDTH)
 
 
-def _theirs(text: Sequence[int], logits: Tensor, **asked: Any) -> Tensor:
-    """What `generate` makes of one row of logits (V,) after a text: the processors it builds, in its own order."""
+@cache
+def _processors(**asked: Any) -> LogitsProcessorList:
+    """What `generate` builds, in its own order."""
     config = GenerationConfig(do_sample=asked.get("temperature", 0.0) > 0, **asked)
-    ids = torch.tensor([list(text)])
-    made = _tiny()._get_logits_processor(config, input_ids_seq_length=len(text), model_kwargs={})
-    return made(ids, logits.unsqueeze(0))[0]
+    return _tiny()._get_logits_processor(config, input_ids_seq_length=1, model_kwargs={})
+
+
+def _theirs(text: Sequence[int], logits: Tensor, **asked: Any) -> Tensor:
+    """What `generate` makes of one row of logits (V,) after a text."""
+    return _processors(**asked)(torch.tensor([list(text)]), logits.unsqueeze(0))[0]
 
 
 small_texts = st.lists(st.integers(0, WIDTH - 1), min_size=1, max_size=14)
@@ -211,13 +215,15 @@ def test_every_rule_goes_by_the_penalised_text_at_temperature_zero(rule: str) ->
 
 @pytest.mark.parametrize("asked", SETS, ids=str)
 def test_an_encoder_decoder_is_penalised_for_what_its_decoder_wrote(asked: dict[str, Any]) -> None:
-    """`generate` counts the decoder's ids, its start token with them, and not the source. Catches: a T5 that is
-    penalised for the words of its prompt."""
+    """`generate` counts the decoder's ids, its start token with them, and not the source. Every proposer with each set
+    of penalties, what is not its default with one. Catches: a T5 that is penalised for the words of its prompt."""
     models = pair_t5("t5")
     model = module_t5(models)
     source = [5, 9, 3, 22, 7]
     expected = generate_t5(model, source, LENGTH, **asked)
-    for proposer, further in proposals(models):
+    for number, (proposer, further) in enumerate(proposals(models)):
+        if further and number % len(SETS) != SETS.index(asked):
+            continue
         settings = valid(proposer=proposer, options=further, max_new_tokens=LENGTH, **asked)
         if settings is not None and further.get("draft") != "larger":
             assert sd.decode(models, source, settings).token_ids == expected, (proposer, further)
