@@ -19,7 +19,7 @@ from .tiny import generate
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(resolve("specdec-target"))
 PROMPTS = {path.stem: path for path in sorted((ROOT / "assets" / "prompts").glob("*.toml"))}
-LENGTH = 24
+LENGTH = 16
 EACH = 3  # proposers that continue one prompt
 
 

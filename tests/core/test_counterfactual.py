@@ -101,7 +101,7 @@ def decoded(proposer: str, rule: str, options: dict[str, Any], warp: Warp, **mor
     """A full record of the scripted models."""
     settings = sd.Settings(
         **chosen(proposer), rule=rule, rule_options=options, draft_length=4, temperature=warp.temperature,
-        top_k=warp.top_k, top_p=warp.top_p, **{"max_new_tokens": 24, "seed": 3, **more},
+        top_k=warp.top_k, top_p=warp.top_p, **{"max_new_tokens": 16, "seed": 3, **more},
     )  # fmt: skip
     return sd.decode(scripted(_target, _draft), PROMPT, settings)
 
