@@ -9,7 +9,7 @@ import specdec_core as sd
 from .tiny import ARCHITECTURES, PROMPTS, generate, module, pair
 from .trees import Oracle
 
-LENGTH = 40
+LENGTH = 24
 CHAINS = [
     ("none", "speculative-sampling"),
     ("draft-model", "speculative-sampling"),

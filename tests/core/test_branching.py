@@ -23,12 +23,23 @@ from specdec_core.sampling import Warp
 from specdec_core.testing import scripted
 from specdec_core.tree import TokenTree
 
-from .distributions import chance_of, chances, exact_distribution, mixture, sample, samples, wavering
+from .distributions import (
+    DRAFT,
+    TARGET,
+    Meter,
+    after,
+    chances,
+    exact_distribution,
+    mixture,
+    sample,
+    samples,
+    wavering,
+)
 from .tiny import ARCHITECTURES, PROMPTS, VOCABULARY, generate, module, pair
 from .trees import largest_difference, random_tree
 
 FALSE_ALARM = 1e-4
-COUNT = 250  # texts of a case
+COUNT = 100  # texts of a case
 PROMPT = [0, 1, 2, 0]
 SHAPES: list[dict[str, int | float | bool]] = [
     {},
@@ -136,8 +147,7 @@ def test_sampled_texts_follow_the_targets_distribution() -> None:
     """Scripted models whose distributions depend on the whole text; texts of four tokens in two to four rounds, every
     way to draw with two rules, one by one and together. Catches: a q that is not what a sibling was drawn from,
     siblings dropped or reordered for what they are, rows of the draft gone wrong. False alarm 1e-4."""
-    target = wavering(3, seed=1)
-    models = scripted(target, mixture(target, wavering(3, seed=2), 0.7))
+    models = scripted(TARGET, DRAFT)
     options = {"width": 2, "depth": 3, "nodes": 5, "beam": 2, "threshold": 0.1}
     cases = {
         (draw, rule): branching(
@@ -146,7 +156,8 @@ def test_sampled_texts_follow_the_targets_distribution() -> None:
         for draw in ("distinct", "independent", "likeliest")
         for rule in ("speculative-sampling", "token-matching")
     }
-    found = chances(samples(models, PROMPT, cases, COUNT), exact_distribution(target, PROMPT, 4, Warp(1.0)))
+    expected = exact_distribution(TARGET, PROMPT, 4, Warp(1.0))
+    found = chances(samples(models, PROMPT, cases, COUNT), expected, after(PROMPT, DRAFT))
     assert min(found.values()) > FALSE_ALARM, found
 
 
@@ -154,13 +165,13 @@ def test_sampled_texts_follow_the_warped_distribution() -> None:
     """Top-k leaves two of four tokens, so the draft runs out of siblings. Catches: children of probability 0, which
     would divide by nothing or stand in the way of the residual. False alarm 1e-4."""
     target = wavering(4, seed=3)
-    models = scripted(target, mixture(target, wavering(4, seed=4), 0.6))
+    draft = mixture(target, wavering(4, seed=4), 0.6)
+    models = scripted(target, draft)
     options = {"width": 4, "depth": 2, "nodes": 8}
     settings = branching(temperature=1.3, top_k=2, max_new_tokens=4, record="off")
     cases = {(draw,): settings.but(options={"draw": draw, **options}) for draw in ("distinct", "likeliest")}
-    found = chances(
-        samples(models, PROMPT, cases, COUNT), exact_distribution(target, PROMPT, 4, Warp(1.3, top_k=2))
-    )
+    expected = exact_distribution(target, PROMPT, 4, Warp(1.3, top_k=2))
+    found = chances(samples(models, PROMPT, cases, COUNT), expected, after(PROMPT, draft))
     assert min(found.values()) > FALSE_ALARM, found
 
 
@@ -274,16 +285,16 @@ def test_the_meter_finds_a_proposer_that_drops_drawn_siblings(monkeypatch: pytes
     """The power of the tests above, with their distributions and the texts of one way to draw: choosing among drawn
     siblings changes the distribution."""
     monkeypatch.setitem(sd.PROPOSERS, PostSelecting.name, PostSelecting)
-    target = wavering(3, seed=1)
-    models = scripted(target, mixture(target, wavering(3, seed=2), 0.7))
+    models = scripted(TARGET, DRAFT)
     options = {"draw": "distinct", "width": 2, "depth": 1, "nodes": 2}
     settings = sd.Settings(
         proposer=PostSelecting.name, options=options, temperature=1.0, max_new_tokens=4, record="off"
     )
-    expected = exact_distribution(target, PROMPT, 4, Warp(1.0))
-    assert chance_of(sample(models, PROMPT, settings, 2 * COUNT), expected) < FALSE_ALARM
+    expected = exact_distribution(TARGET, PROMPT, 4, Warp(1.0))
+    meter = Meter(expected, after(PROMPT, DRAFT))
+    assert meter.chance(sample(models, PROMPT, settings, 2 * COUNT)) < FALSE_ALARM
     right = settings.but(proposer="branching")
-    assert chance_of(sample(models, PROMPT, right, 2 * COUNT), expected) > FALSE_ALARM
+    assert meter.chance(sample(models, PROMPT, right, 2 * COUNT)) > FALSE_ALARM
 
 
 @pytest.mark.parametrize("draw", ["distinct", "independent"])

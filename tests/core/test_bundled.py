@@ -19,7 +19,7 @@ from .tiny import generate
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(resolve("specdec-target"))
 PROMPTS = {path.stem: path for path in sorted((ROOT / "assets" / "prompts").glob("*.toml"))}
-LENGTH = 24
+LENGTH = 16
 EACH = 3  # proposers that continue one prompt
 
 
@@ -80,7 +80,9 @@ def test_what_a_prompt_s_note_quotes_is_in_its_text(models: sd.Models) -> None:
         quoted = set(re.findall(r"'([^']{3,}?)'(?!\w)", prompt.look_for)) - titles
         parts = [part for quote in quoted for part in quote.split(" ... ")]
         if parts:
-            text = prompt.text + sd.decode(models, prompt.text, settings).text
+            text = prompt.text
+            if not all(part in text for part in parts):
+                text += sd.decode(models, prompt.text, settings).text
             assert [part for part in parts if part not in text] == [], prompt.name
             seen += 1
     assert seen > 4

@@ -17,6 +17,9 @@ from specdec_core.lessons.distilled import HELD_BACK, Distilled, Report, Standin
 from specdec_core.lessons.distilling import Training, shares
 from specdec_core.sweep.cases import shipped
 
+TOKENS = 16  # of each answer held back
+STEPS = 36
+
 
 @pytest.fixture(scope="module")
 def models() -> sd.Models:
@@ -27,7 +30,8 @@ def models() -> sd.Models:
 def reports(models: sd.Models) -> Iterator[list[Report]]:
     """All reports of a training of a few seconds."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(distilling, "TOKENS", 24)
+        patched.setattr(distilling, "TOKENS", TOKENS)
+        patched.setattr(distilling, "LENGTH", 32)
         patched.setattr(distilling, "WRITING", 0.0)  # one batch
         training = Training(models, "story", 1e-9, lambda: False)
         patched.setattr(Training, "_train", _steps)
@@ -38,11 +42,11 @@ _train = Training._train
 
 
 def _steps(self: Training, draft: torch.nn.Module) -> Iterator[Standing]:
-    """Sixty steps, however slow the machine is."""
+    """STEPS steps, however slow the machine is."""
     self.budget_s = 1e9
     for standing in _train(self, draft):  # type: ignore[arg-type]
         yield standing
-        if self._steps >= 60:
+        if self._steps >= STEPS:
             return
 
 
@@ -105,7 +109,7 @@ def test_the_downloaded_draft_loads_beside_the_target(reports: list[Report], tmp
     assert set(load(last.weights)) == set(load((bundled / "model.safetensors").read_bytes()))
     again = sd.load_models(draft=tmp_path)
     case = shipped(["story"], 1)[0]
-    trace = sd.decode(again, case.prompt, sd.Settings(max_new_tokens=24, draft_length=4))
+    trace = sd.decode(again, case.prompt, sd.Settings(max_new_tokens=TOKENS, draft_length=4))
     assert trace.stats.tokens_per_pass == pytest.approx(
         last.heats[0].after, abs=0.3
     )  # float16 may turn a close guess

@@ -25,7 +25,18 @@ from specdec_core.sampling import Warp
 from specdec_core.testing import scripted
 from specdec_core.tree import TokenTree
 
-from .distributions import chance_of, chances, exact_distribution, mixture, sample, samples, wavering
+from .distributions import (
+    DRAFT,
+    TARGET,
+    after,
+    chance_of,
+    chances,
+    exact_distribution,
+    mixture,
+    sample,
+    samples,
+    wavering,
+)
 from .tiny import PROMPTS, generate, module, pair
 
 FALSE_ALARM = 1e-4
@@ -84,11 +95,11 @@ def test_the_greedy_text_is_the_targets_whatever_the_policy(
         ("llama", 0, False), ("llama", 2, True), ("gpt2", 0, True), ("gpt2", 2, False),
     ):  # fmt: skip
         settings = sd.Settings(
-            proposer=proposer, length_policy=policy, length_options=options, max_new_tokens=40,
+            proposer=proposer, length_policy=policy, length_options=options, max_new_tokens=24,
             overlap=overlap and proposer == "draft-model",
         )  # fmt: skip
         trace = sd.decode(pair(architecture), PROMPTS[which], settings)
-        assert trace.token_ids == _generated(architecture, which, 40)
+        assert trace.token_ids == _generated(architecture, which, 24)
         assert trace.audit() == []
         assert max(_lengths(trace)) <= options.get("most", 64)
 
@@ -98,10 +109,9 @@ def _generated(architecture: str, prompt: int, length: int) -> list[int]:
     return generate(module(pair(architecture)), PROMPTS[prompt], length)
 
 
-target = wavering(3, seed=1)
-draft = mixture(target, wavering(3, seed=2), 0.1)
 PROMPT = [0, 1, 2, 0, 1, 0]
 SAMPLED = sd.Settings(temperature=1.0, max_new_tokens=5, record="off")
+COUNT = 100  # texts of a case
 
 
 SAMPLED_BY: dict[str, dict[str, Any]] = {
@@ -114,15 +124,15 @@ SAMPLED_BY: dict[str, dict[str, Any]] = {
 
 @pytest.mark.usefixtures("erratic")
 def test_sampled_texts_follow_the_targets_distribution_whatever_the_policy() -> None:
-    """Scripted models, four policies with two proposers, one by one and together; 300 texts each. Catches: a policy
+    """Scripted models, four policies with two proposers, one by one and together; COUNT texts each. Catches: a policy
     that looks at a token before it decides whether to send it. False alarm 1e-4."""
     cases = {
         (policy, proposer): SAMPLED.but(proposer=proposer, length_policy=policy, length_options=options)
         for policy, options in SAMPLED_BY.items()
         for proposer in ("draft-model", "prompt-lookup")
     }
-    written = samples(scripted(target, draft), PROMPT, cases, 300)
-    found = chances(written, exact_distribution(target, PROMPT, 5, Warp(1.0)))
+    written = samples(scripted(TARGET, DRAFT), PROMPT, cases, COUNT)
+    found = chances(written, exact_distribution(TARGET, PROMPT, 5, Warp(1.0)), after(PROMPT, DRAFT))
     assert min(found.values()) > FALSE_ALARM, found
 
 
@@ -144,9 +154,10 @@ def test_the_meter_rejects_a_policy_that_takes_a_drawn_token_back(monkeypatch: p
     """The power of the test above: the same distributions, the texts of one policy. Dropping a token because of what it
     is biases the text."""
     monkeypatch.setitem(sd.PROPOSERS, KeepsTheLikely.name, KeepsTheLikely)
-    expected = exact_distribution(target, PROMPT, 5, Warp(1.0))
+    expected = exact_distribution(TARGET, PROMPT, 5, Warp(1.0))
     settings = SAMPLED.but(proposer=KeepsTheLikely.name)
-    assert chance_of(sample(scripted(target, draft), PROMPT, settings, 600), expected) < FALSE_ALARM
+    texts = sample(scripted(TARGET, DRAFT), PROMPT, settings, 2 * COUNT)
+    assert chance_of(texts, expected, after(PROMPT, DRAFT)) < FALSE_ALARM
 
 
 def _sure(context: tuple[int, ...]) -> list[float]:

@@ -72,10 +72,11 @@ def test_the_exit_answers_like_the_whole_models_hidden_state(architecture: str) 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_greedy_output_equals_generate(architecture: str) -> None:
-    """Every prompt, from the first layer. Catches: rows of the exit left in the target's memory. No tolerance, see
-    test_architectures. With all layers nothing is ever rejected: the draft is the target."""
-    models = pair(architecture)
-    for prompt, all_layers in zip(PROMPTS, (True, False, False, True), strict=True):
+    """From the first layer, two prompts in turn. Catches: rows of the exit left in the target's memory. No tolerance,
+    see test_architectures. With all layers nothing is ever rejected: the draft is the target."""
+    models, turn = pair(architecture), ARCHITECTURES.index(architecture)
+    for which, all_layers in ((turn % 4, True), ((turn + 1) % 4, False)):
+        prompt = PROMPTS[which]
         expected = generate(module(models), prompt, 30)
         trace = sd.decode(models, prompt, exiting(1))
         assert trace.token_ids == expected
@@ -131,14 +132,14 @@ def test_nothing_is_stored_twice(prompt: list[int]) -> None:
 
 
 def test_sampled_texts_follow_the_targets_distribution() -> None:
-    """A Llama of two layers and six tokens, its distribution from plain transformers passes. 300 texts of four tokens,
+    """A Llama of two layers and six tokens, its distribution from plain transformers passes. 130 texts of four tokens,
     and more in test_distribution_matrix. Catches: an exit that writes into rows the target still needs. False alarm
     1e-4."""
     models = sd.Models(Letters(6), HubModel("tiny target", build("llama", vocab_size=6)))
     assert isinstance(models.target, HubModel)
     settings = exiting(1, draft_length=2, temperature=1.5, max_new_tokens=4, record="off")
     expected = exact_distribution(model_next_probs(models.target), [1, 2, 3], 4, Warp(1.5))
-    assert chances(samples(models, [1, 2, 3], {(): settings}, 300), expected)["all"] > 1e-4
+    assert chances(samples(models, [1, 2, 3], {(): settings}, 130), expected)["all"] > 1e-4
 
 
 class StopsAfterTwo(FixedLength):

@@ -17,7 +17,7 @@ from .matrix import lossless, policies, proposals, runs, whole
 from .pairwise import Values, dealt, pairs
 from .tiny import ARCHITECTURES, PROMPTS, generate, module
 
-LENGTH = 24
+LENGTH = 16
 
 
 @cache

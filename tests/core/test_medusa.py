@@ -132,12 +132,16 @@ def test_every_tree_holds_what_the_heads_say_after_the_state_before_the_root(
     assert accepted > 10, "the accepted path was never put to the test"
 
 
+GREEDY = ["gpt2", "opt", "llama", "qwen3", "gpt-neox", "phi"]
+
+
 @pytest.mark.parametrize("options", [{}, {"tree": "mc_sim_7b_63", "nodes": 63}, {"tree": "chain"}])
-@pytest.mark.parametrize("architecture", ["gpt2", "opt", "llama", "qwen3", "gpt-neox", "phi"])
+@pytest.mark.parametrize("architecture", GREEDY)
 def test_greedy_text_equals_generate(architecture: str, options: dict[str, str]) -> None:
-    """With heads that are right now and then. Catches: KV rows of the wrong branch kept, a state of another lane."""
+    """With heads that are right now and then; two prompts in turn, so that every tree meets all four. Catches: KV rows
+    of the wrong branch kept, a state of another lane."""
     models = headed(architecture)
-    for prompt in PROMPTS:
+    for prompt in PROMPTS[GREEDY.index(architecture) % 2 :: 2]:
         trace = sd.decode(models, prompt, SETTINGS.but(options=options))
         assert trace.token_ids == generate(module(models), prompt, 30)
         assert trace.audit() == []
@@ -145,7 +149,7 @@ def test_greedy_text_equals_generate(architecture: str, options: dict[str, str])
 
 def test_sampled_texts_follow_the_targets_distribution() -> None:
     """A Llama of six tokens against its exact distribution; the tree is chosen by the heads, never by a coin. Catches:
-    a tree cut or sorted by what was drawn. 200 texts of four tokens, and more in test_distribution_matrix; false alarm
+    a tree cut or sorted by what was drawn. 90 texts of four tokens, and more in test_distribution_matrix; false alarm
     1e-4."""
     models = headed("llama", 6)
     assert isinstance(models.target, HubModel)
@@ -154,7 +158,7 @@ def test_sampled_texts_follow_the_targets_distribution() -> None:
         proposer="medusa", options=options, temperature=1.5, max_new_tokens=4, record="off"
     )
     expected = exact_distribution(model_next_probs(models.target), [1, 2, 3], 4, Warp(1.5))
-    assert chances(samples(models, [1, 2, 3], {(): settings}, 200), expected)["all"] > 1e-4
+    assert chances(samples(models, [1, 2, 3], {(): settings}, 90), expected)["all"] > 1e-4
 
 
 class Few(draft_length.FixedLength):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import re
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
 from random import Random
@@ -15,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from transformers import GenerationConfig
+from transformers import AutoModelForCausalLM, GenerationConfig
 from transformers.generation.candidate_generator import (
     AssistedCandidateGenerator,
     PromptLookupCandidateGenerator,
@@ -45,6 +46,23 @@ RUNS = {
     "early-exit-third": {"proposer": "early-exit", "draft_length": 2},
     "stop": {"draft_length": 3, "stop": ("return",)},
 }
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _read_once() -> Iterator[None]:
+    """The copied code opens its models each time it runs; here their files are read once, and each run gets a copy."""
+    opened: dict[str, Any] = {}
+    read = AutoModelForCausalLM.from_pretrained
+
+    def from_pretrained(name: str, **options: Any) -> Any:
+        key = repr((name, options))
+        if key not in opened:
+            opened[key] = read(name, **options)
+        return copy.deepcopy(opened[key])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(AutoModelForCausalLM, "from_pretrained", from_pretrained)
+        yield
 
 
 @pytest.fixture(scope="module")

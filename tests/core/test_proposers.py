@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 
 import pytest
+import torch
 
 import specdec_core as sd
 from specdec_core.models.bundle import HubModel
 from specdec_core.testing import scripted
 
 from .distributions import wavering
-from .tiny import PROMPTS, generate, pair
+from .tiny import PROMPTS, pair
 
 SETTINGS = sd.Settings(max_new_tokens=40, draft_length=5)
 
@@ -39,7 +40,9 @@ def _looked_up(text: list[int], longest: int, length: int) -> list[int]:
 def test_prompt_lookup_proposes_what_followed_the_last_match(longest: int, temperature: float) -> None:
     """Every round of 20 runs against a naive search. Catches: a table that misses the newest n-grams, matches the
     suffix with itself, or prefers an old match."""
-    settings = SETTINGS.but(proposer="prompt-lookup", options={"max_ngram": longest}, temperature=temperature)
+    settings = SETTINGS.but(
+        proposer="prompt-lookup", options={"max_ngram": longest}, temperature=temperature, record="tokens"
+    )
     found = 0
     for seed in range(20):
         prompt = [random.Random(seed).randrange(4) for _ in range(1 + seed)]
@@ -59,9 +62,9 @@ def test_prompt_lookup_proposes_what_followed_the_last_match(longest: int, tempe
 
 
 def test_the_draft_model_proposes_its_own_greedy_text() -> None:
-    """Every chain is what transformers' `generate` would write with the draft after the same text, and cost as many
-    passes. Catches: a draft whose memory is a token behind, ahead, or holds a rejected token; the text would still be
-    right, and slow."""
+    """Every token of a chain is the likeliest after the text and the chain before it, by a plain transformers pass of
+    the draft, and the chain cost as many passes. Catches: a draft whose memory is a token behind, ahead, or holds a
+    rejected token; the text would still be right, and slow."""
     models = pair("llama")
     assert isinstance(models.draft, HubModel)
     for prompt in PROMPTS:
@@ -69,8 +72,11 @@ def test_the_draft_model_proposes_its_own_greedy_text() -> None:
         for text, row in zip(_texts(trace), trace.rounds, strict=True):
             length = len(row.nodes.token)
             assert row.draft_passes == length
-            if length:
-                assert row.nodes.token == generate(models.draft.model, text, length)
+            with torch.inference_mode():
+                logits = models.draft.model(torch.tensor([[*text, *row.nodes.token]])).logits[
+                    0, len(text) - 1 :
+                ]
+            assert row.nodes.token == logits[:length].argmax(-1).tolist()
     assert trace.rounds[0].nodes.parent == [-1, 0, 1, 2, 3]
 
 

@@ -154,7 +154,7 @@ def test_greedy_text_is_that_of_generate(match: str) -> None:
 
 
 def test_sampled_texts_follow_the_targets_distribution() -> None:
-    """400 texts of four tokens of each way to match, one by one and together; chi-square, false alarm 1e-4; the default
+    """160 texts of four tokens of each way to match, one by one and together; false alarm 1e-4; the default
     is tested in test_distribution too. Catches: a match chosen with the help of what the round wrote."""
     target, prompt = wavering(3, seed=5), [0, 1, 0, 2, 0]
     cases = {
@@ -165,6 +165,6 @@ def test_sampled_texts_follow_the_targets_distribution() -> None:
         for match in ("first", "last", "most-frequent")
     }  # fmt: skip
     found = chances(
-        samples(scripted(target), prompt, cases, 400), exact_distribution(target, prompt, 4, Warp(1.0))
+        samples(scripted(target), prompt, cases, 160), exact_distribution(target, prompt, 4, Warp(1.0))
     )
     assert min(found.values()) > 1e-4, found

@@ -21,13 +21,17 @@ ORACLE = sd.Settings(proposer="oracle", draft_length=4, max_new_tokens=30)
 YOU = sd.Settings(proposer="you", max_new_tokens=12)
 
 
+CERTAIN = ["gpt2", "llama", "qwen3", "phi"]
+
+
 @pytest.mark.parametrize("gamma", [1, 4, 9])
-@pytest.mark.parametrize("architecture", ["gpt2", "llama", "qwen3", "phi"])
+@pytest.mark.parametrize("architecture", CERTAIN)
 def test_at_temperature_0_the_oracle_is_always_right(architecture: str, gamma: int) -> None:
-    """Everything is accepted, γ + 1 tokens per pass to the end, the text is `generate`'s, and no draft pass is counted.
-    Catches: an oracle whose memory is a token behind or ahead of the text."""
+    """Everything is accepted, γ + 1 tokens per pass to the end, the text is `generate`'s, and no draft pass is counted;
+    two prompts in turn, so that every length meets all four. Catches: an oracle whose memory is a token behind or ahead
+    of the text."""
     models = pair(architecture)
-    for prompt in PROMPTS:
+    for prompt in PROMPTS[CERTAIN.index(architecture) % 2 :: 2]:
         trace = sd.decode(models, prompt, ORACLE.but(draft_length=gamma))
         assert trace.token_ids == generate(module(models), prompt, 30)
         assert trace.audit() == []
@@ -63,7 +67,7 @@ def test_above_temperature_0_it_proposes_what_the_target_would_say_there(guess: 
 
 
 def test_the_oracles_texts_follow_the_targets_distribution() -> None:
-    """375 texts of four tokens of either guess with either rule, one by one and together; chi-square, false alarm 1e-4.
+    """150 texts of four tokens of either guess with either rule, one by one and together; false alarm 1e-4.
     Catches: a proposal that looks at the coins to come."""
     target, prompt = wavering(3, seed=7), [0, 1, 2]
     settings = ORACLE.but(temperature=1.0, draft_length=2, max_new_tokens=4, record="off")
@@ -73,20 +77,20 @@ def test_the_oracles_texts_follow_the_targets_distribution() -> None:
         for rule in ("speculative-sampling", "token-matching")
     }
     found = chances(
-        samples(scripted(target), prompt, cases, 375), exact_distribution(target, prompt, 4, Warp(1.0))
+        samples(scripted(target), prompt, cases, 150), exact_distribution(target, prompt, 4, Warp(1.0))
     )
     assert min(found.values()) > 1e-4, found
 
 
 def test_the_oracles_texts_follow_a_real_models_distribution() -> None:
-    """A Llama of six tokens and its distribution by plain passes; 250 texts of three tokens, chi-square, false alarm
+    """A Llama of six tokens and its distribution by plain passes; 110 texts of three tokens, false alarm
     1e-4. Catches: rows of the oracle's own memory that outlive a rejection."""
     models = sd.Models(HubCodec(tokenizer()), HubModel("tiny target", build("llama", vocab_size=6)))
     settings = ORACLE.but(
         options={"guess": "most-likely"}, temperature=1.5, draft_length=2, max_new_tokens=3, record="off"
     )
     expected = exact_distribution(model_next_probs(models.target), [1, 2, 3], 3, Warp(1.5))  # type: ignore[arg-type]
-    assert chances(samples(models, [1, 2, 3], {(): settings}, 250), expected)["all"] > 1e-4
+    assert chances(samples(models, [1, 2, 3], {(): settings}, 110), expected)["all"] > 1e-4
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from specdec_core.sampling import Warp
 from specdec_core.testing import scripted
 from specdec_core.tree import TokenTree
 
-from .distributions import chances, exact_distribution, mixture, samples, wavering
+from .distributions import DRAFT, TARGET, after, chance_of, exact_distribution, sample
 from .toys import random_next_probs
 
 CHAIN = [-1, 0]
@@ -143,17 +143,16 @@ def test_a_tree_is_refused_with_a_sentence() -> None:
 
 @pytest.mark.parametrize("proposer", ["draft-model", "prompt-lookup"])
 def test_sampled_texts_follow_the_targets_distribution_and_traces_are_sound(proposer: str) -> None:
-    """Whole decodes of scripted models in float32, several rounds each; 500 texts, and more in
-    test_distribution_matrix; Pearson's chi-square, false alarm 1e-4.
+    """Whole decodes of scripted models in float32, several rounds each; 170 texts, and more in
+    test_distribution_matrix; `Meter`, false alarm 1e-4.
     Catches: a verdict or a residual that the loop reads differently from the enumerator."""
-    target = wavering(3, seed=1)
-    models = scripted(target, mixture(target, wavering(3, seed=2), 0.7))
+    models = scripted(TARGET, DRAFT)
     settings = sd.Settings(
         proposer=proposer, rule="block", draft_length=3, temperature=1.0, max_new_tokens=5, record="off"
     )
     prompt = [0, 1, 2, 0, 1, 0]
-    expected = exact_distribution(target, prompt, 5, Warp(1.0))
-    assert chances(samples(models, prompt, {(): settings}, 500), expected)["all"] > 1e-4
+    expected = exact_distribution(TARGET, prompt, 5, Warp(1.0))
+    assert chance_of(sample(models, prompt, settings, 170), expected, after(prompt, DRAFT)) > 1e-4
     long = [
         sd.decode(models, prompt, settings.but(record="full", seed=seed, max_new_tokens=40))
         for seed in range(5)

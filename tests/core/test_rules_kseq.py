@@ -18,7 +18,7 @@ from specdec_core.sampling import Warp
 from specdec_core.testing import scripted
 from specdec_core.tree import TokenTree
 
-from .distributions import chances, exact_distribution, mixture, samples, wavering
+from .distributions import DRAFT, TARGET, after, chance_of, exact_distribution, sample
 from .toys import random_next_probs
 
 
@@ -126,17 +126,16 @@ def test_siblings_without_replacement_are_refused_for_a_reason() -> None:
 @pytest.mark.usefixtures("proposers")
 @pytest.mark.parametrize("proposer", ["draft-model", "test-drawn", "test-ranked"])
 def test_sampled_texts_follow_the_targets_distribution_and_traces_are_sound(proposer: str) -> None:
-    """Whole decodes of scripted models in float32 on chains and trees; 400 texts, and more in
-    test_distribution_matrix; Pearson's chi-square, false alarm 1e-4.
+    """Whole decodes of scripted models in float32 on chains and trees; 130 texts, and more in
+    test_distribution_matrix; `Meter`, false alarm 1e-4.
     Catches: a child's q that is looked up at another node once the loop has a real tree."""
-    target = wavering(3, seed=1)
-    models = scripted(target, mixture(target, wavering(3, seed=2), 0.7))
+    models = scripted(TARGET, DRAFT)
     settings = sd.Settings(
         proposer=proposer, rule="kseq", draft_length=3, temperature=1.0, max_new_tokens=4, record="off"
     )
     prompt: Sequence[int] = [0, 1, 2, 0, 1, 0]
-    expected = exact_distribution(target, prompt, 4, Warp(1.0))
-    assert chances(samples(models, prompt, {(): settings}, 400), expected)["all"] > 1e-4
+    expected = exact_distribution(TARGET, prompt, 4, Warp(1.0))
+    assert chance_of(sample(models, prompt, settings, 130), expected, after(prompt, DRAFT)) > 1e-4
     for temperature in (0.0, 1.0):
         trace = sd.decode(
             models, prompt, settings.but(record="full", temperature=temperature, max_new_tokens=40)

@@ -50,7 +50,7 @@ def _branching() -> object:
         yield
 
 
-@settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(
     choices=CHOICES,
     prompt=st.lists(st.integers(0, 6), min_size=1, max_size=12),

@@ -28,7 +28,7 @@ def _padded(next_probs: NextProbs, width: int) -> NextProbs:
 
 
 def test_a_draft_of_another_width_changes_nothing_about_the_distribution() -> None:
-    """Narrower: the missing columns have q = 0. Wider: ids the target lacks are never proposed. Chi-square on 500 texts
+    """Narrower: the missing columns have q = 0. Wider: ids the target lacks are never proposed. 200 texts
     of four tokens of either width with either rule, one by one and together, false alarm 1e-4."""
     next_probs, written = wavering(TARGET, seed=1), {}
     for width in (3, 9):
@@ -40,12 +40,15 @@ def test_a_draft_of_another_width_changes_nothing_about_the_distribution() -> No
         for rule in ("speculative-sampling", "token-matching"):
             settings = sd.Settings(rule=rule, draft_length=3, temperature=1.0, max_new_tokens=4, record="off")
             case = (f"width {width}", rule)
-            written[case] = sample(models, [0, 1], settings, 500, seed=500 * len(written))
+            written[case] = sample(models, [0, 1], settings, 200, seed=200 * len(written))
     found = chances(written, exact_distribution(next_probs, [0, 1], 4, Warp(1.0)))
     assert min(found.values()) > 1e-4, found
 
 
-@pytest.mark.parametrize("width", [60, 96, 98, 128])
+WIDTHS = [60, 96, 98, 128]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("temperature", [0.0, 1.5])
 def test_a_real_draft_of_another_width_works(width: int, temperature: float) -> None:
     """The target may write, and a prompt may hold, ids the draft has no embedding for. Catches: an index error in the
@@ -55,7 +58,7 @@ def test_a_real_draft_of_another_width_works(width: int, temperature: float) -> 
         Letters(97), HubModel("target", target), HubModel("draft", build("llama", 1, vocab_size=width))
     )
     settings = sd.Settings(max_new_tokens=40, temperature=temperature)
-    for prompt in PROMPTS:
+    for prompt in PROMPTS if temperature else PROMPTS[WIDTHS.index(width) % 2 :: 2]:
         trace = sd.decode(models, prompt, settings)
         assert trace.audit() == []
         assert sd.Trace.from_json(trace.to_json()) == trace

@@ -11,7 +11,7 @@ from specdec_core.models.bundle import Models
 from specdec_core.runtime.t5 import EncoderDecoder
 from specdec_core.testing import Letters
 
-from .tiny import VOCABULARY
+from .tiny import VOCABULARY, remembered
 
 KINDS = ["t5", "t5-v1.1", "mt5"]
 # Few buckets and short distances, so that nearly every distance has a bias of its own and some share one. The
@@ -20,8 +20,8 @@ _SHAPE = {
     "d_model": 32,
     "d_kv": 8,
     "d_ff": 64,
-    "num_layers": 2,
-    "num_decoder_layers": 3,
+    "num_layers": 1,
+    "num_decoder_layers": 2,
     "num_heads": 4,
     "relative_attention_num_buckets": 6,
     "relative_attention_max_distance": 10,
@@ -81,8 +81,15 @@ def module_t5(models: Models) -> PreTrainedModel:
     return models.target.model
 
 
-def generate_t5(model: PreTrainedModel, source: list[int], length: int) -> list[int]:
-    """The oracle: transformers' greedy text without the start token."""
-    ids = torch.tensor([source], device=model.device)
-    options = {"max_new_tokens": length, "do_sample": False, "use_cache": False}
-    return model.generate(ids, attention_mask=torch.ones_like(ids), **options)[0, 1:].tolist()
+def generate_t5(model: PreTrainedModel, source: list[int], length: int, **options: object) -> list[int]:
+    """The oracle: transformers' greedy text without the start token. Asked once for each text."""
+
+    def write() -> list[int]:
+        ids = torch.tensor([source], device=model.device)
+        output = model.generate(
+            ids, attention_mask=torch.ones_like(ids), max_new_tokens=length, do_sample=False, use_cache=False,
+            **options,
+        )  # fmt: skip
+        return output[0, 1:].tolist()
+
+    return remembered(model, (tuple(source), length, repr(options)), write)

@@ -63,7 +63,7 @@ def test_a_distilled_draft_serves_its_target(target: Path, tmp_path: Path) -> No
     text = tmp_path / "text.txt"
     text.write_text(TEXT, encoding="utf-8")
     overlaps = []
-    for tokens in (256, 30_000):
+    for tokens in (256, 15_000):
         models = sd.load_models(target, _train(target, text, tokens), device="cpu")
         settings = sd.Settings(max_new_tokens=2, temperature=1.0)
         found = []
@@ -90,7 +90,7 @@ def test_a_parallel_draft_guesses_several_tokens_in_one_pass(target: Path, tmp_p
     torch.set_num_threads(1)
     text = tmp_path / "text.txt"
     text.write_text(TEXT, encoding="utf-8")
-    models = sd.load_models(target, _train(target, text, 60_000, "--parallel", "3"), device="cpu")
+    models = sd.load_models(target, _train(target, text, 24_000, "--parallel", "3"), device="cpu")
     assert models.draft is not None and models.draft.mask == models.target.vocabulary
     mask, overlaps = models.draft.mask, torch.zeros(3)
     for end in range(4, 12):
