@@ -25,6 +25,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 APP, PLAYER = "tests/browser/", "tests/player/"
+BEHIND = 10  # the app itself lets its pages wait a little for what decodes
+# The first, where it is installed, does without windows and what draws them.
+CHROMIUMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -47,6 +50,12 @@ def pytest_collection_finish() -> None:
     each time, in the middle of one test after another."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """The worker of the pages, which wait for one answer after another, goes before the others, which compute."""
+    if "PYTEST_XDIST_WORKER" in os.environ and hasattr(os, "nice") and not item.nodeid.startswith(APP):
+        os.nice(max(0, BEHIND - os.nice(0)))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -94,7 +103,7 @@ def browser() -> Iterator[Browser]:
     """The system's Chromium, or Playwright's own; without either, tests are skipped, and fail in CI."""
     from playwright.sync_api import Error, sync_playwright
 
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    path = next(filter(None, map(shutil.which, CHROMIUMS)), None)
     # Root in a container has no sandbox.
     arguments = ["--no-sandbox", "--disable-background-networking"]
     with sync_playwright() as playwright:

@@ -419,10 +419,13 @@ FIRST_LINKS = {
     "library": {"q": "abc", "sort": "speedup"},
 }
 FIRST_PAGES = """
-import importlib, json, pkgutil, sys
+import functools, importlib, json, pkgutil, sys
 import app, app.__main__
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
+# Once, as a server does: AppTest would search all installed packages for every page.
+manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
 heavy = lambda: sorted({"torch", "transformers"} & set(sys.modules))
 for module in pkgutil.walk_packages(app.__path__, "app."):
     # a page's script is drawn below; replicas are imported by Ray, which is an extra

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page
+from playwright.sync_api import expect as expect_soon
 
 ROOT = Path(__file__).resolve().parents[2]
 START_S = 240
-expect.set_options(timeout=20_000)
+expect_soon.set_options(timeout=20_000)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -69,7 +70,9 @@ def serving(log: Path, **more: str) -> Iterator[Server]:
         )
     server = Server(process, f"http://127.0.0.1:{port}", log)
     try:
-        until(lambda: process.poll() is not None or _ready(server), START_S, lambda: server.log()[-3000:])
+        until(
+            lambda: process.poll() is not None or _ready(server), START_S, lambda: server.log()[-3000:], 0.2
+        )
         assert process.poll() is None, server.log()[-3000:]
         yield server
     finally:
@@ -92,7 +95,7 @@ def streamlit_alone(page: Path) -> Iterator[str]:
     )
     address = f"http://127.0.0.1:{port}/"
     try:
-        until(lambda: process.poll() is not None or _answers(address), START_S)
+        until(lambda: process.poll() is not None or _answers(address), START_S, every=0.1)
         assert process.poll() is None
         yield address
     finally:
@@ -209,11 +212,41 @@ def open_page(server: Server, visitors: Visitors, complaints: Sight) -> Iterator
     until(lambda: server.busy() == 0, 10)
 
 
+class Expected:
+    """Playwright's assertions, which look ten times a second; given more time than a turn, they look twice. The second
+    half of the time is one turn: on a busy machine one look may take longer than a short one."""
+
+    TURN_MS = 2_400
+
+    def __init__(self, actual: Locator | Page) -> None:
+        self._now: Any = expect_soon(actual)
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        look = getattr(self._now, name)
+
+        def wait(*wanted: Any, timeout: float = 20_000, **more: Any) -> None:
+            end = time.monotonic() + timeout / 1000
+            while (left := (end - time.monotonic()) * 1000) > max(timeout / 2, self.TURN_MS):
+                try:
+                    return look(*wanted, timeout=self.TURN_MS, **more)
+                except AssertionError:
+                    pass
+            look(*wanted, timeout=max(left, 1), **more)
+
+        return wait
+
+
+expect = Expected
+
+
 def until(
-    fact: Callable[[], bool], seconds: float, why: Callable[[], str] = lambda: "it did not come to pass"
+    fact: Callable[[], bool],
+    seconds: float,
+    why: Callable[[], str] = lambda: "it did not come to pass",
+    every: float = 0.02,
 ) -> None:
-    """Wait for a condition."""
+    """Wait for a condition, looking again every so many seconds."""
     deadline = time.monotonic() + seconds
     while not fact():
         assert time.monotonic() < deadline, why()
-        time.sleep(0.02)
+        time.sleep(every)

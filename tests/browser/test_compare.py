@@ -7,9 +7,9 @@ from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page
 
-from .conftest import Server, until
+from .conftest import Server, expect, until
 
 Open = Callable[..., Page]
 LONG_S = 60_000

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from app.course import reading
 from app.course.lesson import STEPS, Lesson
 
 from .axe import check
-from .conftest import Server, Visitors, until
+from .conftest import Server, Visitors, expect, until
 from .test_axe import SLOW, STILL
 
 MOST_TABS = 150
@@ -195,7 +195,7 @@ def test_what_stands_beside_the_lessons(page: Page, server: Server, part: str, t
     page.goto(f"{server.url}/course{part}")
     page.locator("h1").wait_for()
     rested(page)
-    check(page, f"course{part}, {theme}", colours=theme == "dark")
+    check(page, f"course{part}, {theme}")
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Page, Route
 
 from app.export import linker, page
 from app.ui.presenter import LARGE_REM
 from specdec_core.record.trace import Trace
 from tests.player.samples import plain_trace, spec_trace
+
+from .conftest import expect
 
 Open = Callable[..., Page]
 HOSTILE = (

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
 
-from .conftest import Come, streamlit_alone
+from .conftest import Come, expect, streamlit_alone
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from urllib.parse import quote, urljoin
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
-from .conftest import Server, until
+from .conftest import Server, expect, until
 
 log = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
-from .conftest import ROOT, Come, Server, Sight
+from .conftest import ROOT, Come, Server, Sight, expect
 
 Open = Callable[..., Page]
 SLOW = 60_000

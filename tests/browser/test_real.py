@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from ..app import postgres
-from .conftest import Come, Server, Sight, serving, until
+from .conftest import Come, Server, Sight, expect, serving, until
 
 LOAD_S = 300
 WRITE_S = 120

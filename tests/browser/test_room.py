@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from .axe import AXE
-from .conftest import Come, Server, Sight
+from .conftest import Come, Server, Sight, expect
 
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 SMALL: dict[str, Any] = {"viewport": {"width": 390, "height": 844}}

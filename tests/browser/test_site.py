@@ -6,12 +6,12 @@ import json
 import re
 from pathlib import Path
 
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser
 
 from app.export.page import make
 from app.site.build import write
 from specdec_core.record import foreign
-from tests.browser.conftest import Sight
+from tests.browser.conftest import Sight, expect
 from tests.player.samples import spec_trace
 
 OWN = ("index.html", "races.html", "course.html", "lessons/draft-verify.html", "claims.html")

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
-from .conftest import Server, Sight, Visitors, until
+from .conftest import Server, Sight, Visitors, expect, until
 from .slow_line import Line, slow_line
 
-DELAY_S = 1.5  # in either direction, once the page stands there
-RECEIVED_MS = 2_700  # after a press: the server has done with it, and its answer is still on the way
+ANSWERED_MS = 700  # after the first of an answer the server has done with a press
+QUIET_S = 1.5  # after so long without a word the server has said all
 STILL = "[data-test-script-state=notRunning]"
 LONG = 60_000
 Open = Callable[[str], tuple[Page, Line]]
@@ -27,7 +27,7 @@ def line(server: Server) -> Iterator[Line]:
 @pytest.fixture
 def far(server: Server, line: Line, visitors: Visitors, complaints: Sight) -> Iterator[Open]:
     """Open a page of the app by the line, which becomes slow on request."""
-    line.delay_s = 0.0
+    line.let_go()
     with visitors.visits() as come:
 
         def open_one(address: str) -> tuple[Page, Line]:
@@ -42,26 +42,41 @@ def far(server: Server, line: Line, visitors: Visitors, complaints: Sight) -> It
     until(lambda: server.busy() == 0, 10)
 
 
+def answered(page: Page, line: Line) -> None:
+    """Wait until the server has done with a press, its answer still on the way."""
+    until(lambda: line.holds, LONG / 1000)
+    page.wait_for_timeout(ANSWERED_MS)
+
+
+def quiet(page: Page, line: Line) -> None:
+    """Wait until all has arrived."""
+    while line.quiet_s() < QUIET_S:
+        page.wait_for_timeout(100)
+    page.locator(STILL).wait_for(state="attached")
+
+
 def test_two_runs_ticked_after_one_another_are_both_chosen(far: Open) -> None:
     page, line = far("/library")
     boxes = page.locator("[class*=st-key-pick-recorded-] label")
     boxes.nth(1).wait_for()
-    line.delay_s = DELAY_S
+    line.slow = True
     boxes.nth(0).click()
-    page.wait_for_timeout(RECEIVED_MS)
+    answered(page, line)
     boxes.nth(1).click()
+    line.let_go()
     expect(page.get_by_role("button", name="Compare 2 runs")).to_be_visible(timeout=LONG)
 
 
 def test_a_setting_changed_right_after_run_hides_nothing_of_the_run(far: Open) -> None:
     page, line = far("/?tokens=24")
     page.get_by_role("button", name="Run").wait_for()
-    line.delay_s = DELAY_S
+    line.slow = True
     page.get_by_role("button", name="Run").click()
-    page.wait_for_timeout(RECEIVED_MS)
+    answered(page, line)
     page.locator("[data-testid=stSlider]").first.get_by_role("slider").press("ArrowRight")
+    line.let_go()
     expect(page.get_by_text("Target passes saved")).to_be_visible(timeout=LONG)
-    page.wait_for_timeout(4_000 * DELAY_S)  # what was still on its way
+    quiet(page, line)
     expect(page.get_by_text("Target passes saved")).to_be_visible()
     assert "run=" in page.url
 
@@ -73,9 +88,10 @@ def test_a_lesson_does_not_fall_back(far: Open) -> None:
     lock = page.locator(".st-key-course-lock button").first
     expect(lock).to_be_enabled(timeout=LONG)
     page.locator(STILL).wait_for(state="attached")
-    line.delay_s = DELAY_S
+    line.slow = True
     lock.click()
-    page.wait_for_timeout(RECEIVED_MS)
+    answered(page, line)
     lock.click()
-    page.wait_for_timeout(4_000 * DELAY_S)  # both answers
+    line.let_go()
+    quiet(page, line)
     expect(page.locator(".trail [aria-current=step]")).to_have_text("Watch", timeout=LONG)
