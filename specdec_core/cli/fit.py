@@ -6,7 +6,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import BarColumn, TextColumn
@@ -18,6 +18,10 @@ from specdec_core.errors import SettingsError
 from .common import load
 from .options import Shared
 from .render import err, out, shown
+
+if TYPE_CHECKING:
+    from specdec_core.fitting import Fit
+    from specdec_core.models.bundle import Models
 
 SOUGHT = {
     "option": "--option", "draft_length": "--draft-length", "length_policy": "--length-policy",
@@ -59,27 +63,12 @@ def fit(
             raise SettingsError(
                 f"A fit looks for the best {option[2:].replace('-', ' ')} itself: leave {option} out."
             )
-    from specdec_core.fitting import Progress
-    from specdec_core.fitting import fit as run
     from specdec_core.fitting.prompts import read
 
     read(prompts)  # a file that is wrong is refused before the models are loaded
     models = load(shared.model, shared.draft, device=shared.device, dtype=shared.dtype, **shared.parts)
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[left]}"))
-    with Bar(*columns, console=err, transient=True) as bar, _interrupts() as pressed:
-        task = bar.add_task("beginning", total=60.0 * minutes, left="")
-
-        def on_progress(ahead: Progress) -> None:
-            left = max(0.0, ahead.budget - ahead.spent)
-            words = Text(shown(f"{ahead.phase}: {ahead.words}")).plain
-            bar.update(task, description=words, completed=ahead.spent, left=f"{left / 60:.1f} min left")
-
-        found = run(
-            models, prompts, folder,
-            settings=shared.plain(), minutes=minutes, wish=wish, requests=requests, lossy=lossy, train=train,  # type: ignore[arg-type]  # checked there
-            chat=shared.chat is not False, system=shared.system, load=_loading(shared),
-            cancelled=lambda: bool(pressed), on_progress=on_progress,
-        )  # fmt: skip
+    asked = {"minutes": minutes, "wish": wish, "requests": requests, "lossy": lossy, "train": train}
+    found = _watched(models, shared, prompts, folder, asked)
     out.print(Text(shown(found.sentence[:1].upper() + found.sentence[1:])))
     err.print(
         Text(f"wrote {folder}: config.json, table.csv, report.html" + (", trace.json" if found.whole else ""))
@@ -87,6 +76,26 @@ def fit(
     if not found.whole:
         err.print("stopped; the same command continues from there.")
         raise typer.Exit(130)
+
+
+def _watched(models: Models, shared: Shared, prompts: Path, folder: Path, asked: dict[str, Any]) -> Fit:
+    """Fit, with a progress bar."""
+    from specdec_core.fitting import Progress, fit
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[left]}"))
+    with Bar(*columns, console=err, transient=True) as bar, _interrupts() as pressed:
+        task = bar.add_task("beginning", total=60.0 * asked["minutes"], left="")
+
+        def on_progress(ahead: Progress) -> None:
+            left = max(0.0, ahead.budget - ahead.spent)
+            words = Text(shown(f"{ahead.phase}: {ahead.words}")).plain
+            bar.update(task, description=words, completed=ahead.spent, left=f"{left / 60:.1f} min left")
+
+        return fit(
+            models, prompts, folder,
+            settings=shared.plain(), chat=shared.chat is not False, system=shared.system, load=_loading(shared),
+            cancelled=lambda: bool(pressed), on_progress=on_progress, **asked,
+        )  # fmt: skip
 
 
 def _loading(shared: Shared) -> dict[str, str]:

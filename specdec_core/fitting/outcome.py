@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -18,36 +17,15 @@ from specdec_core.proposers import proposer_class
 from specdec_core.record.read import race_json
 from specdec_core.sweep import portable
 from specdec_core.sweep import portable_servers as servers
-from specdec_core.sweep.totals import csv_of
 
-from .bench import failures, speeds
-from .candidates import TUNED, Candidate
-from .search import NEAR, PROBE, mean
-from .verdict import Tested
+from .candidates import TUNED
+from .report import CONFIG, TABLE, TRACE, page
+from .table import to_csv, tried
 
 if TYPE_CHECKING:
     from .run import Fit, Job
 
-CONFIG, TABLE, REPORT, TRACE = "config.json", "table.csv", "report.html", "trace.json"
-
-
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """A candidate's line in the table.
-
-    Attributes:
-        prompts, speedup: of the search; of the scouting where it went no further.
-        probed: whether they are the scouting's, whose texts are short.
-        tested: on the held-back prompts.
-        why: what became of it, as a phrase.
-    """
-
-    candidate: Candidate
-    prompts: int
-    speedup: float | None
-    probed: bool
-    tested: Tested | None
-    why: str
+REPORT = "report.html"
 
 
 def write(job: Job, fit: Fit) -> None:
@@ -56,13 +34,11 @@ def write(job: Job, fit: Fit) -> None:
     Raises:
         SpecdecError: one sentence, if one of them cannot be written.
     """
-    from .report import page
-
     lines = tried(job, fit)
     raced = _raced(job, fit) if fit.whole else None
     files = {
         CONFIG: json.dumps(config(job, fit), indent=1, ensure_ascii=False) + "\n",
-        TABLE: _table(lines),
+        TABLE: to_csv(lines),
         REPORT: page(job, fit, lines, elsewhere(job, fit)),
     }
     if raced is not None:
@@ -111,72 +87,6 @@ def config(job: Job, fit: Fit) -> dict[str, Any]:
         "packages": packages(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-
-
-def tried(job: Job, fit: Fit) -> list[Tried]:
-    """All candidates, those that went furthest first."""
-    tested = {one.candidate.label: one for one in fit.verdict.tested}
-    everyone = {one.label: one for one in (*job.finalists, *job.found)}
-    lines = [_line(job, fit, one, tested.get(label)) for label, one in everyone.items()]
-    places = {label: at for at, label in enumerate(tested)}
-    return sorted(
-        lines,
-        key=lambda line: (
-            places.get(line.candidate.label, len(places)), line.probed, line.speedup is None, -(line.speedup or 0.0),
-        ),
-    )  # fmt: skip
-
-
-def _line(job: Job, fit: Fit, one: Candidate, tested: Tested | None) -> Tried:
-    state = job.bench.state
-    found = speeds(state, ("search",), one.label)
-    probed = not found
-    found = found or speeds(state, ("scouting",), one.label)
-    speedup = mean(list(found.values())) if found else None
-    return Tried(one, len(found), speedup, probed, tested, _why(job, fit, one, tested))
-
-
-def _why(job: Job, fit: Fit, one: Candidate, tested: Tested | None) -> str:
-    state = job.bench.state
-    if one is fit.verdict.choice:
-        return "the choice"
-    if tested is not None:
-        return "a finalist" if tested.pair else "a finalist, not tested"
-    if failed := failures(state, one.label):
-        return f"failed: {failed[0]}"
-    for name, labels in state.decided.items():
-        if one.label not in labels:
-            if name != "families":
-                return f"in the worse half after {name}"
-            probed = speeds(state, ("scouting",), one.label)
-            return (
-                f"below {NEAR:.0%} of the best scout's speed" if probed else "not tried: its scouts were slow"
-            )
-    return "behind the finalists" if speeds(state, ("search",), one.label) else "not reached in time"
-
-
-def _table(lines: list[Tried]) -> str:
-    import pandas as pd
-
-    rows = []
-    for line in lines:
-        pair = line.tested.pair if line.tested else None
-        rows.append(
-            {
-                "candidate": line.candidate.label,
-                "proposer": line.candidate.settings.proposer,
-                "tuning_prompts": line.prompts,
-                "tuning_speedup": line.speedup,
-                "tuning_tokens": PROBE if line.probed and line.prompts else None,
-                "held_back_prompts": pair.cases if pair else 0,
-                "held_back_speedup": pair.ratio if pair else None,
-                "low": pair.low if pair else None,
-                "high": pair.high if pair else None,
-                "tokens_per_pass": line.tested.tokens_per_pass if line.tested else None,
-                "became": line.why,
-            }
-        )
-    return csv_of(pd.DataFrame(rows))
 
 
 def elsewhere(job: Job, fit: Fit) -> list[tuple[str, str]]:

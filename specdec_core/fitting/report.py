@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from specdec_core.analysis.advice import Pair
 from specdec_core.sweep.totals import LEAST_TOKENS
 
-from .outcome import CONFIG, TABLE, TRACE, Tried
 from .search import PROBE
+from .table import Tried
 
 if TYPE_CHECKING:
     from .run import Fit, Job
 
+CONFIG, TABLE, TRACE = "config.json", "table.csv", "trace.json"
 STYLE = Path(__file__).with_name("report.css")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
@@ -157,7 +158,8 @@ def _how(job: Job, fit: Fit) -> str:
     state, split = job.bench.state, job.split
     said = [
         f"{len(split.tuning)} prompts for the search and {len(split.held_back)} to test its choice, drawn with seed "
-        f"{job.base.seed}. {len(state.cells):,} runs were measured in {state.spent / 60:.1f} minutes.",
+        f"{job.base.seed}. {len(state.cells):,} runs were measured in {state.spent / 60:.1f} minutes, of "
+        f"{len({cell.candidate for cell in state.cells.values()} - {job.bench.plain.label})} candidates.",
         "All candidates of a turn ran on the same prompt one after the other, plain decoding among them, each turn "
         "beginning with another. Times are the decoder's own clock, without reading the prompt.",
         f"Scouts wrote up to {PROBE} tokens, all others up to {job.base.max_new_tokens}. The interval is a bootstrap "

@@ -16,7 +16,7 @@ from specdec_core.sweep.measured import fingerprint
 
 from . import prompts as own
 from .bench import Bench, Clock, Progress, Stopped
-from .candidates import LOADED, TUNED, Candidate, Refused, candidates, plain
+from .candidates import LOADED, TUNED, Candidate, Refused, candidates, plain, scouts
 from .search import order, race, ranked, search
 from .state import State
 from .verdict import Verdict, judge
@@ -208,10 +208,18 @@ def _finish(job: Job, whole: bool) -> Fit:
 
         load["draft"] = str(job.folder / NAME)
     sentence = verdict.sentence if whole else f"Stopped early: {verdict.sentence}"
+    if whole and (missing := _not_reached(job)):
+        sentence += f" The time was too short for {missing} of the {len(scouts(job.found))} first candidates."
     outcome = Fit(verdict.choice.settings.but(record="full"), load, sentence, verdict, whole, job.folder)
     job.bench.say("report", "writing the report")
     write(job, outcome)
     return outcome
+
+
+def _not_reached(job: Job) -> int:
+    """How many scouts were not measured."""
+    measured = {cell.candidate for cell in job.bench.state.cells.values()}
+    return sum(one.label not in measured for one in scouts(job.found))
 
 
 def _readable(models: Models, cases: Sequence[Case], base: Settings) -> tuple[list[Case], list[str]]:

@@ -167,8 +167,10 @@ class Tuning:
         """Over all answers again and again, until the time is over; the steps and their losses."""
         own = _Own.of(self.models)
         optimiser = torch.optim.AdamW(draft.parameters(), lr=RATE, betas=(0.9, 0.95), weight_decay=0.0)
-        generator, losses = torch.Generator().manual_seed(0), list[float]()
-        began, queue = time.monotonic(), list[tuple[int, Tensor]]()
+        generator = torch.Generator().manual_seed(0)
+        losses: list[float] = []
+        queue: list[tuple[int, Tensor]] = []
+        began = time.monotonic()
         while (now := time.monotonic()) < until or not losses:
             if self.cancelled():
                 raise Stopped
