@@ -198,4 +198,4 @@ def _head(*names: str) -> str:
 
 
 def _capital(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]
+    return (sentence[:1].upper() + sentence[1:]).replace("95 %", "95\N{NO-BREAK SPACE}%")

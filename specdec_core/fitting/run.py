@@ -128,6 +128,7 @@ def fit(
         Path(out),
         _header(models, named, cases, base, (wish, requests if wish == "throughput" else 0, lossy, train)),
     )
+    state.plan(minutes)
     clock.before = state.spent
     bench = Bench({LOADED: models}, plain(base), state, clock, cancelled, on_progress)
     job = Job(models, cases, Path(out), base, wish, requests, lossy, named, notes, bench)

@@ -29,6 +29,9 @@ def search(
 ) -> list[Candidate]:
     """The finalists, the best first. `until`: seconds of the fit; by then it ends, with what is known."""
     known = {one.label: one for one in found}
+    known |= {new.label: new for one in found for new in variants(one, lossy)}
+    if (before := _decided(bench, "finalists", known)) is not None:
+        return before
     begun = min(bench.clock.spent, until)
 
     def at(share: float) -> float:
@@ -41,13 +44,13 @@ def search(
         field = _near(found, scores(bench, ["scouting"], first))
         _decide(bench, "families", field)
     field = _halved(bench, field, known, tuning, (at(HALVING), until))
-    best = ranked(bench, field)[:2]
-    new = [one for near in best for one in variants(near, lossy) if one.label not in known]
-    if new:
-        known |= {one.label: one for one in new}
-        field = list({one.label: one for one in (*field, *new)}.values())
+    tried = {one.label for one in (*found, *field)}
+    near = [new for one in ranked(bench, field)[:2] for new in variants(one, lossy)]
+    field = [*field, *{one.label: one for one in near if one.label not in tried}.values()]
     race(bench, "search", field, order(tuning), until, until)
-    return ranked(bench, field)[:FINALISTS]
+    finalists = ranked(bench, field)[:FINALISTS]
+    _decide(bench, "finalists", finalists)
+    return finalists
 
 
 def order(cases: Sequence[Case]) -> Iterator[tuple[int, Case]]:
@@ -88,8 +91,9 @@ def scores(bench: Bench, stages: Sequence[Stage], field: Sequence[Candidate]) ->
 
 
 def ranked(bench: Bench, field: Sequence[Candidate]) -> list[Candidate]:
-    """Those with a score, the best first; scouts' scores count where there are no others."""
-    found = scores(bench, ["search"], field) or scores(bench, ["scouting"], field)
+    """Those with a score, the best first. Of the search's scores and the scouts' those that more of them have."""
+    searched, probed = (scores(bench, [stage], field) for stage in ("search", "scouting"))
+    found = searched if len(searched) >= len(probed) else probed
     return sorted((one for one in field if one.label in found), key=lambda one: -found[one.label])
 
 

@@ -110,6 +110,12 @@ class State:
         self.decided[name] = list(labels)
         self._append({"decided": name, "labels": list(labels)}, spent)
 
+    def plan(self, minutes: float) -> None:
+        """Another time than before: what was measured stays, what was decided is decided again."""
+        if self.facts.get("minutes") != minutes:
+            self.decided.clear()
+            self.note("minutes", minutes, self.spent)
+
     def note(self, name: str, value: Any, spent: float) -> None:
         """Keep a fact that JSON can hold."""
         self.facts[name] = value
@@ -159,6 +165,8 @@ class State:
             self.decided[str(line["decided"])] = [str(label) for label in line["labels"]]
         else:
             self.facts[str(line["fact"])] = line["value"]
+            if line["fact"] == "minutes":
+                self.decided.clear()
         self.spent = float(line["spent"])
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from specdec_core.sweep.totals import csv_of
 
 from .bench import failures, speeds
-from .candidates import Candidate
+from .candidates import Candidate, variants
 from .search import NEAR, PROBE, mean
 from .verdict import Tested
 
@@ -39,7 +39,9 @@ class Tried:
 def tried(job: Job, fit: Fit) -> list[Tried]:
     """All candidates, those that went furthest first."""
     tested = {one.candidate.label: one for one in fit.verdict.tested}
-    everyone = {one.label: one for one in (*job.finalists, *job.found)}
+    measured = {cell.candidate for cell in job.bench.state.cells.values()}
+    near = [new for one in job.found for new in variants(one, job.lossy) if new.label in measured]
+    everyone = {one.label: one for one in (*job.found, *near)}
     lines = [_line(job, fit, one, tested.get(label)) for label, one in everyone.items()]
     places = {label: at for at, label in enumerate(tested)}
     return sorted(
@@ -61,7 +63,7 @@ def _line(job: Job, fit: Fit, one: Candidate, tested: Tested | None) -> Tried:
 
 def _why(job: Job, fit: Fit, one: Candidate, tested: Tested | None) -> str:
     state = job.bench.state
-    if one is fit.verdict.choice:
+    if one.label == fit.verdict.choice.label:
         return "the choice"
     if tested is not None:
         return "a finalist" if tested.pair else "a finalist, not tested"
@@ -73,7 +75,7 @@ def _why(job: Job, fit: Fit, one: Candidate, tested: Tested | None) -> str:
             return f"below {NEAR:.0%} of the best scout's speed"
         if one.label not in labels and name == "families" and _scouted(job, one):
             return f"not tried: its kind was below {NEAR:.0%} of the best scout's speed"
-        if one.label not in labels and searched:
+        if one.label not in labels and searched and name.startswith("step"):
             return f"in the worse half after {name}"
     return "behind the finalists" if searched else "not reached in time"
 

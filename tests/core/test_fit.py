@@ -13,7 +13,7 @@ import specdec_core as sd
 from specdec_core.fitting import prompts as own
 from specdec_core.fitting.bench import Bench, Clock, Stopped
 from specdec_core.fitting.candidates import LOADED, Candidate, candidates, plain, variants
-from specdec_core.fitting.search import FINALISTS, search
+from specdec_core.fitting.search import FINALISTS, ranked, search
 from specdec_core.fitting.state import Cell, Stage, State
 from specdec_core.fitting.verdict import judge
 from specdec_core.sweep.cases import Case
@@ -156,6 +156,12 @@ def test_a_search_that_was_stopped_goes_on_and_measures_nothing_twice(tmp_path: 
     assert kept.items() <= second.state.cells.items() and second.clock.spent <= 160.0
     assert again[0].label in [one.label for one in finalists]
 
+    spent = second.clock.spent
+    assert search(second, found, cases(6), 160.0, False) == again and second.clock.spent == spent
+    second.state.plan(5.0)  # more time: decided anew, and nothing that is known is measured again
+    longer = State.open(tmp_path / "cut", {})
+    assert not longer.decided and longer.cells == second.state.cells
+
 
 def test_a_state_survives_a_torn_line_and_refuses_what_is_not_its_own(tmp_path: Path) -> None:
     """Catches: a killed fit that cannot go on; figures of two fits in one file."""
@@ -202,6 +208,19 @@ def test_the_reported_figure_is_that_of_the_prompts_held_back(tmp_path: Path) ->
     assert found.pair.ratio == pytest.approx(1.2420, abs=1e-3) and found.pair.low > 1.2
     assert "1.24× plain decoding on 7 held-back prompts, measured (95 % interval" in found.sentence
     assert "9.0" not in found.sentence and found.tested[0].tuning == pytest.approx(9.0)
+
+
+def test_scores_of_one_candidate_do_not_outrank_those_of_all(tmp_path: Path) -> None:
+    """Where the time ended in the middle of a turn. Catches: a winner that is the only one with a score."""
+    bench = scripted(tmp_path, 5, budget=0.0)
+    field = candidates(pair("llama"), SETTINGS)[0][:3]
+    for speed, one in zip((1.0, 1.2, 1.9), field, strict=True):
+        bench.table[one.label] = speed
+    bench.noise = random.Random()
+    bench.noise.lognormvariate = lambda mu, sigma: 1.0  # type: ignore[method-assign]
+    assert bench.turn("scouting", cases(1)[0], 0, field, 100.0)
+    assert not bench.turn("search", cases(1)[0], 0, field, bench.clock.spent + 2.0)
+    assert [one.label for one in ranked(bench, field)] == [one.label for one in reversed(field)]
 
 
 def test_plain_decoding_stays_where_nothing_was_faster_on_other_prompts(tmp_path: Path) -> None:
