@@ -144,7 +144,7 @@ def _go(job: Job, train: bool) -> bool:
             from .throughput import Price
 
             bench.say("search", "timing this machine's passes")
-            bench.price = Price(bench.views, job.requests)
+            bench.price = Price(job.models, job.requests)
         job.found, job.refused = candidates(job.models, job.base, parts)
         spent = min(clock.spent, clock.budget)
         until = spent + SEARCH * (clock.budget - spent)

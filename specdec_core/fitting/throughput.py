@@ -18,11 +18,9 @@ from specdec_core.machines.profiles import Recorded
 from specdec_core.machines.recording import Plan, record
 from specdec_core.proposers import proposer_class
 
-from .candidates import LOADED, Candidate
+from .candidates import Candidate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from specdec_core.models.bundle import Models
     from specdec_core.record.trace import Trace
 
@@ -44,14 +42,14 @@ class Price:
         SettingsError: if there is no such number of requests.
     """
 
-    def __init__(self, views: Mapping[str, Models], requests: int) -> None:
+    def __init__(self, models: Models, requests: int) -> None:
         if not 1 <= requests <= MAX_REQUESTS:
             raise SettingsError(f"A fit reckons with 1 to {MAX_REQUESTS} requests at a time, got {requests}.")
-        self.views, self.requests = views, requests
-        self._recorded: dict[tuple[str, str], Recorded] = {}
+        self.models, self.requests = models, requests
+        self._recorded: dict[str, Recorded] = {}
 
     def __call__(self, trace: Trace, candidate: Candidate) -> float:
-        alone, many = self._profile(LOADED, "none"), self.requests
+        alone, many = self._profile("none"), self.requests
         one, drafted = alone.costs(), self._draft(candidate)
         costs = replace(
             one,
@@ -67,17 +65,18 @@ class Price:
         if kind.priced != "draft":
             return None
         which = kind.which_draft(candidate.settings)
-        return self._profile(candidate.part, which).costs().draft
+        return (
+            self._profile(which).costs().draft
+        )  # a draft that was trained further has the loaded one's shape
 
-    def _profile(self, part: str, which: str) -> Recorded:
-        key = part, which
-        if key not in self._recorded:
-            models = self.views[part]
+    def _profile(self, which: str) -> Recorded:
+        if which not in self._recorded:
+            models = self.models
             models = replace(models, draft=None) if which == "none" else models.drafting(which)
             context = min(CONTEXT, models.window(with_draft=True) // 2)
             widths = sorted({1, *(min(LONGEST, self.requests * width) for width in WIDTHS)})
-            plan = Plan((context,), tuple(widths), measurements=3)
-            self._recorded[key] = record(
+            plan = Plan((context,), tuple(widths), measurements=2)
+            self._recorded[which] = record(
                 models,
                 plan,
                 label="this machine",
@@ -85,4 +84,4 @@ class Price:
                 weights="trained",
                 on_progress=lambda done, of: None,
             )
-        return self._recorded[key]
+        return self._recorded[which]

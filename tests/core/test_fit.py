@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner, Result
 
 import specdec_core as sd
+from specdec_core.cli import commands as cli
 from specdec_core.fitting import prompts as own
 from specdec_core.fitting.bench import Bench, Clock, Stopped
-from specdec_core.fitting.candidates import LOADED, Candidate, candidates, plain, variants
+from specdec_core.fitting.candidates import Candidate, candidates, plain, variants
 from specdec_core.fitting.search import FINALISTS, ranked, search
 from specdec_core.fitting.state import Cell, Stage, State
 from specdec_core.fitting.verdict import judge
@@ -319,7 +324,7 @@ def test_many_requests_are_priced_by_this_machine_s_passes(
         sd.decode(models, prompt, settings.but(proposer=name)) for name in ("draft-model", "none")
     )
     lane = Candidate(settings)
-    few, many = throughput.Price({LOADED: models}, 1), throughput.Price({LOADED: models}, 64)
+    few, many = throughput.Price(models, 1), throughput.Price(models, 64)
     usual = plain(SETTINGS)
     assert few(alone, usual) == pytest.approx(8.0 * 16) and many(alone, usual) == pytest.approx(64.0 * 16)
     rounds = guessed.rounds
@@ -328,4 +333,66 @@ def test_many_requests_are_priced_by_this_machine_s_passes(
         sum(64.0 * one.width + 6.4 * one.draft_passes for one in rounds)
     )
     with pytest.raises(sd.SettingsError, match="1 to 256 requests"):
-        throughput.Price({}, 0)
+        throughput.Price(models, 0)
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """The command on a tiny pair of models; its words are one line."""
+    from specdec_core.cli import fit as cli_fit
+
+    monkeypatch.setattr(cli_fit, "load", lambda *names, **more: pair("llama"))
+    monkeypatch.setenv("COLUMNS", "1000")
+    return lambda *arguments: CliRunner().invoke(cli.app, ["fit", *map(str, arguments)])
+
+
+def test_the_command_stops_at_ctrl_c_with_what_is_known(
+    command: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches: a first Ctrl+C that throws the measurements away, an exit code of success, a handler that stays."""
+    from specdec_core.fitting import bench
+
+    def press(*arguments: Any) -> bool:
+        if arguments[4].label != "Plain decoding":
+            os.kill(os.getpid(), signal.SIGINT)
+        return real(*arguments)
+
+    real = bench.time_cell
+    monkeypatch.setattr(bench, "time_cell", press)
+    file, out = tmp_path / "mine.txt", tmp_path / "out"
+    file.write_text("\n".join("abc" * count for count in range(1, 7)))
+    before = signal.getsignal(signal.SIGINT)
+    found = command("--prompts", file, "--out", out, "--minutes", "1", "-n", "8", "--no-train")
+    assert found.exit_code == 130 and signal.getsignal(signal.SIGINT) is before, found.output
+    assert "Stopped early: " in found.output and "the same command continues from there" in found.output
+    assert (out / "report.html").is_file() and not (out / "trace.json").exists()
+    cells = [line for line in (out / "state.jsonl").read_text().splitlines() if '"cell"' in line]
+    assert len(cells) == 1 and "Plain decoding" in cells[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--prompts", "mine.pdf"), "'mine.pdf' is not a file of prompts. Give a text file"),
+        (("--prompts", "gone.txt"), "The prompts could not be read from 'gone.txt': No such file"),
+        (
+            ("--prompts", "mine.txt", "--rule", "block"),
+            "A fit looks for the best rule itself: leave --rule out.",
+        ),
+        (("--prompts", "mine.txt", "--minutes", "0"), "A fit takes 0.05 to 1,440 minutes, got 0."),
+        (("--prompts", "mine.txt", "--wish", "speed"), "A fit's wish is latency or throughput, got 'speed'."),
+        (("--prompts", "mine.txt", "-n", "300"), "prompts can be read by these models, and a fit needs 4."),
+    ],
+)
+def test_the_command_refuses_in_one_sentence(
+    command: Callable[..., Result],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    sentence: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.txt").write_text("\n".join(LINES))
+    found = command(*arguments, "--out", "out")
+    assert found.exit_code == 2 and sentence in found.output and "Traceback" not in found.output, found.output
+    assert not Path("out").exists()
