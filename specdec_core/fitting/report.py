@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from specdec_core.analysis.advice import Pair
 from specdec_core.sweep.totals import LEAST_TOKENS
 
+from . import parts
 from .search import PROBE
 from .table import Tried
 
@@ -164,7 +165,7 @@ def _how(job: Job, fit: Fit) -> str:
         "beginning with another. Times are the decoder's own clock, without reading the prompt.",
         f"Scouts wrote up to {PROBE} tokens, all others up to {job.base.max_new_tokens}. The interval is a bootstrap "
         "over prompts of the mean ratio, so it says how much other prompts of this kind may differ.",
-        _training(job),
+        *parts.said(job),
         *job.notes,
         f"The table is in {TABLE}"
         + (f", and a race of the choice in {TRACE} (specdec export)." if fit.whole else "."),
@@ -180,17 +181,6 @@ def _how(job: Job, fit: Fit) -> str:
         said.append("Only rules that keep the target's distribution were tried.")
     items = "".join(f"<li>{escape(sentence)}</li>" for sentence in said if sentence)
     return f"<h2>How it was measured</h2>\n<ul>{items}</ul>"
-
-
-def _training(job: Job) -> str:
-    facts = job.bench.state.facts
-    if report := facts.get("trained"):
-        before, after = report["loss"]
-        return (
-            f"The draft was trained further for {report['seconds']:.0f} seconds on {report['tokens']:,} tokens that "
-            f"the target wrote to {report['prompts']} other prompts: {before:.2f} to {after:.2f} nats per token."
-        )
-    return str((facts.get("training") or {}).get("why_not") or "")
 
 
 def _head(*names: str) -> str:

@@ -14,9 +14,10 @@ from specdec_core.sweep import cases as sources
 from specdec_core.sweep.cases import Case
 from specdec_core.sweep.measured import fingerprint
 
+from . import parts
 from . import prompts as own
 from .bench import Bench, Clock, Progress, Stopped
-from .candidates import LOADED, TUNED, Candidate, Refused, candidates, plain, scouts
+from .candidates import LOADED, Candidate, Refused, candidates, plain, scouts
 from .search import order, race, ranked, search
 from .state import State
 from .verdict import Verdict, judge
@@ -139,13 +140,13 @@ def _go(job: Job, train: bool) -> bool:
     """Train, search and test; False if it was stopped before the search had its finalists tested."""
     bench, clock = job.bench, job.bench.clock
     try:
-        parts = _trained(job, train)
+        trained = parts.prepare(job, train)
         if job.wish == "throughput":
             from .throughput import Price
 
             bench.say("search", "timing this machine's passes")
             bench.price = Price(job.models, job.requests)
-        job.found, job.refused = candidates(job.models, job.base, parts)
+        job.found, job.refused = candidates(job.models, job.base, trained)
         spent = min(clock.spent, clock.budget)
         until = spent + SEARCH * (clock.budget - spent)
         job.finalists = search(bench, job.found, job.split.tuning, until, job.lossy)
@@ -160,58 +161,17 @@ def _go(job: Job, train: bool) -> bool:
     return True
 
 
-def _trained(job: Job, train: bool) -> list[str]:
-    """Split the prompts and train, or find what was trained; the parts there are."""
-    from . import tuning
-
-    bench, state = job.bench, job.bench.state
-    folder, seconds = job.folder / tuning.NAME, TRAINING * job.bench.clock.budget
-    if "training" not in state.facts:
-        why_not = _why_not(job, train, seconds)
-        state.note("training", {"why_not": why_not}, bench.clock.spent)
-    why_not = state.facts["training"]["why_not"]
-    job.split = own.split(job.cases, job.base.seed, training=why_not is None)
-    if why_not is not None:
-        return []
-    if "trained" not in state.facts:
-        work = tuning.Tuning(
-            job.models, job.base, bench.cancelled, lambda words: bench.say("training", words)
-        )
-        work.run(job.split.training, folder, seconds)
-        state.note("trained", work.report, bench.clock.spent)
-    bench.views = {**bench.views, TUNED: tuning.load(job.models, folder)}
-    return [TUNED]
-
-
-def _why_not(job: Job, train: bool, seconds: float) -> str | None:
-    from . import tuning
-
-    if not train:
-        return "Nothing was to be trained."
-    if len(job.cases) < LEAST_TO_TRAIN:
-        return f"Training needs prompts of its own, so at least {LEAST_TO_TRAIN} in all; there are {len(job.cases)}."
-    if seconds < tuning.LEAST_S:
-        return (
-            f"A quarter of the time is for training, here {seconds:.0f} seconds, and {tuning.LEAST_S:.0f} are the "
-            "least that can pay."
-        )
-    return tuning.why_not(job.models)
-
-
 def _finish(job: Job, whole: bool) -> Fit:
     from .outcome import write
 
     state = job.bench.state
     verdict = judge(state, job.finalists, plain(job.base), job.requests if job.wish == "throughput" else 0)
-    load = dict(job.load)
-    if verdict.choice.part == TUNED:
-        from .tuning import NAME
-
-        load["draft"] = str(job.folder / NAME)
+    choice = verdict.choice
+    load = {**job.load, **parts.loading(job, choice.part, choice.settings.proposer)}
     sentence = verdict.sentence if whole else f"Stopped early: {verdict.sentence}"
     if whole and (missing := _not_reached(job)):
         sentence += f" The time was too short for {missing} of the {len(scouts(job.found))} first candidates."
-    outcome = Fit(verdict.choice.settings.but(record="full"), load, sentence, verdict, whole, job.folder)
+    outcome = Fit(choice.settings.but(record="full"), load, sentence, verdict, whole, job.folder)
     job.bench.say("report", "writing the report")
     write(job, outcome)
     return outcome

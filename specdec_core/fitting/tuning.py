@@ -97,7 +97,7 @@ class Tuning:
             Stopped: nothing is saved.
         """
         began = time.monotonic()
-        answers = list(self._written(cases, began + WRITING * seconds))
+        answers = list(self.written(cases, began + WRITING * seconds))
         draft = self._copy()
         steps, losses = self._train(draft, answers, began + seconds)
         save(draft, self.models, folder)
@@ -119,7 +119,7 @@ class Tuning:
             weight.data = weight.data.to(like.device, torch.float32)
         return draft
 
-    def _written(self, cases: Sequence[Case], until: float) -> Iterator[Answers]:
+    def written(self, cases: Sequence[Case], until: float) -> Iterator[Answers]:
         """The target's answers, each prompt in turn, until the time is over; at least one prompt's."""
         generator, written, turn = torch.Generator().manual_seed(0), 0, 0
         while True:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +12,7 @@ import pytest
 import torch
 
 import specdec_core as sd
-from specdec_core.fitting import tuning
+from specdec_core.fitting import heads, tuning
 from specdec_core.fitting.bench import Stopped
 from specdec_core.models import draft_vocabulary
 from specdec_core.models.bundle import HubModel, NarrowModel
@@ -46,7 +49,7 @@ def test_a_draft_learns_from_the_target_and_is_measured_as_saved(
     monkeypatch.setattr(tuning, "RATE", 0.01)  # in seconds instead of minutes
     family = models(narrow)
     work = tuning.Tuning(family, SETTINGS, lambda: False, lambda words: None)
-    work.run(CASES, tmp_path / "draft", seconds=4.0)
+    work.run(CASES, tmp_path / "draft", seconds=3.0)
     before, after = work.report["loss"]
     assert work.report["steps"] > 10 and after < 0.95 * before
     trained = tuning.load(family, tmp_path / "draft")
@@ -80,6 +83,50 @@ def test_ctrl_c_saves_nothing_and_a_large_draft_is_left_alone(tmp_path: Path) ->
     assert not list(tmp_path.iterdir()) and tuning.why_not(family) is None
     twin = replace(family, draft=family.target)
     assert "more than half of the target's parameters" in (tuning.why_not(twin) or "")
+
+
+@pytest.mark.slow
+def test_heads_are_trained_by_the_real_trainer_and_draft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a process of its own. Catches: an option that the trainer no longer has, a folder that does not load."""
+    monkeypatch.setattr(heads, "WRITING", 0.001)
+    monkeypatch.setattr(heads, "STARTING_S", 1e9)  # so the training itself takes a second
+    family = replace(sd.load_models(device="cpu", dtype="float32"), heads={})
+    assert heads.why_not(family) is None
+    work = tuning.Tuning(family, SETTINGS, lambda: False, lambda words: None)
+    report = heads.train(work, CASES, "bundled", tmp_path, 200.0)
+    assert "why_not" not in report and report["tokens"] > 100, report
+    trained = replace(family, heads=heads.load(family, tmp_path / heads.NAME))
+    assert heads.why_not(trained) == "Medusa heads were loaded."
+    trace = sd.decode(trained, "the cat", SETTINGS.but(proposer="medusa"))
+    assert trace.text == sd.decode(trained, "the cat", SETTINGS.but(proposer="none")).text
+
+
+def test_a_trainer_that_fails_or_is_stopped_leaves_the_fit_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches: a failure that ends the fit, a trainer that goes on after Ctrl+C, text that is not what the target read
+    and wrote."""
+    code = "raise SystemExit('there is no room')"
+    monkeypatch.setattr(
+        heads, "_start",
+        lambda command, folder, log: subprocess.Popen([sys.executable, "-S", "-c", code], stdout=log, stderr=log),
+    )  # fmt: skip
+    family, stop = models(narrow=False), False
+    work = tuning.Tuning(family, SETTINGS, lambda: stop, lambda words: None)
+    monkeypatch.setattr(heads, "WRITING", 0.001)
+    failed = heads.train(work, CASES, "some", tmp_path, 60.0)
+    assert failed == {"why_not": "Training heads failed: there is no room (see training.log)."}
+    first = (tmp_path / heads.TEXT).read_text().split("\n\n")[0]
+    greedy = sd.decode(family, CASES[0].prompt, SETTINGS.but(proposer="none"))
+    words = tokenizer()
+    assert first == words.decode(words.encode(CASES[0].prompt) + greedy.token_ids)
+    code, stop = "import time; time.sleep(60)", True
+    process = subprocess.Popen([sys.executable, "-S", "-c", code])
+    with pytest.raises(Stopped):
+        heads._watch(process, work, time.monotonic() + 60.0)
+    assert process.returncode != 0
 
 
 def _weights(family: sd.Models) -> dict[str, torch.Tensor]:
