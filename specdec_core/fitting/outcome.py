@@ -75,6 +75,8 @@ def config(job: Job, fit: Fit) -> dict[str, Any]:
         "version": 1,
         "load": fit.load,
         "settings": fit.settings.model_dump(mode="json", exclude={"record"}, exclude_none=True),
+        "chat": job.cases[0].chat,
+        "system": job.cases[0].system,
         "wish": job.wish,
         "requests": job.requests if fit.verdict.calculated else 1,
         "held_back": figure,

@@ -21,7 +21,7 @@ PROBE = 48  # tokens written by a scout
 NEAR = 0.8  # of the best scout's score: families below it are left alone
 FINALISTS = 3
 REPEATS = 5  # of a prompt, at the most
-SCOUTING, HALVING = 0.35, 0.75  # of the search's time, when scouting and halving end
+SCOUTING, HALVING = 0.3, 0.8  # of the search's time, when scouting and halving end
 
 
 def search(
@@ -43,6 +43,8 @@ def search(
         race(bench, "scouting", first, order(tuning), at(SCOUTING), until, PROBE)
         field = _near(found, scores(bench, ["scouting"], first))
         _decide(bench, "families", field)
+    half = len(tuning) // 2
+    tuning = [*tuning[half:], *tuning[:half]]  # not again the scouts' first prompts first
     field = _halved(bench, field, known, tuning, (at(HALVING), until))
     tried = {one.label for one in (*found, *field)}
     near = [new for one in ranked(bench, field)[:2] for new in variants(one, lossy)]
