@@ -35,7 +35,7 @@ def prepare(job: Job, train: bool) -> list[str]:
     if HEADS in wanted and "why_not" not in state.facts[HEADS]:
         job.models = replace(job.models, heads=heads.load(job.models, job.folder / heads.NAME))
     job.bench.views = {LOADED: job.models}
-    if DRAFT not in wanted:
+    if DRAFT not in wanted or "why_not" in state.facts[DRAFT]:
         return []
     job.bench.views[TUNED] = tuning.load(job.models, job.folder / tuning.NAME)
     return [TUNED]
@@ -86,7 +86,7 @@ def said(job: Job) -> list[str]:
     """What was trained, and what was not, as sentences for the report."""
     facts, found = job.bench.state.facts, []
     plan = facts.get("training") or {}
-    if report := facts.get(DRAFT):
+    if (report := facts.get(DRAFT)) and "why_not" not in report:
         before, after = report["loss"]
         found.append(
             f"The draft was trained further for {report['seconds']:.0f} seconds on {report['tokens']:,} tokens that "
@@ -97,5 +97,5 @@ def said(job: Job) -> list[str]:
             f"Medusa heads were trained for {report['seconds']:.0f} seconds, loading included, on {report['tokens']:,} "
             f"tokens that the target wrote to {report['prompts']} other prompts."
         )
-    reasons = [plan.get(DRAFT), plan.get(HEADS) or (facts.get(HEADS) or {}).get("why_not")]
+    reasons = [plan.get(part) or (facts.get(part) or {}).get("why_not") for part in (DRAFT, HEADS)]
     return [*found, *dict.fromkeys(filter(None, reasons))]

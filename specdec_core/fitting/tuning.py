@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 NAME = "draft"
 LEAST_S = 30.0  # below it a draft learns nothing that is worth the time
+LEAST_STEPS = 10  # of a training: with fewer it is not taken
 WRITING = 0.5  # of the time; the rest is training
 ROWS = 8  # answers to a prompt at a time, the first of them greedy
 LENGTH = 96  # tokens of an answer, at the most
@@ -91,7 +92,7 @@ class Tuning:
     report: dict[str, Any] = field(default_factory=dict)
 
     def run(self, cases: Sequence[Case], folder: Path, seconds: float) -> None:
-        """Write, train and save.
+        """Write, train and save; nothing is saved where the machine was too slow for a training (see `report`).
 
         Raises:
             Stopped: nothing is saved.
@@ -100,6 +101,11 @@ class Tuning:
         answers = list(self.written(cases, began + WRITING * seconds))
         draft = self._copy()
         steps, losses = self._train(draft, answers, began + seconds)
+        if steps < LEAST_STEPS:
+            self.report["why_not"] = (
+                f"In the time there was, the draft was trained for {steps} steps, too few to pay."
+            )
+            return
         save(draft, self.models, folder)
         self.report |= {
             "seconds": round(time.monotonic() - began, 1),
@@ -128,13 +134,14 @@ class Tuning:
                     return
                 _, prompt = read_prompt(self.models, case.asked)
                 self.say(f"the target answers '{case.name}', {written:,} tokens so far")
-                found = self._answer(prompt, generator)
+                found = self._answer(prompt, generator, until)
                 written += int(found.judged.sum())
                 turn += 1
                 yield found
 
     @torch.inference_mode()
-    def _answer(self, prompt: Sequence[int], generator: torch.Generator) -> Answers:
+    def _answer(self, prompt: Sequence[int], generator: torch.Generator, until: float) -> Answers:
+        """Answers to one prompt, cut off where the time is over."""
         from transformers import DynamicCache
 
         target = _hub(self.models.target).model
@@ -157,7 +164,7 @@ class Tuning:
             judged.append(going.clone())
             going &= ~torch.isin(drawn[:, 0], ends)
             ids, read = torch.cat((ids, drawn), 1), drawn
-            if not going.any():
+            if not going.any() or time.monotonic() >= until:
                 break
         return Answers(ids, torch.stack(chances, 1), torch.stack(whose, 1), torch.stack(judged, 1))
 
