@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -33,17 +33,28 @@ def new_modules(target: Frozen, count: int, rows: Tensor, seed: int) -> MtpModul
     if last is None:
         return made
 
+    first = modules_of(made)[0]
+
     def pairs(ids: Tensor) -> tuple[Tensor, Tensor]:
         wanted, states = last_input(target, ids)
-        parts = (module.enorm(target.embedding(ids[:, 1:])), module.hnorm(states[:, :-1]))
+        parts = (first.enorm(target.embedding(ids[:, 1:])), first.hnorm(states[:, :-1]))
         return torch.cat(parts, -1), wanted[:, 1:]
 
-    for module in made.layers:
+    matrix = fitted(rows, pairs)  # the same for all: each starts where the one before it leaves off
+    norm = target.model.model.norm
+    for number, module in enumerate(modules_of(made)):
         same_weights(module, last)
-        same_weights(module.shared_head["norm"], target.model.model.norm)
+        same_weights(module.shared_head["norm"], norm)
         with torch.no_grad():
-            module.eh_proj.weight.copy_(fitted(rows, pairs))
+            module.eh_proj.weight.copy_(matrix)
+            if number:  # reads states before the target's last norm, which the first one reads after it
+                module.hnorm.weight.copy_(norm.weight / norm.weight.square().mean().sqrt())
     return made
+
+
+def modules_of(made: MtpModules) -> list[mtp.Module]:
+    """The modules, in order."""
+    return cast("list[mtp.Module]", list(made.layers))
 
 
 def pairs(modules: MtpModules, target: Frozen, ids: Tensor) -> list[Pair]:

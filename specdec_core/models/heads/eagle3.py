@@ -55,7 +55,8 @@ class MidLayer(LlamaDecoderLayer):
     def finish(self, states: Tensor, mixed: Tensor) -> Tensor:
         """The rest of the layer, after the attention's result `mixed`."""
         states = states + mixed
-        return states + self.mlp(self.post_attention_layernorm(states))
+        found: Tensor = states + self.mlp(self.post_attention_layernorm(states))
+        return found
 
     def forward(self, embedded: Tensor, states: Tensor, **attention: Any) -> Tensor:  # type: ignore[override]
         """The states that follow: two of (b, m, d) → (b, m, d)."""
