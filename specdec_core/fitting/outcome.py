@@ -63,13 +63,10 @@ def config(job: Job, fit: Fit) -> dict[str, Any]:
     pair = fit.verdict.pair
     figure = None
     if pair is not None:
+        low, high = (pair.low, pair.high) if pair.cases > 1 else (None, None)
         figure = {
-            "speedup": pair.ratio,
-            "low": pair.low,
-            "high": pair.high,
-            "prompts": pair.cases,
-            "clear": pair.clear,
-        }
+            "speedup": pair.ratio, "low": low, "high": high, "prompts": pair.cases, "clear": pair.clear,
+        }  # fmt: skip
     return {
         "format": "specdec-fit-config",
         "version": 1,

@@ -73,7 +73,7 @@ def _tested(fit: Fit) -> str:
         passes = "–" if one.tokens_per_pass is None else f"{one.tokens_per_pass:.2f}"
         rows.append(
             f"<tr{mark}><th>{escape(one.candidate.label)}</th>"
-            f'<td class="number">{pair.ratio:.2f}×</td><td class="number">{pair.low:.2f} to {pair.high:.2f}</td>'
+            f'<td class="number">{pair.ratio:.2f}×</td><td class="number">{_interval(pair)}</td>'
             f"<td>{_scale(pair, low, high)}</td>"
             f'<td class="number">{pair.wins} of {pair.cases}</td><td class="number">{passes}</td>'
             f'<td class="number">{same}</td></tr>'
@@ -93,6 +93,10 @@ def _tested(fit: Fit) -> str:
         f"is plain decoding, 1.00×; the bar is the interval.</caption>"
         f"{head}<tbody>{''.join(rows)}</tbody></table></div>"
     )
+
+
+def _interval(pair: Pair) -> str:
+    return f"{pair.low:.2f} to {pair.high:.2f}" if pair.cases > 1 else "–"
 
 
 def _scale(pair: Pair, low: float, high: float) -> str:

@@ -103,7 +103,10 @@ def _sentence(first: Tested, stays: bool, requests: int) -> str:
         found = f"{first.tuning:.2f}× {over} on the prompts of the search" if first.tuning else "not measured"
         return f"{name}: {found}; nothing was tested on held-back prompts, so the figure flatters it."
     prompts = f"{pair.cases} held-back prompt{'s' if pair.cases != 1 else ''}"
-    figure = f"{pair.ratio:.2f}× {over} on {prompts}, {how} (95 % interval {pair.low:.2f} to {pair.high:.2f})"
+    interval = (
+        f"95 % interval {pair.low:.2f} to {pair.high:.2f}" if pair.cases > 1 else "too few for an interval"
+    )
+    figure = f"{pair.ratio:.2f}× {over} on {prompts}, {how} ({interval})"
     if stays:
         return f"Plain decoding: the best candidate, {name}, was {figure}."
     if pair.clear:

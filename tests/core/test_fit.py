@@ -235,6 +235,8 @@ def test_plain_decoding_stays_where_nothing_was_faster_on_other_prompts(tmp_path
     assert found.choice.settings.proposer == "none" and found.sentence.startswith(
         "Plain decoding: the best candidate"
     )
+    single, only = filled(tmp_path / "single", [1.3])
+    assert "(too few for an interval)" in judge(single, [only], plain(SETTINGS), 0).sentence
     few, other = filled(tmp_path / "few", [1.3, 1.2])
     assert (
         "not clearly faster than plain decoding, for which at least 6 are needed"
