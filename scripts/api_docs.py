@@ -14,6 +14,7 @@ ORDER = """
     load_models assemble Models
     Settings Chat
     decode stream race assets Started Step Ended Finished
+    fit Fit
     Trace TokenTree
     PROPOSERS RULES
     SpecdecError ModelError PromptError SettingsError TraceError

@@ -34,6 +34,7 @@ _HOMES = {
     "Chat": "chat",
     "Ended": "engine.events",
     "Finished": "engine.events",
+    "Fit": "fitting.run",
     "ModelError": "errors",
     "Models": "models.bundle",
     "PROPOSERS": "proposers",
@@ -49,6 +50,7 @@ _HOMES = {
     "TraceError": "errors",
     "assemble": "models.loading",
     "decode": "engine.decode",
+    "fit": "fitting.run",
     "load_models": "models.loading",
     "race": "engine.race",
     "stream": "engine.decode",
@@ -58,6 +60,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order)
     "Chat",
     "Ended",
     "Finished",
+    "Fit",
     "ModelError",
     "Models",
     "PROPOSERS",
@@ -74,6 +77,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order)
     "assemble",
     "assets",
     "decode",
+    "fit",
     "load_models",
     "race",
     "stream",
@@ -85,6 +89,7 @@ if TYPE_CHECKING:
     from specdec_core.engine.events import Ended, Finished, Started, Step
     from specdec_core.engine.race import race
     from specdec_core.errors import ModelError, PromptError, SettingsError, SpecdecError, TraceError
+    from specdec_core.fitting.run import Fit, fit
     from specdec_core.models.bundle import Models
     from specdec_core.models.loading import assemble, load_models
     from specdec_core.proposers import PROPOSERS

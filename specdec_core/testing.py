@@ -89,7 +89,7 @@ class ScriptedReader:
     def synchronise(self) -> None:
         return None
 
-    def watch(self, listener: Listener) -> None:
+    def watch(self, listener: Listener, layers: Sequence[int] = ()) -> None:
         raise ModelError("A scripted model has no hidden states to watch.")
 
     def _logits(self, context: tuple[int, ...]) -> Tensor:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from specdec_core.models import catalogue, draft_vocabulary
 from specdec_core.models.heads import EagleHead, MedusaHeads, eagle, medusa
+from specdec_core.models.heads.layout import rope_theta
 from specdec_core.models.hub import load_tokenizer
 from training import answers, chat_heads
 from training.chat_heads import Objective, Teacher
@@ -129,7 +130,7 @@ def _export_draft(folder: Path, draft: Any, vocabulary: Tensor, model: str, note
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "model.safetensors").chmod(0o644)  # safetensors writes files only their owner can read
     config = {key: value for key, value in draft.config.to_dict().items() if _plain(value)}
-    theta = eagle.rope_theta(draft.config)
+    theta = rope_theta(draft.config)
     config |= {
         "architectures": ["LlamaForCausalLM"],
         "dtype": str(DTYPE).removeprefix("torch."),

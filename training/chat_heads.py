@@ -18,7 +18,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 from specdec_core.models.heads import EagleHead, MedusaHeads
-from specdec_core.models.heads.eagle import rope_theta
+from specdec_core.models.heads.layout import rope_theta
 from training.chat_rows import Answers
 
 RANKS = 10  # ranks whose accuracy is measured
@@ -103,7 +103,7 @@ def _fitted(model: Any, rows: Answers) -> Tensor:
         square += (inputs.T @ inputs).double()
         product += (inputs.T @ wanted).double()
     hook.remove()
-    return _solve(square, product)
+    return solved(square, product)
 
 
 def new_draft(
@@ -150,14 +150,14 @@ def _fitted_exit(draft: LlamaForCausalLM, vocabulary: Tensor, rows: Answers) -> 
         states = draft.model(known[found.tokens], use_cache=False).last_hidden_state[found.judged]
         square += (states.T @ states).double()
         product += (states.T @ found.states[found.judged]).double()
-    return _solve(square, product)
+    return solved(square, product)
 
 
-def _solve(square: Tensor, product: Tensor) -> Tensor:
+def solved(square: Tensor, product: Tensor) -> Tensor:
     """Ridge regression from accumulated sums: float64 (n, n) and (n, d) → the matrix float32 (d, n)."""
     square += RIDGE * square.diagonal().mean() * torch.eye(len(square))
-    solved: Tensor = torch.linalg.solve(square, product).T.float()
-    return solved.clone()
+    found: Tensor = torch.linalg.solve(square, product).T.float()
+    return found.clone()
 
 
 def _own_names(vocabulary: Tensor, rows: Answers) -> Tensor:

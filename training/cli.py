@@ -9,9 +9,12 @@ from typing import Annotated
 import typer
 
 from training.chat_cli import app as chat_app
+from training.heads_cli import app as heads_app
+from training.heads_cli import remembering
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Train the models of Specdec Lab.")
 app.add_typer(chat_app, name="chat")
+app.add_typer(heads_app)
 
 Corpus = Annotated[Path, typer.Option(help="Folder with the corpus files.")]
 Runs = Annotated[Path, typer.Option(help="Folder for data, checkpoints and logs (git-ignored).")]
@@ -396,6 +399,9 @@ def remember_command(runs: Path) -> None:
     kept = ["training/corpus" if before == "--corpus" else word for before, word in pairs]
     with (runs / "commands.log").open("a", encoding="utf-8") as file:
         file.write("python -m training " + " ".join(kept) + "\n")
+
+
+remembering(remember_command)
 
 
 @app.command(name="all")

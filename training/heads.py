@@ -20,6 +20,8 @@ from torch import Tensor, nn
 from transformers import LlamaConfig, PreTrainedModel
 
 from specdec_core.models.heads import EagleHead, MedusaHeads, eagle, medusa
+from specdec_core.models.heads.layout import rope_theta
+from specdec_core.runtime.first_layers import decoder_layers
 from training.card import table
 from training.checkpoints import latest_checkpoint, load_state
 from training.loop import Plan, Source, steps
@@ -67,6 +69,24 @@ class Frozen:
         finally:
             hook.remove()
         return seen[0], logits
+
+    @torch.no_grad()
+    def read_layers(self, ids: Tensor, layers: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+        """What these layers read, joined (b, t, len(layers) · d), and logits (b, t, V): ids int64 (b, t)."""
+        seen: dict[int, Tensor] = {}
+        found = decoder_layers(self.model)
+        hooks = [
+            found[layer].register_forward_pre_hook(
+                lambda module, inputs, layer=layer: seen.update({layer: inputs[0]})
+            )
+            for layer in set(layers)
+        ]
+        try:
+            logits: Tensor = self.model(ids, use_cache=False).logits
+        finally:
+            for hook in hooks:
+                hook.remove()
+        return torch.cat([seen[layer] for layer in layers], -1), logits
 
     def autocast(self) -> torch.autocast:
         """bfloat16 matrix products if requested."""
@@ -161,16 +181,20 @@ def new_medusa(target: Frozen, heads: int, blocks: int, shared: bool) -> MedusaH
     return made
 
 
-def new_eagle(target: Frozen, seed: int) -> EagleHead:
-    """A fresh head with the sizes of the target's own layers."""
+def layer_shape(target: Frozen) -> LlamaConfig:
+    """The sizes of the target's own layers, for one layer of a head.
+
+    Raises:
+        ValueError: if the target embeds tokens at another width than its states have.
+    """
     config = target.model.config
     width = int(target.output.weight.shape[1])
     if int(target.embedding.weight.shape[1]) != width:
         raise ValueError(
-            f"'{target.name}' embeds tokens at another width than its states have; EAGLE cannot use it."
+            f"'{target.name}' embeds tokens at another width than its states have; heads that read both cannot use it."
         )
     heads = int(config.num_attention_heads)
-    shape = LlamaConfig(
+    return LlamaConfig(
         vocab_size=int(target.output.weight.shape[0]),
         hidden_size=width,
         intermediate_size=int(getattr(config, "intermediate_size", None) or 4 * width),
@@ -180,8 +204,13 @@ def new_eagle(target: Frozen, seed: int) -> EagleHead:
         head_dim=int(getattr(config, "head_dim", None) or width // heads),
         max_position_embeddings=int(getattr(config, "max_position_embeddings", 2048)),
         rms_norm_eps=float(getattr(config, "rms_norm_eps", 1e-5)),
-        rope_parameters={"rope_type": "default", "rope_theta": eagle.rope_theta(config)},
+        rope_parameters={"rope_type": "default", "rope_theta": rope_theta(config)},
     )
+
+
+def new_eagle(target: Frozen, seed: int) -> EagleHead:
+    """A fresh head with the sizes of the target's own layers."""
+    shape = layer_shape(target)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         return EagleHead(shape, bias=True).to(target.model.device)
@@ -216,7 +245,7 @@ def train(
         facts |= {"classification": classification}
         objective = eagle_loss(heads, target)
         weights = torch.tensor([1.0, classification], device=target.device)
-    _same_run(run, facts)
+    same_run(run, facts)
     vocabulary = int(target.output.weight.shape[0])
     state = steps(
         run, heads, objective, batches,
@@ -250,10 +279,10 @@ def export(folder: Path, heads: Heads, target: Frozen, state: dict[str, Any]) ->
         what = "An EAGLE head, which shares the target's embedding and output matrix"
         rows = [["after true states", heads.accuracy or []]]
     size = sum(weight.numel() for weight in heads.parameters())
-    (folder / "README.md").write_text(_card(what, size, target.name, state, rows), encoding="utf-8")
+    (folder / "README.md").write_text(folder_card(what, size, target.name, state, rows), encoding="utf-8")
 
 
-def _card(what: str, size: int, target: str, state: dict[str, Any], rows: list[Any]) -> str:
+def folder_card(what: str, size: int, target: str, state: dict[str, Any], rows: list[Any]) -> str:
     """The folder's model card."""
     shares = [
         [name, f"{found[0]:.3f}", f"{sum(found[:5]):.3f}", f"{sum(found):.3f}"]
@@ -264,8 +293,7 @@ def _card(what: str, size: int, target: str, state: dict[str, Any], rows: list[A
 
 {what}:
 {size:,} parameters, stored in 16 bits. They guess for `{target}` and are of no use to another model,
-or to the same one after further training. Made by `python -m training {state["kind"]}`:
-{state["step"]:,} steps, {state["tokens"]:,} tokens, {state["seconds"] / 60:.1f} active minutes.
+or to the same one after further training. {made_by(state["kind"], state)}
 
 How often the target itself would write the guessed token, on held-out text:
 
@@ -273,7 +301,13 @@ How often the target itself would write the guessed token, on held-out text:
 """
 
 
-def _same_run(run: Path, facts: dict[str, Any]) -> None:
+def made_by(kind: str, state: dict[str, Any]) -> str:
+    """A sentence for a card: by which command, from how much text, in what time."""
+    steps, tokens, minutes = state["step"], state["tokens"], state["seconds"] / 60
+    return f"Made by `python -m training {kind}`: {steps:,} steps, {tokens:,} tokens, {minutes:.1f} active minutes."
+
+
+def same_run(run: Path, facts: dict[str, Any]) -> None:
     """Refuse to continue a run of other heads; a clear error that names the difference."""
     checkpoint = latest_checkpoint(run)
     if checkpoint is None:

@@ -31,7 +31,9 @@ def open_target(model: str, device: str) -> Frozen:
     check_present(source)
     loaded = load_model(source, torch.device(device), torch.float32).requires_grad_(False)
     name = Path(source).name if Path(source).is_dir() else source
-    return Frozen(loaded, entry.target if entry is not None else name)
+    # without AVX-512 a CPU converts each bfloat16 product to float32 first
+    narrow = device != "cpu" or torch.backends.cpu.get_cpu_capability() == "AVX512"
+    return Frozen(loaded, entry.target if entry is not None else name, narrow)
 
 
 def tokens_of(model: str, text: str) -> Tensor:

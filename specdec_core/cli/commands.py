@@ -1,4 +1,4 @@
-"""The command line: decode, race, sweep, export, proposers, models, doctor."""
+"""The command line: decode, race, sweep, fit, export, proposers, models, doctor."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from specdec_core.record.trace import Trace
 from specdec_core.rules import RULES
 
 from . import doctor as cli_doctor
+from . import fit as cli_fit
 from . import lab as cli_lab
 from . import records as cli_records
 from . import render as cli_render
@@ -173,6 +174,7 @@ def race(
 
 
 app.command()(with_shared(cli_sweep.sweep))
+app.command()(with_shared(cli_fit.fit))
 
 
 @app.command()
@@ -298,14 +300,16 @@ def profile(
 ) -> None:
     """Record this machine's width curves, what a pass over n tokens takes, for the what-if clock."""
     with sentences():
+        from specdec_core.machines import recording
+
         from . import profile as cli_profile
 
         cli_profile.save(None, out)
-        plan = cli_profile.Plan(measurements=measurements, seconds=seconds)
+        plan = recording.Plan(measurements=measurements, seconds=seconds)
         plan = replace(plan, contexts=tuple(context or plan.contexts), widths=tuple(width or plan.widths))
         with err.status("loading models …") as status:
             models = cli_profile.models_for((model, draft), (shape, draft_shape), device, dtype, not eager)
-            recorded = cli_profile.record(
+            recorded = recording.record(
                 models, plan, label=label, note=note, weights="random" if shape else "trained",
                 on_progress=lambda done, of: status.update(f"measuring, {done} of {of} …"),
             )  # fmt: skip

@@ -15,6 +15,7 @@ from specdec_core.chat import Chat
 from specdec_core.engine.check import check
 from specdec_core.errors import SettingsError
 from specdec_core.lengths import LENGTH_POLICIES, policy_class
+from specdec_core.models.catalogue import HEADS
 from specdec_core.options import fields
 from specdec_core.options import parse as read
 from specdec_core.proposers import proposer_class
@@ -67,6 +68,10 @@ class Shared:
     eagle: Annotated[str | None, _option(MODELS, help="Folder of a trained EAGLE head for this target.")] = (
         None
     )
+    eagle3: Annotated[str | None, _option(MODELS, help="Folder of an EAGLE-3 head for this target.")] = None
+    mtp: Annotated[
+        str | None, _option(MODELS, help="Folder of multi-token-prediction modules for this target.")
+    ] = None
     device: Annotated[str, _option(MODELS, help="auto, cpu, cuda or mps.")] = "auto"
     dtype: Annotated[str, _option(MODELS, help="auto, float32, bfloat16 or float16.")] = "auto"
     option: Annotated[
@@ -176,7 +181,7 @@ class Shared:
     @property
     def parts(self) -> dict[str, str]:
         """The other drafts and the trained heads that were named."""
-        named = {name: getattr(self, name) for name in ("larger_draft", "foreign_draft", "medusa", "eagle")}
+        named = {name: getattr(self, name) for name in ("larger_draft", "foreign_draft", *HEADS)}
         return {name: path for name, path in named.items() if path is not None}
 
 

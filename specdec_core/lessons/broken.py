@@ -231,8 +231,8 @@ class BrokenReader:
     def synchronise(self) -> None:
         self.reader.synchronise()
 
-    def watch(self, listener: Listener) -> None:
-        self.reader.watch(listener)
+    def watch(self, listener: Listener, layers: Sequence[int] = ()) -> None:
+        self.reader.watch(listener, layers)
 
 
 class ForgetsAccepted(BrokenReader):

@@ -47,6 +47,8 @@ class Entry:
     foreign_draft: str | None = None  # one with another tokenizer
     medusa: str | None = None
     eagle: str | None = None
+    eagle3: str | None = None
+    mtp: str | None = None
     package: Package | None = None
     aliases: tuple[str, ...] = ()
 
@@ -63,10 +65,13 @@ class Entry:
         return 0 if self.bundled else int((self.parameters + draft) * 1e6 * width)
 
 
+HEADS = ("medusa", "eagle", "eagle3", "mtp")  # the kinds of trained heads, as an entry's fields name them
+
 _ENTRIES = (
     Entry(
         BUNDLED, "Specdec family (bundled)", "specdec-target", "specdec-draft", 7.9, 0.9, "Ships with the app; CPU.",
-        larger_draft="specdec-draft-large", medusa="specdec-medusa", eagle="specdec-eagle", aliases=("tiny",),
+        larger_draft="specdec-draft-large", medusa="specdec-medusa", eagle="specdec-eagle",
+        eagle3="specdec-eagle3", mtp="specdec-mtp", aliases=("tiny",),
     ),
     Entry(
         CHAT, "SmolLM2 135M Instruct", "HuggingFaceTB/SmolLM2-135M-Instruct", "smollm2-draft", 134.5, 16.5,
@@ -150,8 +155,7 @@ _SHIPPED = frozenset(
         entry.draft,
         entry.larger_draft,
         entry.foreign_draft,
-        entry.medusa,
-        entry.eagle,
+        *(getattr(entry, kind) for kind in HEADS),
     )
     if part and "/" not in part and named(part) is None
 )

@@ -188,8 +188,8 @@ class NarrowReader:
     def synchronise(self) -> None:
         self.reader.synchronise()
 
-    def watch(self, listener: Listener) -> None:
-        self.reader.watch(listener)
+    def watch(self, listener: Listener, layers: Sequence[int] = ()) -> None:
+        self.reader.watch(listener, layers)
 
     def _widen(self, logits: Tensor) -> Tensor:
         return widen(logits[..., : len(self.ids)], self.ids, self.vocabulary)

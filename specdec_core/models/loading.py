@@ -40,6 +40,8 @@ def load_models(
     foreign_draft: str | Path | None = None,
     medusa: str | Path | None = None,
     eagle: str | Path | None = None,
+    eagle3: str | Path | None = None,
+    mtp: str | Path | None = None,
     device: str = "auto",
     dtype: str = "auto",
     graphs: bool = True,
@@ -56,6 +58,8 @@ def load_models(
         foreign_draft: a draft with another tokenizer, for the proposers 'text-draft' and 'shared-tokens'; likewise.
         medusa: Medusa heads trained for the target: a folder or hub id; None takes those that ship for it, if any.
         eagle: an EAGLE head, likewise.
+        eagle3: an EAGLE-3 head, likewise.
+        mtp: multi-token-prediction modules, likewise.
         device: auto (cuda, mps, cpu), or one of these.
         dtype: auto (bfloat16 on cuda, else float32), float32, bfloat16 or float16.
         graphs: whether passes on cuda are captured as graphs, where the model allows it; see `runtime.cuda_graphs`.
@@ -85,15 +89,18 @@ def load_models(
     model = load_model(target_source, chosen_device, chosen_dtype)
     small = load_model(draft_source, chosen_device, chosen_dtype) if draft_source is not None else None
     larger = load_model(larger_source, chosen_device, chosen_dtype) if larger_source is not None else None
-    if model.config.is_encoder_decoder and (medusa or eagle):
+    given = {"medusa": medusa, "eagle": eagle, "eagle3": eagle3, "mtp": mtp}
+    if model.config.is_encoder_decoder and any(given.values()):
         raise ModelError(
-            f"Medusa and EAGLE heads draft for causal language models, and '{_name(target_source)}' has an encoder. "
+            f"Trained heads draft for causal language models, and '{_name(target_source)}' has an encoder. "
             "Load it without heads."
         )
     heads = load_heads(
         model,
-        _shipped(entry.medusa if entry else None) if medusa is None else resolve(str(medusa)),
-        _shipped(entry.eagle if entry else None) if eagle is None else resolve(str(eagle)),
+        {
+            kind: _shipped(getattr(entry, kind, None)) if source is None else resolve(str(source))
+            for kind, source in given.items()
+        },
     )
     names = (_name(target_source), _name(draft_source or ""), _name(larger_source or ""))
     models = assemble(

@@ -23,6 +23,8 @@ _TABLE = (  # file.class, in the order in which they are offered
     "branching.Branching",
     "medusa.Medusa",
     "eagle.Eagle",
+    "eagle3.Eagle3",
+    "mtp.Mtp",
     "early_exit.EarlyExit",
     "lookahead.Lookahead",
     "recycling.Recycling",

@@ -210,15 +210,15 @@ class GraphedReader(CausalReader):
     def _call(self, ids: Tensor, mask: Tensor, positions: Tensor, logits_to_keep: int) -> Tensor:
         count, end = ids.shape[1], self.memory.end
         width = next((width for width in WIDTHS if width >= count), None)
-        if width is None or self._prefilling:
+        # a graph keeps the last states only
+        if width is None or self._prefilling or self._inner:
             return super()._call(ids, mask, positions, logits_to_keep)
         if end + count >= self.static.rows:
             raise ValueError(f"the cache holds {self.static.rows - 1} rows, {end + count} are needed")
         fixed = self.static.fixed(width)
         fixed.fill(ids, mask, positions, self._steps[0, end : end + count])
         self.static.run(fixed)
-        for listener in self._listeners:
-            listener(fixed.states[0, :count].clone())
+        self._tell(fixed.states[0, :count].clone(), {})
         return fixed.logits[:, :count].to(torch.float32, copy=True)  # the next pass overwrites it
 
 

@@ -19,12 +19,7 @@ def first_layers(model: PreTrainedModel, layers: int) -> PreTrainedModel:
     Raises:
         SettingsError: if the layers cannot be found.
     """
-    count = model.config.num_hidden_layers
-    places = [
-        name
-        for name, module in model.named_modules()
-        if isinstance(module, nn.ModuleList) and len(module) == count
-    ]
+    count, places = model.config.num_hidden_layers, _places(model)
     if len(places) != 1:
         raise SettingsError(
             f"The proposer 'early-exit' finds {len(places)} lists of {count} layers in '{model.config.model_type}' and "
@@ -38,6 +33,22 @@ def first_layers(model: PreTrainedModel, layers: int) -> PreTrainedModel:
     whole = here._modules[last]
     here._modules[last] = nn.ModuleList(whole[:layers])
     return top
+
+
+def decoder_layers(model: PreTrainedModel) -> list[nn.Module]:
+    """The model's decoder layers; empty where they cannot be found."""
+    places = _places(model)
+    return list(model.get_submodule(places[0]).children()) if len(places) == 1 else []
+
+
+def _places(model: PreTrainedModel) -> list[str]:
+    """The names of its lists of as many modules as it has layers."""
+    count = model.config.num_hidden_layers
+    return [
+        name
+        for name, module in model.named_modules()
+        if isinstance(module, nn.ModuleList) and len(module) == count
+    ]
 
 
 def _copied(module: Any, layers: int) -> Any:

@@ -107,6 +107,7 @@ class LlamaForward:
         positions: Tensor,
         memory: KVMemory,
         logits_to_keep: int = 0,
+        inner: dict[int, Tensor] | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Read tokens; their keys and values are written to rows `memory.end` and after.
 
@@ -116,15 +117,17 @@ class LlamaForward:
             positions: int64 (n,), their places in the text, all below the number given to `prepare`.
             memory: the KV cache, with as many layers as are to be run.
             logits_to_keep: for how many tokens, from the last, logits are computed; 0 means all.
+            inner: receives for each of its keys what the layer of that number reads, (n, d).
 
         Returns:
             Logits (1, m, V) in the model's dtype, and the states of all tokens (n, d) they are computed from.
         """
         cos, sin = (table[positions].unsqueeze(1) for table in self._angles)
         states = self.embedding.weight[tokens]
-        for layer, block in zip(
-            self.layers, memory.reserved(states, self.shared_heads, self.width), strict=False
-        ):
+        blocks = memory.reserved(states, self.shared_heads, self.width)
+        for number, (layer, block) in enumerate(zip(self.layers, blocks, strict=False)):
+            if inner is not None and number in inner:
+                inner[number] = states
             states = self._attend(layer, states, cos, sin, mask, block, memory.end)
             gate, up = layer.gate_and_up.forward(layer.before_mlp(states)).chunk(2, -1)
             states = layer.down.forward(layer.activation(gate).mul_(up)).add_(states)

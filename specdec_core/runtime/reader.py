@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
@@ -13,7 +14,7 @@ from torch import Tensor
 from specdec_core.tree import TokenTree
 
 from . import PREFILL_CHUNK
-from .first_layers import first_layers
+from .first_layers import decoder_layers, first_layers
 from .kv import KVMemory
 from .llama import LlamaForward, suits
 from .windows import Windows
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-# states (m, d) in the model's dtype: what the output matrix turns into logits
+# states (m, d) in the model's dtype: what the output matrix turns into logits; or what layers read, joined
 Listener = Callable[[Tensor], None]
 
 _log = logging.getLogger(__name__)
@@ -67,8 +68,9 @@ class Reader(Protocol):
         """Wait until the device has finished."""
         ...
 
-    def watch(self, listener: Listener) -> None:
-        """From now on pass `listener` the states of each prefilled chunk and each `read`, in the pass's order."""
+    def watch(self, listener: Listener, layers: Sequence[int] = ()) -> None:
+        """From now on pass `listener` the states of each prefilled chunk and each `read`, in the pass's order: those
+        that the output matrix reads, or, where `layers` are named, those that these layers read, joined."""
         ...
 
 
@@ -96,7 +98,8 @@ class CausalReader:
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
         self.windows = Windows.of(model.config)
         self.memory = KVMemory(int(model.config.num_hidden_layers), capacity) if memory is None else memory
-        self._listeners: list[Listener] = []
+        self._listeners: list[tuple[Listener, tuple[int, ...]]] = []
+        self._inner: set[int] = set()  # layers whose inputs are listened to
         self._blocked = torch.finfo(model.dtype).min
         # A growing slice of zeros is the mask's prefix part, so a plain step allocates nothing.
         self._open = torch.zeros(1, 1, 1, capacity, dtype=model.dtype, device=self.device)
@@ -144,8 +147,14 @@ class CausalReader:
         elif self.device.type == "mps":
             torch.mps.synchronize()
 
-    def watch(self, listener: Listener) -> None:
-        self._listeners.append(listener)
+    def watch(self, listener: Listener, layers: Sequence[int] = ()) -> None:
+        self._listeners.append((listener, tuple(layers)))
+        self._inner |= set(layers)
+
+    def _tell(self, states: Tensor, inner: dict[int, Tensor]) -> None:
+        """Pass the listeners the states (m, d) of a pass, and what watched layers read."""
+        for listener, layers in self._listeners:
+            listener(torch.cat([inner[layer] for layer in layers], -1) if layers else states)
 
     def _forward(self, tokens: Sequence[int], tree: TokenTree, logits_to_keep: int, known: int = 0) -> Tensor:
         count, length = len(tokens), self.length
@@ -177,15 +186,16 @@ class CausalReader:
         if self.lean is not None:
             # a single token sees all rows, unless it continues a tree
             shown = None if ids.shape[1] == 1 and not self.memory.waiting else mask[0, 0]
-            logits, states = self.lean(ids[0], shown, positions[0], self.memory, logits_to_keep)
-            for listener in self._listeners:
-                listener(states)
+            inner = dict.fromkeys(self._inner, ids)
+            logits, states = self.lean(ids[0], shown, positions[0], self.memory, logits_to_keep, inner)
+            self._tell(states, inner)
             return logits
         return self._watched_run(ids, mask, positions, logits_to_keep)
 
     def _watched_run(self, ids: Tensor, mask: Tensor, positions: Tensor, logits_to_keep: int) -> Tensor:
         seen: list[Tensor] = []
-        hook = None
+        inner: dict[int, Tensor] = {}
+        hooks = []
         if self._listeners:  # only during this pass: the weights are shared with other lanes
             own, keep, logits_to_keep = threading.get_ident(), logits_to_keep, 0
 
@@ -196,14 +206,24 @@ class CausalReader:
                 seen.append(inputs[0])
                 return (inputs[0][:, -keep:],)
 
-            hook = self.model.get_output_embeddings().register_forward_pre_hook(catch)
+            def catch_inner(
+                number: int, module: torch.nn.Module, inputs: tuple[Tensor, ...], named: dict[str, Any]
+            ) -> None:
+                if threading.get_ident() == own:
+                    inner[number] = (inputs[0] if inputs else named["hidden_states"])[0]
+
+            hooks.append(self.model.get_output_embeddings().register_forward_pre_hook(catch))
+            found = decoder_layers(self.model) if self._inner else []
+            for number in self._inner:
+                inside = partial(catch_inner, number)
+                hooks.append(found[number].register_forward_pre_hook(inside, with_kwargs=True))
         try:
             logits = self._run(ids, mask, positions, logits_to_keep)
         finally:
-            if hook is not None:
+            for hook in hooks:
                 hook.remove()
-        for listener in self._listeners:
-            listener(seen[0][0])
+        if self._listeners:
+            self._tell(seen[0][0], inner)
         return logits
 
     def _run(self, ids: Tensor, mask: Tensor, positions: Tensor, logits_to_keep: int) -> Tensor:

@@ -19,8 +19,11 @@ from specdec_core.settings import Settings
 from .portable import Elsewhere, about, common, given, messages, no_proposer, no_rule, path, seed
 
 SGLANG, LLAMA_CPP, LM_STUDIO = "SGLang", "llama.cpp", "LM Studio"
+ON_STATES: dict[str, tuple[str, str | None]] = {  # its algorithm, and the head's path where it is a separate file
+    "eagle": ("EAGLE", "the EAGLE head"), "eagle3": ("EAGLE3", "the EAGLE-3 head"), "mtp": ("NEXTN", None),
+}  # fmt: skip
 SAME = {
-    ("token-matching", proposer) for proposer in ("draft-model", "branching", "eagle", "prompt-lookup")
+    ("token-matching", proposer) for proposer in ("draft-model", "branching", "prompt-lookup", *ON_STATES)
 } | {("speculative-sampling", "prompt-lookup")}
 KEEPS_TREE = "Which nodes of a level are expanded: SGLang ranks them by its own rule."
 
@@ -69,13 +72,14 @@ def _sglang(settings: Settings, draft: str, missing: list[str]) -> dict[str, Any
     elif settings.proposer == "branching":
         steps, width, nodes = options.depth, options.width, options.nodes
         missing.append(KEEPS_TREE)
-    elif settings.proposer == "eagle":
+    elif settings.proposer in ON_STATES:
         steps, width, nodes = options.depth, options.top_k, options.nodes
     else:
         return None
+    algorithm, path = ON_STATES.get(settings.proposer, ("STANDALONE", draft))
     return {
-        "algorithm": "EAGLE" if settings.proposer == "eagle" else "STANDALONE",
-        "draft-model-path": "the EAGLE head" if settings.proposer == "eagle" else draft,
+        "algorithm": algorithm,
+        **({} if path is None else {"draft-model-path": path}),
         "num-steps": steps,
         "eagle-topk": width,
         "num-draft-tokens": nodes + 1,

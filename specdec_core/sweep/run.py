@@ -26,6 +26,7 @@ from .store import Store
 
 if TYPE_CHECKING:
     from specdec_core.models.bundle import Models
+    from specdec_core.record.trace import Trace
 
 log = logging.getLogger(__name__)
 
@@ -125,7 +126,7 @@ def _measure(
                 on_progress(Progress(done, total, case, labels[lane], repeat))
                 row = Measured(case.family, case.name, lane, labels[lane], repeat)
                 row.prompt_sha = fingerprint(case.asked)
-                if not _time(models, case.asked, lanes[lane], cancelled, row):
+                if not time_cell(models, case.asked, lanes[lane], cancelled, row):
                     return
                 if lane == 0 and row.error is None:
                     plain.setdefault((case.family, case.name), row.text_sha)
@@ -160,10 +161,15 @@ def _warm_up(
             break
 
 
-def _time(
-    models: Models, prompt: Prompt, lane: Settings, cancelled: Callable[[], bool], row: Measured
+def time_cell(
+    models: Models,
+    prompt: Prompt,
+    lane: Settings,
+    cancelled: Callable[[], bool],
+    row: Measured,
+    look: Callable[[Trace], None] = lambda trace: None,
 ) -> bool:
-    """Decode once and fill in the row's numbers; False if cancelled."""
+    """Decode once and fill in the row's numbers; False if cancelled. `look` receives the trace."""
     from specdec_core.engine.decode import stream
     from specdec_core.engine.events import Finished
 
@@ -196,4 +202,5 @@ def _time(
     row.seconds, row.end = stats.decode_s, trace.end
     row.text_sha = fingerprint(trace.token_ids)
     row.repeated = trace.loops().share
+    look(trace)
     return True

@@ -86,7 +86,7 @@ def _read(path: Path, lines: list[bytes], header: dict[str, Any], cases: Sequenc
     rows = []
     for number, line in enumerate(lines[1:], start=2):
         try:
-            row: Measured = _format().validate_json(line)
+            row: Measured = row_format().validate_json(line)
         except ValidationError:
             raise SpecdecError(
                 f"Line {number} of '{path}' is damaged. Take that line out, or choose another file."
@@ -117,6 +117,7 @@ def _line(row: Measured) -> str:
 
 
 @cache
-def _format() -> TypeAdapter[Any]:
+def row_format() -> TypeAdapter[Any]:
+    """Reads and checks a row."""
     setattr(Measured, "__pydantic_config__", ConfigDict(extra="forbid", allow_inf_nan=False))  # noqa: B010
     return TypeAdapter(Measured)

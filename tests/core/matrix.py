@@ -20,7 +20,7 @@ from specdec_core.options import OptionSet
 from specdec_core.testing import Letters
 
 from .tiny import build, foreign, like, renumbered
-from .tiny_heads import eagle_head, medusa_heads
+from .tiny_heads import all_heads
 
 # Reproducible stand-ins for what a policy would measure on this machine.
 POLICY_OPTIONS: dict[str, dict[str, Any]] = {
@@ -36,7 +36,7 @@ def whole(architecture: str, device: str = "cpu", vocabulary: int = 97) -> sd.Mo
     otherwise, and random heads."""
     target = build(architecture, vocab_size=vocabulary)
     draft = like(target, architecture, vocab_size=vocabulary)
-    heads = {"medusa": medusa_heads(vocabulary), "eagle": eagle_head(vocabulary)}
+    heads = all_heads(vocabulary)
     models = sd.Models(
         Letters(vocabulary),
         HubModel("tiny target", target.to(device)),

@@ -4,6 +4,7 @@ files."""
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -44,28 +45,38 @@ def _turned(rows: Tensor) -> Tensor:
 def forward(head: EagleHead, embedding: Tensor, tokens: list[int], states: Tensor) -> Tensor:
     """The published head, written out: tokens one place after `states` (n, d) → guessed states (n, d)."""
     w = head.state_dict()
-    n = len(tokens)
     rows = torch.cat((embedding[tokens], states), -1) @ w["fc.weight"].T
     if "fc.bias" in w:
         rows = rows + w["fc.bias"]
+    return layer(w, "layers.0.", rows, rows)
+
+
+def layer(w: Mapping[str, Tensor], at: str, rows: Tensor, onto: Tensor) -> Tensor:
+    """A causal Llama layer, written out: its attention reads `rows` (n, …) and adds its result to `onto` (n, d)."""
+    n = len(rows)
 
     def project(name: str, heads: int) -> Tensor:
-        return (rows @ w[f"layers.0.self_attn.{name}.weight"].T).view(n, heads, HEAD_WIDTH).transpose(0, 1)
+        return (rows @ w[f"{at}self_attn.{name}.weight"].T).view(n, heads, HEAD_WIDTH).transpose(0, 1)
 
     q, k = _turned(project("q_proj", HEADS)), _turned(project("k_proj", SHARED))
     k, v = (part.repeat_interleave(HEADS // SHARED, 0) for part in (k, project("v_proj", SHARED)))
     scores = q @ k.transpose(1, 2) / HEAD_WIDTH**0.5
     scores = scores.masked_fill(torch.ones(n, n).triu(1).bool(), -torch.inf)
     mixed = (scores.softmax(-1) @ v).transpose(0, 1).reshape(n, -1)
-    rows = rows + mixed @ w["layers.0.self_attn.o_proj.weight"].T
-    normed = _norm(rows, w["layers.0.post_attention_layernorm.weight"])
-    gate = normed @ w["layers.0.mlp.gate_proj.weight"].T
-    up = normed @ w["layers.0.mlp.up_proj.weight"].T
-    return rows + (gate * gate.sigmoid() * up) @ w["layers.0.mlp.down_proj.weight"].T
+    onto = onto + mixed @ w[f"{at}self_attn.o_proj.weight"].T
+    normed = _norm(onto, w[f"{at}post_attention_layernorm.weight"])
+    gate = normed @ w[f"{at}mlp.gate_proj.weight"].T
+    up = normed @ w[f"{at}mlp.up_proj.weight"].T
+    return onto + (gate * gate.sigmoid() * up) @ w[f"{at}mlp.down_proj.weight"].T
 
 
 class Slow:
     """What the head says after `text`, each path alone from its beginning."""
+
+    @staticmethod
+    def deepest(models: sd.Models, text: list[int], depth: int) -> int:
+        """How many levels can be guessed after a text so short."""
+        return depth
 
     def __init__(self, models: sd.Models, text: list[int]) -> None:
         model = module(models)
@@ -83,10 +94,13 @@ class Slow:
 
     def children(self, path: tuple[int, ...], count: int) -> list[tuple[tuple[int, ...], float]]:
         """The most likely continuations and the log of their probability."""
-        chances = (self.output @ self.guessed(path)).log_softmax(-1).topk(count)
-        return [
-            ((*path, t), s) for t, s in zip(chances.indices.tolist(), chances.values.tolist(), strict=True)
-        ]
+        chances = self.logits(path).log_softmax(-1).topk(count)
+        tokens = chances.indices if self.head.vocabulary is None else self.head.vocabulary[chances.indices]
+        return [((*path, t), s) for t, s in zip(tokens.tolist(), chances.values.tolist(), strict=True)]
+
+    def logits(self, path: tuple[int, ...]) -> Tensor:
+        """Of the tokens the head may guess after text + path, (k,)."""
+        return self.output @ self.guessed(path)
 
     def tree(
         self, depth: int, top_k: int, nodes: int
@@ -118,20 +132,27 @@ def test_every_tree_equals_the_slow_computation(
     """Each round's tokens, parents and probabilities, by full passes over the whole text and one path at a time, with
     the layer written out in this file. Catches: token and state paired one place off, guessed states left in the
     memory after the verdict, a sibling in sight, wrong positions, a ranking by level instead of over all."""
+    drafted, accepted = compared(headed(architecture), SETTINGS.but(temperature=temperature), shape, Slow)
+    assert drafted > 20 and accepted >= 8, "the accepted path was never put to the test"
+
+
+def compared(
+    models: sd.Models, settings: sd.Settings, shape: tuple[int, int, int], slow: type[Slow]
+) -> tuple[int, int]:
+    """Hold every tree of a few decodes against the slow computation; rounds with a tree, and accepted nodes."""
     depth, top_k, nodes = shape
-    models = headed(architecture)
-    settings = SETTINGS.but(temperature=temperature, options={"depth": depth, "top_k": top_k, "nodes": nodes})
+    settings = settings.but(options={"depth": depth, "top_k": top_k, "nodes": nodes})
     accepted, drafted = 0, 0
     for prompt in PROMPTS:
         trace = sd.decode(models, prompt, settings)
         assert trace.audit() == []
         for text, row in zip(texts(trace), trace.rounds, strict=True):
-            limit = min(depth, 25 - (len(text) - len(prompt)) - 1)
+            limit = min(slow.deepest(models, text, depth), 25 - (len(text) - len(prompt)) - 1)
             sent = [node for node, verdict in enumerate(row.nodes.verdict) if verdict != "pruned"]
             if len(text) == 1 or limit < 1:
                 assert sent == []
                 continue
-            wanted, scores = Slow(models, text).tree(limit, top_k, nodes)
+            wanted, scores = slow(models, text).tree(limit, top_k, nodes)
             paths: list[tuple[int, ...]] = []
             for token, parent in zip(row.nodes.token, row.nodes.parent, strict=True):
                 paths.append((*(paths[parent] if parent >= 0 else ()), token))
@@ -144,7 +165,7 @@ def test_every_tree_equals_the_slow_computation(
                 assert chance == pytest.approx(float(torch.tensor(own).exp()), abs=1e-4)
             accepted += row.nodes.verdict.count("accepted")
             drafted += 1
-    assert drafted > 20 and accepted >= 8, "the accepted path was never put to the test"
+    return drafted, accepted
 
 
 @pytest.mark.parametrize("embedding", [False, True])
@@ -185,7 +206,7 @@ def test_a_long_prompt_is_read_in_chunks(monkeypatch: pytest.MonkeyPatch) -> Non
     two chunks."""
     models, prompt = headed("llama"), [(7 * place) % 12 for place in range(50)]
     whole = sd.decode(models, prompt, SETTINGS)
-    monkeypatch.setattr("specdec_core.proposers.eagle.PREFILL_CHUNK", 7)
+    monkeypatch.setattr("specdec_core.proposers.state_tree.PREFILL_CHUNK", 7)
     parts = sd.decode(models, prompt, SETTINGS)
     assert [row.nodes.token for row in whole.rounds] == [row.nodes.token for row in parts.rounds]
 

@@ -244,6 +244,18 @@ def flags_of(text: str) -> dict[str, str]:
             None,
         ),
         (
+            {"proposer": "eagle3", "options": {"depth": 6, "top_k": 10, "nodes": 59}},
+            {"--speculative-algorithm": "EAGLE3", "--speculative-draft-model-path": "the EAGLE-3 head",
+             "--speculative-num-steps": "6", "--speculative-eagle-topk": "10", "--speculative-num-draft-tokens": "60"},
+            None,
+        ),
+        (
+            {"proposer": "mtp", "options": {"top_k": 1, "nodes": 3}},
+            {"--speculative-algorithm": "NEXTN", "--speculative-num-steps": "3", "--speculative-eagle-topk": "1",
+             "--speculative-num-draft-tokens": "4"},
+            None,
+        ),
+        (
             {"proposer": "prompt-lookup", "draft_length": 8, "options": {"max_ngram": 3}},
             {"--speculative-algorithm": "NGRAM", "--speculative-num-draft-tokens": "8",
              "--speculative-ngram-max-match-window-size": "3", "--speculative-ngram-max-bfs-breadth": "1"},
@@ -336,7 +348,20 @@ def test_lm_studio_gets_python_that_asks_for_what_the_lane_is(monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    "proposer", ["branching", "medusa", "eagle", "lookahead", "recycling", "suffix", "blind", "oracle", "you"]
+    "proposer",
+    [
+        "branching",
+        "medusa",
+        "eagle",
+        "eagle3",
+        "mtp",
+        "lookahead",
+        "recycling",
+        "suffix",
+        "blind",
+        "oracle",
+        "you",
+    ],
 )
 def test_what_transformers_cannot_do_is_said_and_not_replaced(proposer: str) -> None:
     text = code(settings(proposer=proposer))

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import specdec_core as sd
 from specdec_core.cli import commands as cli
 from specdec_core.cli import profile as cli_profile
-from specdec_core.machines import profiles
+from specdec_core.machines import profiles, recording
 from specdec_core.machines.model_sizes import SHAPES, Shape, shape, shape_of
 from specdec_core.machines.profiles import Recorded, read, shipped, write
 from specdec_core.machines.roofline import Modelled
@@ -304,11 +304,11 @@ def test_recording_keeps_the_quietest_and_the_median_of_every_context(
             widths, tuple(base * width for width in widths), None, prefix, "cpu", "float32", "m", "t", "", "d"
         )
 
-    monkeypatch.setattr(cli_profile, "width_curve", curve)
+    monkeypatch.setattr(recording, "width_curve", curve)
     models = pair("llama")
-    plan = cli_profile.Plan(contexts=(32, 16), widths=(1, 4), measurements=3)
+    plan = recording.Plan(contexts=(32, 16), widths=(1, 4), measurements=3)
     steps: list[tuple[int, int]] = []
-    recorded = cli_profile.record(
+    recorded = recording.record(
         models,
         plan,
         label="",
@@ -330,8 +330,8 @@ def test_random_weights_of_a_shape_are_timed_and_written(tmp_path: Path) -> None
     small = replace(SMALL, width=16, head_dim=4, vocabulary=4_096)
     models = cli_profile.random_models(small, replace(small, layers=1), "cpu", "float32")
     assert models.target.info.parameters == small.parameters
-    plan = cli_profile.Plan(contexts=(8,), widths=(1, 3), measurements=1, seconds=0.0)
-    recorded = cli_profile.record(
+    plan = recording.Plan(contexts=(8,), widths=(1, 3), measurements=1, seconds=0.0)
+    recorded = recording.record(
         models, plan, label="tiny", note="", weights="random", on_progress=lambda *step: None
     )
     out = tmp_path / "tiny.json"
@@ -347,14 +347,14 @@ def test_random_weights_of_a_shape_are_timed_and_written(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "plan",
     [
-        cli_profile.Plan(contexts=(100_000,)),
-        cli_profile.Plan(contexts=(-1,)),
-        cli_profile.Plan(widths=(0,)),
-        cli_profile.Plan(measurements=0),
-        cli_profile.Plan(seconds=float("nan")),
+        recording.Plan(contexts=(100_000,)),
+        recording.Plan(contexts=(-1,)),
+        recording.Plan(widths=(0,)),
+        recording.Plan(measurements=0),
+        recording.Plan(seconds=float("nan")),
     ],
 )
-def test_a_plan_out_of_range_is_refused_before_anything_is_measured(plan: cli_profile.Plan) -> None:
+def test_a_plan_out_of_range_is_refused_before_anything_is_measured(plan: recording.Plan) -> None:
     with pytest.raises(sd.SettingsError):
         plan.check(pair("llama"))
 

@@ -1,9 +1,10 @@
-"""Random Medusa and EAGLE heads for the tiny models, and the true states they read."""
+"""Random heads for the tiny models, and the true states they read."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -11,12 +12,14 @@ from transformers import LlamaConfig
 
 import specdec_core as sd
 from specdec_core.models.bundle import HubModel
-from specdec_core.models.heads import EagleHead, MedusaHeads
+from specdec_core.models.heads import Eagle3Head, EagleHead, MedusaHeads, MtpModules
 from specdec_core.testing import Letters
 
 from .tiny import build, module
 
 WIDTH = 32  # hidden size of all tiny models
+LAYERS_READ = (0, 1, 1)  # of their two layers
+Head = TypeVar("Head", bound=torch.nn.Module)
 
 
 def medusa_heads(
@@ -33,7 +36,29 @@ def medusa_heads(
 
 def eagle_head(vocabulary: int, bias: bool = True, embedding: bool = False, seed: int = 0) -> EagleHead:
     """A head with random weights: its guesses vary, and rounding errors do not grow from level to level."""
-    config = LlamaConfig(
+    return _random(EagleHead(_layer(vocabulary), bias, embedding), seed)
+
+
+def eagle3_head(
+    vocabulary: int,
+    embedding: bool = False,
+    ids: Tensor | None = None,
+    norm_first: bool = False,
+    seed: int = 0,
+) -> Eagle3Head:
+    """A head with random weights on what the layers of a tiny target read, of which one twice."""
+    made = Eagle3Head(_layer(vocabulary), 3 * WIDTH, LAYERS_READ, embedding, ids, norm_first)
+    return _random(made, seed)
+
+
+def mtp_modules(vocabulary: int, count: int = 2, seed: int = 0) -> MtpModules:
+    """Modules with random weights; fewer than the tree's usual levels, so that the last one goes on with its own
+    states."""
+    return _random(MtpModules(_layer(vocabulary), count), seed)
+
+
+def _layer(vocabulary: int) -> LlamaConfig:
+    return LlamaConfig(
         vocab_size=vocabulary,
         hidden_size=WIDTH,
         intermediate_size=48,
@@ -43,7 +68,9 @@ def eagle_head(vocabulary: int, bias: bool = True, embedding: bool = False, seed
         head_dim=8,
         rope_parameters={"rope_type": "default", "rope_theta": 500.0},
     )
-    made = EagleHead(config, bias, embedding)
+
+
+def _random(made: Head, seed: int) -> Head:
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for weight in made.parameters():
@@ -51,13 +78,22 @@ def eagle_head(vocabulary: int, bias: bool = True, embedding: bool = False, seed
     return made.requires_grad_(False).eval()
 
 
+def all_heads(vocabulary: int, shared: bool = False) -> dict[str, torch.nn.Module]:
+    """Random heads of every kind."""
+    return {
+        "medusa": medusa_heads(vocabulary, shared=shared),
+        "eagle": eagle_head(vocabulary),
+        "eagle3": eagle3_head(vocabulary),
+        "mtp": mtp_modules(vocabulary),
+    }
+
+
 @cache
 def headed(architecture: str, vocabulary: int = 12, shared: bool = False) -> sd.Models:
     """A tiny target with random heads and few tokens, so that wide trees often contain the right one."""
     target = build(architecture, vocab_size=vocabulary)
     models = sd.Models(Letters(vocabulary), HubModel("tiny target", target))
-    heads = {"medusa": medusa_heads(vocabulary, shared=shared), "eagle": eagle_head(vocabulary)}
-    return replace(models, heads=heads)
+    return replace(models, heads=all_heads(vocabulary, shared))
 
 
 @torch.inference_mode()

@@ -33,6 +33,7 @@ CORE = """
     analysis
     adapters
     lessons
+    fitting
     cli
     __main__
 """

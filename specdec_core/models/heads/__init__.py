@@ -1,25 +1,29 @@
-"""Trained parts that guess from the target's hidden states, in their published layouts: Medusa and EAGLE heads."""
+"""Trained parts that guess from the target's hidden states, in their published layouts: Medusa heads, EAGLE heads and
+multi-token-prediction modules."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
+from specdec_core.models.catalogue import HEADS
 from specdec_core.runtime.cpu_linear import by_columns, pack
 
-from . import eagle, medusa
+from . import eagle, eagle3, medusa, mtp
+from .continuing import Continuing
 from .eagle import EagleHead
+from .eagle3 import Eagle3Head
 from .medusa import MedusaHeads
+from .mtp import MtpModules
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-def load_heads(
-    target: PreTrainedModel, medusa_source: str | None, eagle_source: str | None
-) -> dict[str, nn.Module]:
-    """The heads of these folders or hub ids, in the target's dtype and on its device, by name.
+def load_heads(target: PreTrainedModel, sources: Mapping[str, str | None]) -> dict[str, nn.Module]:
+    """The heads of these folders or hub ids, by the names in `catalogue.HEADS`, in the target's dtype, on its device.
 
     Raises:
         ModelError: with one sentence, if they cannot be read or do not fit the target.
@@ -27,20 +31,29 @@ def load_heads(
     output, embedding = target.get_output_embeddings().weight, target.get_input_embeddings().weight
     assert isinstance(output, Tensor) and isinstance(embedding, Tensor)
     vocabulary, width = (int(size) for size in output.shape)
-    heads: dict[str, MedusaHeads | EagleHead] = {}
-    if medusa_source is not None:
-        heads["medusa"] = medusa.read(medusa_source, width, vocabulary)
-    if eagle_source is not None:
-        heads["eagle"] = eagle.read(eagle_source, width, vocabulary, int(embedding.shape[1]))
+    embeds, layers = int(embedding.shape[1]), int(target.config.num_hidden_layers)
+    heads: dict[str, MedusaHeads | Continuing] = {}
+    for kind in HEADS:
+        source = sources.get(kind)
+        if source is None:
+            continue
+        if kind == "medusa":
+            heads[kind] = medusa.read(source, width, vocabulary)
+        elif kind == "eagle":
+            heads[kind] = eagle.read(source, width, vocabulary, embeds)
+        elif kind == "eagle3":
+            heads[kind] = eagle3.read(source, width, vocabulary, embeds, layers)
+        else:
+            heads[kind] = mtp.read(source, width, vocabulary, embeds)
     for head in heads.values():
         head.to(target.device, target.dtype)
         # copies a draft vocabulary's rows before the matrix is packed
         head.output(target.get_output_embeddings())
-    if "eagle" in heads:
-        pack(heads["eagle"])
-    if "medusa" in heads:  # reads one token per pass
-        by_columns(heads["medusa"])
+        if isinstance(head, MedusaHeads):  # reads one token per pass
+            by_columns(head)
+        else:
+            pack(head)
     return dict(heads)
 
 
-__all__ = ["EagleHead", "MedusaHeads", "load_heads"]
+__all__ = ["Continuing", "Eagle3Head", "EagleHead", "MedusaHeads", "MtpModules", "load_heads"]

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from specdec_core.errors import ModelError
 from specdec_core.models import hub
+
+ACCURACY = "specdec_accuracy"
+MOST = 64  # modules, layers or blocks that a configuration may ask for
+SIZES = (  # the entries of a Llama configuration that define a layer
+    "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+    "num_key_value_heads", "head_dim", "rms_norm_eps", "hidden_act", "attention_bias", "mlp_bias",
+    "max_position_embeddings",
+)  # fmt: skip
+
+Head = TypeVar("Head", bound=nn.Module)
 
 
 def read(source: str, kind: str, weights: Sequence[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -80,6 +90,66 @@ def write(
     save_file(stored, folder / file, metadata={"format": "pt"})
     (folder / file).chmod(0o644)  # safetensors writes files only their owner can read
     (folder / "config.json").write_text(json.dumps(dict(config), indent=2) + "\n", encoding="utf-8")
+
+
+def llama_entries(name: str, config: Mapping[str, Any], vocabulary: int) -> dict[str, Any]:
+    """The entries that define one Llama layer for a target with `vocabulary` logits.
+
+    Raises:
+        ModelError: if a size is missing or no number.
+    """
+    for key in ("hidden_size", "num_attention_heads", "intermediate_size"):
+        number(name, config, key)
+    known = (*SIZES, "rope_theta", "rope_parameters", "rope_scaling")
+    taken = {key: config[key] for key in known if key in config}
+    return taken | {"vocab_size": vocabulary, "num_hidden_layers": 1}
+
+
+def llama_written(config: Any) -> dict[str, Any]:
+    """The same entries of a head's configuration, for config.json."""
+    theta = rope_theta(config)
+    return {
+        "model_type": "llama",
+        **{key: getattr(config, key) for key in SIZES},
+        "rope_theta": theta,  # both spellings: transformers 5 reads the second
+        "rope_parameters": {"rope_type": "default", "rope_theta": theta},
+    }
+
+
+def rope_theta(config: Any) -> float:
+    """The rotary base of a Llama-like configuration, 10,000 where it has none."""
+    known = getattr(config, "rope_parameters", None) or {}
+    return float(known.get("rope_theta") or getattr(config, "rope_theta", None) or 10_000.0)
+
+
+def filled(name: str, kind: str, tensors: Mapping[str, Tensor], made: Callable[[], Head]) -> Head:
+    """The head that `made` creates, with the weights of a file.
+
+    Raises:
+        ModelError: with one sentence, if it cannot be created, or a weight is missing or of another shape.
+    """
+    try:
+        with torch.device("meta"):  # shapes only, so that a hostile size allocates nothing
+            wanted = made().state_dict()
+    except Exception as error:  # transformers raises many kinds of errors on a damaged configuration
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise ModelError(f"'{name}' has a damaged configuration: {reason}.") from None
+    for key, tensor in wanted.items():
+        if key not in tensors:
+            raise ModelError(
+                f"'{name}' holds no complete {kind}: '{key}' is missing. Fetch or export it again."
+            )
+        fitting(name, key, tensors[key], tuple(tensor.shape))
+    head = made()
+    head.load_state_dict({key: tensors[key] for key in head.state_dict()})
+    return head
+
+
+def accuracy(config: Mapping[str, Any]) -> list[float] | None:
+    """The measured shares of right guesses by rank, if the configuration has valid ones."""
+    shares = config.get(ACCURACY)
+    usable = isinstance(shares, list) and all(isinstance(share, int | float) for share in shares)
+    return [float(share) for share in shares] if usable and isinstance(shares, list) else None
 
 
 def fitting(name: str, what: str, tensor: Tensor, shape: tuple[int, ...]) -> None:

@@ -1,0 +1,66 @@
+"""What all heads that continue the target's states have in common, so that one walk drafts with each of them.
+
+A row pairs a token with the state before it. A head turns rows into the states that follow, and a state into logits of
+the token after it. Its own states stand in for the target's while it drafts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torch import Tensor, nn
+
+from specdec_core.models.draft_vocabulary import Guessing
+
+if TYPE_CHECKING:
+    from transformers import LlamaConfig
+
+    from specdec_core.runtime.kv import KVMemory
+
+
+class Continuing(Guessing):
+    """Base of EAGLE heads and of multi-token-prediction modules.
+
+    Attributes:
+        config: sizes of its layers, as of a Llama model.
+        accuracy: measured shares of right guesses by rank, for the next token after true states; None if unknown.
+        layers_read: the target's layers whose inputs it reads, joined; empty for the state the output matrix reads.
+        modules_chained: how many modules there are, each reading the states of the one before it.
+    """
+
+    config: LlamaConfig
+    accuracy: list[float] | None = None
+    layers_read: tuple[int, ...] = ()
+    modules_chained: int = 1
+
+    def enter(self, states: Tensor) -> Tensor:
+        """The target's states as the first module reads them."""
+        return states
+
+    def guess(self, states: Tensor, output: nn.Module, step: int = 0) -> Tensor:
+        """Logits (…, k) of the tokens it may guess, from states (…, d) of module `step`; `output`: from `output`."""
+        logits: Tensor = output(states)
+        return logits
+
+    def forward(
+        self,
+        tokens: Tensor,
+        states: Tensor,
+        positions: Tensor,
+        mask: Tensor | None,
+        embedding: nn.Module,
+        memory: KVMemory | None = None,
+        step: int = 0,
+    ) -> Tensor:
+        """The states that follow: rows (b, m) → (b, m, d).
+
+        Args:
+            tokens: int64 (b, m), each the token after its state.
+            states: (b, m, d), of `enter`, of the module before, or guessed.
+            positions: int64 (b, m), positions of the rows in the text.
+            mask: additive (b, 1, m, rows in memory + m); None means causal, without a memory.
+            embedding: the target's input embedding, used where the head has none.
+            memory: keys and values of earlier rows of this module; the new rows are written after them.
+            step: which module.
+        """
+        raise NotImplementedError

@@ -1,0 +1,40 @@
+"""Multi-token prediction (DeepSeek-V3, 2024): a chain of modules, each guessing one token further than the last."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from specdec_core.settings import Settings
+
+from .elsewhere import Counterpart
+from .state_tree import StateTree
+
+
+class Mtp(StateTree):
+    """Module k reads the states of module k − 1 and the token k places on; beyond the last, its own states."""
+
+    name = "mtp"
+    title = "MTP modules"
+    summary = (
+        "Modules in a chain, each one layer that reads the state of the module before it and one more token, guess the "
+        "next few tokens, and the most promising branches are checked together as a tree. They are slower when the "
+        "later ones guess badly, since every token of the text passes through all of them."
+    )
+    priced_words = (
+        "A pass costs the share of a target pass, over as many tokens as the record shows expanded at that depth, that "
+        "all modules' parameters and the output matrix have in those that the target reads. Levels that only later "
+        "modules read cost less than that."
+    )
+    needs = ("states", "mtp")
+
+    class Options(StateTree.Options):
+        depth: int = Field(
+            3,
+            ge=1,
+            le=16,
+            description="Levels of the tree; beyond the last module its own states are read again.",
+        )
+
+    @classmethod
+    def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:
+        return cls.chain_in_vllm("mtp", None, settings)

@@ -1,0 +1,310 @@
+"""The walk of all heads that continue the target's hidden states, over the dynamic tree of EAGLE-2 (Li et al. 2024).
+
+Each level reads the `top_k` candidates with the largest product of probabilities, and the best `nodes` of all
+candidates are sent. Row t of the memory of module k pairs token t + k with a state at t: the target's for the first
+module, that of the module before for the others. While a tree grows, guessed states stand in for the target's, which
+replace them after the pass. Heads with one module (EAGLE) and chains of modules (MTP) differ only in their number:
+below a token at depth l, module l + 1 guesses, and the last one goes on with its own states.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from specdec_core.lazy_torch import torch
+from specdec_core.penalties import Past
+from specdec_core.runtime import PREFILL_CHUNK
+from specdec_core.sampling import widen
+from specdec_core.settings import Settings
+from specdec_core.tree import ROOT, TokenTree
+
+from .contract import Context, Drafts, Dropped, Outcome, OwnMemory, Proposal, Proposer, Resources
+from .elsewhere import Counterpart
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from specdec_core.models.bundle import Models
+    from specdec_core.models.heads import Continuing
+
+
+@dataclass(slots=True)
+class Candidates:
+    """All candidates of a round, level by level.
+
+    Attributes:
+        tokens: their ids.
+        parents: for each the index of its parent among them, −1 below the root.
+        scores: log of the product of probabilities (after penalties) down its path, never above its parent's.
+        own: log of the head's own probability of it after its parent, before penalties.
+        read: the expanded candidates, in the order of the rows of `logits` after row 0.
+        logits: float32 (1 + len(read), k) over what the head may guess: after the root, then after each of `read`.
+    """
+
+    tokens: list[int]
+    parents: list[int]
+    scores: Tensor
+    own: Tensor
+    read: list[int]
+    logits: Tensor
+
+
+class StateTree(Proposer):
+    """Keeps the modules' memories in step with the target's states; the tree is deterministic at every temperature."""
+
+    priced = "heads"
+    priced_words = (
+        "A pass costs the share of a target pass, over as many tokens as the record shows expanded at "
+        "that depth, that the head's parameters and the output matrix have in those that the target reads."
+    )
+    uses = ("nodes",)
+
+    class Options(Proposer.Options):
+        depth: int = Field(
+            5, ge=1, le=16, description="Levels of the tree, one pass of the head each; published: 6."
+        )
+        top_k: int = Field(
+            4,
+            ge=1,
+            le=32,
+            description="Candidates followed on each level, and children of each; published: 10.",
+        )
+        nodes: int = Field(
+            16,
+            ge=1,
+            le=256,
+            description="The most tokens that are sent, the best of all levels; published: 59.",
+        )
+
+    options: Any
+
+    @classmethod
+    def head_name(cls) -> str:
+        """Under which name its head is loaded."""
+        return cls.needs[-1]
+
+    @classmethod
+    def chain_in_vllm(cls, method: str, model: str | None, settings: Settings) -> Counterpart:
+        """A head of this kind in vLLM; `model` is None where it is a part of the target's files."""
+        named = {} if model is None else {"model": model}
+        return Counterpart(
+            {"method": method, **named, "num_speculative_tokens": cls.read_options(settings).depth},
+            ["top_k and nodes: vLLM checks a chain of guesses, no tree."],
+        )
+
+    @classmethod
+    def own_memory(cls, models: Models, settings: Settings, capacity: int) -> list[OwnMemory]:
+        options, head = cls.read_options(settings), models.heads[cls.head_name()]
+        rows, config = capacity + options.depth * options.top_k, head.config
+        heads = int(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
+        width = int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
+        count = head.modules_chained
+        size = int(2 * rows * heads * width * next(head.parameters()).element_size()) * count
+        layers = "One layer" if count == 1 else f"{count} layers"
+        words = f"{layers}, over the text and the tree it grows."
+        whose = f"{cls.title}'" if cls.title.endswith("s") else f"{cls.title}'s"
+        return [OwnMemory(f"{whose} keys and values", size, words, captured=False)]
+
+    def __init__(self, resources: Resources, options: Any) -> None:
+        from specdec_core.runtime.kv import KVMemory
+
+        super().__init__(resources, options)
+        self.head: Continuing = resources.models.heads[self.head_name()]
+        head, model = self.head, resources.models.causal_target
+        self.output, self.ids = head.output(model.get_output_embeddings()), head.vocabulary
+        self.vocabulary = resources.models.target.vocabulary
+        self.embedding = model.get_input_embeddings()
+        rows, count = resources.capacity + self.options.depth * self.options.top_k, head.modules_chained
+        self.memories = [KVMemory(1, rows) for _ in range(count)]
+        self.ends: list[Tensor | None] = [None] * count  # each module's state (1, d) at the end of the text
+        self.blocked = torch.finfo(model.dtype).min
+        self.prefilled: list[Tensor] | None = []  # states of the prompt, until the head has read them
+        self.seen: Tensor | None = None  # states (m, d) of the last pass
+        self.unread: list[Tensor] = []  # true states not yet in the memory, in text order
+        resources.target.watch(self._listen, head.layers_read)
+
+    @classmethod
+    def drafts(cls, settings: Settings) -> Drafts:
+        return "fixed tree"
+
+    @classmethod
+    def max_nodes(cls, settings: Settings) -> int:
+        return int(cls.read_options(settings).nodes)
+
+    def start(self, context: Context) -> None:
+        states = torch.cat(self.prefilled) if self.prefilled else None
+        self.prefilled = None
+        if states is not None:
+            for start in range(0, len(states) - 1, PREFILL_CHUNK):
+                end = min(start + PREFILL_CHUNK, len(states) - 1)
+                self._chain(context.tokens[start + 1 : end + 1], states[start:end])
+            self.unread = [states[-1:]]
+
+    def propose(self, context: Context) -> Proposal:
+        depth, room = min(self.options.depth, context.limit), min(self.options.nodes, context.room)
+        if not self.unread or min(depth, room) < 1:  # a prompt of one token leaves no state
+            return Proposal(TokenTree())
+        states = torch.cat(self.unread)
+        self.unread = []
+        self._chain(context.tokens[self.memories[0].length + 1 :], states)
+        ready = sum(end is not None for end in self.ends)
+        if ready < len(self.ends):  # so early in a text the later modules have read nothing
+            depth = min(depth, ready)
+        found = self._candidates(depth, context.past)
+        values, order = found.scores.sort(descending=True, stable=True)  # ties: parents come first
+        chances = values[:room].exp().tolist()
+        count = max(0, min(len(chances), context.policy.nodes(context, chances)))
+        sent = sorted(order[:count].tolist())  # level by level, siblings by probability
+        number = {ROOT: ROOT} | {candidate: node for node, candidate in enumerate(sent)}
+        tree = TokenTree(
+            [found.tokens[candidate] for candidate in sent], [number[found.parents[one]] for one in sent]
+        )
+        kept = [place for place, candidate in enumerate(found.read) if candidate in number]
+        logits = found.logits[[0, *(place + 1 for place in kept)]]
+        if context.past is None:
+            logits = widen(logits, self.ids, context.vocabulary)
+        row = {found.read[place]: index + 1 for index, place in enumerate(kept)}
+        rows = [0, *(row.get(candidate, -1) for candidate in sent)]
+        note = {"levels": depth, "candidates": len(found.tokens)}
+        return Proposal(
+            tree,
+            logits=logits,
+            logit_rows=rows,
+            passes=depth,
+            dropped=self._dropped(found, sent),
+            note=dict(note),
+        )
+
+    def observe(self, context: Context, outcome: Outcome) -> None:
+        assert self.seen is not None, "the target has just read"
+        self.unread.append(self.seen[[0, *(node + 1 for node in outcome.path)]])
+
+    def _listen(self, states: Tensor) -> None:
+        if self.prefilled is not None:
+            self.prefilled.append(states)
+        else:
+            self.seen = states
+
+    def _candidates(self, depth: int, past: Past | None) -> Candidates:
+        """Expand `depth` levels below the root, after the text `past`."""
+        begins = [memory.length for memory in self.memories]
+        ids = self.ids if past is None else None  # of the columns of the logits
+        root = [end for end in self.ends if end is not None]
+        logits = self._logits(root[0], 0, past)
+        wide = min(self.options.top_k, logits.shape[-1])
+        itself = torch.eye(wide, dtype=torch.bool, device=logits.device)
+        scores, tokens, own = (found[0] for found in _best(logits, wide, past, [[]], ids))
+        paths = [[token] for token in tokens.tolist()] if past is not None else []
+        above = torch.zeros(wide, dtype=torch.int64, device=logits.device)  # rows of `states` they follow
+        states: list[Tensor] = root
+        front, visible = torch.arange(wide, device=logits.device), itself
+        rows, read, count = [logits], [], wide
+        all_scores, all_own, all_tokens = [scores], [own], [tokens]
+        all_parents = [torch.full_like(tokens, ROOT)]
+        for level in range(1, depth):
+            states = self._level(level, tokens, [one[above] for one in states], begins, visible)
+            logits = self._logits(states[min(level, len(states) - 1)], level, past)
+            rows.append(logits)
+            read.append(front)
+            steps, follow, own = _best(logits, wide, past, paths, ids)
+            reached = (scores.unsqueeze(1) + steps).flatten()
+            all_scores.append(reached)
+            all_own.append(own.flatten())
+            all_tokens.append(follow.flatten())
+            all_parents.append(front.repeat_interleave(wide))
+            scores, best = reached.topk(wide)
+            above = best // wide
+            tokens, front = follow.flatten()[best], count + best
+            visible = torch.cat((visible[above], itself), 1)
+            if past is not None:
+                paths = [
+                    [*paths[place], token]
+                    for place, token in zip(above.tolist(), tokens.tolist(), strict=True)
+                ]
+            count += wide * wide
+        for memory, begin in zip(self.memories, begins, strict=True):
+            memory.rewind(begin)
+        return Candidates(
+            torch.cat(all_tokens).tolist(),
+            torch.cat(all_parents).tolist(),
+            torch.cat(all_scores),
+            torch.cat(all_own),
+            torch.cat(read).tolist() if read else [],
+            torch.cat(rows),
+        )
+
+    def _level(
+        self, level: int, tokens: Tensor, above: list[Tensor], begins: list[int], visible: Tensor
+    ) -> list[Tensor]:
+        """Read candidates of a level with the modules' states above them, (n, d) each; their own states.
+
+        A module whose state is known from the text up to here is not run again: only those further on have a row.
+        """
+        states, last = list(above), len(self.memories) - 1
+        for step in range(min(level, last), len(above)):
+            before = above[min(step, last) if level > last else step - 1]
+            places = torch.full_like(tokens, begins[step] + level - 1)
+            states[step] = self._read(step, tokens, before, places, visible)
+            self.memories[step].extend(len(tokens))
+        return states
+
+    def _logits(self, states: Tensor, level: int, past: Past | None) -> Tensor:
+        """Float32 (m, k) over what the head may guess; (m, V) where penalties follow, which go by the target's ids."""
+        logits = self.head.guess(states, self.output, min(level, len(self.memories) - 1)).float()
+        return logits if past is None else widen(logits, self.ids, self.vocabulary)
+
+    def _dropped(self, found: Candidates, sent: list[int]) -> list[Dropped]:
+        """The candidates that were expanded but not sent; the others are only entries of q."""
+        dropped: list[Dropped] = []
+        number = {ROOT: ROOT} | {candidate: node for node, candidate in enumerate(sent)}
+        chances = found.own.exp().tolist()
+        for candidate in found.read:
+            if candidate in number:
+                continue
+            parent = number[found.parents[candidate]]
+            number[candidate] = len(sent) + len(dropped)
+            dropped.append(Dropped(found.tokens[candidate], parent, "pruned", min(1.0, chances[candidate])))
+        return dropped
+
+    def _chain(self, tokens: list[int], states: Tensor) -> None:
+        """Read and keep rows of the text with every module: the target's state at each place, the token after it."""
+        ids, before = torch.tensor(tokens, device=states.device), self.head.enter(states)
+        for step, memory in enumerate(self.memories):
+            count, begin = len(before), memory.length
+            if not count:
+                break
+            places = torch.arange(begin, begin + count, device=states.device)
+            visible = torch.ones(count, count, dtype=torch.bool, device=states.device).tril()
+            made = self._read(step, ids[-count:], before, places, visible)
+            memory.extend(count)
+            # the next module reads each state with the token one further on
+            end = self.ends[step]
+            self.ends[step] = made[-1:]
+            before = made[:-1] if end is None else torch.cat((end, made[:-1]))
+
+    def _read(self, step: int, tokens: Tensor, states: Tensor, places: Tensor, visible: Tensor) -> Tensor:
+        """One pass of a module over n rows after its memory; `visible` (n, m): which of the last m rows each sees."""
+        total = self.memories[step].length + len(tokens)
+        mask = states.new_zeros(1, 1, len(tokens), total)
+        mask[0, 0, :, total - visible.shape[1] :].masked_fill_(~visible, self.blocked)
+        guessed: Tensor = self.head(
+            tokens.unsqueeze(0), states.unsqueeze(0), places.unsqueeze(0), mask, self.embedding,
+            self.memories[step], step,
+        )[0]  # fmt: skip
+        return guessed
+
+
+def _best(
+    logits: Tensor, wide: int, past: Past | None, paths: list[list[int]], ids: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The most likely `wide` tokens after each path: log-probabilities after penalties, ids, log-probabilities before
+    them; each (n, wide). `ids` says what the columns of the logits are in the target's vocabulary, if not all of it."""
+    own = logits.log_softmax(-1)
+    if past is None:
+        steps, tokens = own.topk(wide)
+        return steps, tokens if ids is None else ids[tokens], steps
+    steps, tokens = past.penalised(logits, paths).log_softmax(-1).topk(wide)
+    return steps, tokens, own.gather(-1, tokens)

@@ -1,0 +1,131 @@
+"""EAGLE-3 heads and MTP modules: do they learn, and is what is rehearsed what they do when they draft?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+from typer.testing import CliRunner
+
+import specdec_core as sd
+from specdec_core.runtime.kv import KVMemory
+from tests.core.tiny import build, tokenizer
+from training import eagle3, mtp
+from training.checkpoints import load_weights, require_checkpoint
+from training.cli import app
+from training.heads import Frozen
+from training.loop import Plan
+from training.optimisers import Rates
+from training.own_text import OwnText
+
+VOCABULARY = 40
+TEXT = torch.arange(6000) * 7 % 11 * 3  # eleven tokens in turn: learnable, and far from the target's own text
+PLAN = Plan(
+    tokens=40 * 4 * 16, context=16, batch=4, warmup_steps=5, decay_share=0.5, rates=Rates(0.02, 0.005)
+)
+IDS = torch.arange(0, VOCABULARY, 2)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread() -> Iterator[None]:
+    """Tiny tensors gain nothing from threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def target() -> Frozen:
+    """A random target of six layers that is sure of what it says, so that there is something to learn."""
+    model = build("llama", vocab_size=VOCABULARY, num_hidden_layers=6).requires_grad_(False)
+    model.lm_head.weight.mul_(8.0)
+    return Frozen(model, "tiny", bfloat16=False)
+
+
+def _rows() -> OwnText:
+    return OwnText(TEXT, PLAN.context, PLAN.batch, seed=0)
+
+
+@torch.no_grad()
+def test_what_is_rehearsed_is_what_the_head_does_when_it_drafts(target: Frozen) -> None:
+    """Each step at some places against the head's own forward with a memory: true rows up to the place, then its own
+    outputs one by one. Catches: a row that sees true states it would not have, a position or a token one place off."""
+    ids = torch.randint(0, VOCABULARY, (1, 14), generator=torch.Generator().manual_seed(3))
+    head = eagle3.new_head(target, IDS, _rows().next(), seed=1)
+    found = eagle3.rehearsed(head, target, ids, 4)
+    joined, logits = target.read_layers(ids, head.layers_read)
+    true = head.enter(joined[:, :-1])
+
+    def row(memory: KVMemory, tokens: Tensor, states: Tensor) -> Tensor:
+        places = torch.arange(memory.length, memory.length + len(tokens))[None]
+        visible = torch.ones(len(tokens), memory.length + len(tokens)).tril(memory.length).bool()
+        mask = torch.zeros(visible.shape).masked_fill(~visible, -torch.inf)[None, None]
+        made: Tensor = head(tokens[None], states, places, mask, target.embedding, memory)
+        memory.extend(len(tokens))
+        return made
+
+    for begun in (0, 3, 9):
+        memory = KVMemory(1, 20)
+        state = row(memory, ids[0, 1 : begun + 2], true[:, : begun + 1])[:, -1:]
+        for step, (guess, said) in enumerate(found):
+            torch.testing.assert_close(
+                guess[0, begun], head.guess(state[0, 0], head.lm_head), atol=1e-4, rtol=1e-4
+            )
+            assert torch.equal(said[0, begun], logits[0, begun + 1 + step])
+            if step < 3:
+                state = row(memory, ids[0, begun + 2 + step : begun + 3 + step], state)
+
+
+def test_an_eagle3_head_learns_and_continues(target: Frozen, tmp_path: Path) -> None:
+    """The loss of every step falls, and four steps in two parts are four in one. Catches: steps that are not trained,
+    places drawn anew after a pause, a first fit that replaces what was learnt."""
+    rows, head = _rows(), eagle3.new_head(target, IDS, _rows().next(), seed=0)
+    loss = eagle3.loss(head, target, 3, 1.0)
+    before = loss(rows.heldout).detach()
+    state = eagle3.train(tmp_path / "run", head, target, rows, rows.heldout, PLAN, 3, 0.5)
+    assert (loss(rows.heldout).detach() < 0.8 * before).all()
+    assert head.accuracy == state["shares"][0] and len(state["shares"]) == 3
+
+    def run(name: str, plan: Plan) -> dict[str, Tensor]:
+        own, fresh = _rows(), eagle3.new_head(target, IDS, _rows().next(), seed=0)
+        eagle3.train(tmp_path / name, fresh, target, own, own.heldout, plan, 2, 0.5)
+        return load_weights(require_checkpoint(tmp_path / name))
+
+    plan = replace(PLAN, tokens=4 * 4 * 16)
+    whole = run("whole", plan)
+    run("parts", replace(plan, stop_after_steps=2))
+    parts = run("parts", plan)
+    assert all(torch.equal(whole[name], parts[name]) for name in whole)
+
+
+def test_modules_learn(target: Frozen, tmp_path: Path) -> None:
+    """The loss of every module falls. Catches: a module whose label is another token's, one that is not trained."""
+    rows, made = _rows(), mtp.new_modules(target, 3, _rows().next(), seed=0)
+    loss = mtp.loss(made, target)
+    before = loss(rows.heldout).detach()
+    state = mtp.train(tmp_path / "run", made, target, rows, rows.heldout, PLAN)
+    assert (loss(rows.heldout).detach() < 0.8 * before).all()
+    assert made.accuracy == state["shares"][0] and len(state["shares"]) == 3
+
+
+@pytest.mark.parametrize("kind", ["eagle3", "mtp"])
+def test_the_command_line_trains_on_a_users_model_and_text(kind: str, tmp_path: Path) -> None:
+    """A folder and a text file in, a head out that loads with the folder. Catches: options that do not reach the run, a
+    layout that only its writer understands."""
+    folder, text = tmp_path / "target", tmp_path / "text.txt"
+    build("llama", vocab_size=len(tokenizer()), num_hidden_layers=6).save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    text.write_text("the cat sat on the mat and the dog sat too. " * 60)
+    words = f"{kind} --model {folder} --text {text} --runs {tmp_path} --tokens 128 --batch 2 --context 16 --device cpu"
+    more = ["--vocabulary", "100"] if kind == "eagle3" else ["--modules", "2"]
+    result = CliRunner().invoke(app, [*words.split(), *more, "--out", str(tmp_path / "head")])
+    assert result.exit_code == 0, result.output
+    assert "4 steps, 128 tokens" in result.output and "right first" in result.output
+    models = sd.load_models(folder, **{kind: tmp_path / "head"}, device="cpu")
+    trace = sd.decode(models, "the cat", sd.Settings(proposer=kind, max_new_tokens=8))
+    assert trace.rounds[0].nodes.token and trace.audit() == []

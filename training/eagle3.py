@@ -1,0 +1,222 @@
+"""How is an EAGLE-3 head trained? On its own outputs, as it is used (Li et al. 2025, training-time test).
+
+Step 0 reads the joined states of the target's layers at every place. In step s the head's own output of step s − 1
+stands in for them, one token further on; it attends to the true rows up to its first place, and to its own rows since.
+Each step's loss is the cross-entropy with the target's distribution over the draft vocabulary. Nothing asks its states
+to resemble the target's.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
+
+from specdec_core.models.heads import Eagle3Head, eagle3
+from training.card import table
+from training.heads import RANKS, Frozen, Objective, layer_shape, made_by, same_run
+from training.loop import Plan, Source, steps
+from training.optimisers import is_matrix
+from training.started import fitted, last_input, last_layer, same_weights
+
+DECAY = 0.8  # a later step counts less: it is reached only where the earlier guesses were right
+COUNTED = 200  # batches in which tokens are counted for the draft vocabulary
+
+Keys = tuple[Tensor, Tensor]  # keys and values of one step's rows: (b, kv heads, n, width) each
+
+
+def frequent(batches: Source, size: int, vocabulary: int) -> Tensor:
+    """The `size` most frequent tokens of the text, int64 ascending; `batches` is used up by the count."""
+    counts = torch.zeros(vocabulary)
+    for _ in range(COUNTED):
+        counts += torch.bincount(batches.next().flatten(), minlength=vocabulary)
+    return counts.topk(min(size, vocabulary)).indices.sort().values
+
+
+def new_head(target: Frozen, vocabulary: Tensor | None, rows: Tensor, seed: int) -> Eagle3Head:
+    """A fresh head: the target's last layer where the shapes agree, its norm and output matrix, and joined states that
+    estimate, by a fit on `rows`, what the last layer reads one place on."""
+    shape = layer_shape(target)
+    layers = eagle3.usual_layers(int(target.model.config.num_hidden_layers))
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        head = Eagle3Head(shape, len(layers) * int(shape.hidden_size), layers, vocabulary=vocabulary)
+    head.to(target.model.device)
+    weight = target.output.weight
+    with torch.no_grad():
+        head.lm_head.weight.copy_(weight if vocabulary is None else weight[vocabulary])
+    last = last_layer(target)
+    if last is None:
+        return head
+
+    def pairs(ids: Tensor) -> tuple[Tensor, Tensor]:
+        joined, _ = target.read_layers(ids, layers)
+        return joined[:, :-1], last_input(target, ids)[0][:, 1:]
+
+    same_weights(head.midlayer, last)
+    same_weights(head.norm, target.model.model.norm)
+    with torch.no_grad():
+        for name in ("q_proj", "k_proj", "v_proj"):
+            wide = getattr(head.midlayer.self_attn, name).weight
+            wide[:, wide.shape[1] // 2 :] = getattr(last.self_attn, name).weight
+        head.fc.weight.copy_(fitted(rows, pairs))
+    return head
+
+
+def rehearsed(
+    head: Eagle3Head, target: Frozen, ids: Tensor, count: int, share: float = 1.0, seed: int = 0
+) -> list[tuple[Tensor, Tensor]]:
+    """For each of `count` steps the head's logits (b, n, k) and the target's (b, n, V) for the same token.
+
+    Steps after the first are rehearsed from a `share` of the places, drawn by `seed`.
+    """
+    joined, logits = target.read_layers(ids, head.layers_read)
+    embedded = head.embedded(ids, target.embedding)
+    size = ids.shape[1] - 1
+    places = torch.arange(size, device=ids.device)
+    states, true = _layer(head, embedded[:, 1:], head.enter(joined[:, :-1]), places, None, [])
+    found = [(head.guess(states, head.lm_head), logits[:, 1:])]
+    own: list[Keys] = []
+    for step in range(1, count):
+        if step == 1:  # of all places those from which all steps still have a token to guess
+            chance = torch.Generator().manual_seed(seed)
+            drawn = torch.randperm(max(1, size - count + 1), generator=chance)
+            places = drawn[: max(1, int(share * len(drawn)))].sort().values.to(ids.device)
+            states = states[:, places]
+        further = places + step
+        states, keys = _layer(head, embedded[:, further + 1], states, further, true, own)
+        own.append(keys)
+        found.append((head.guess(states, head.lm_head), logits[:, further + 1]))
+    return found
+
+
+def _layer(
+    head: Eagle3Head, embedded: Tensor, states: Tensor, places: Tensor, true: Keys | None, own: list[Keys]
+) -> tuple[Tensor, Keys]:
+    """One step over n places at once: two of (b, n, d) → the states that follow and this step's keys and values.
+
+    With the keys of step 0, `true`, the row at place p of step s was begun at p − s: it sees the true rows up to there,
+    its own rows of the steps since (`own`), and itself.
+    """
+    attention: Any = head.midlayer.self_attn
+    rows, onto = head.midlayer.reads(embedded, states)
+    shape = (*rows.shape[:2], -1, attention.head_dim)
+    q, k, v = (
+        getattr(attention, f"{name}_proj")(rows).view(shape).transpose(1, 2) for name in ("q", "k", "v")
+    )
+    q, k = apply_rotary_pos_emb(q, k, *head.angles(rows, places.expand(len(rows), -1)))
+    if true is None:
+        seen = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+    else:
+        group, scale = q.shape[1] // k.shape[1], attention.head_dim**-0.5
+        (keys, values), *after = (
+            tuple(part.repeat_interleave(group, 1) for part in pair) for pair in (true, *own, (k, v))
+        )
+        begun = places - len(after)
+        hidden = torch.arange(keys.shape[2], device=places.device) > begun.unsqueeze(1)
+        scores = [(q @ keys.transpose(2, 3)).masked_fill(hidden, -torch.inf)]
+        scores += [(q * one).sum(-1, keepdim=True) for one, _ in after]
+        weights = (torch.cat(scores, -1) * scale).softmax(-1).split([keys.shape[2], *[1] * len(after)], -1)
+        seen = weights[0] @ values
+        for weight, (_, value) in zip(weights[1:], after, strict=True):
+            seen = seen + weight * value
+    mixed = attention.o_proj(seen.transpose(1, 2).flatten(2))
+    return head.midlayer.finish(onto, mixed), (k, v)
+
+
+def loss(head: Eagle3Head, target: Frozen, count: int, share: float) -> Objective:
+    """Maps ids int64 (b, t + 1) to the steps' losses float32 (count,), in nats per token.
+
+    A label is the target's distribution over its whole vocabulary, so a place whose token the head cannot guess counts
+    as little as the rest of its distribution.
+    """
+    ids_of = head.vocabulary
+
+    def losses(ids: Tensor) -> Tensor:
+        with target.autocast():
+            found = rehearsed(head, target, ids[:, :-1], count, share, seed=int(ids.sum()))
+        parts = []
+        for guess, said in found:
+            label = said.float().softmax(-1).flatten(0, 1)
+            label = label if ids_of is None else label[:, ids_of]
+            parts.append(F.cross_entropy(guess.float().flatten(0, 1), label))
+        return torch.stack(parts)
+
+    return losses
+
+
+@torch.no_grad()
+def accuracy(head: Eagle3Head, target: Frozen, rows: Tensor, count: int, batch: int = 4) -> list[list[float]]:
+    """For each step the share of places where its guess of each rank is the target's most likely token."""
+    hits, places = [torch.zeros(())] * count, [0] * count
+    for ids in torch.split(rows.to(target.device), batch):
+        with target.autocast():
+            found = rehearsed(head, target, ids, count)
+        for step, (guess, said) in enumerate(found):
+            best = guess.topk(min(RANKS, guess.shape[-1]), -1).indices
+            best = best if head.vocabulary is None else head.vocabulary[best]
+            right = best == said.argmax(-1, keepdim=True)
+            hits[step] = hits[step] + right.flatten(0, 1).sum(0).cpu()
+            places[step] += right[..., 0].numel()
+    return [
+        [round(share, 4) for share in (hit / all_).tolist()] for hit, all_ in zip(hits, places, strict=True)
+    ]
+
+
+def train(
+    run: Path,
+    head: Eagle3Head,
+    target: Frozen,
+    batches: Source,
+    heldout: Tensor,
+    plan: Plan,
+    count: int = 4,
+    share: float = 0.5,
+) -> dict[str, Any]:
+    """Train a head, or resume the run; it then holds its measured accuracy. Returns the counters.
+
+    `count` steps are rehearsed, those after the first from a `share` of the places.
+    """
+    guesses = int(head.lm_head.weight.shape[0])
+    facts: dict[str, Any] = {
+        "kind": "eagle3", "target": target.name, "steps": count, "share": share, "guesses": guesses,
+    }  # fmt: skip
+    same_run(run, facts)
+    state = steps(
+        run, head, loss(head, target, count, share), batches,
+        lambda: {"accuracy": accuracy(head, target, heldout, count)},
+        plan, facts, None, DECAY ** torch.arange(count, device=target.device),
+        lambda name, weight: is_matrix(name, weight) and not name.startswith("lm_head"),  # that one goes to AdamW
+        target.device,
+    )  # fmt: skip
+    state["shares"] = accuracy(head, target, heldout, count)
+    head.accuracy = state["shares"][0]
+    return state
+
+
+def export(folder: Path, head: Eagle3Head, target: Frozen, state: dict[str, Any]) -> None:
+    """Write a trained head in its published layout, with what it was trained on."""
+    kept = {key: state[key] for key in ("step", "tokens", "seconds", "steps", "share")}
+    eagle3.write(folder, head, target.name, {"specdec_training": kept})
+    rows = [
+        [f"step {number}", f"{found[0]:.3f}", f"{sum(found[:5]):.3f}", f"{sum(found):.3f}"]
+        for number, found in enumerate(state["shares"], start=1)
+    ]
+    size = sum(weight.numel() for weight in head.parameters())
+    layers, made = ", ".join(map(str, head.layers_read)), made_by("eagle3", state)
+    text = f"""# An EAGLE-3 head for {target.name}
+
+It reads what layers {layers} of the target read and guesses among {state["guesses"]:,} tokens: {size:,} parameters,
+stored in 16 bits; the embedding is the target's. It guesses for `{target.name}` and is of no use to another model,
+or to the same one after further training. {made}
+
+How often the target itself would write the guessed token, on held-out text: step 1 reads the target's states, each
+later step the head's own output of the step before.
+
+{table(["", "first guess", "first five", f"first {RANKS}"], rows)}
+"""
+    (folder / "README.md").write_text(text, encoding="utf-8")
