@@ -76,7 +76,7 @@ def train(work: Tuning, cases: Sequence[Case], target: str, folder: Path, second
 
 def load(models: Models, folder: Path) -> dict[str, Any]:
     """All heads of the models, the trained ones among them."""
-    return {**models.heads, **load_heads(models.causal_target, str(folder), None)}
+    return {**models.heads, **load_heads(models.causal_target, {"medusa": str(folder)})}
 
 
 def _text(models: Models, answers: Sequence[Answers]) -> str:
