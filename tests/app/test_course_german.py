@@ -70,7 +70,9 @@ def test_german_is_written_with_its_own_marks() -> None:
     for place, text in english.said("de"):
         bare = re.sub(r"`[^`]*`", "", text)
         marks = re.sub("[^„“”]", "", bare)
-        wrong = "”" in marks if place.endswith(".js") else marks.replace("„“", "")  # scripts: pieces of sentences
+        wrong = (
+            "”" in marks if place.endswith(".js") else marks.replace("„“", "")
+        )  # scripts: pieces of sentences
         if wrong or re.search(r"(?<![\w.])\d+\.\d", bare):
             found.append((place, text))
     assert found == []
