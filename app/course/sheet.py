@@ -63,10 +63,12 @@ def _one(lesson: Lesson, with_key: bool, words: Words) -> None:
     if with_key:
         with st.container(border=True, key=f"key-{lesson.id}"):
             st.markdown(f"**{words('teaching.sheet_answers')}** {plain(prediction.outcome(lesson, words))}")
-            for at in ("predict", "check"):
-                for key in sorted(lesson.right[at]):
-                    item = lesson.sections[at].items[key]
-                    st.markdown(f"{plain(item.text)} {item.note}" if at == "check" else item.note)
+            for key in sorted(lesson.right["predict"]):
+                if note := lesson.sections["predict"].items[key].note:
+                    st.markdown(note)
+            for key in sorted(lesson.right["check"]):
+                item = lesson.sections["check"].items[key]
+                st.markdown(f"**{plain(item.text)}** {item.note}")
 
 
 def _options(lesson: Lesson, at: str, names: Sequence[str]) -> None:

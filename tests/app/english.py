@@ -1,5 +1,5 @@
 """Finds English words in the course in another language: a word of the English course that its `terms.toml` does not
-allow. Code, formulas, values, addresses, and quotations in English marks (“…”) are left out."""
+allow. Code, formulas, values, addresses, and what a source of a claim is quoted with are left out."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ UNSAID = re.compile(
     r"`[^`]*`|\$[^$]*\$|“[^“”]*”|\]\([^)]*\)|https?://\S+|:material/\w+:|<[^>]*>|%?\{+[^{}]*\}+|\\n"
 )
 FORMS = re.compile(r"\{\w+:([^{}|]*(?:\|[^{}|]*)+)\}")  # {count:Wort|Wörter}
+QUOTATION = re.compile(r"[“„][^“”„]*[“”]")  # of a claim's source, in the language that it was said in
 IN_FORMULA = re.compile(r"\\text\{([^}]*)\}")
 NAMES = {
     "drafters",
@@ -64,7 +65,7 @@ def labels(front: dict[str, Any]) -> Iterator[str]:
     """The texts of a front matter."""
     yield from (front[key] for key in ("title", "about", "claim") if key in front)
     for source in [*front.get("heard", []), *front.get("beside", [])]:
-        yield from (source["name"], source["says"])
+        yield from (source["name"], QUOTATION.sub(" ", source["says"]))
     if "explain" in front:
         yield " ".join(IN_FORMULA.findall(front["explain"]["formula"]))
     for step in ("predict", "watch", "change", "explain"):

@@ -105,6 +105,13 @@ def test_every_claim_names_its_source_and_fits_a_screen(key: str) -> None:
             assert all(f" {value}" in drawn.alt for value in written), "a value no screen reader hears"
 
 
+def test_every_source_of_a_claim_is_among_those_that_were_read() -> None:
+    """Catches: a claim that quotes somebody, and no row that says who has read it there."""
+    listed = (Path(__file__).resolve().parents[2] / "docs" / "sources.md").read_text(encoding="utf-8")
+    sources = [one for claim in every().values() for one in (*claim.front.heard, *claim.front.beside)]
+    assert [one.link for one in sources if f"({one.link})" not in listed] == []
+
+
 # --- verdicts, by other means --------------------------------------------------------------------------------------
 
 

@@ -64,6 +64,20 @@ def test_no_english_word_is_left(language: str) -> None:
     assert found == []
 
 
+def test_german_is_written_with_its_own_marks() -> None:
+    """Catches: a quotation in English marks, one that is not closed, a decimal point."""
+    found = []
+    for place, text in english.said("de"):
+        bare = re.sub(r"`[^`]*`", "", text)
+        marks = re.sub("[^„“”]", "", bare)
+        wrong = (
+            "”" in marks if place.endswith(".js") else marks.replace("„“", "")
+        )  # scripts: pieces of sentences
+        if wrong or re.search(r"(?<![\w.])\d+\.\d", bare):
+            found.append((place, text))
+    assert found == []
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_allowed_word_is_needed(language: str) -> None:
     """Catches: a list of allowed words that lets through more than the course uses."""

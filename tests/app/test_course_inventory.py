@@ -252,6 +252,28 @@ def test_the_longest_and_the_shortest_option_are_right_no_more_often_than_by_cha
     assert hits <= 0.35 * len(questions), f"{hits} of {len(questions)}"
 
 
+@pytest.mark.parametrize("language", reading.languages())
+def test_a_prediction_is_not_given_away_by_its_own_screen(language: str) -> None:
+    """Catches: a prediction whose right option is the longest or the shortest by habit; a number that is only to be
+    read out of the question."""
+    lengths, numbers = [], 0
+    for _, key, _, _ in reading.titles(language):
+        lesson, problems = reading.read(language, key)
+        assert lesson is not None, problems
+        if lesson.front.predict.kind == "choice":
+            (right,) = lesson.right["predict"]
+            items = lesson.sections["predict"].items.items()
+            lengths.append(({name: len(item.text) for name, item in items}, right))
+        elif lesson.answer is not None:
+            asked = lesson.sections["hook"].prose + lesson.sections["predict"].prose
+            assert f"{lesson.answer:g}" not in re.findall(r"\d+(?:[.,]\d+)?", asked), key
+            numbers += 1
+    assert numbers >= 3
+    for pick in (max, min):
+        hits = sum(each[right] == pick(each.values()) for each, right in lengths)
+        assert hits <= 0.35 * len(lengths), f"{pick.__name__}: {hits} of {len(lengths)}"
+
+
 def test_no_position_is_right_more_often_than_by_chance() -> None:
     """Over a hundred visitors. Catches: an order that is fixed, or that the right option has a part in."""
     questions, visitors = asked(), [f"visitor {number}" for number in range(100)]

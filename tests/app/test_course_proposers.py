@@ -386,8 +386,8 @@ def test_lookup_is_right_where_the_card_says_so(card: dict) -> None:
 
 def test_lookahead_s_worst_case_is_one_pass_a_place_and_its_mask_is_known() -> None:
     found = lesson("lookahead")
-    assert found.answer == 5
-    assert found.right["check"] == {"own"}
+    assert found.facts["worst"] == 5
+    assert found.right == {"predict": {"each"}, "check": {"own"}}
     assert found.front.check.mistakes["all"] == "M9"
     assert found.facts["sees"] == 2 + 1 + 1  # level 0 up to column 2, and itself
 
