@@ -40,6 +40,13 @@ _SPACE: dict[str, list[Changes]] = {
     "eagle": [
         {"options": {"depth": depth, "top_k": top_k, "nodes": nodes}} for depth, top_k, nodes in _EAGLE
     ],
+    "eagle3": [
+        {"options": {"depth": depth, "top_k": top_k, "nodes": nodes}} for depth, top_k, nodes in _EAGLE
+    ],
+    "mtp": [
+        {"options": {"depth": depth, "top_k": top_k, "nodes": nodes}}
+        for depth, top_k, nodes in ((1, 2, 2), (3, 2, 5), (2, 2, 3), (3, 1, 3), (3, 3, 8))
+    ],
     "medusa": [{"options": {"nodes": nodes}} for nodes in (4, 16, 8, 2, 32)],
     "prompt-lookup": [
         {"draft_length": gamma, "options": {"max_ngram": ngram}}
@@ -60,6 +67,7 @@ _SPACE: dict[str, list[Changes]] = {
     "shared-tokens": [{"draft_length": gamma} for gamma in (2, 4)],
 }
 SCOUTS = 2
+UNTRIED = ("none", "blind", "oracle", "you")  # no guesses, hopeless ones, free ones, a person's
 
 
 @dataclass(frozen=True, slots=True)

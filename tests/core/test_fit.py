@@ -15,9 +15,10 @@ from typer.testing import CliRunner, Result
 
 import specdec_core as sd
 from specdec_core.cli import commands as cli
+from specdec_core.engine.check import check
 from specdec_core.fitting import prompts as own
 from specdec_core.fitting.bench import Bench, Clock, Stopped
-from specdec_core.fitting.candidates import Candidate, candidates, plain, variants
+from specdec_core.fitting.candidates import _SPACE, UNTRIED, Candidate, candidates, plain, variants
 from specdec_core.fitting.search import FINALISTS, ranked, search
 from specdec_core.fitting.state import Cell, Stage, State
 from specdec_core.fitting.verdict import judge
@@ -253,6 +254,14 @@ def test_rules_that_change_the_text_are_tried_only_when_asked_for() -> None:
     assert any(not sd.RULES[new.settings.rule].lossless for one in found for new in variants(one, lossy=True))
     assert {one.proposer for one in refused} >= {"eagle", "medusa"}
     assert not {"oracle", "you", "blind"} & {one.settings.proposer for one in found}
+
+
+def test_every_proposer_is_tried_or_left_out_on_purpose() -> None:
+    """Catches: a new proposer that no fit ever tries; options that no proposer has, dropped in silence."""
+    assert _SPACE.keys() | set(UNTRIED) == sd.PROPOSERS.keys() and not _SPACE.keys() & set(UNTRIED)
+    for name, space in _SPACE.items():
+        for changes in space:
+            check(plain(SETTINGS).settings.but(**{**changes, "proposer": name}))
 
 
 def test_a_whole_fit_writes_a_configuration_that_decodes(tmp_path: Path) -> None:
