@@ -11,7 +11,7 @@ from playwright.sync_api import Page
 from .conftest import Server, Sight, Visitors, expect, until
 from .slow_line import Line, slow_line
 
-ANSWERED_MS = 700  # after the first of an answer the server has done with a press
+ANSWERED_MS = 1_500  # after the first of an answer the server has done with a press
 QUIET_S = 1.5  # after so long without a word the server has said all
 STILL = "[data-test-script-state=notRunning]"
 LONG = 60_000
