@@ -185,6 +185,7 @@ def load_model(source: str, device: torch.device, dtype: torch.dtype) -> PreTrai
     config = _config(source)
     with sentences(source):
         check_config(config, short(source))
+        _check_states(config, short(source))
     if Path(source).is_dir() and not any(Path(source).glob("*.safetensors")):
         raise ModelError(no_safetensors(source))
     with sentences(source):
@@ -271,6 +272,7 @@ def check_architecture(config: PreTrainedConfig, name: str) -> None:
         MODEL_FOR_MASKED_LM_MAPPING,
     )
 
+    from specdec_core.runtime.recurrent import recurrent
     from specdec_core.runtime.t5 import FAMILY
 
     if config.is_encoder_decoder and config.model_type in FAMILY:
@@ -288,22 +290,32 @@ def check_architecture(config: PreTrainedConfig, name: str) -> None:
         raise ModelError(
             f"'{name}' ({config.model_type}) is an encoder; it fills gaps. Choose a model that writes text."
         )
-    if getattr(MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], "_is_stateful", False):
-        raise ModelError(_not_croppable(name, config.model_type))
     if config.get_text_config() is not config:
         raise ModelError(
             f"'{name}' ({config.model_type}) reads more than text, such as pictures. Choose a model of text alone."
         )
-    layers = DynamicCache(config=config).layers
-    if not {type(layer) for layer in layers} <= {DynamicLayer, DynamicSlidingWindowLayer}:
-        raise ModelError(_not_croppable(name, config.model_type))
+    if recurrent(config):
+        return
+    layers = {type(layer) for layer in DynamicCache(config=config).layers}
+    stateful = getattr(MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], "_is_stateful", False)
+    if stateful or not layers <= {DynamicLayer, DynamicSlidingWindowLayer}:
+        raise ModelError(
+            f"'{name}' ({config.model_type}) keeps a recurrent state in a form that cannot be copied here, so it could "
+            "not forget a rejected draft exactly. Choose a model with attention in every layer."
+        )
 
 
-def _not_croppable(name: str, kind: str) -> str:
-    return (
-        f"'{name}' ({kind}) keeps a recurrent state, which cannot forget a rejected draft exactly. "
-        "Choose a model with attention in every layer."
-    )
+def _check_states(config: PreTrainedConfig, name: str) -> None:
+    """Refuse recurrent layers that cannot take a rejected draft back, on a small model with random weights."""
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+
+    from specdec_core.runtime.check import skeleton
+    from specdec_core.runtime.recurrent import recurrent, state_check
+
+    if not config.is_encoder_decoder and recurrent(config):
+        small = skeleton(MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], config, torch.device("cpu"))
+        if small is not None:
+            state_check(small, name, small=True)
 
 
 def _check_memory(config: PreTrainedConfig, name: str, device: torch.device, dtype: torch.dtype) -> None:

@@ -14,6 +14,7 @@ from specdec_core.runtime.cpu_linear import arrange
 from specdec_core.runtime.cuda_graphs import works
 from specdec_core.runtime.machine import choose_device, choose_dtype, describe, fitting_threads
 from specdec_core.runtime.reader import CausalReader
+from specdec_core.runtime.recurrent import recurrent, state_check
 from specdec_core.runtime.t5 import EncoderDecoder
 from specdec_core.runtime.windows import Windows
 
@@ -67,7 +68,7 @@ def load_models(
 
     Raises:
         ModelError: with one sentence, if something is missing, unsafe (pickle weights, remote code), unsuited
-            (recurrent state), or does not fit together (different tokenizers).
+            (a recurrent state that cannot be put back), or does not fit together (different tokenizers).
     """
     chosen_device = choose_device(device)
     chosen_dtype = choose_dtype(dtype, chosen_device)
@@ -228,9 +229,13 @@ def _drafting(
 def _checked(name: str, model: PreTrainedModel, graphs: bool) -> Model:
     """A loaded model as a `Model`, after checking that it reads trees."""
     model.eval()
+    if recurrent(model.config):
+        state_check(model, name)
+        return HubModel(name, model)
     _check(name, model)
     windows = Windows.of(model.config)
-    small = skeleton(model) if windows or model.dtype != torch.float32 else None
+    exact = model.dtype == torch.float32 and not windows
+    small = None if exact else skeleton(type(model), model.config, model.device)
     if windows:
         window_check(small, name)
     if small is not None:
