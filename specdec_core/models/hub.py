@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from specdec_core.errors import DownloadRefused, ModelError
 from specdec_core.lazy_torch import torch
-from specdec_core.runtime.machine import available_bytes
 
 from .explain import no_safetensors, sentences, short
+from .quantised import check_quantised
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -182,14 +182,14 @@ def load_model(source: str, device: torch.device, dtype: torch.dtype) -> PreTrai
     Raises:
         ModelError: see `models.load_models`.
     """
-    config = _config(source)
+    config = read_config(source)
     with sentences(source):
         check_config(config, short(source))
+        check_quantised(config, short(source))
         _check_states(config, short(source))
     if Path(source).is_dir() and not any(Path(source).glob("*.safetensors")):
         raise ModelError(no_safetensors(source))
     with sentences(source):
-        _check_memory(config, short(source), device, dtype)
         config.return_dict = True
         model: PreTrainedModel
         model, info = auto(config).from_pretrained(
@@ -230,7 +230,12 @@ def _attention(config: PreTrainedConfig) -> str | None:
     return "sdpa" if getattr(MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], "_supports_sdpa", True) else "eager"
 
 
-def _config(source: str) -> PreTrainedConfig:
+def read_config(source: str) -> PreTrainedConfig:
+    """The configuration of a folder or hub id.
+
+    Raises:
+        ModelError: if there is none that transformers knows.
+    """
     from transformers import AutoConfig
 
     with sentences(source):
@@ -313,18 +318,7 @@ def _check_states(config: PreTrainedConfig, name: str) -> None:
     from specdec_core.runtime.recurrent import recurrent, state_check
 
     if not config.is_encoder_decoder and recurrent(config):
-        small = skeleton(MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], config, torch.device("cpu"))
+        kind: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+        small = skeleton(kind, config, torch.device("cpu"))
         if small is not None:
             state_check(small, name, small=True)
-
-
-def _check_memory(config: PreTrainedConfig, name: str, device: torch.device, dtype: torch.dtype) -> None:
-    """Count the parameters without allocating them and compare with the free memory."""
-    with torch.device("meta"):
-        count = auto(config).from_config(config, trust_remote_code=False).num_parameters()
-    needed, free = int(count * dtype.itemsize * 1.1), available_bytes(device)
-    if needed > free:
-        raise ModelError(
-            f"'{name}' needs about {needed / 1e9:.1f} GB for its {count / 1e6:,.0f} M parameters, and {device.type} "
-            f"has {free / 1e9:.1f} GB free. Choose a smaller model or a 16-bit dtype."
-        )
