@@ -84,6 +84,8 @@ def show(traces: Sequence[Trace], labels: Sequence[str]) -> None:
             st.caption(f":material/block: {plain(name)}: {plain(result)}")
     _charts(names, lanes, measured, computed, costs, profile, traces[lanes[0]])
     _table(shown)
+    if choice.batch > 1:
+        _together()
     _assumptions(profile, [one for one in computed if one])
 
 
@@ -105,6 +107,15 @@ def _charts(
             draw(whatif.clocks(names, measured, computed, here), "whatif-clocks")
         with st.container():
             draw(whatif.widths(costs, names, lanes, computed, profile.provenance), "whatif-widths")
+
+
+def _together() -> None:
+    """What was measured with several requests, for a batch that is modelled."""
+    from app.charts import batches
+    from app.charts.draw import draw
+
+    if (measured := core.together()) is not None:
+        draw(batches.together(*measured), "whatif-together")
 
 
 def _table(shown: Sequence[tuple[str, float | None, WhatIf]]) -> None:
