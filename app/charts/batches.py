@@ -70,14 +70,16 @@ def together(batches: Batches, texts: Texts) -> Chart:
         )
     figure.add_hline(y=1.0, line={"color": GREY, "width": 2, "dash": "dot"})
     figure.update_layout(
-        height=360,
+        height=440,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
         legend={"orientation": "h", "y": -0.25, "yanchor": "top", "x": 0, "title": "", "font": {"size": 14}},
         xaxis={
             "title": texts.x, "type": "log", "tickvals": sizes,
             "range": [log10(sizes[0]) - 0.08, log10(sizes[-1]) + 0.08], "zeroline": False,
         },
-        yaxis={"title": texts.y, "range": [0, 1.1 * max(tops)], "ticksuffix": "×", "zeroline": False},
+        yaxis={
+            "title": texts.y, "range": [0, 1.1 * max(tops)], "ticksuffix": "×", "zeroline": False, "automargin": True,
+        },
         hovermode="closest",
         dragmode=False,
     )  # fmt: skip
