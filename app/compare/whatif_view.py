@@ -84,8 +84,6 @@ def show(traces: Sequence[Trace], labels: Sequence[str]) -> None:
             st.caption(f":material/block: {plain(name)}: {plain(result)}")
     _charts(names, lanes, measured, computed, costs, profile, traces[lanes[0]])
     _table(shown)
-    if choice.batch > 1:
-        _together()
     _assumptions(profile, [one for one in computed if one])
 
 
@@ -98,7 +96,7 @@ def _charts(
     profile: Profile,
     first: Trace,
 ) -> None:
-    from app.charts import whatif
+    from app.charts import batches, whatif
     from app.charts.draw import draw
 
     here = f"{first.header.machine}, {first.header.created[:10]}"
@@ -107,15 +105,8 @@ def _charts(
             draw(whatif.clocks(names, measured, computed, here), "whatif-clocks")
         with st.container():
             draw(whatif.widths(costs, names, lanes, computed, profile.provenance), "whatif-widths")
-
-
-def _together() -> None:
-    """What was measured with several requests, for a batch that is modelled."""
-    from app.charts import batches
-    from app.charts.draw import draw
-
-    if (measured := core.together()) is not None:
-        draw(batches.together(*measured), "whatif-together")
+    if costs.batch > 1 and (measured_together := core.together()) is not None:
+        draw(batches.together(*measured_together), "whatif-together")
 
 
 def _table(shown: Sequence[tuple[str, float | None, WhatIf]]) -> None:

@@ -54,13 +54,19 @@ def check_memory(needs: Sequence[Need], device: torch.device) -> str:
     """
     needed, free = sum(one.bytes for one in needs), available_bytes(device)
     parameters = sum(one.parameters for one in needs)
-    names = " and ".join(f"'{one.name}'" for one in needs)
+    *first, last = (f"'{one.name}'" for one in needs)
+    names = f"{', '.join(first)} and {last}" if first else last
     said = (
-        f"{names} need{'s' if len(needs) == 1 else ''} about {needed / 1e9:.1f} GB for {parameters / 1e6:,.0f} M "
-        f"parameters, and {device.type} has {free / 1e9:.1f} GB free."
+        f"{names} need{'s' if len(needs) == 1 else ''} about {_size(needed)} for {parameters / 1e6:,.0f} M "
+        f"parameters, and {device.type} has {_size(free)} free."
     )
     if needed > free and os.environ.get(IGNORE, "") in ("", "0"):
         raise ModelError(
             f"{said} Choose a smaller model or a 16-bit dtype; {IGNORE}=1 tries it nevertheless."
         )
     return said
+
+
+def _size(count: int) -> str:
+    """Bytes as a reader counts them."""
+    return f"{count / 1e9:.1f} GB" if count >= 1e8 else f"{count / 1e6:.0f} MB"
