@@ -122,7 +122,9 @@ class RecurrentReader:
         elif self.device.type == "mps":
             torch.mps.synchronize()
 
-    def watch(self, listener: Listener) -> None:
+    def watch(self, listener: Listener, layers: Sequence[int] = ()) -> None:
+        if layers:
+            raise ValueError("the layers inside are not listened to; `Plan.make` refuses what would")
         self._listeners.append(listener)
 
     def _go_to(self, length: int) -> None:
