@@ -13,7 +13,7 @@ FILE = ROOT / "docs" / "api.md"
 ORDER = """
     load_models assemble Models
     Settings Chat
-    decode stream race assets Started Step Ended Finished
+    decode decode_batch stream race assets Started Step Ended Finished
     fit Fit
     Trace TokenTree
     PROPOSERS RULES

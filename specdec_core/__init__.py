@@ -50,6 +50,7 @@ _HOMES = {
     "TraceError": "errors",
     "assemble": "models.loading",
     "decode": "engine.decode",
+    "decode_batch": "engine.batch",
     "fit": "fitting.run",
     "load_models": "models.loading",
     "race": "engine.race",
@@ -77,6 +78,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order)
     "assemble",
     "assets",
     "decode",
+    "decode_batch",
     "fit",
     "load_models",
     "race",
@@ -85,6 +87,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order)
 
 if TYPE_CHECKING:
     from specdec_core.chat import Chat
+    from specdec_core.engine.batch import decode_batch
     from specdec_core.engine.decode import decode, stream
     from specdec_core.engine.events import Ended, Finished, Started, Step
     from specdec_core.engine.race import race

@@ -10,12 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from app.charts.batches import Texts
+from app.text import count
 from specdec_core.analysis.whatif import WhatIf, on_clock
 from specdec_core.errors import SettingsError
+from specdec_core.machines.batches import Batches
+from specdec_core.machines.batches import read as read_batches
 from specdec_core.machines.costs import Costs
 from specdec_core.machines.model_sizes import SHAPES, Shape, shape_of
 from specdec_core.machines.profiles import Profile, Recorded, shipped
 from specdec_core.machines.roofline import Modelled
+from specdec_core.proposers import PROPOSERS
 from specdec_core.record.trace import Trace
 
 KEYS = ("wp", "wb", "wc", "wt", "wd")  # this view's address keys
@@ -187,6 +192,40 @@ def same_machine(plain: Trace | None, profile: Profile, costs: Costs) -> str | N
         f"profile, the quietest of {profile.measurements} measurements of {profile.date[:10]}, "
         f"and took {1e3 * here:.1f} ms in this run of {header.created[:10]}, {here / there:.2f} times as long; "
         "what a round spends outside of models is on the run's clock only."
+    )
+
+
+def together() -> tuple[Batches, Texts] | None:
+    """What was measured with several requests in each pass, and what its chart says; None where it cannot be read."""
+    try:
+        found = read_batches()
+    except SettingsError:
+        return None
+    lanes = {
+        lane.proposer: PROPOSERS[lane.proposer].title for lane in found.lanes if lane.proposer in PROPOSERS
+    }
+    said = [
+        f"{name}: {one.speedup:.2f} times with {count(one.batch, 'request')}, 95 % interval {one.low:.2f} to "
+        f"{one.high:.2f}."
+        for lane in found.lanes
+        if (name := lanes.get(lane.proposer))
+        for one in lane.batches
+    ]
+    return found, Texts(
+        title="Measured: the bundled models with several requests in each pass",
+        provenance=f"measured · {found.machine}, {count(found.threads, 'thread')}, {found.date[:10]}: {found.target} "
+        f"drafted by {found.draft}, γ = {found.draft_length}, {found.repeats} repeats with other prompts; "
+        f"{found.repeated:.0%} of the text repeats, which is easy to guess. Expected: a pass over several texts takes "
+        "as long as one over as many tokens of one text."
+        + (" Other programs were running meanwhile." if found.busy else "")
+        + (" Counted is processor time, on a busy machine." if found.clock == "processor" else ""),
+        said=" ".join(said),
+        x="requests served at once",
+        y="speedup over plain decoding of as many",
+        measured="measured",
+        expected="expected",
+        interval="95 % interval",
+        lanes=lanes,
     )
 
 

@@ -96,7 +96,7 @@ def _charts(
     profile: Profile,
     first: Trace,
 ) -> None:
-    from app.charts import whatif
+    from app.charts import batches, whatif
     from app.charts.draw import draw
 
     here = f"{first.header.machine}, {first.header.created[:10]}"
@@ -105,6 +105,8 @@ def _charts(
             draw(whatif.clocks(names, measured, computed, here), "whatif-clocks")
         with st.container():
             draw(whatif.widths(costs, names, lanes, computed, profile.provenance), "whatif-widths")
+    if costs.batch > 1 and (measured_together := core.together()) is not None:
+        draw(batches.together(*measured_together), "whatif-together")
 
 
 def _table(shown: Sequence[tuple[str, float | None, WhatIf]]) -> None:

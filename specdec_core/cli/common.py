@@ -26,8 +26,8 @@ def load(model: str | None, draft: str | None, **more: Any) -> Models:
     from specdec_core.models.loading import load_models
 
     disable_progress_bar()
-    with err.status("loading models …"):
-        return load_models(model, draft, **more)
+    with err.status("loading models …") as status:
+        return load_models(model, draft, say=lambda said: status.update(f"loading models: {said}"), **more)
 
 
 def read_prompt(prompt: str) -> str:

@@ -11,7 +11,7 @@ from typing import Self
 from specdec_core.chat import Chat, Prompt
 from specdec_core.errors import SettingsError
 from specdec_core.lengths import policy_class
-from specdec_core.models.bundle import Models
+from specdec_core.models.bundle import HubModel, Models
 from specdec_core.penalties import Penalties
 from specdec_core.proposers import Context, Proposal, Proposer, Resources, proposer_class
 from specdec_core.record.schema import Header, ModelInfo, Round
@@ -26,6 +26,26 @@ from .prompt import check_window, read_prompt
 from .text import names_of
 
 Ask = Callable[[str], str]
+
+
+def no_tree(kind: type[Proposer], settings: Settings, models: Models) -> str | None:
+    """Why a proposer cannot serve a model with recurrent layers, as a sentence; None if it can, or none has any."""
+    pair = (models.target, models.draft if kind.uses_draft() else None)
+    name = next((one.info.name for one in pair if isinstance(one, HubModel) and one.recurrent), None)
+    if name is None:
+        return None
+    chains = "Choose one that proposes chains, such as 'draft-model' or 'prompt-lookup'."
+    if kind.drafts(settings) not in ("none", "chain"):
+        return (
+            f"The proposer '{kind.name}' proposes trees, and '{name}' has recurrent layers, whose one state cannot "
+            f"follow several branches. {chains}"
+        )
+    if "layers" in kind.needs:
+        return (
+            f"The proposer '{kind.name}' runs the first layers of the target on the target's own cache, and the states "
+            f"of the recurrent layers of '{name}' cannot be shared. {chains}"
+        )
+    return None
 
 
 @dataclass(slots=True)
@@ -55,6 +75,8 @@ class Plan:
         models = models.drafting(kind.which_draft(settings))
         why_not = kind.why_not(models, ask is not None)
         if why_not is not None:
+            raise SettingsError(why_not)
+        if (why_not := no_tree(kind, settings, models)) is not None:
             raise SettingsError(why_not)
         text, ids = read_prompt(models, prompt)
         start = models.decoder_start

@@ -11,6 +11,7 @@ from specdec_core.record.schema import ModelInfo
 from specdec_core.runtime.cpu_linear import arrange, by_columns
 from specdec_core.runtime.cuda_graphs import Graphs
 from specdec_core.runtime.reader import CausalReader, Reader, lean_forward
+from specdec_core.runtime.recurrent import RecurrentReader, attention_layers, recurrent
 from specdec_core.runtime.t5 import EncoderDecoder
 from specdec_core.runtime.windows import Windows
 
@@ -66,13 +67,15 @@ class NarrowModel:
 
 class HubModel:
     """A Hugging Face causal LM as a `Model`. On CUDA its passes are captured as graphs, unless `graphs` is false; on a
-    CPU, Llama-shaped models run on our own forward, unless `lean` is false."""
+    CPU, Llama-shaped models run on our own forward, unless `lean` is false. One with recurrent layers reads chains
+    only."""
 
     def __init__(self, name: str, model: PreTrainedModel, graphs: bool = True, lean: bool = True) -> None:
         self.model = model
         graphs = graphs and model.device.type == "cuda" and Windows.of(model.config) is None
         self.graphs = Graphs(model) if graphs else None
-        self.lean = lean_forward(model, name) if lean else None
+        self.recurrent = recurrent(model.config)
+        self.lean = lean_forward(model, name) if lean and not self.recurrent else None
         self.info = ModelInfo(name, int(model.num_parameters()), str(model.config.model_type))
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
         self.positions = int(getattr(model.config, "max_position_embeddings", None) or 1_000_000)
@@ -87,6 +90,8 @@ class HubModel:
     def reader(self, capacity: int, widest: int = 0) -> Reader:
         if self.graphs:
             return self.graphs.reader(capacity, widest)
+        if self.recurrent:
+            return RecurrentReader(self.model)
         return CausalReader(self.model, capacity, lean=self.lean)
 
 
@@ -209,9 +214,12 @@ class Models:
 
 
 def kv_bytes(model: PreTrainedModel) -> int:
-    """Bytes that one token's keys and values take, over all layers."""
+    """Bytes that one token's keys and values take, over all layers; recurrent ones keep none."""
     config = model.config
+    layers = attention_layers(config)
+    if not layers:
+        return 0
     heads = int(config.num_attention_heads)
     width = int(getattr(config, "head_dim", None) or config.hidden_size // heads)
     shared = int(getattr(config, "num_key_value_heads", None) or heads)
-    return 2 * int(config.num_hidden_layers) * shared * width * model.dtype.itemsize
+    return 2 * layers * shared * width * model.dtype.itemsize

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from specdec_core.errors import DownloadRefused, ModelError
 from specdec_core.lazy_torch import torch
-from specdec_core.runtime.machine import available_bytes
 
 from .explain import no_safetensors, sentences, short
+from .quantised import check_quantised
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -182,13 +182,14 @@ def load_model(source: str, device: torch.device, dtype: torch.dtype) -> PreTrai
     Raises:
         ModelError: see `models.load_models`.
     """
-    config = _config(source)
+    config = read_config(source)
     with sentences(source):
         check_config(config, short(source))
+        check_quantised(config, short(source))
+        _check_states(config, short(source))
     if Path(source).is_dir() and not any(Path(source).glob("*.safetensors")):
         raise ModelError(no_safetensors(source))
     with sentences(source):
-        _check_memory(config, short(source), device, dtype)
         config.return_dict = True
         model: PreTrainedModel
         model, info = auto(config).from_pretrained(
@@ -229,7 +230,12 @@ def _attention(config: PreTrainedConfig) -> str | None:
     return "sdpa" if getattr(MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], "_supports_sdpa", True) else "eager"
 
 
-def _config(source: str) -> PreTrainedConfig:
+def read_config(source: str) -> PreTrainedConfig:
+    """The configuration of a folder or hub id.
+
+    Raises:
+        ModelError: if there is none that transformers knows.
+    """
     from transformers import AutoConfig
 
     with sentences(source):
@@ -271,6 +277,7 @@ def check_architecture(config: PreTrainedConfig, name: str) -> None:
         MODEL_FOR_MASKED_LM_MAPPING,
     )
 
+    from specdec_core.runtime.recurrent import recurrent
     from specdec_core.runtime.t5 import FAMILY
 
     if config.is_encoder_decoder and config.model_type in FAMILY:
@@ -288,31 +295,30 @@ def check_architecture(config: PreTrainedConfig, name: str) -> None:
         raise ModelError(
             f"'{name}' ({config.model_type}) is an encoder; it fills gaps. Choose a model that writes text."
         )
-    if getattr(MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], "_is_stateful", False):
-        raise ModelError(_not_croppable(name, config.model_type))
     if config.get_text_config() is not config:
         raise ModelError(
             f"'{name}' ({config.model_type}) reads more than text, such as pictures. Choose a model of text alone."
         )
-    layers = DynamicCache(config=config).layers
-    if not {type(layer) for layer in layers} <= {DynamicLayer, DynamicSlidingWindowLayer}:
-        raise ModelError(_not_croppable(name, config.model_type))
-
-
-def _not_croppable(name: str, kind: str) -> str:
-    return (
-        f"'{name}' ({kind}) keeps a recurrent state, which cannot forget a rejected draft exactly. "
-        "Choose a model with attention in every layer."
-    )
-
-
-def _check_memory(config: PreTrainedConfig, name: str, device: torch.device, dtype: torch.dtype) -> None:
-    """Count the parameters without allocating them and compare with the free memory."""
-    with torch.device("meta"):
-        count = auto(config).from_config(config, trust_remote_code=False).num_parameters()
-    needed, free = int(count * dtype.itemsize * 1.1), available_bytes(device)
-    if needed > free:
+    if recurrent(config):
+        return
+    layers = {type(layer) for layer in DynamicCache(config=config).layers}
+    stateful = getattr(MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], "_is_stateful", False)
+    if stateful or not layers <= {DynamicLayer, DynamicSlidingWindowLayer}:
         raise ModelError(
-            f"'{name}' needs about {needed / 1e9:.1f} GB for its {count / 1e6:,.0f} M parameters, and {device.type} "
-            f"has {free / 1e9:.1f} GB free. Choose a smaller model or a 16-bit dtype."
+            f"'{name}' ({config.model_type}) keeps a recurrent state in a form that cannot be copied here, so it could "
+            "not forget a rejected draft exactly. Choose a model with attention in every layer."
         )
+
+
+def _check_states(config: PreTrainedConfig, name: str) -> None:
+    """Refuse recurrent layers that cannot take a rejected draft back, on a small model with random weights."""
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+
+    from specdec_core.runtime.check import skeleton
+    from specdec_core.runtime.recurrent import recurrent, state_check
+
+    if not config.is_encoder_decoder and recurrent(config):
+        kind: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+        small = skeleton(kind, config, torch.device("cpu"))
+        if small is not None:
+            state_check(small, name, small=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from specdec_core.runtime.cpu_linear import arrange
 from specdec_core.runtime.cuda_graphs import works
 from specdec_core.runtime.machine import choose_device, choose_dtype, describe, fitting_threads
 from specdec_core.runtime.reader import CausalReader
+from specdec_core.runtime.recurrent import recurrent, state_check
 from specdec_core.runtime.t5 import EncoderDecoder
 from specdec_core.runtime.windows import Windows
 
@@ -23,6 +24,7 @@ from .conversions import Report, quiet
 from .generation import Generation
 from .heads import load_heads
 from .hub import check_present, load_model, load_tokenizer
+from .memory import check_memory, need
 from .sources import locate, resolve
 from .tokenizer import HubCodec
 from .translation import ForeignDraft
@@ -46,6 +48,7 @@ def load_models(
     dtype: str = "auto",
     graphs: bool = True,
     report: Report = quiet,
+    say: Callable[[str], None] = lambda said: None,
 ) -> Models:
     """Load models for decoding.
 
@@ -64,10 +67,12 @@ def load_models(
         dtype: auto (bfloat16 on cuda, else float32), float32, bfloat16 or float16.
         graphs: whether passes on cuda are captured as graphs, where the model allows it; see `runtime.cuda_graphs`.
         report: receives the progress of a conversion, 0 to 1, and its current step.
+        say: receives, before any weights are read, how much memory they need and how much is free, as a sentence.
 
     Raises:
-        ModelError: with one sentence, if something is missing, unsafe (pickle weights, remote code), unsuited
-            (recurrent state), or does not fit together (different tokenizers).
+        ModelError: with one sentence, if something is missing, too large for the free memory, unsafe (pickle weights,
+            remote code), unsuited (a recurrent state that cannot be put back), or does not fit together (different
+            tokenizers).
     """
     chosen_device = choose_device(device)
     chosen_dtype = choose_dtype(dtype, chosen_device)
@@ -79,13 +84,15 @@ def load_models(
     foreign_source = _draft(foreign_draft, entry.foreign_draft if entry else None, report)
     drafts = [source for source in (draft_source, larger_source) if source]
 
-    for source in (target_source, *drafts, *([foreign_source] if foreign_source else [])):
+    sources = (target_source, *drafts, *([foreign_source] if foreign_source else []))
+    for source in sources:
         check_present(source)
     tokenizer = load_tokenizer(target_source)
     parts = {source: draft_vocabulary.of_draft(source, tokenizer) for source in drafts}
     for source in drafts:
         if parts[source] is None:
             same_tokenizer(tokenizer, load_tokenizer(source), target_source, source)
+    say(check_memory([need(source, chosen_device, chosen_dtype) for source in sources], chosen_device))
     model = load_model(target_source, chosen_device, chosen_dtype)
     small = load_model(draft_source, chosen_device, chosen_dtype) if draft_source is not None else None
     larger = load_model(larger_source, chosen_device, chosen_dtype) if larger_source is not None else None
@@ -228,9 +235,13 @@ def _drafting(
 def _checked(name: str, model: PreTrainedModel, graphs: bool) -> Model:
     """A loaded model as a `Model`, after checking that it reads trees."""
     model.eval()
+    if recurrent(model.config):
+        state_check(model, name)
+        return HubModel(name, model)
     _check(name, model)
     windows = Windows.of(model.config)
-    small = skeleton(model) if windows or model.dtype != torch.float32 else None
+    exact = model.dtype == torch.float32 and not windows
+    small = None if exact else skeleton(type(model), model.config, model.device)
     if windows:
         window_check(small, name)
     if small is not None:

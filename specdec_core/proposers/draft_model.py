@@ -26,6 +26,7 @@ from .contract import (
 )
 from .drafting_ahead import Ahead
 from .elsewhere import Counterpart
+from .stepwise import Drafting, finish
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -100,13 +101,18 @@ class Chain:
         self.unread = token.reshape(1)
 
     def complete(self, context: Context, length: int) -> int:
-        """Draft until `length` tokens or until the policy stops; returns how many to propose.
+        """Draft until `length` tokens or until the policy stops; returns how many to propose."""
+        return finish(self.drafting(context, length))
+
+    def drafting(self, context: Context, length: int) -> Drafting[int]:
+        """The same, yielding before each pass.
 
         More may have been drafted ahead. What ends a chain is known before they are drawn, so leaving
         them out changes no distribution.
         """
         for count in range(1, length + 1):
             if count > len(self.tokens):
+                yield self.unread
                 self.advance()
             if context.policy.can_stop and count < length:
                 confidence = own(self.scores[count - 1], self.tokens[count - 1])
@@ -269,6 +275,10 @@ class DraftModel(Proposer):
         self.draft.prefill(readable(context.tokens[:-1], self.draft))
 
     def propose(self, context: Context) -> Proposal:
+        return finish(self.drafting(context))
+
+    def drafting(self, context: Context) -> Drafting[Proposal]:
+        """`propose`, yielding before each pass of the draft."""
         chain, self.drafted_ahead = self.drafted_ahead, None
         length = min(context.length, context.room)
         done = len(chain.tokens) if chain else 0
@@ -277,7 +287,7 @@ class DraftModel(Proposer):
             unread = readable(context.tokens[self.draft.length :], self.draft)
             chain = Chain(self.draft, torch.tensor(unread, device=self.draft.device), context)
         if chain is not None:
-            chain.cut(chain.complete(context, length))
+            chain.cut((yield from chain.drafting(context, length)))
         dropped = chain.dropped if chain else []
         self.read, self.dropped = self.draft.length, len(dropped)
         if chain is None or not chain.tokens:

@@ -83,14 +83,14 @@ def window_check(model: PreTrainedModel | None, name: str) -> None:
         )
 
 
-def skeleton(model: PreTrainedModel) -> PreTrainedModel | None:
-    """Two layers of the same architecture with random float32 weights, few tokens and short windows, small on any
-    device.
+def skeleton(kind: type[PreTrainedModel], config: Any, device: torch.device) -> PreTrainedModel | None:
+    """Two layers of the same architecture with random float32 weights, few tokens, short windows and few experts, small
+    on any device.
 
     `self_check` can test it to float32 rounding, where 16 bits would hide a slightly wrong attention. None where
     the configuration cannot be cut down, which is no reason to refuse it.
     """
-    config: Any = copy.deepcopy(model.config)
+    config = copy.deepcopy(config)
     layers = config.num_hidden_layers
     kinds = getattr(config, "layer_types", None) or [FULL]
     kept = [
@@ -103,14 +103,20 @@ def skeleton(model: PreTrainedModel) -> PreTrainedModel | None:
                 setattr(config, name, [value[at] for at in kept[:layers]])
         sizes = {"num_hidden_layers": 2, "num_decoder_layers": 2, "vocab_size": 64, "intermediate_size": 64}
         sizes |= {"sliding_window": 4, "attention_chunk_size": 4}
+        sizes |= {
+            "num_experts": 4,
+            "num_local_experts": 4,
+            "num_experts_per_tok": 2,
+            "moe_intermediate_size": 64,
+        }
         for name, size in sizes.items():
             if getattr(config, name, None):
                 setattr(config, name, min(size, getattr(config, name)))
         config.pad_token_id = None
         # Random weights, the same for each check, without touching the caller's random state.
-        with torch.random.fork_rng([model.device] if model.device.type == "cuda" else []), model.device:
+        with torch.random.fork_rng([device] if device.type == "cuda" else []), device:
             torch.manual_seed(0)
-            small: PreTrainedModel = type(model)._from_config(config, dtype=torch.float32).eval()
+            small: PreTrainedModel = kind._from_config(config, dtype=torch.float32).eval()
     except Exception:
         return None
     return small

@@ -9,7 +9,7 @@ views of it. `reader.lean_forward` compares the result with that of transformers
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,8 @@ PLAIN = (nn.Linear, nn.Embedding)  # not their quantised or adapted kinds
 ROPE_TYPES = ("default", "linear", "llama3", "yarn")
 
 Product = Callable[[Tensor], Tensor]
+# a pass's queries, keys and values (n, heads, width) and a layer's block of the KV cache → what was attended to (n, d)
+Attention = Callable[[Tensor, Tensor], Tensor]
 
 
 class Joined(nn.Linear):
@@ -122,30 +124,61 @@ class LlamaForward:
         Returns:
             Logits (1, m, V) in the model's dtype, and the states of all tokens (n, d) they are computed from.
         """
-        cos, sin = (table[positions].unsqueeze(1) for table in self._angles)
-        states = self.embedding.weight[tokens]
-        blocks = memory.reserved(states, self.shared_heads, self.width)
-        for number, (layer, block) in enumerate(zip(self.layers, blocks, strict=False)):
-            if inner is not None and number in inner:
-                inner[number] = states
-            states = self._attend(layer, states, cos, sin, mask, block, memory.end)
-            gate, up = layer.gate_and_up.forward(layer.before_mlp(states)).chunk(2, -1)
-            states = layer.down.forward(layer.activation(gate).mul_(up)).add_(states)
-        states = self.norm(states)
+        count, end = len(tokens), memory.end
+
+        def attention(rows: Tensor, block: Tensor) -> Tensor:
+            """`block` is (2, heads, rows, width)."""
+            pairs = rows[:, self.heads :].view(count, 2, self.shared_heads, -1)
+            block[:, :, end : end + count] = pairs.permute(1, 2, 0, 3)
+            keys, values = block[:, None, :, : end + count]
+            return self.attend(rows[:, : self.heads].transpose(0, 1).unsqueeze(0), keys, values, mask)[0]
+
+        blocks = memory.reserved(self.embedding.weight, self.shared_heads, self.width)
+        states = self.states(tokens, positions, blocks, attention, inner)
         logits: Tensor = self.output(states[-logits_to_keep:])
         return logits.unsqueeze(0), states
 
-    def _attend(
+    def states(
         self,
-        layer: _Layer,
-        states: Tensor,
-        cos: Tensor,
-        sin: Tensor,
-        mask: Tensor | None,
-        block: Tensor,
-        end: int,
+        tokens: Tensor,
+        positions: Tensor,
+        blocks: Iterable[Tensor],
+        attention: Attention,
+        inner: dict[int, Tensor] | None = None,
     ) -> Tensor:
-        """The attention of one layer and what it is added to; `block` is (2, heads, rows, width)."""
+        """The states (n, d) that logits are computed from, of tokens int64 (n,) of one text or of several.
+
+        Args:
+            positions, inner: as in `__call__`.
+            blocks: the KV cache of each layer to be run.
+            attention: writes a layer's keys and values to its block and attends.
+        """
+        cos, sin = (table[positions].unsqueeze(1) for table in self._angles)
+        states = self.embedding.weight[tokens]
+        for number, (layer, block) in enumerate(zip(self.layers, blocks, strict=False)):
+            if inner is not None and number in inner:
+                inner[number] = states
+            mixed = attention(self._turned(layer, states, cos, sin), block)
+            states = layer.attention_output.forward(mixed).add_(states)
+            gate, up = layer.gate_and_up.forward(layer.before_mlp(states)).chunk(2, -1)
+            states = layer.down.forward(layer.activation(gate).mul_(up)).add_(states)
+        return self.norm(states)
+
+    def attend(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
+        """Attention of queries (texts, heads, n, width) to keys and values (texts, shared heads, m, width), as rows
+        (texts, n, heads × width)."""
+        mixed = F.scaled_dot_product_attention(
+            queries,
+            keys,
+            values,
+            attn_mask=mask,
+            scale=self.scaling,
+            enable_gqa=self.heads != self.shared_heads,
+        )
+        return mixed.transpose(1, 2).flatten(2)
+
+    def _turned(self, layer: _Layer, states: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        """A layer's queries, keys and values (n, heads, width), the first two turned by their positions (RoPE)."""
         count, shared, turned = len(states), self.shared_heads, self.heads + self.shared_heads
         rows = layer.attention_input.forward(layer.before_attention(states)).view(count, -1, self.width)
         both = rows[:, :turned]
@@ -156,18 +189,7 @@ class LlamaForward:
             both = torch.cat((queries, keys), 1)
         # swaps the halves; the sign of the first is in `sin`
         torch.addcmul(both * cos, both.roll(self.width // 2, -1), sin, out=rows[:, :turned])
-        block[:, :, end : end + count] = rows[:, self.heads :].view(count, 2, shared, -1).permute(1, 2, 0, 3)
-        keys, values = block[:, None, :, : end + count]
-        mixed = F.scaled_dot_product_attention(
-            rows[:, : self.heads].transpose(0, 1).unsqueeze(0),
-            keys,
-            values,
-            attn_mask=mask,
-            scale=self.scaling,
-            enable_gqa=self.heads != shared,
-        )
-        mixed = mixed[0].transpose(0, 1).reshape(count, -1)
-        return layer.attention_output.forward(mixed).add_(states)
+        return rows
 
     def _table(self, positions: int) -> tuple[Tensor, Tensor]:
         """cos and signed sin of every position, (positions, width); as transformers computes them."""

@@ -34,6 +34,7 @@ from app.course.words import Words
 from app.lanes import lane as lanes
 from app.lanes import links
 from app.records import examples as recorded
+from specdec_core.machines import batches
 from specdec_core.machines.model_sizes import shape
 from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
@@ -294,6 +295,29 @@ def test_long_texts_bring_some_of_it_back_and_what_does_not_fit_is_reported() ->
         failing.crowd_speedup("eagle", "h100-sxm", 512, 32_768)
     with pytest.raises(ValueError, match="There is no machine “abacus”"):
         failing.machines("abacus")
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_beside_the_model_is_what_was_measured(language: str) -> None:
+    """Catches: a figure of the lesson that is not the file's, an interval of another batch, a measurement that does not
+    say of which machine, and when."""
+    words, found = Words(language, reading.FOLDER), batches.read()
+    chart = crowd.together(words)
+    points, expected, *_ = chart.figure.data
+    lane = found.lanes[0]
+    assert list(points.y) == [one.speedup for one in lane.batches]
+    assert [y - minus for y, minus in zip(points.y, points.error_y.arrayminus, strict=True)] == pytest.approx(
+        [one.low for one in lane.batches]
+    )
+    assert list(expected.y) == [one.expected for one in lane.batches] and points.name != expected.name
+    assert found.machine in chart.provenance and found.date[:10] in chart.provenance
+    facts = lesson("fails").facts
+    of = found.of("draft-model")
+    assert of is not None and (facts["one"], facts["many"]) == tuple(
+        one.speedup for one in of.batches if one.batch in (1, 16)
+    )
+    with pytest.raises(ValueError, match="was not measured with 3 requests"):
+        failing.served_speedup("draft-model", 3)
 
 
 def test_the_first_token_comes_later() -> None:

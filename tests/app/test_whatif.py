@@ -16,6 +16,7 @@ from app.charts import whatif as charts
 from app.compare import whatif
 from specdec_core.analysis.whatif import replay
 from specdec_core.errors import SettingsError
+from specdec_core.machines import batches
 from specdec_core.machines.model_sizes import SHAPES
 from specdec_core.machines.profiles import Modelled, Profile, Recorded, read, shipped
 from specdec_core.record.trace import Trace
@@ -84,6 +85,10 @@ def test_a_link_brings_every_choice_back(race_traces: list[Trace]) -> None:
     at = opened(race_traces, **given)
     assert address(at) == given and not at.warning
     assert at.selectbox(key="wp").value == CARD and at.select_slider(key="wb").value == "32"
+    measured = batches.read()
+    assert f"measured · {measured.machine}" in " ".join(one.value for one in at.caption), (
+        "a batch has its measurement"
+    )
     result = replay(race_traces[1], known()[CARD], 32, 2048, target="3B", draft="135M")
     assert f"{result.speedup:.2f}× there (modelled)" in words(at)
 

@@ -18,7 +18,7 @@ from transformers import (
     MptConfig,
     PreTrainedConfig,
     Qwen2Config,
-    Qwen3NextConfig,
+    RwkvConfig,
 )
 
 import specdec_core as sd
@@ -135,7 +135,7 @@ SIZES = {"vocab_size": SIZE, "hidden_size": 32, "num_hidden_layers": 2, "num_att
 UNSUITED: dict[str, tuple[PreTrainedConfig, str]] = {
     "gemma3": (Gemma3Config(), "more than text"),
     "mamba": (MambaConfig(vocab_size=SIZE, hidden_size=32, num_hidden_layers=2), "recurrent"),
-    "qwen3-next": (Qwen3NextConfig(**SIZES), "recurrent"),
+    "rwkv": (RwkvConfig(vocab_size=SIZE, hidden_size=32, num_hidden_layers=2), "recurrent"),
     "bart": (BartConfig(vocab_size=SIZE), "encoder–decoder"),
     "bert": (BertConfig(intermediate_size=64, **SIZES), "'model'"),
 }

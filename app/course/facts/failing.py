@@ -10,7 +10,7 @@ from app.course.measured import figures
 from specdec_core import theory
 from specdec_core.analysis import whatif
 from specdec_core.errors import SettingsError
-from specdec_core.machines import profiles
+from specdec_core.machines import batches, profiles
 from specdec_core.machines.profiles import Profile
 from specdec_core.sampling import at_temperature
 from specdec_core.sweep.totals import mark
@@ -25,6 +25,7 @@ __all__ = [
     "first_token_ratio",
     "over_temperatures",
     "rolled_acceptance",
+    "served_speedup",
     "tendency",
 ]
 
@@ -86,6 +87,24 @@ def crowd(example: str, profile: str, batch: int, context: int) -> float | None:
         return whatif.replay(trace(example), machine, batch, context).speedup
     except SettingsError:
         return None
+
+
+def served_speedup(proposer: str, batch: int) -> float:
+    """Measured speedup of the bundled models over plain decoding with as many requests in each pass."""
+    lane = served().of(proposer)
+    found = lane.at(batch) if lane else None
+    if found is None:
+        raise ValueError(f"“{proposer}” was not measured with {batch} requests.")
+    return found.speedup
+
+
+def served() -> batches.Batches:
+    """What was measured with several requests in each pass.
+
+    Raises:
+        ValueError: one sentence, if the file is missing or invalid.
+    """
+    return batches.read()
 
 
 def first_token_ratio(profile: str, prompt: int, waits: bool = True) -> float:

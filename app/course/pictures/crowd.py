@@ -1,4 +1,5 @@
-"""Recorded rounds on the clock of a large machine that serves more and more requests at once, labelled as modelled."""
+"""Recorded rounds on the clock of a large machine that serves more and more requests at once, labelled as modelled; and
+what was measured with the bundled models."""
 
 from __future__ import annotations
 
@@ -8,9 +9,10 @@ import plotly.graph_objects as go
 import streamlit as st
 from pydantic import Field, field_validator
 
+from app.charts import batches
 from app.charts.chart import Chart
 from app.course import measured
-from app.course.facts.failing import crowd, machines
+from app.course.facts.failing import crowd, machines, served
 from app.course.facts.recorded import trace
 from app.course.lesson import Strict
 from app.course.projector import draw as draw_chart
@@ -69,6 +71,40 @@ def draw(given: With, at: Place) -> None:
         draw_chart(lines(given, batch, context, at.words), at.key("lines"), at.words)
 
     show()
+    draw_chart(together(at.words), at.key("together"), at.words)
+
+
+def together(words: Words) -> Chart:
+    """The measured speedups, with those expected."""
+    found = served()
+    lanes = {lane.proposer: measured.name("lane", lane.proposer, words) for lane in found.lanes}
+    said = [
+        words("crowd.together-now", name=name, batch=one.batch, speed=one.speedup, low=one.low, high=one.high)
+        for proposer, name in lanes.items()
+        for lane in found.lanes
+        if lane.proposer == proposer
+        for one in (lane.batches[0], lane.batches[-1])
+    ]
+    texts = batches.Texts(
+        title=words("crowd.together-title"),
+        provenance=words(
+            "crowd.together-source",
+            machine=found.machine, threads=found.threads, date=found.date[:10], repeats=found.repeats,
+            target=found.target, draft=found.draft, repeated=found.repeated,
+        ) + "".join(
+            " " + words(f"crowd.together-{said}")
+            for said, holds in (("busy", found.busy), ("processor", found.clock == "processor"))
+            if holds
+        ),
+        said=" ".join(said),
+        x=words("crowd.x"),
+        y=words("crowd.y"),
+        measured=words("crowd.together-measured"),
+        expected=words("crowd.together-expected"),
+        interval=words("crowd.together-interval"),
+        lanes=lanes,
+    )  # fmt: skip
+    return batches.together(found, texts)
 
 
 def lines(given: With, batch: int, context: int, words: Words) -> Chart:

@@ -1,0 +1,86 @@
+"""Speedups measured with several requests in each pass, beside those expected from the passes of a single one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import log10
+
+import plotly.graph_objects as go
+
+from app.theme import GREY, look
+from specdec_core.machines.batches import Batches
+
+from .chart import Chart
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The chart's texts; `lanes` are the names of the proposers that are drawn."""
+
+    title: str
+    provenance: str
+    said: str
+    x: str
+    y: str
+    measured: str
+    expected: str
+    interval: str
+    lanes: Mapping[str, str]
+
+
+def together(batches: Batches, texts: Texts) -> Chart:
+    """Over the number of requests: measured points with their intervals, and the expected line, for each proposer."""
+    figure = go.Figure()
+    sizes = sorted({one.batch for lane in batches.lanes for one in lane.batches})
+    tops = [1.0]
+    for number, (proposer, name) in enumerate(texts.lanes.items(), 1):
+        lane = batches.of(proposer)
+        if lane is None:
+            continue
+        style, found = look(number), lane.batches
+        x = [one.batch for one in found]
+        tops += [max(one.high, one.expected) for one in found]
+        figure.add_scatter(
+            name=f"{name}, {texts.measured}",
+            x=x,
+            y=[one.speedup for one in found],
+            mode="lines+markers",
+            line={"color": style.colour, "width": 3},
+            marker={"color": style.colour, "symbol": style.symbol, "size": 10},
+            error_y={
+                "type": "data",
+                "symmetric": False,
+                "array": [one.high - one.speedup for one in found],
+                "arrayminus": [one.speedup - one.low for one in found],
+                "thickness": 1.5,
+                "width": 5,
+            },
+            customdata=[[one.low, one.high] for one in found],
+            hovertemplate=f"%{{x}}: %{{y:.2f}}×<br>{texts.interval}: %{{customdata[0]:.2f}} … %{{customdata[1]:.2f}}"
+            "<extra>%{fullData.name}</extra>",
+        )
+        figure.add_scatter(
+            name=f"{name}, {texts.expected}",
+            x=x,
+            y=[one.expected for one in found],
+            mode="lines",
+            line={"color": style.colour, "width": 2, "dash": "dot"},
+            hovertemplate="%{x}: %{y:.2f}×<extra>%{fullData.name}</extra>",
+        )
+    figure.add_hline(y=1.0, line={"color": GREY, "width": 2, "dash": "dot"})
+    figure.update_layout(
+        height=440,
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        legend={"orientation": "h", "y": -0.25, "yanchor": "top", "x": 0, "title": "", "font": {"size": 14}},
+        xaxis={
+            "title": texts.x, "type": "log", "tickvals": sizes,
+            "range": [log10(sizes[0]) - 0.08, log10(sizes[-1]) + 0.08], "zeroline": False,
+        },
+        yaxis={
+            "title": texts.y, "range": [0, 1.1 * max(tops)], "ticksuffix": "×", "zeroline": False, "automargin": True,
+        },
+        hovermode="closest",
+        dragmode=False,
+    )  # fmt: skip
+    return Chart(figure, texts.title, texts.provenance, texts.said)

@@ -1,0 +1,72 @@
+"""What models need of the memory, known before their weights are read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from specdec_core.errors import ModelError
+from specdec_core.lazy_torch import torch
+from specdec_core.runtime.machine import available_bytes
+
+from .explain import sentences, short
+from .hub import auto, check_config, read_config
+from .quantised import WIDENED, check_quantised, method
+
+IGNORE = "SPECDEC_IGNORE_MEMORY"
+ROOM = 1.1  # weights and what computing with them takes, as a multiple of their size
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a model takes before it is loaded: its parameters, and bytes of memory for its weights."""
+
+    name: str
+    parameters: int
+    bytes: int
+
+
+def need(source: str, device: torch.device, dtype: torch.dtype) -> Need:
+    """What the model of a folder or hub id needs, from its configuration alone: parameters are counted without
+    allocating them. Weights that stay quantised take as much as their files, where these are here.
+
+    Raises:
+        ModelError: if it has no readable configuration, or one of a model that is refused.
+    """
+    config, name = read_config(source), short(source)
+    with sentences(source):
+        check_config(config, name)
+        check_quantised(config, name)
+        with torch.device("meta"):
+            count = auto(config).from_config(config, trust_remote_code=False).num_parameters()
+    packed = method(config) not in (None, *WIDENED)
+    files = sum(file.stat().st_size for file in Path(source).glob("*.safetensors")) if packed else 0
+    return Need(name, count, int((files or count * dtype.itemsize) * ROOM))
+
+
+def check_memory(needs: Sequence[Need], device: torch.device) -> str:
+    """What some models need together and what is free, as a sentence, unless that cannot fit.
+
+    Raises:
+        ModelError: if it cannot; `SPECDEC_IGNORE_MEMORY=1` loads it anyway.
+    """
+    needed, free = sum(one.bytes for one in needs), available_bytes(device)
+    parameters = sum(one.parameters for one in needs)
+    *first, last = (f"'{one.name}'" for one in needs)
+    names = f"{', '.join(first)} and {last}" if first else last
+    said = (
+        f"{names} need{'s' if len(needs) == 1 else ''} about {_size(needed)} for {parameters / 1e6:,.0f} M "
+        f"parameters, and {device.type} has {_size(free)} free."
+    )
+    if needed > free and os.environ.get(IGNORE, "") in ("", "0"):
+        raise ModelError(
+            f"{said} Choose a smaller model or a 16-bit dtype; {IGNORE}=1 tries it nevertheless."
+        )
+    return said
+
+
+def _size(count: int) -> str:
+    """Bytes as a reader counts them."""
+    return f"{count / 1e9:.1f} GB" if count >= 1e8 else f"{count / 1e6:.0f} MB"
