@@ -81,14 +81,17 @@ def _unsuited(rule: Any, kind: Any) -> bool:
 
 def _lengths(kind: Any) -> Any:
     """Returns the placeholder for a remark that depends on all settings."""
+    tree = "tree" in (controls.drafts(kind) or "")
     titles = {name: policy.title for name, policy in LENGTH_POLICIES.items()}
+    if tree:
+        titles[controls.USUAL.length_policy] = "The tree as proposed"
     policy = LENGTH_POLICIES[
         pick("How far to guess", titles, State.length.key, define("Length policy", "Draft length γ"))
     ]
-    whole = policy.name == controls.USUAL.length_policy and "tree" in (controls.drafts(kind) or "")
     st.caption(
-        "This proposer guesses a tree, whose size is one of its own settings; all of it is sent."
-        if whole
+        "This proposer guesses a tree, whose size is one of its own settings. The other choices leave out guesses that "
+        "are unlikely to pay."
+        if tree and policy.name == controls.USUAL.length_policy
         else plain(policy.summary)
     )
     options.draw("l", policy)

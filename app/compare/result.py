@@ -11,6 +11,8 @@ from app import services
 from app.decoding.run import Run
 from app.running.flow import Flow
 from app.running.headline import MEASURED
+from app.running.why import Why
+from app.running.why import html as html_of_why
 from app.text import plain
 from app.ui import presenter, reveal, tables
 from specdec_core.analysis.diagnosis import why
@@ -22,8 +24,6 @@ from specdec_core.record.trace import Trace
 from . import partings, repeats, take_along
 from .table import html, megabytes, table
 from .timing import speedups
-from .why import Why
-from .why import html as html_of_why
 
 
 def show(run: Flow) -> None:

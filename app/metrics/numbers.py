@@ -107,7 +107,7 @@ def verdict_on_texts(plain: Trace, other: Trace) -> tuple[bool | None, str]:
             f"they diverge at token {at + 1}"
             + (", so the speedup compares two different texts" if compares else "")
             if at is not None
-            else "here they happened to write the same text text"
+            else "here they happened to write the same text"
         )
         return None, (
             f"At temperature {temperature:g} the lanes draw tokens at random; {outcome}. "

@@ -162,7 +162,7 @@ export type Message =
   | Question
   | { type: "queued"; lane?: number; place?: number; wait_s?: number }
   | { type: "error"; lane?: number; message?: string }
-  | { type: "started"; lane?: number; label?: string; proposer?: string; rule?: string }
+  | { type: "started"; lane?: number; label?: string; proposer?: string; rule?: string; root?: string }
   | { type: "answered"; lane?: number }
   | { type: "finished"; lane?: number; end?: string; trace?: string }
   | { type: "done"; lane?: number };

@@ -8,10 +8,14 @@ from app.decoding.run import Run
 from app.metrics import numbers
 from app.text import count, plain
 from app.ui.glossary import define
+from specdec_core.analysis.diagnosis import why
 from specdec_core.proposers import PROPOSERS
 from specdec_core.record.repeats import percent
 from specdec_core.rules import lossy as lossy_rule
 from specdec_core.sweep.totals import LEAST_TOKENS, beyond
+
+from .why import Why
+from .why import html as html_of_why
 
 MEASURED = "measured · this machine, this run"
 FORMULA = (
@@ -136,6 +140,8 @@ def show(run: Run) -> None:
     )
     if noisy:
         st.caption(f":material/warning: {NOISY}")
+    if (found := why(first, other)) and not PROPOSERS[lane.proposer].off_the_clock:
+        st.html(html_of_why([Why(1, found.short, found)]))
     same, sentence = numbers.verdict_on_texts(first, other)
     icon = {True: ":material/check_circle:", False: ":material/warning:", None: ":material/casino:"}[same]
     if lossy:
@@ -163,7 +169,7 @@ def _share(value: float | None) -> str:
 
 
 def _speed(value: float | None) -> str:
-    return f"{value:.0f} tokens/s" if value else "nothing"
+    return f"{value:.{0 if value >= 100 else 1}f} tokens/s" if value else "nothing"
 
 
 def _end(reason: str) -> str:

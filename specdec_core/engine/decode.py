@@ -151,7 +151,10 @@ class Lane:
             prefill_s = self.prefill()
         reason: EndReason | None = None
         try:
-            yield Started(self.number, settings.proposer, settings.rule, len(plan.prompt_ids), prefill_s)
+            root = "".join(plan.models.codec.names(self.tokens[-1:]))
+            yield Started(
+                self.number, settings.proposer, settings.rule, len(plan.prompt_ids), prefill_s, root
+            )
             while reason is None and not self.cancelled():
                 with threads(plan.models.threads):
                     step, reason = self.round()

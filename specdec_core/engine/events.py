@@ -10,13 +10,14 @@ from specdec_core.record.trace import Trace
 
 @dataclass(slots=True)
 class Started:
-    """The lane has read the prompt (prefill is done) and its clock is at zero."""
+    """The lane has read the prompt (prefill is done) and its clock is at zero. `root`: the text of its last token."""
 
     lane: int
     proposer: str
     rule: str
     prompt_tokens: int
     prefill_s: float
+    root: str = ""
 
 
 @dataclass(slots=True)

@@ -10,8 +10,8 @@ import pytest
 
 from app.compare.table import frame, table
 from app.compare.timing import speedups
-from app.compare.why import Why, html
 from app.metrics.numbers import measured_speedup
+from app.running.why import Why, html
 from specdec_core.analysis.advice import advise
 from specdec_core.analysis.diagnosis import why
 from specdec_core.record.trace import Trace

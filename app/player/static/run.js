@@ -44,7 +44,7 @@ export function followRun(url, known, on) {
       next.push(emptyLane(known.labels[next.length] ?? "", known.prompt, ""));
     }
     const proposer = String(message.proposer ?? "");
-    next[at] = { ...next[at], label: String(message.label ?? known.labels[at] ?? proposer), proposer, rule: String(message.rule ?? "") };
+    next[at] = { ...next[at], label: String(message.label ?? known.labels[at] ?? proposer), proposer, rule: String(message.rule ?? ""), root: String(message.root ?? "") };
     lanes = next;
     on.lanes(lanes);
     say(failed);

@@ -95,7 +95,7 @@ export function rootText(lane, index) {
   const started = list(lane.trace?.header?.decoder_start);
   if (started.length) return tokenText(lane.trace, started[started.length - 1]);
   const text = list(lane.trace?.header?.prompt_texts).at(-1);
-  return typeof text === "string" ? text : `…${lane.prompt.slice(-8)}`; // a run that goes on does not name its prompt's tokens
+  return typeof text === "string" ? text : lane.root || `…${lane.prompt.slice(-8)}`; // an older run that goes on does not name it
 }
 
 /**

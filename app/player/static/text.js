@@ -117,7 +117,7 @@ export const T = {
   slider: "Round",
   roundOf: (/** @type {number} */ n, /** @type {number} */ last) => `Round ${n} of ${last}`,
   atPrompt: "The prompt, before round 1",
-  opened: "A telling round. End shows the rest.",
+  opened: (/** @type {number|null} */ ratio) => `A telling round. End shows the rest${ratio === null ? "" : `: ${T.times(ratio)} in all`}.`,
   atEnd: "The end: every lane has finished",
   stoppedEnd: "The end: the run was stopped",
   first: "To the prompt (Home)",

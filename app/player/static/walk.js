@@ -13,7 +13,7 @@ export const ROUND_MS = 1_000; // at 1×, drafting and checking of an average ro
 const EVENT_MS = 150; // at 1×, how long an event is visible at least
 const LONGEST = 2.5; // a round longer than this many average ones is cut short
 const SHORTEST = 0.4;
-const PERFORMANCE_MS = 12_000; // how long a whole run may take when the page starts it by itself
+const PERFORMANCE_MS = 16_000; // how long a whole run may take when the page starts it by itself
 
 /**
  * One event forward or back.

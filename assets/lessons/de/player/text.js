@@ -128,7 +128,7 @@ export const T = {
   slider: "Runde",
   roundOf: (n, last) => `Runde ${n} von ${last}`,
   atPrompt: "Der Prompt, vor Runde 1",
-  opened: "Eine aufschlussreiche Runde. Ende zeigt den Rest.",
+  opened: (ratio) => `Eine aufschlussreiche Runde. Ende zeigt den Rest${ratio === null ? "" : `: insgesamt ${T.times(ratio)}`}.`,
   atEnd: "Das Ende: Alle Spuren sind fertig",
   stoppedEnd: "Das Ende: Der Lauf wurde angehalten",
   first: "Zum Prompt (Pos1)",
