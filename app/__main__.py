@@ -21,6 +21,7 @@ from app.course import ahead
 from app.monitoring import log as server_log
 from app.records import visitor
 from app.web.below import Below
+from app.web.ending import EndingStreams, watch
 from app.web.headers import KnownHosts, OwnPages, SecurityHeaders
 from app.web.routes import routes
 
@@ -37,6 +38,7 @@ EVERY_ADDRESS = ("0.0.0.0", "::")
 async def lifespan(_app: st.App) -> AsyncIterator[None]:
     """Warm up the models and the course in the background, so that the first page does not wait for them."""
     server_log.join()
+    watch()
     services.shelf().warm()
     if hasattr(os, "nice"):
         # This thread and those it starts from now on: pages give way to the decoder, which `warm` starts.
@@ -57,6 +59,7 @@ app = st.App(
     Path(__file__).with_name("main.py"),
     routes=routes(),
     middleware=[
+        Middleware(EndingStreams),
         Middleware(SecurityHeaders),
         Middleware(Below, path=lambda: services.operator().path),
         Middleware(KnownHosts, hosts=lambda: services.operator().hosts),

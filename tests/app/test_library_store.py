@@ -419,7 +419,7 @@ def test_the_operator_names_a_database_by_its_url(tmp_path: Path, kept: list[tup
     )
     assert Limits.within(policy.LIBRARY_BYTES) == Limits()
     nowhere = "postgresql://me:secret@127.0.0.1:1/lab"
-    for named, words in ((nowhere, "cannot be used"), (url + "?mode=ro", "question mark")):
+    for named, words in ((nowhere, "Connection refused[.]$"), (url + "?mode=ro", "question mark")):
         with pytest.raises(LibraryError, match=words) as caught:
             Library(named)
         assert "SPECDEC_DATABASE" in str(caught.value) and "secret" not in str(caught.value)
