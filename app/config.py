@@ -28,6 +28,7 @@ SETTINGS = (
     "DATABASE",
     "DECODER",
     "DEFAULT_MODELS",
+    "IGNORE_MEMORY",
     "LIBRARY",
     "LIBRARY_MB",
     "LOG",
