@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
+import errno
+import logging
 import os
+import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,27 +14,41 @@ from pathlib import Path
 
 import streamlit as st
 from starlette.middleware import Middleware
+from uvicorn.config import LOGGING_CONFIG
 
+from app import config
 from app.course import ahead
-from app.monitoring import log
+from app.monitoring import log as server_log
 from app.records import visitor
 from app.web.below import Below
+from app.web.ending import EndingStreams, watch
 from app.web.headers import KnownHosts, OwnPages, SecurityHeaders
 from app.web.routes import routes
 
 from . import services
 
+log = logging.getLogger("app")
+
+HELP = """Serve Specdec Lab until Ctrl+C. PORT and HOST say where (8501 on 127.0.0.1); the other settings are also
+environment variables: the README has the table, docs/operate.md is for whoever runs it for a class."""
+EVERY_ADDRESS = ("0.0.0.0", "::")
+
 
 @asynccontextmanager
 async def lifespan(_app: st.App) -> AsyncIterator[None]:
     """Warm up the models and the course in the background, so that the first page does not wait for them."""
-    log.join()
+    server_log.join()
+    watch()
     services.shelf().warm()
     if hasattr(os, "nice"):
         # This thread and those it starts from now on: pages give way to the decoder, which `warm` starts.
         os.nice(5)
     ahead.begin(services.shelf().wait, services.runs().busy)
+    log.info(
+        "Specdec Lab listens on %s, library %s", _address(services.operator()), services.database().place
+    )
     yield
+    log.info("stopping")
     services.runs().close()
     if (journal := services.journal()) is not None:
         journal.close()
@@ -41,6 +59,7 @@ app = st.App(
     Path(__file__).with_name("main.py"),
     routes=routes(),
     middleware=[
+        Middleware(EndingStreams),
         Middleware(SecurityHeaders),
         Middleware(Below, path=lambda: services.operator().path),
         Middleware(KnownHosts, hosts=lambda: services.operator().hosts),
@@ -53,9 +72,11 @@ app = st.App(
 
 def main() -> None:
     """Serve until interrupted."""
-    log.start()
+    argparse.ArgumentParser("python -m app", description=HELP).parse_args()
+    server_log.start()
     try:
         allowed = services.operator()
+        _port_is_free(allowed)
         visitor.use(services.keys())
         services.decoder()
         services.library()
@@ -64,12 +85,15 @@ def main() -> None:
     os.chdir(Path(__file__).resolve().parent.parent)  # where .streamlit/config.toml is looked up
     # Streamlit's own cookies, too, are the same for all web processes; it takes their secret from here only.
     os.environ.setdefault("STREAMLIT_SERVER_COOKIE_SECRET", services.keys().secret)
+    for logger in LOGGING_CONFIG["loggers"].values():
+        logger["level"] = "WARNING"  # else a line for each web socket, with its visitor's address
     app.run(
         config={
             "server.address": allowed.host,
             "server.port": allowed.port,
             # Set explicitly, because Streamlit would otherwise ask an internet service for this machine's address.
-            "browser.serverAddress": allowed.host if allowed.host not in ("0.0.0.0", "::") else "localhost",
+            "browser.serverAddress": allowed.host if allowed.host not in EVERY_ADDRESS else "localhost",
+            "logger.hideWelcomeMessage": True,  # `lifespan` says it in the log
             "server.headless": True,
             "server.fileWatcherType": "none",
             "server.allowedHosts": [],  # `KnownHosts` looks at every request
@@ -83,6 +107,39 @@ def main() -> None:
             "runner.postScriptGC": False,
         }
     )
+
+
+def _port_is_free(allowed: config.Policy) -> None:
+    """Look before anything is opened or changed.
+
+    Raises:
+        ValueError: one sentence, if this address and port cannot be listened on.
+    """
+    family, kind, _, _, address = socket.getaddrinfo(
+        allowed.host, allowed.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    with socket.socket(family, kind) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(address)
+            probe.listen()
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise ValueError(f"Port {allowed.port} is in use; PORT names another.") from None
+            if error.errno == errno.EADDRNOTAVAIL:
+                raise ValueError(
+                    f"HOST has to be an address of this machine, got {allowed.host!r}."
+                ) from None
+            raise ValueError(
+                f"Port {allowed.port} cannot be listened on ({error.strerror}); PORT names another."
+            ) from None
+
+
+def _address(allowed: config.Policy) -> str:
+    """Where a browser on this machine finds the app."""
+    host = "localhost" if allowed.host in EVERY_ADDRESS else allowed.host
+    shown = f"http://{f'[{host}]' if ':' in host else host}:{allowed.port}{allowed.path}/"
+    return shown if host == allowed.host else f"{shown} and all other addresses of this machine"
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import logging
 import os
 import re
@@ -18,6 +19,29 @@ log = logging.getLogger(__name__)
 
 Allowed = Literal["bundled", "catalogue", "any"]
 Decoder = Literal["local", "serve"]
+SETTINGS = (
+    "ALLOWED_HOSTS",
+    "ALLOW_MODELS",
+    "BUNDLED",
+    "CACHE",
+    "COOKIE_SECRET",
+    "DATABASE",
+    "DECODER",
+    "DEFAULT_MODELS",
+    "IGNORE_MEMORY",
+    "LIBRARY",
+    "LIBRARY_MB",
+    "LOG",
+    "MAX_DOWNLOAD_GB",
+    "MODELS_ROOT",
+    "PATH",
+    "RAY_ADDRESS",
+    "SERVE_CPUS",
+    "SERVE_FAMILIES",
+    "SERVE_GPUS",
+    "SERVE_QUEUE",
+    "SERVE_REPLICAS",
+)  # each after SPECDEC_; read here, by the decoders and by the core
 HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?|\[[0-9a-f:.]+\]")
 PATH = re.compile(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*")
 SECRET = 32  # characters
@@ -25,6 +49,7 @@ DATABASES = ("postgresql://", "postgresql+psycopg://", "sqlite:///")
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 ADDRESSES = "<address>"
 MOST_DOWNLOAD = 20_000_000_000  # bytes, of one model
+LIBRARY_BYTES = 2_000_000_000
 
 
 def _own_folder() -> Path:
@@ -57,6 +82,7 @@ class Policy:
     hosts: tuple[str, ...] = ("*",)
     library: Path | None = None  # None: in memory, until the server stops
     database: str = ""  # the URL of a database that is used instead
+    library_bytes: int = LIBRARY_BYTES  # what all visitors' runs may take
     cookie_secret: str = ""  # signs visitors' cookies; empty: one that the database keeps
     family: str = catalogue.BUNDLED
     most_download: int = MOST_DOWNLOAD
@@ -69,6 +95,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
     Raises:
         ValueError: one sentence naming the invalid variable.
     """
+    _known(environment)
     host = environment.get("HOST", "").strip().strip("[]").lower() or "127.0.0.1"
     try:
         socket.getaddrinfo(host, None, flags=socket.AI_PASSIVE)
@@ -109,11 +136,33 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
         hosts=named or (LOOPBACK if is_loopback(host) else (*LOOPBACK, *_own_names(host), ADDRESSES)),
         library=None if database else _library(environment.get("SPECDEC_LIBRARY")),
         database=database,
+        library_bytes=_library_bytes(environment.get("SPECDEC_LIBRARY_MB", "")),
         cookie_secret=secret,
         most_download=round(float(most) * 1e9),
         family=_family(environment.get("SPECDEC_DEFAULT_MODELS", "").strip()),
         decoder=_decoder(environment.get("SPECDEC_DECODER", "").strip() or "local"),
     )
+
+
+def _known(environment: Mapping[str, str]) -> None:
+    """Reject a setting that nothing reads: misspelled, it would do nothing, and nobody would know."""
+    for name in environment:
+        setting = name.removeprefix("SPECDEC_")
+        if setting != name and setting not in SETTINGS:
+            near = difflib.get_close_matches(setting, SETTINGS, n=1)
+            raise ValueError(f"{name} is no setting{f'; did you mean SPECDEC_{near[0]}?' if near else '.'}")
+    if (form := environment.get("SPECDEC_LOG", "").strip()) not in ("", "json"):
+        raise ValueError(f"SPECDEC_LOG has to be json or empty, got {form[:80]!r}.")
+
+
+def _library_bytes(named: str) -> int:
+    """What all visitors' runs may take."""
+    number = named.strip() or str(LIBRARY_BYTES // 1_000_000)
+    if not re.fullmatch(r"\d{1,8}", number) or int(number) < 10:
+        raise ValueError(
+            f"SPECDEC_LIBRARY_MB has to be a whole number from 10 on, got {named.strip()[:80]!r}."
+        )
+    return int(number) * 1_000_000
 
 
 def _hosts(named: str) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from app.records import keeping, visitor
 from app.records.database import Database
 from app.records.journal import Journal
 from app.records.keys import Keys
-from app.records.store import Library
+from app.records.store import Library, Limits
 
 from . import config as policy
 
@@ -82,7 +82,7 @@ def keys() -> Keys:
 @cache
 def library() -> Library:
     """The library of kept runs."""
-    return Library(database())
+    return Library(database(), Limits.within(operator().library_bytes))
 
 
 @cache

@@ -7,15 +7,20 @@ families again.
 
 from __future__ import annotations
 
+import atexit
 import logging
 import multiprocessing
 import os
 import queue
+import signal
+import socket
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.process import BaseProcess
 from types import ModuleType
 from typing import Any
@@ -25,7 +30,7 @@ from specdec_core import errors
 from . import child
 from .api import Cancelled, DecoderLost
 from .models import Choice
-from .remote import Answers, Caller, Remote
+from .remote import LOST, Answers, Caller, Remote
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +43,8 @@ HEAVY = [
 # How long a CPU thread of torch's waits for another before it sleeps. By default so long that on two cores with a third
 # busy thread, such as a browser's, a token of the chat model takes 181–213 ms; so it takes 44, as on an idle machine.
 SPIN = {"GOMP_SPINCOUNT": "20000"}
+END_S = 2.0  # how long a child may take to end by itself
+CLOSING = "The server is shutting down."
 YOUNG_S = 5.0  # a child that dies younger than this may have died of a family: none is loaded again unasked
 
 
@@ -45,13 +52,26 @@ def start(process: BaseProcess) -> None:
     """Start a process that does not run this one's main script, as multiprocessing would have it.
 
     While a page is being drawn, Streamlit makes the page the main script.
+    The new process, and the one that it is forked from, inherit that SIGTERM waits: systemd sends it to all processes,
+    and these end with the web server.
     """
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
+    resource_tracker.ensure_running()  # starting it lets SIGTERM through again
+    signals = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     try:
         process.start()
     finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, signals)
         sys.modules["__main__"] = main
+
+
+def _stop_forking() -> None:
+    """End the process that children are forked from, which listens to nobody while it imports torch."""
+    server: Any = getattr(forkserver, "_forkserver", None)
+    if pid := getattr(server, "_forkserver_pid", None):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 class Child:
@@ -72,7 +92,8 @@ class Child:
         self._sending, self._guard = threading.Lock(), threading.Lock()
         self._numbers = count()
         self._calls: dict[int, Answers] = {}
-        self.lost = False
+        self.lost = self._ending = False
+        atexit.register(self.end)
         threading.Thread(target=self._receive, name="decoder-pipe", daemon=True).start()
 
     def open(self, *call: Any) -> tuple[int, Answers]:
@@ -105,9 +126,14 @@ class Child:
         return 0
 
     def end(self) -> None:
-        """End the process."""
-        self._pipe.close()
-        self.process.terminate()
+        """End the process, which does so itself once its pipe is shut, with what it has started."""
+        self._ending = True
+        atexit.unregister(self.end)
+        with suppress(OSError), socket.socket(fileno=os.dup(self._pipe.fileno())) as pipe:
+            pipe.shutdown(socket.SHUT_RDWR)
+        self.process.join(END_S)
+        if self.process.is_alive():
+            self.process.kill()
 
     def _receive(self) -> None:
         try:
@@ -117,13 +143,13 @@ class Child:
                     answers = self._calls.get(number)
                 if answers is not None:
                     answers.put((kind, value))
-        except (EOFError, OSError, TypeError):  # TypeError: the pipe was closed by `end` while it was read
+        except (EOFError, OSError):
             pass
         with self._guard:
             self.lost = True
             left = list(self._calls.values())
         for answers in left:
-            answers.put(("lost", None))
+            answers.put(("lost", CLOSING if self._ending else None))
         self._on_loss(self)
 
 
@@ -162,17 +188,28 @@ class Decoder(Caller):
 
     def close(self) -> None:
         """End the process, and start no other."""
-        with self._starting:
-            self._closed = True
+        self._closed = True
+        if not self._starting.acquire(timeout=0.2):  # one is being started
+            _stop_forking()
+            self._starting.acquire()
+        try:
             if self._child:
                 self._child.end()
+        finally:
+            self._starting.release()
 
     def _running(self) -> Child:
         with self._starting:
             if self._closed:
-                raise DecoderLost("The server is shutting down.")
+                raise DecoderLost(CLOSING)
             if self._child is None or self._child.lost:
-                self._child = Child(self._replace)
+                try:
+                    self._child = Child(self._replace)
+                except (EOFError, OSError) as error:  # what it is forked from has ended
+                    if self._closed:
+                        raise DecoderLost(CLOSING) from None
+                    log.error("no decoder could be started: %s", str(error) or type(error).__name__)
+                    raise DecoderLost(LOST) from None
             return self._child
 
     def _replace(self, dead: Child) -> None:

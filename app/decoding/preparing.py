@@ -48,7 +48,7 @@ def prepare(choice: Choice, on_progress: Callable[[float | None, str], None]) ->
 def close() -> None:
     """End what is running; partial output is never taken for complete."""
     for process in list(_running):
-        process.terminate()
+        process.kill()
 
 
 atexit.register(close)

@@ -202,5 +202,5 @@ def _result(kind: str, value: Any) -> Any:
         name, text = value
         raise getattr(errors, name, errors.SpecdecError)(text)
     if kind == "lost":
-        raise DecoderLost(LOST)
+        raise DecoderLost(value or LOST)
     raise MemoryError(FAILED) if value else RuntimeError(FAILED)

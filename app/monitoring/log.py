@@ -26,12 +26,11 @@ def start() -> None:
 
 
 def join() -> None:
-    """Have the web server's own lines written as JSON too; called once it has set up its log."""
-    if as_json():
-        for name, logger in list(logging.root.manager.loggerDict.items()):
-            if name.split(".")[0] in ("uvicorn", "streamlit") and isinstance(logger, logging.Logger):
-                logger.handlers.clear()
-                logger.propagate = True
+    """Have the web server's own lines written as all others are; called once it has set up its log."""
+    for name, logger in list(logging.root.manager.loggerDict.items()):
+        if name.split(".")[0] in ("uvicorn", "streamlit") and isinstance(logger, logging.Logger):
+            logger.handlers.clear()
+            logger.propagate = True
 
 
 def as_json() -> bool:

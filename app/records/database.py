@@ -60,6 +60,13 @@ class Database:
         # for each other.
         self._lock = nullcontext() if self.shared else threading.Lock()
 
+    @property
+    def place(self) -> str:
+        """Where it is, for the operator; without a password."""
+        if not self.lasting:
+            return "in memory"
+        return self.url.render_as_string() if self.shared else str(self.url.database)
+
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
@@ -199,8 +206,7 @@ class Database:
 
     def _unusable(self, error: object) -> LibraryError:
         if self.shared:
-            reason = (str(error).strip() or "no reason given").splitlines()[-1]
-            return LibraryError(f"{self._asked}, but it cannot be used: {reason.rstrip('.')}.")
+            return LibraryError(f"{self._asked}, but it cannot be used: {_reason(str(error))}.")
         if "not a database" in str(error):
             return LibraryError(f"{self._asked}, but that file is no SQLite database; name another.")
         if "malformed" in str(error):
@@ -242,6 +248,15 @@ class Database:
         if not inspect(connection).has_table("alembic_version"):
             return 0
         return int(connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar_one())
+
+
+def _reason(error: str) -> str:
+    """What a PostgreSQL driver's error says, in one line; below it are questions, indented, and other attempts."""
+    lines = [line.strip() for line in error.splitlines() if line.strip() and not line[0].isspace()]
+    telling = [
+        line for line in lines if not line.endswith(":") and not line.startswith("Multiple connection")
+    ]
+    return (telling or ["no reason given"])[0].removeprefix("- ").rstrip(".?")
 
 
 def _url(place: Path | str | None) -> tuple[URL, str]:

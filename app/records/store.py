@@ -43,6 +43,15 @@ class Limits:
     all_bytes: int = 2_000_000_000
     pinned_bytes: int = 1_600_000_000
 
+    @classmethod
+    def within(cls, all_bytes: int) -> Limits:
+        """The limits for a library of this size."""
+        return cls(
+            owner_bytes=min(cls().owner_bytes, all_bytes),
+            all_bytes=all_bytes,
+            pinned_bytes=all_bytes * 4 // 5,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Saved:

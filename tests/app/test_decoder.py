@@ -302,6 +302,46 @@ def test_the_web_process_imports_no_torch_and_its_death_is_its_decoder_s(tmp_pat
     until(lambda: not _alive(int(decoder)))
 
 
+STOPPED = """
+import os, signal, threading, time
+from multiprocessing import forkserver
+from app.decoding.local import Local
+from app.decoding.models import Choice
+
+def main():
+    local = Local()
+    loading = threading.Thread(target=lambda: local.load(Choice()), daemon=True)
+    loading.start()
+    while not (server := forkserver._forkserver._forkserver_pid):
+        time.sleep(0.01)
+    time.sleep(0.5)
+    os.kill(server, signal.SIGTERM)  # as systemd does; it must not end before its turn
+    time.sleep(0.3)
+    began = time.monotonic()
+    alive = open(f"/proc/{server}/stat").read().split()[2]
+    local.close()
+    loading.join()
+    print(alive != "Z", server, time.monotonic() - began, flush=True)
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_a_server_that_is_stopped_while_it_starts_ends_soon_and_leaves_nothing(tmp_path: Path) -> None:
+    """Catches: a SIGTERM to all processes that is taken for a crash, and a process that imports torch on for nobody."""
+    script = tmp_path / "stopped.py"
+    script.write_text(STOPPED, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, str(script)], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
+    )
+    alive, server, seconds = done.stdout.split()
+    assert alive == "True" and float(seconds) < 5, done.stderr
+    assert "shutting down" in done.stderr and "EOFError" not in done.stderr
+    assert not _alive(int(server))
+
+
 def _alive(pid: int) -> bool:
     """Whether a process runs; one that has ended and that nobody has asked about does not."""
     try:

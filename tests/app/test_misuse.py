@@ -5,7 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import logging
+import os
+import re
 import socket
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -283,6 +287,59 @@ def test_the_names_a_server_answers_to(
 def test_what_would_lock_everybody_out_or_fail_later_is_one_sentence(variable: str, value: str) -> None:
     with pytest.raises(ValueError, match=f"^{variable} has to"):
         policy.read({"SPECDEC_LIBRARY": "", variable: value})
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        ("SPECDEC_ALLOWED_HOST", "lab.example", "is no setting; did you mean SPECDEC_ALLOWED_HOSTS[?]"),
+        ("SPECDEC_XYZ", "1", "is no setting[.]"),
+        ("SPECDEC_LOG", "xml", "has to be json or empty, got 'xml'"),
+        ("SPECDEC_LIBRARY_MB", "9", "has to be a whole number from 10 on"),
+        ("SPECDEC_LIBRARY_MB", "many", "has to be a whole number from 10 on"),
+    ],
+)
+def test_a_setting_that_would_do_nothing_is_refused(variable: str, value: str, words: str) -> None:
+    """Catches: a misspelled setting, which an operator believes to be in force."""
+    with pytest.raises(ValueError, match=f"^{variable} {words}"):
+        policy.read({"SPECDEC_LIBRARY": "", variable: value})
+
+
+def test_the_settings_that_are_known_are_those_that_are_read() -> None:
+    """Catches: a new setting that the server refuses, and one that nothing reads any more."""
+    root = Path(__file__).resolve().parents[2]
+    texts = [
+        path.read_text("utf-8") for house in ("app", "specdec_core") for path in (root / house).rglob("*.py")
+    ]
+    read = {name for text in texts for name in re.findall(r"""["']SPECDEC_([A-Z_]+)["']""", text)}
+    assert read == set(policy.SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--help"], "HOST say where"),
+        (["--prot", "3"], "unrecognized arguments: --prot 3"),
+        ([], "Port {port} is in use; PORT names another."),
+    ],
+)
+def test_a_server_that_cannot_start_says_why_before_it_touches_the_library(
+    arguments: list[str], words: str, tmp_path: Path
+) -> None:
+    """Catches: `--help` that starts a server, and a library that is upgraded by a server that cannot listen."""
+    library = tmp_path / "library.sqlite3"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = subprocess.run(
+            [sys.executable, "-m", "app", *arguments],
+            env={**os.environ, "PORT": port, "SPECDEC_LIBRARY": str(library)},
+            cwd=Path(__file__).resolve().parents[2],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+    assert words.format(port=port) in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr and not library.exists()
 
 
 # Links, texts and files

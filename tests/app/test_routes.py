@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.applications import Starlette
@@ -20,7 +24,7 @@ from app import services
 from app.decoding.run import Request, Run
 from app.decoding.runs import Runs
 from app.records import examples, visitor
-from app.web import routes
+from app.web import ending, routes
 from app.web.headers import SecurityHeaders
 from specdec_core.record.trace import Trace
 from specdec_core.settings import Settings
@@ -344,3 +348,42 @@ def test_the_log_can_be_json(tmp_path: Path) -> None:
     assert (first["level"], first["logger"], first["message"]) == ("INFO", "app.x", "run é\n1")
     assert datetime.fromisoformat(first["time"]).tzinfo is not None
     assert "ZeroDivisionError" in second["exc_info"]
+
+
+def test_the_log_s_forms_have_the_same_lines() -> None:
+    """Catches: a warning of the web server in a form of its own, which a program that collects logs cannot read."""
+    code = (
+        "import logging; from uvicorn.config import Config; from app.monitoring import log; log.start();"
+        "Config(None, access_log=False); log.join(); logging.getLogger('uvicorn.error').warning('late')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d [\d:,]+ WARNING uvicorn.error: late\n", done.stderr)
+
+
+def test_event_streams_end_when_the_server_is_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches: a server that waits, for as long as a room is open, before it stops."""
+    sent: list[Any] = []
+
+    async def endless(_scope: Any, _receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        await asyncio.Event().wait()
+
+    async def stopped() -> None:
+        stopping = asyncio.Event()
+        monkeypatch.setattr(ending, "_stopping", [stopping])
+        scope = {"type": "http", "path": "/r/ABCDEF/events"}
+        answer = asyncio.ensure_future(ending.EndingStreams(endless)(scope, receive, send))
+        await asyncio.sleep(0.05)
+        assert len(sent) == 1 and not answer.done()
+        stopping.set()
+        await asyncio.wait_for(answer, 5)
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, stopped()).result(20)
+    assert sent[-1] == {"type": "http.response.body", "body": b""}
