@@ -93,7 +93,7 @@ def test_heads_are_trained_by_the_real_trainer_and_draft(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a process of its own. Catches: an option that the trainer no longer has, a folder that does not load."""
-    monkeypatch.setattr(heads, "WRITING", 0.001)
+    monkeypatch.setattr(heads, "WRITING", 0.02)  # four seconds: enough text on a busy machine too
     monkeypatch.setattr(heads, "STARTING_S", 1e9)  # so the training itself takes a second
     family = replace(sd.load_models(device="cpu", dtype="float32"), heads={})
     assert heads.why_not(family) is None
