@@ -125,7 +125,7 @@ def test_no_speedup_is_named_before_both_lanes_have_written_enough(page: Page) -
     expect(page.locator(".speedup-value")).not_to_have_text("—")
     page.locator(".control.previous").click()
     expect(page.locator(".speedup-value")).to_have_text("—")
-    expect(page.locator(".speedup-words")).to_have_text(f"shown once there are {least} tokens")
+    expect(page.locator(".speedup-words")).to_have_text(f"shown once every lane has {least} tokens")
 
 
 def test_a_stopped_run_is_not_called_finished(page: Page, server: Server) -> None:
