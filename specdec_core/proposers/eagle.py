@@ -19,6 +19,10 @@ class Eagle(StateTree):
         "are checked together as a tree. It is slower when its guessed states drift from the true ones, and on small "
         "targets, whose passes are hardly more expensive than its own."
     )
+    priced_words = (
+        "An EAGLE pass costs the share of a target pass, over as many tokens as the record shows expanded at that "
+        "depth, that its head's parameters and the output matrix have in those that the target reads."
+    )
     needs = ("states", "eagle")
 
     @classmethod

@@ -18,6 +18,10 @@ class Eagle3(StateTree):
         "guesses several tokens ahead. It is slower on small targets, whose passes are hardly more expensive than its "
         "own, and when the text needs tokens that its smaller vocabulary lacks."
     )
+    priced_words = (
+        "An EAGLE-3 pass costs the share of a target pass, over as many tokens as the record shows expanded at that "
+        "depth, that its head's parameters and the output matrix have in those that the target reads."
+    )
     needs = ("states", "eagle3")
 
     @classmethod

@@ -22,8 +22,8 @@ class Mtp(StateTree):
     )
     priced_words = (
         "A pass costs the share of a target pass, over as many tokens as the record shows expanded at that depth, that "
-        "all modules' parameters and the output matrix have in those that the target reads. Levels that only later "
-        "modules read cost less than that."
+        "all modules' parameters and the output matrix have in those that the target reads; levels that "
+        "only later modules read are priced too high."
     )
     needs = ("states", "mtp")
 

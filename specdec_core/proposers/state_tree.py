@@ -56,10 +56,6 @@ class StateTree(Proposer):
     """Keeps the modules' memories in step with the target's states; the tree is deterministic at every temperature."""
 
     priced = "heads"
-    priced_words = (
-        "A pass costs the share of a target pass, over as many tokens as the record shows expanded at "
-        "that depth, that the head's parameters and the output matrix have in those that the target reads."
-    )
     uses = ("nodes",)
 
     class Options(Proposer.Options):
