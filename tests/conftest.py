@@ -26,8 +26,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 APP, PLAYER = "tests/browser/", "tests/player/"
 BEHIND = 10  # the app itself lets its pages wait a little for what decodes
-# The first, where it is installed, does without windows and what draws them.
-CHROMIUMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+CHROMIUMS = ("chromium", "chromium-headless-shell", "chromium-browser", "google-chrome")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
