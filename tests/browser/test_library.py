@@ -90,6 +90,7 @@ def test_an_open_run_is_presented_alone_and_a_link_leaves_what_it_names(visit: O
         expect(page.get_by_role("heading", name=gone).locator("visible=true")).to_have_count(0)
     page.keyboard.press("ArrowDown")
     page.wait_for_url(re.compile("round=4"), wait_until="commit")
+    page.wait_for_timeout(1_000)  # the player tells the address at once, the page only when it rests
     page.keyboard.press("Escape")
     expect(page.get_by_role("heading", name="Recorded examples")).to_be_visible(timeout=SLOW)
     page.get_by_role("button", name="Teacher's link").click()
