@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -507,7 +508,9 @@ def test_reduced_motion_does_not_play_by_itself(page: Page) -> None:
 def test_autoplay_runs_from_the_prompt(page: Page) -> None:
     open_player(page, autoplay=True)
     expect(page.locator(".control.play")).to_have_attribute("aria-label", "Pause (space)")
-    expect(page.locator(".where")).to_have_text("Round 1 of 12")
+    expect(page.locator(".where")).to_have_text(
+        re.compile("^Round [1-3] of 12")
+    )  # it does not wait to be seen
     assert page.evaluate("sent") == []
 
 
