@@ -18,7 +18,7 @@ from typing import Any
 
 from app import services
 from app.decoding.api import Family
-from app.decoding.jobs import Jobs
+from app.decoding.jobs import Busy, Jobs
 from app.decoding.line import Left, Line
 from app.records.database import Unavailable
 from specdec_core.errors import SettingsError
@@ -93,7 +93,12 @@ class Sweeps:
                 return
             if job.written[0] and self._kept and not self._kept.take(job):
                 return  # it goes on in another process
-            self._begin(job)
+            try:
+                self._begin(job)
+            except Busy:
+                if self._kept:
+                    self._kept.write(job)  # it is stopped still, and not this process's to begin
+                raise
 
     def get(self, job_id: str | None, owner: str) -> Sweep | None:
         """The sweep of that id, while it is kept, as this visitor may see it."""

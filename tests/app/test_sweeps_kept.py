@@ -15,6 +15,7 @@ from sqlalchemy import select, update
 from app.compare.sweep import Sweep
 from app.compare.sweeps import Sweeps
 from app.compare.sweeps_kept import LOST, Kept
+from app.decoding.jobs import Busy
 from app.decoding.line import Line
 from app.decoding.loaded import Loaded
 from app.decoding.models import Choice
@@ -107,6 +108,21 @@ def test_what_a_dead_process_had_measured_is_gone_on_with(database: Database) ->
     gate.open()
     assert job.wait(WAIT)
     assert job.stopped, "and the one that was taken for dead gives way"
+
+
+def test_a_sweep_that_cannot_be_resumed_just_now_stays_stopped(database: Database) -> None:
+    """Catches: one that every page then calls running, and that nobody measures."""
+    stopped = Sweep(owner=ANNA, order=order(), state="stopped")
+    Kept(database).write(stopped)
+    full = Sweeps(
+        lambda choice, gone: Loaded(scripted_models()), lambda device: Line(), active=0, kept=Kept(database)
+    )
+    found = full.get(stopped.id, ANNA)
+    assert found is not None
+    with pytest.raises(Busy):
+        full.resume(found)
+    seen = process(database).get(stopped.id, ANNA)
+    assert seen is not None and (seen.state, seen.active) == ("stopped", False)
 
 
 def test_only_so_many_are_kept_for_an_owner_and_in_all(database: Database) -> None:
