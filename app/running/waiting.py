@@ -9,6 +9,9 @@ from app.decoding.run import Run
 from app.text import plain
 from app.ui.fragment import fragment
 
+LOADING_S = 0.5  # between two looks at models that load
+RUNNING_S = 5.0  # at a run: the player says when it is over; this is for a page that lost the run's stream
+
 
 def waiting(shown: Run | None, active: bool) -> None:
     """Shown while the models are downloaded and loaded. Notices when the run is over.
@@ -17,7 +20,9 @@ def waiting(shown: Run | None, active: bool) -> None:
     is drawn, the two halves would disagree, and nobody would redraw it.
     """
 
-    @fragment(run_every=0.5 if active else None)
+    loading = shown is not None and shown.state == "loading"
+
+    @fragment(run_every=None if not active else LOADING_S if loading else RUNNING_S)
     def wait() -> None:
         if shown is None or not active:
             return

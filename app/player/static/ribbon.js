@@ -195,6 +195,23 @@ export function createLane(at, lead) {
     }
   }
 
+  /** @param {LaneView} view @param {{baseline?: string}} marks */
+  function showHead(view, { baseline = "" }) {
+    setText(name, view.lane.label);
+    button.setAttribute("title", T.lead(view.lane.label, at + 1));
+    setText(numbers.ratio, view.speedup === null ? "" : T.ratio(view.speedup));
+    ratio.hidden = view.speedup === null;
+    setText(sure(ratio.lastChild), ratio.hidden ? "" : baseline);
+    ratio.setAttribute("title", T.ratioOf(baseline));
+    pane.setAttribute("aria-label", T.lane(view.lane.label));
+    setText(ended, view.end ? (T.ends[view.end] ?? "") : view.tokens ? T.soFar : "");
+    setText(numbers.rate, view.rate === null ? T.none : T.rateOf(view.rate));
+    setText(numbers.tokens, String(view.tokens));
+    setText(numbers.unit, T.tokens(view.tokens));
+    setText(numbers.clock, view.lane.untimed ? T.none : T.clockOf(view.clock));
+    setText(repeated, view.repeated ? T.repeats(view.repeated, view.tokens) : "");
+  }
+
   return {
     root,
     /**
@@ -211,26 +228,15 @@ export function createLane(at, lead) {
     /**
      * @param {LaneView} view
      * @param {{focus?: Selection|null, chosen?: boolean, current?: number|null, baseline?: string,
-     *   drafting?: Round|null, checked?: boolean}} [marks] `baseline` is the label of the baseline lane for speed and text;
-     *   `drafting` is the round in progress, `checked` whether the target has read its guesses
+     *   drafting?: Round|null, checked?: boolean, only?: boolean}} [marks] `baseline` is the label of the baseline lane for
+     *   speed and text; `drafting` is the round in progress, `checked` whether the target has read its guesses; `only` the
+     *   text is drawn, as often as it grows
      */
     show(view, marks = {}) {
-      setText(name, view.lane.label);
-      button.setAttribute("title", T.lead(view.lane.label, at + 1));
-      setText(numbers.ratio, view.speedup === null ? "" : T.ratio(view.speedup));
-      ratio.hidden = view.speedup === null;
-      setText(sure(ratio.lastChild), ratio.hidden ? "" : (marks.baseline ?? ""));
-      ratio.setAttribute("title", T.ratioOf(marks.baseline ?? ""));
-      pane.setAttribute("aria-label", T.lane(view.lane.label));
-      setText(ended, view.end ? (T.ends[view.end] ?? "") : view.tokens ? T.soFar : "");
-      setText(numbers.rate, view.rate === null ? T.none : T.rateOf(view.rate));
-      setText(numbers.tokens, String(view.tokens));
-      setText(numbers.unit, T.tokens(view.tokens));
-      setText(numbers.clock, view.lane.untimed ? T.none : T.clockOf(view.clock));
+      if (!marks.only) showHead(view, marks);
       const given = view.lane.prompt;
       setText(prompt, given.length > PROMPT_SHOWN ? `…${given.slice(-PROMPT_SHOWN)}` : given);
       if (setRounds(view.rounds, given, view.lane.repeats)) due = true;
-      setText(repeated, view.repeated ? T.repeats(view.repeated, view.tokens) : "");
       if (ghosts.show(marks.drafting ?? null, marks.checked ?? false)) due = true;
       setText(rest, view.rest);
       light(marks.focus ?? null, marks.chosen ?? false, marks.current ?? null);

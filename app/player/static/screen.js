@@ -26,7 +26,7 @@ import { sentenceAt } from "./text_round.js";
 import { createTranscript } from "./transcript.js";
 import { meanRound, ROUND_MS } from "./walk.js";
 
-const LARGE_MS = 150; // between two drawings of a live run's round
+const LARGE_MS = 150; // between two drawings of a live run's numbers and round
 
 /**
  * @param {{controls: Moves, clock: (seconds: number, lane: number|null) => void, lead: (lane: number) => void, opened: () => void,
@@ -61,14 +61,14 @@ export function createScreen(on) {
     ribbons.forEach((each, lane) => each.lead(lane === at, ribbons.length > 1));
   }
 
-  /** @param {View} view @param {Lane[]} lanes */
-  function showLanes(view, lanes) {
+  /** @param {View} view @param {Lane[]} lanes @param {boolean} [only] the text, not the numbers */
+  function showLanes(view, lanes, only = false) {
     const { focus, chosen, current } = view;
     const baseline = lanes[view.baseline]?.label;
     view.lanes.forEach((lane, at) => {
       const own = at === view.lead ? current : null;
       const drafting = own && own.index === lane.rounds.length ? own : null;
-      ribbons[at].show(lane, { focus, chosen, current: own?.index ?? null, baseline, drafting, checked: view.moment?.phase !== "proposed" });
+      ribbons[at].show(lane, { focus, chosen, current: own?.index ?? null, baseline, drafting, checked: view.moment?.phase !== "proposed", only });
     });
   }
 
@@ -167,21 +167,20 @@ export function createScreen(on) {
       frame ||= requestAnimationFrame(settle); // before the page is painted
     },
     /**
-     * Draw a live run; its last round in large no more often than can be seen.
+     * Draw a live run: its text with every frame, numbers and its last round in large no more often than can be read.
      * @param {View|null} seen
      * @param {Lane[]} lanes
      * @param {Data} data
      */
     progress(seen, lanes, data) {
-      score.show(seen, lanes, data);
-      if (seen) {
-        showLanes(seen, lanes);
+      const due = !seen || seen.event !== null || performance.now() - drawn > LARGE_MS || seen.lanes.some(({ end }) => end !== null);
+      if (due) score.show(seen, lanes, data);
+      if (seen) showLanes(seen, lanes, !due);
+      if (seen && due) {
+        drawn = performance.now();
         timeline.show({ ...seen, clock: null });
-        if (seen.event !== null || performance.now() - drawn > LARGE_MS || seen.lanes[seen.lead].end !== null) {
-          drawn = performance.now();
-          transcript.show(sentenceAt(seen), true);
-          views.tree.show(seen);
-        }
+        transcript.show(sentenceAt(seen), true);
+        views.tree.show(seen);
       }
       settle(); // its messages come once per frame
     },
