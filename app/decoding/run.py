@@ -77,6 +77,7 @@ class Run(Job):
     lost: int | None = None
     archive: Archive = field(default_factory=Archive)
     _line: Line | None = None  # where it waits
+    _timed: bool = False  # whether its place is in that line
     _asked: float = 0.0  # when it was asked to stop
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _listeners: tuple[Callable[[], object], ...] = ()  # replaced, never changed
@@ -168,21 +169,25 @@ class Run(Job):
 
     def queued(self, place: int) -> None:
         """Report its place in the queue, and the seconds until its turn where they can be told."""
-        self._say_place(place, self._line.wait_s(place) if self._line else None)
-
-    def _say_place(self, place: int, wait_s: float | None) -> None:
+        self._timed = True
         self.place = place
-        self.publish(
-            {"type": "queued", "place": place} | ({} if wait_s is None else {"wait_s": round(wait_s, 1)})
-        )
+        self.publish(self._waiting())
+
+    def _waiting(self) -> dict[str, Any]:
+        wait_s = self._line.wait_s(self.place) if self._timed and self._line else None
+        return {"type": "queued", "place": self.place} | ({} if wait_s is None else {"wait_s": round(wait_s, 1)})
+
+    @property
+    def waiting(self) -> str | None:
+        """Its place and wait as of now, encoded, for whoever waits long at one place; None if it does not wait."""
+        return encoded(self._waiting()) if self.state == "queued" and self.place else None
 
     def placed(self, place: int) -> None:
         """It waits although it has its turn: fewer decoders are there than were expected, or others use them too."""
         self.state = "queued" if place else "running"
+        self.place, self._timed = place, False  # that line is not the one whose turns were timed
         if place:
-            self._say_place(place, None)  # that line is not the one whose turns were timed
-        else:
-            self.place = 0
+            self.publish(self._waiting())
 
     def ending(self, end: State) -> None:
         """Report to the page how it ended."""

@@ -32,6 +32,7 @@ from .headers import foreign
 
 PACE_S = 0.01  # between two parts of a stream: 100 times a second is more than a screen shows
 LOOK_S = 0.25  # a stream looks for news this often even if nobody told it of any
+PLACE_S = 0.7  # no longer is a waiting visitor left without a word on its turn
 HEARTBEAT_S = 15.0
 RETRY = "retry: 1000\n"  # milliseconds; browsers wait three to five seconds before they look for another web process
 MOST_STREAMS = 1_000  # open at once; each is polled
@@ -187,7 +188,11 @@ async def _messages(run: Run, sent: int) -> AsyncIterator[str]:
                 return
             with suppress(TimeoutError):
                 await asyncio.wait_for(told.wait(), LOOK_S)
-            if time.monotonic() - spoke >= HEARTBEAT_S:
+            silent = time.monotonic() - spoke
+            if silent >= PLACE_S and (waiting := run.waiting):
+                yield f"event: waiting\ndata: {waiting}\n\n"  # true for a moment only: it has no number and is not kept
+                spoke = time.monotonic()
+            elif silent >= HEARTBEAT_S:
                 yield ": still here\n\n"
                 spoke = time.monotonic()
 

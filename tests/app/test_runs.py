@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import queue
 import threading
@@ -18,6 +19,7 @@ from app.decoding.jobs import Busy
 from app.decoding.remote import Caller, Remote
 from app.decoding.run import Request, Run
 from app.decoding.runs import Desk, Runs
+from app.web import routes
 from specdec_core.engine.events import Ended, Started, Step
 from specdec_core.errors import PromptError
 from specdec_core.record.schema import EndReason
@@ -257,6 +259,30 @@ def test_a_run_that_waits_behind_others_of_a_cluster_says_so() -> None:
     assert run.wait(WAIT)
     kinds = [(message["type"], message.get("place")) for message in messages(run)]
     assert kinds == [("queued", 2), ("queued", 1), ("started", None), ("error", None), ("done", None)]
+    runs.close()
+
+
+def test_whoever_waits_long_at_one_place_keeps_hearing_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches: a page on which nothing moves while the run ahead takes long, and reminders that a replay would repeat."""
+    monkeypatch.setattr(routes, "PLACE_S", 0.05)
+    monkeypatch.setattr(routes, "LOOK_S", 0.05)
+    full = Full()
+    runs = Runs(lambda choice, gone: Remote(full, choice, SimpleNamespace(device="cpu", chat_template=False)))  # type: ignore[arg-type]
+    run = runs.start(request())
+    until(lambda: run.place == 2 and run.state == "queued")
+
+    async def first(count: int) -> list[str]:
+        stream = routes._messages(run, 0)
+        return [await anext(stream) for _ in range(count)]
+
+    said = asyncio.run(first(3))
+    assert "id: 0\ndata: " in said[0]
+    for part in said[1:]:
+        assert part == 'event: waiting\ndata: {"type":"queued","place":2}\n\n'
+    assert len(run.messages) == 1
+    full.answers.put(("lost", None))
+    assert run.wait(WAIT)
+    assert run.waiting is None
     runs.close()
 
 

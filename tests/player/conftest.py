@@ -96,7 +96,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(b"retry: 30\n\n")
         for id, message in self.state.streams[path](last):
-            name = "" if id is None else f"id: {id}\n"
+            name = "event: waiting\n" if id is None else f"id: {id}\n"
             self.wfile.write(f"{name}data: {json.dumps(message)}\n\n".encode())
             self.wfile.flush()
 

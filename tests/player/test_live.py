@@ -123,16 +123,22 @@ def test_a_broken_connection_loses_and_doubles_nothing(page: Page, server: Serve
 
 
 def test_the_queue_is_shown(page: Page, server: Server) -> None:
-    seen = threading.Event()
+    first, seen = threading.Event(), threading.Event()
 
     def queued(last: int) -> Iterator[tuple[int | None, dict[str, Any]]]:
         yield 0, {"type": "queued", "place": 2, "wait_s": 11.6}
+        first.wait(30)
+        yield None, {"type": "queued", "place": 2, "wait_s": 7.4}  # the same place, some time later
         seen.wait(30)  # a stream that ends would be reported as lost and opened again
 
     server.streams["/runs/a/events"] = queued
     live(page)
     page.wait_for_function(
-        "shadow.querySelector('.notice').textContent.includes('2 runs ahead of yours, about 12 s.')"
+        "shadow.querySelector('.notice').textContent.includes('2 runs ahead of yours, about 10 s.')"
+    )
+    first.set()
+    page.wait_for_function(
+        "shadow.querySelector('.notice').textContent.includes('2 runs ahead of yours, about 7 s.')"
     )
     seen.set()
 

@@ -27,16 +27,11 @@ export function listen(url, on) {
     if (messages.length) on.batch(messages);
   }
 
-  source.onopen = () => on.connection("open");
-  source.onmessage = (event) => {
-    const id = /^\d+$/.test(event.lastEventId) ? Number(event.lastEventId) : null;
-    if (id !== null) {
-      if (id <= seen) return;
-      seen = id;
-    }
+  /** @param {string} data */
+  function take(data) {
     let message = null;
     try {
-      message = JSON.parse(event.data);
+      message = JSON.parse(data);
     } catch {
       return; // a truncated message of a broken connection; it will be sent again
     }
@@ -47,6 +42,17 @@ export function listen(url, on) {
       frame = requestAnimationFrame(flush);
       timer = setTimeout(flush, LATE_MS);
     }
+  }
+
+  source.onopen = () => on.connection("open");
+  source.addEventListener("waiting", (event) => take(event.data)); // without a number: how long it still takes
+  source.onmessage = (event) => {
+    const id = /^\d+$/.test(event.lastEventId) ? Number(event.lastEventId) : null;
+    if (id !== null) {
+      if (id <= seen) return;
+      seen = id;
+    }
+    take(event.data);
   };
   source.onerror = () => {
     if (source.readyState === EventSource.CONNECTING) on.connection("reconnecting");

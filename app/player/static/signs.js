@@ -27,3 +27,11 @@ export function prob(value) {
 export const MARK = {
   accepted: "✓", corrected: "↻", bonus: "★", plain: "", rejected: "✗", waiting: "○", unreached: "·", pruned: "–", cut: "┤", discarded: "∅", again: "↺",
 };
+
+/**
+ * A wait in whole seconds, of which nobody needs the last few to be exact: beyond ten a multiple of five.
+ * @param {number} wait
+ */
+export function roughly(wait) {
+  return wait > 10 ? 5 * Math.round(wait / 5) : Math.max(1, Math.round(wait));
+}

@@ -5,7 +5,7 @@
  * @import { Moment } from "./moments.js"
  */
 
-import { flat, MARK, prob } from "./signs.js";
+import { flat, MARK, prob, roughly } from "./signs.js";
 
 export { flat, MARK, prob };
 
@@ -176,7 +176,7 @@ export const T = {
   phases: (/** @type {number} */ draft, /** @type {number} */ verify, /** @type {number} */ other, /** @type {number} */ ahead) =>
     `${draft > 0 ? `draft ${seconds(draft)} · ` : ""}verify ${seconds(verify)} · other ${seconds(other)}${ahead > 0 ? ` · ahead ${seconds(ahead)}` : ""}`,
 
-  queued: (/** @type {number} */ ahead, /** @type {number|null} */ wait) => `Waiting: ${count(ahead, "run")} ahead of yours${wait === null ? "" : `, about ${Math.max(1, Math.round(wait))} s`}. It starts automatically.`,
+  queued: (/** @type {number} */ ahead, /** @type {number|null} */ wait) => `Waiting: ${count(ahead, "run")} ahead of yours${wait === null ? "" : `, about ${roughly(wait)} s`}. It starts automatically.`,
   connecting: "Waiting for the run to start.",
   reconnecting: "The connection was lost; trying again.",
   lost: "The run can no longer be reached. Start it again.",

@@ -1,6 +1,6 @@
 /** Jeder Satz und jedes Wort, das man im Player sieht; Namen und Werte wie im englischen Modul. */
 
-import { flat, MARK, prob as plainProb } from "./signs.js";
+import { flat, MARK, prob as plainProb, roughly } from "./signs.js";
 
 export { flat, MARK, prob };
 
@@ -187,7 +187,7 @@ export const T = {
   phases: (draft, verify, other, ahead) =>
     `${draft > 0 ? `raten ${seconds(draft)} · ` : ""}prüfen ${seconds(verify)} · sonstiges ${seconds(other)}${ahead > 0 ? ` · voraus ${seconds(ahead)}` : ""}`,
 
-  queued: (ahead, wait) => `Warten: ${count(ahead, "Lauf", "Läufe")} vor Ihrem${wait === null ? "" : `, etwa ${Math.max(1, Math.round(wait))} s`}. Er beginnt von selbst.`,
+  queued: (ahead, wait) => `Warten: ${count(ahead, "Lauf", "Läufe")} vor Ihrem${wait === null ? "" : `, etwa ${roughly(wait)} s`}. Er beginnt von selbst.`,
   connecting: "Warten auf den Beginn des Laufs.",
   reconnecting: "Die Verbindung ist abgebrochen; neuer Versuch.",
   lost: "Der Lauf ist nicht mehr erreichbar. Starten Sie ihn noch einmal.",
