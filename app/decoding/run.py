@@ -175,7 +175,9 @@ class Run(Job):
 
     def _waiting(self) -> dict[str, Any]:
         wait_s = self._line.wait_s(self.place) if self._timed and self._line else None
-        return {"type": "queued", "place": self.place} | ({} if wait_s is None else {"wait_s": round(wait_s, 1)})
+        return {"type": "queued", "place": self.place} | (
+            {} if wait_s is None else {"wait_s": round(wait_s, 1)}
+        )
 
     @property
     def waiting(self) -> str | None:

@@ -263,7 +263,7 @@ def test_a_run_that_waits_behind_others_of_a_cluster_says_so() -> None:
 
 
 def test_whoever_waits_long_at_one_place_keeps_hearing_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Catches: a page on which nothing moves while the run ahead takes long, and reminders that a replay would repeat."""
+    """Catches: a page on which nothing moves while a run ahead takes long, reminders that a replay repeats."""
     monkeypatch.setattr(routes, "PLACE_S", 0.05)
     monkeypatch.setattr(routes, "LOOK_S", 0.05)
     full = Full()
