@@ -29,7 +29,7 @@ html { --stage: calc(100dvh - 1.8rem); } /* what the way out and the page's edge
 # The lab's recorded race is to be in sight below the choices: what is above it takes little room. On a phone the race
 # comes before the choices; a run of the visitor's own is shown below them.
 LAB = """
-.st-key-part-prompt button[kind="tertiary"] { min-height: 1.75rem; }
+.st-key-start-from button[kind="tertiary"] { min-height: 1.75rem; }
 .st-key-look-for { margin-block: -0.5rem; }
 @media (max-width: 640px) {
   :--page > :--vertical:has(.st-key-look-for) > :has(.st-key-part-title) { order: -2; }
