@@ -33,15 +33,16 @@ if complaints := state.complaints:
 models = model_picker.loaded()
 with st.container(border=True, key="desk"):
     writing, choosing = st.columns(2, gap="medium")
-    with writing, st.container(key=presenter.box("prompt")):
+    with writing, st.container(key=presenter.box("prompt"), gap="xsmall"):
         prompt.prompt_box()
-    with choosing:
-        with st.container(key=presenter.box("choices")):
+    with choosing, st.container(gap="xsmall"):
+        with st.container(key=presenter.box("choices"), gap="xsmall"):
             controls.essentials(models.card.missing if models else {})
-        run.buttons("Race plain decoding against the proposer on this prompt.")
+        with st.container(horizontal=True, vertical_alignment="center"):
+            run.buttons("Race plain decoding against the proposer on this prompt.")
+            with st.popover("More settings", icon=":material/tune:", key=presenter.box("settings")):
+                more.draw(models)
         notice = st.container()
-    with st.expander("More settings", icon=":material/tune:", key=presenter.box("settings")):
-        more.draw(models)
 
 run.follow(controls.request)
 with notice:

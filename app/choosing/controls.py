@@ -58,7 +58,7 @@ def essentials(missing: Mapping[str, str | None]) -> None:
         name: f"{kind.title} (not with these models)" if missing.get(name) else kind.title
         for name, kind in proposers().items()
     }
-    with st.grid(2, min_column_width=280, gap="small"):
+    with st.grid(2, min_column_width=240, gap="small"):
         current.picker()
         with st.container():
             name = pick(

@@ -9,6 +9,7 @@ import streamlit as st
 from app.decoding.api import Family
 from app.lanes import links
 from app.text import plain
+from app.ui import quirks
 from app.ui.glossary import define
 from app.ui.state import State, state
 from app.ui.widgets import number, pick
@@ -20,27 +21,32 @@ from specdec_core.settings import Settings
 from . import controls, model_picker, options
 
 STOPS = (r"\n\n", r"\n")
+WIDE = """
+:--popover:has(.st-key-more-settings) { width: min(72rem, calc(100vw - 2rem)) !important; max-width: none !important; }
+"""
 
 
 def draw(models: Family | None) -> None:
     """All less important settings. `models` are the chosen models once they are loaded."""
-    guesses, judges, lengths = st.columns(3, gap="medium")
-    kind = PROPOSERS[state.proposer]
-    with guesses:
-        _guessing(kind)
-    with judges:
-        _judging(kind)
-    with lengths:
-        remark = _lengths(kind)
-    st.divider()
-    model, text, sampling = st.columns(3, gap="medium")
-    with model:
-        model_picker.draw()
-    with text:
-        number("number", "New tokens", links.TOKENS, 1, "The maximum number of tokens each lane writes.")
-        text_settings(models)
-    with sampling:
-        sampling_settings(models)
+    st.html(quirks.style(WIDE))
+    with st.container(key="more-settings"):
+        guesses, judges, lengths = st.columns(3, gap="medium")
+        kind = PROPOSERS[state.proposer]
+        with guesses:
+            _guessing(kind)
+        with judges:
+            _judging(kind)
+        with lengths:
+            remark = _lengths(kind)
+        st.divider()
+        model, text, sampling = st.columns(3, gap="medium")
+        with model:
+            model_picker.draw()
+        with text:
+            number("number", "New tokens", links.TOKENS, 1, "The maximum number of tokens each lane writes.")
+            text_settings(models)
+        with sampling:
+            sampling_settings(models)
     if said := controls.remark():
         remark.caption(f":material/info: {plain(said)}")
 

@@ -87,7 +87,7 @@ def prompt_box() -> None:
     state.family = family_of[preset.id].name if preset else OWN
     if state.own_prompt is not None:
         titles[OWN] = "Your own"
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall", key="start-from"):
         if offered():
             _example_picker(titles, family_of.get(preset.id) if preset else None, preset)
         reading = st.container(width="content")

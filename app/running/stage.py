@@ -82,6 +82,7 @@ def stage(shown: Run | None, active: bool, kept: Entry | None = None, example: S
             provenance="recorded",
             provenance_note=example.origin,
             autoplay=True,
+            brief=True,
             present=present,
         )
 

@@ -1,11 +1,15 @@
-"""The glossary: `glossary.toml`, in reading order."""
+"""The glossary: `glossary.toml`, in reading order, then other proposers, each by its own first sentence."""
 
 from __future__ import annotations
 
 import tomllib
 from pathlib import Path
 
+from specdec_core.proposers import PROPOSERS
+
 TERMS: dict[str, str] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+for _kind in PROPOSERS.values():
+    TERMS.setdefault(_kind.title, _kind.summary.partition(". ")[0] + ".")
 
 
 def search(words: str) -> dict[str, str]:

@@ -15,8 +15,7 @@ LARGE_REM = 27  # pixels: the player's smallest type is 0.75rem, and 20 pixels a
 
 BOXES = {"settings": "more"}  # keys of containers that were named before they could be hidden
 DESK = {"prompt", "choices", "run", "settings"}
-# shown in a column next to the prompt
-BESIDE = {"lab": {"choices", "run"}, "compare": DESK - {"prompt"}}
+BESIDE = DESK - {"prompt"}  # shown in a column next to the prompt
 
 CHROME = """
 :--header, :--sidebar, :--toolbar, :--status { display: none !important; }
@@ -27,8 +26,11 @@ CHROME = """
 html { --stage: calc(100dvh - 1.8rem); } /* what the way out and the page's edge leave to the player */
 """
 
-# On a phone the lab's recorded race comes before the choices; a run of the visitor's own is shown below them.
-RACE_FIRST = """
+# The lab's recorded race is to be in sight below the choices: what is above it takes little room. On a phone the race
+# comes before the choices; a run of the visitor's own is shown below them.
+LAB = """
+.st-key-start-from button[kind="tertiary"] { min-height: 1.75rem; }
+.st-key-look-for { margin-block: -0.5rem; }
 @media (max-width: 640px) {
   :--page > :--vertical:has(.st-key-look-for) > :has(.st-key-part-title) { order: -2; }
   :--page > :--vertical:has(.st-key-look-for) > :is(:has(> .st-key-look-for), :has(> .st-key-stage)) { order: -1; }
@@ -72,12 +74,12 @@ def dress(page: str) -> None:
     away = hidden() & links.PARTS[page].keys()
     rules = [f".st-key-{box(part)}" for part in away]
     rules += [f":--column:has(.st-key-{box('prompt')})"] if "prompt" in away else []
-    if away >= BESIDE.get(page, DESK):
+    if away >= BESIDE:
         rules.append(f":--column:has(.st-key-{box('run')})")
     rules += [".st-key-desk"] if away >= DESK else []
     head = f":--horizontal:has(.st-key-{box('title')})"
     rules += [head] if {"title", "link"} <= away else []
-    css = look() + (RACE_FIRST if page == "lab" else "")
+    css = look() + (LAB if page == "lab" else "")
     css += f"{', '.join(sorted(rules))} {{ display: none !important; }}" if rules else ""
     if presenting():
         css += f"\nhtml {{ font-size: {LARGE_REM}px !important; }}\n{CHROME}"

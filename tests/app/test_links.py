@@ -11,6 +11,7 @@ from app.choosing import presets
 from app.lanes import links
 from app.text import plain
 from app.ui import glossary
+from specdec_core.proposers import PROPOSERS
 from specdec_core.sweep.cases import CHAT_ORDER
 
 CHOICES = {
@@ -124,6 +125,9 @@ def test_every_word_of_the_design_is_explained() -> None:
     ).split("|")
     assert set(words) <= glossary.TERMS.keys()
     assert "block efficiency" in glossary.TERMS["Tokens per target pass τ"]
+    assert {kind.title for kind in PROPOSERS.values()} <= glossary.TERMS.keys()
+    assert list(glossary.search("eagle")) == ["EAGLE head", "EAGLE-3 head"]
+    assert all(meaning.endswith(".") and ".." not in meaning for meaning in glossary.TERMS.values())
 
 
 def test_the_glossary_is_searched_by_terms_and_meanings() -> None:

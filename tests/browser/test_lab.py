@@ -46,6 +46,12 @@ def begin(page: Page, server: Server) -> None:
     expect(page.locator(".lane").nth(1).locator(".round").first).to_be_visible()
 
 
+def seen_together(page: Page) -> None:
+    """Both lanes and the sentence, nobody having scrolled."""
+    for part in (".lane", ".leads", ".transcript"):
+        expect(page.locator(part).first).to_be_in_viewport(ratio=0.99)
+
+
 def test_it_boots_without_a_complaint_and_shows_a_recorded_run_which_it_says_to_be_one(
     open_page: Open,
 ) -> None:
@@ -57,6 +63,7 @@ def test_it_boots_without_a_complaint_and_shows_a_recorded_run_which_it_says_to_
     expect(page.get_by_role("button", name="Stop")).to_be_disabled()
     expect(page.locator(".lane")).to_have_count(2)
     expect(page.locator(".provenance")).to_contain_text("recorded")
+    seen_together(page)
 
 
 def test_a_run_shows_both_lanes_then_numbers_charts_and_a_replay(open_page: Open) -> None:
@@ -85,6 +92,7 @@ def test_a_run_shows_both_lanes_then_numbers_charts_and_a_replay(open_page: Open
 def test_escape_stops_a_run_and_what_was_decoded_stays(open_page: Open, server: Server) -> None:
     page = open_page(LONG)
     begin(page, server)
+    seen_together(page)
     page.keyboard.press("Escape")
     until(lambda: server.busy() == 0, 5)
     expect(page.get_by_text("Target passes saved")).to_be_visible()

@@ -90,13 +90,21 @@ def _looked(
     )
 
 
+BELOW = """async (bounds) => {
+  const { below } = await import("/player/signs.js");
+  return bounds.map(below);
+}"""
+
+
 @pytest.mark.parametrize("expanded", [False, True])
 @pytest.mark.parametrize("options", [{}, {"temperature": 0.7, "top_k": 6, "seed": 5}])
 def test_the_areas_are_the_numbers_of_the_record(page: Page, options: dict[str, Any], expanded: bool) -> None:
     """Every judged token of a sampled chain. Catches: an area with the wrong height, a tail that is invented, mass that
-    is lost where one side's head does not name a token, and a total that is not the recorded Σ min(p, q)."""
+    is lost where one side's head does not name a token, a bound rounded to less than itself, and a
+    total that is not the recorded Σ min(p, q)."""
     trace = recorded("draft-model", draft_length=3, **options)
     stage(page, trace)
+    assert page.evaluate(BELOW, [0.0, 0.015, 0.0152, 1.0]) == ["< 0.001", "< 0.016", "< 0.016", "—"]
     bounded = 0
     for (_, row, position, node), drawn in _looked(page, trace, press=ALL_ROWS if expanded else None):
         assert position.q is not None and position.overlap is not None

@@ -141,6 +141,35 @@ def test_on_a_phone_every_guess_keeps_its_word_and_the_current_one_is_in_sight(
         }, at
 
 
+LINE_AND_BELOW = """() => {
+  const boxes = (name) => [...shadow.querySelectorAll(`.leads ${name}`)].map((part) => part.getBoundingClientRect());
+  const below = boxes(".hang");
+  const gaps = (all) => all.slice(1).map(({ left }, at) => left - all[at].right);
+  return [gaps(boxes(".tok"))[0], Math.min(...gaps(below)), boxes(".pane")[0].right - below.at(-1).right];
+}"""
+KEPT_IN = "() => shadow.querySelectorAll('.hang').forEach((word) => word.style.setProperty('--over', '0'))"
+
+
+def test_rejected_words_below_leave_the_text_above_its_spaces_and_each_other_in_sight(
+    page: Page, server: Server
+) -> None:
+    """Catches: a gap in the text as wide as a long word that was rejected below it, and one rejected word drawn over
+    another or cut off at the lane's edge."""
+    stays, goes = (0.9, 0.5, 0.1), (0.1, 0.9, 0.8)
+    plans = [
+        Plan([(" quick", *goes)], "."),
+        Plan([(" The", *stays), (" fox", *stays), (" quick", *goes)], " cat"),
+        Plan([(" quick", *goes)], "."),
+        Plan([(" quick", *goes)], " mat"),
+    ]
+    server.files["/traces/spec.json"] = spec_trace(plans).to_json()
+    open_player(page)
+    gap, apart, edge = page.evaluate(LINE_AND_BELOW)
+    assert apart >= 0 and edge >= 0
+    page.evaluate(KEPT_IN)
+    assert gap < page.evaluate(LINE_AND_BELOW)[0] - 25
+
+
 GHOSTS = "all => all.map(guess => [guess.textContent, guess.className.split(' ')[1]])"
 
 

@@ -8,7 +8,7 @@
 
 import { polygons, ticks } from "./areas.js";
 import { el } from "./dom.js";
-import { flat, MARK, prob, quote } from "./text.js";
+import { below, flat, MARK, prob, quote } from "./text.js";
 import { O } from "./text_odds.js";
 
 /** @typedef {"shared"|"over"|"under"} Part */
@@ -124,7 +124,7 @@ export function label(text, marks) {
 
 /** @param {string} name @param {number|null} exact @param {number|null|undefined} bound */
 export function value(name, exact, bound) {
-  const text = exact !== null ? prob(exact) : bound === null || bound === undefined ? "—" : `≤ ${prob(bound).replace("< ", "")}`;
+  const text = exact !== null ? prob(exact) : bound === null || bound === undefined ? "—" : below(bound);
   return el("span", { class: `value${exact === null ? " bound" : ""}`, role: "cell", "data-name": name, "data-value": exact, title: exact === null ? O.among : String(exact) }, text);
 }
 

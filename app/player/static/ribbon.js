@@ -14,7 +14,7 @@
 
 import { el, setText } from "./dom.js";
 import { createGhosts } from "./ghosts.js";
-import { alike, drawRound, unitOf } from "./ribbon_round.js";
+import { alike, drawRound, spread, unitOf } from "./ribbon_round.js";
 import { sure } from "./sure.js";
 import { T } from "./text.js";
 
@@ -158,6 +158,7 @@ export function createLane(at, lead) {
       for (let index = same; index < rounds.length; index += 1) added.append(drawRound(at, rounds[index], rounds[index - 1]?.tokens.at(-1)?.text ?? given));
       body.append(added);
     }
+    for (let index = Math.max(0, same - 1); index < rounds.length; index += 1) spread(body.children[index], rounds[index], rounds[index + 1]);
     const changed = shown.length !== rounds.length || same < rounds.length;
     shown = rounds.slice();
     setRepeats(found, same);

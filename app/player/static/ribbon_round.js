@@ -6,6 +6,7 @@ import { appendToken, el } from "./dom.js";
 import { flat, MARK, T, VERDICT } from "./text.js";
 
 const HANGING_SHOWN = 3; // rejected proposals named under one position; trees may have dozens
+const OVER = 5; // characters that a rejected word may reach beyond its place; the pane's edge leaves room for them
 const DOTS_SHOWN = 3; // other proposals drawn one by one; the current round names them all
 
 /**
@@ -55,6 +56,25 @@ export function drawRound(lane, round, before) {
     if (hang.at >= round.tokens.length) box.append(spot(hang, round, null));
   }
   return box;
+}
+
+/**
+ * Let rejected words reach below the text after them, as far as nothing else hangs there: the text keeps its spaces.
+ * @param {Element} box the drawn round
+ * @param {Round} round
+ * @param {Round|undefined} next
+ */
+export function spread(box, round, next) {
+  const hangs = [...round.hangs].sort((one, other) => one.at - other.at);
+  const tokens = [...round.tokens, ...(next?.tokens ?? [])];
+  const taken = [...hangs.map(({ at }) => at), ...(next?.hangs ?? []).map(({ at }) => at + round.tokens.length)];
+  box.querySelectorAll(".hang").forEach((below, index) => {
+    const { at } = hangs[index];
+    const other = Math.min(...taken.filter((place) => place > at));
+    const room = tokens.slice(at + 1, other).reduce((sum, { text }) => sum + text.length, 0);
+    const free = other === Infinity ? OVER : Math.min(room, OVER);
+    /** @type {HTMLElement} */ (below).style.setProperty("--over", String(free));
+  });
 }
 
 /**

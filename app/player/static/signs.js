@@ -23,6 +23,15 @@ export function prob(value) {
   return value.toFixed(3);
 }
 
+/**
+ * What a probability lies below, of which only a bound is known: rounded up, since the bound itself may be reached.
+ * @param {number} bound
+ */
+export function below(bound) {
+  const next = (Math.floor(bound * 1000) + 1) / 1000;
+  return next < 1 ? `< ${next.toFixed(3)}` : "—";
+}
+
 /** @type {Record<Exclude<Seen, "absent">|Source|"again", string> & {absent?: string}} */
 export const MARK = {
   accepted: "✓", corrected: "↻", bonus: "★", plain: "", rejected: "✗", waiting: "○", unreached: "·", pruned: "–", cut: "┤", discarded: "∅", again: "↺",

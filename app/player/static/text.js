@@ -5,9 +5,9 @@
  * @import { Moment } from "./moments.js"
  */
 
-import { flat, MARK, prob, roughly } from "./signs.js";
+import { below, flat, MARK, prob, roughly } from "./signs.js";
 
-export { flat, MARK, prob };
+export { below, flat, MARK, prob };
 
 /**
  * "1 token", "2 tokens".

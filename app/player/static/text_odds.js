@@ -122,7 +122,7 @@ export const O = {
     ? `How likely one of the ${siblings} is to be accepted follows from their thresholds: 1 − Π(1 − threshold) = ${prob(value)}.`
     : `It is accepted with the probability of its threshold, ${prob(value)}.`),
   othersIs: "What all others share is the recorded total minus what the named tokens share.",
-  atMost: "“≤” marks a probability for which the record has only a bound: the faded part of that bar may be shared or not.",
+  atMost: "“<” and a faded bar: the record has only a bound for this probability, and that part may be shared or not.",
   oneHot: "At temperature 0 the judge sees all of p on the target's most likely token. How sure the models were is in the other view.",
   modelsOnly: "These are the models' own probabilities (temperature 1). The judge compared the distributions of the other view.",
   modelless: "This proposal came without a model, so there is no q to show.",

@@ -1,8 +1,8 @@
 /** Jeder Satz und jedes Wort, das man im Player sieht; Namen und Werte wie im englischen Modul. */
 
-import { flat, MARK, prob as plainProb, roughly } from "./signs.js";
+import { below as plainBelow, flat, MARK, prob as plainProb, roughly } from "./signs.js";
 
-export { flat, MARK, prob };
+export { below, flat, MARK, prob };
 
 /**
  * Eine Zahl mit Dezimalkomma.
@@ -19,6 +19,14 @@ function fixed(value, places) {
  */
 function prob(value) {
   return plainProb(value).replace(".", ",");
+}
+
+/**
+ * Worunter eine Wahrscheinlichkeit liegt, für die nur eine Schranke bekannt ist.
+ * @param {number} bound
+ */
+function below(bound) {
+  return plainBelow(bound).replace(".", ",");
 }
 
 const FORMS = new Intl.PluralRules("de");

@@ -103,7 +103,7 @@ export const O = {
     ? `Wie wahrscheinlich einer der ${siblings} angenommen wird, folgt aus ihren Schwellen: 1 − Π(1 − Schwelle) = ${prob(value)}.`
     : `Er wird mit der Wahrscheinlichkeit seiner Schwelle angenommen, ${prob(value)}.`),
   othersIs: "Was alle anderen gemeinsam haben, ist die aufgezeichnete Summe minus das, was die genannten Tokens gemeinsam haben.",
-  atMost: "„≤“ kennzeichnet eine Wahrscheinlichkeit, für die nur eine Schranke aufgezeichnet ist: Der blasse Teil dieses Balkens ist vielleicht gemeinsam, vielleicht nicht.",
+  atMost: "„<“ und ein blasser Balken: Für diese Wahrscheinlichkeit ist nur eine Schranke aufgezeichnet, und dieser Teil ist vielleicht gemeinsam, vielleicht nicht.",
   oneHot: "Bei Temperatur 0 liegt beim Beurteilen ganz p auf dem wahrscheinlichsten Token des Zielmodells. Wie sicher die Modelle waren, zeigt die andere Ansicht.",
   modelsOnly: "Das sind die eigenen Wahrscheinlichkeiten der Modelle (Temperatur 1). Beurteilt wurden die Verteilungen der anderen Ansicht.",
   modelless: "Dieser Vorschlag kam ohne Modell zustande; ein q gibt es also nicht zu zeigen.",
