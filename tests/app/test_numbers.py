@@ -67,14 +67,26 @@ def test_a_proposer_without_a_model_is_charged_per_proposed_token() -> None:
             for rule in ("block", "kseq", "typical", "confidence", "ensemble")
         ],
         ({"memory_budget_mb": 0.5}, "memory budget"),
+        ({"proposer": "suffix", "options": {"shape": "chain"}}, "does not draft γ tokens"),
+        ({"proposer": "text-draft"}, "the draft's own tokens"),
+        ({"proposer": "prompt-lookup"}, None),
     ],
 )
 def test_the_modelled_speedup_is_kept_from_lanes_the_theorem_says_nothing_about(
     changes: dict[str, Any], why: str | None
 ) -> None:
-    """Catches: a prediction for a rule that judges otherwise, or for drafts that a budget cuts short."""
+    """Catches: a prediction for a rule that judges otherwise, for drafts that a budget cuts short, or with a γ that
+    does not say how many tokens are guessed."""
     said = numbers.unmodelled(Settings().but(**changes))
     assert said is None if why is None else why in (said or "")
+
+
+def test_a_draft_that_guesses_all_tokens_in_one_pass_is_charged_for_that_pass_once() -> None:
+    """Catches: the whole of a parallel draft's time taken for one of γ guesses."""
+    modelled = numbers.modelled_speedup(stats(), replace(FAST, draft_passes=40), gamma=4)
+    assert modelled is not None
+    per_round, plain_pass = 0.32 / 40, 2.0 / 100
+    assert 4 * modelled.cost == pytest.approx(per_round / plain_pass)
 
 
 def test_passes_saved_are_tokens_less_passes() -> None:
