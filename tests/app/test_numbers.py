@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from app import charts
 from app.charts import timeline
 from app.metrics import numbers
+from app.running.results import csv_of
 from specdec_core import theory
 from specdec_core.record.schema import Stats
 from specdec_core.record.trace import Trace
@@ -148,6 +151,15 @@ def test_no_speedup_compares_texts_where_there_is_none(race_traces: list[Trace])
         stopped = replace(parted, stats=replace(parted.stats, tokens=15))
         said = numbers.verdict_on_texts(plain, stopped)[1]
         assert "diverge at token 1" in said and "speedup" not in said
+
+
+def test_a_downloaded_table_has_a_row_for_each_token_whatever_its_text(race_traces: list[Trace]) -> None:
+    """Catches: a carriage return in a token's text that begins a new row."""
+    trace = race_traces[0]
+    texts = ["\r", "\n", ",", '"', *trace.output.texts[4:]]
+    shown = csv_of(replace(trace, output=replace(trace.output, texts=texts)), "tokens")
+    read = list(csv.DictReader(io.StringIO(shown, newline="")))
+    assert [row["text"] for row in read] == texts
 
 
 def test_one_lane_s_charts_ask_nothing_of_a_second(race_traces: list[Trace]) -> None:
