@@ -154,6 +154,8 @@ def _hover(cell: dict[str, Any] | None, measure: Measure) -> str:
     if cell["failed"]:
         said.append(f"{count(cell['failed'], 'cell')} failed")
     if (speedup := _value(cell, "speedup")) is not None and measure == "speedup":
+        if cell["compared"] < cell["prompts"]:
+            said.append(f"of which {cell['compared']} with enough tokens to compare speeds:")
         said.append(f"{speedup:.2f}× (median over prompts)")
         if noisy(cell):
             said.append(f"? more than its {cell['tokens_per_pass']:.2f} tokens per pass: timing noise")

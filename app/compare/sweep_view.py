@@ -354,6 +354,7 @@ def _line(line: dict[Any, Any]) -> dict[str, str]:
         "Kind of text": str(line["family"]),
         "Lane": str(line["label"]),
         "Prompts": f"{line['prompts']}"
+        + (f", speeds of {line['compared']}" if 0 < line["compared"] < line["prompts"] else "")
         + (f", {count(line['failed'], 'cell')} failed" if line["failed"] else ""),
         "Speedup": cell("{:.2f}× ({:.2f} to {:.2f})", "speedup", "speedup_q1", "speedup_q3")
         if line["compared"] > 1

@@ -44,6 +44,10 @@ def unmodelled(lane: Settings) -> str | None:
         return "the formula covers chains only"
     if kind.off_the_clock:
         return "drafting is not on the clock"
+    if "length" not in kind.uses:
+        return "the proposer does not draft γ tokens"
+    if kind.own_tokens:
+        return "γ counts the draft's own tokens, not the target's"
     if lane.rule not in TOKEN_BY_TOKEN:
         return "the rule judges by another measure"
     if lane.length_policy != "fixed":
@@ -56,10 +60,10 @@ def unmodelled(lane: Settings) -> str | None:
 def modelled_speedup(plain: Stats, other: Stats, gamma: int) -> Modelled | None:
     """The formula's prediction; None if α is undefined or nothing was timed.
 
-    c is the time of one draft pass over that of one plain target pass. A proposer that runs no model is charged per
-    proposed token.
+    c is the time of one draft pass over that of one plain target pass. A proposer that runs no model, or guesses
+    several tokens in a pass, is charged per proposed token, as the formula counts γ times c.
     """
-    drafted = other.draft_passes or other.proposed
+    drafted = max(other.draft_passes, other.proposed)
     if other.target_passes and other.proposed / other.target_passes < 0.8 * gamma:
         return None  # γ tokens were rarely drafted, e.g. by a lookup that finds nothing
     if other.acceptance_rate is None or not drafted or not plain.target_passes or plain.verify_s <= 0:

@@ -28,7 +28,7 @@ class Why:
 def html(lanes: Sequence[Why]) -> str:
     """All lanes on one scale; every text is escaped."""
     known = [lane.found for lane in lanes if lane.found is not None]
-    most = ROOM * max((max(found.tokens, _length(found)) for found in known), default=1.0)
+    most = ROOM * max((max(found.tokens, found.cost) for found in known), default=1.0)
     rows = "".join(
         f'<div class="sd-why">{chip(lane.number)}<div><p>{escape(lane.words)}</p>'
         + (_bar(lane.found, most) if lane.found is not None else "")
@@ -38,15 +38,23 @@ def html(lanes: Sequence[Why]) -> str:
     return f"<style>{STYLE}</style>{rows}" + (f'<p class="sd-why-hint">{escape(HINT)}</p>' if known else "")
 
 
-def _length(found: Diagnosis) -> float:
-    """How long the drawn bar is; a segment that is negative, which is timing noise, has no length."""
-    return sum(max(0.0, value) for _, value in found.segments)
+def _lengths(found: Diagnosis) -> list[float]:
+    """How long each segment is drawn. A negative one shortens the others, from the plain round on, so that the bar ends
+    at the round's cost."""
+    values = [value for _, value in found.segments]
+    saved = -sum(min(0.0, value) for value in values)
+    lengths = []
+    for value in values:
+        taken = min(saved, max(0.0, value))
+        lengths.append(max(0.0, value) - taken)
+        saved -= taken
+    return lengths
 
 
 def _bar(found: Diagnosis, most: float) -> str:
     parts = "".join(
-        f'<i class="s{min(at, 4)}" style="width:{100 * max(0.0, value) / most:.2f}%"></i>'
-        for at, (_, value) in enumerate(found.segments)
+        f'<i class="s{min(at, 4)}" style="width:{100 * length / most:.2f}%"></i>'
+        for at, length in enumerate(_lengths(found))
     )
     named = "".join(
         f'<li><i class="s{min(at, 4)}"></i>{escape(name)} {_number(value, at)}</li>'

@@ -108,12 +108,19 @@ class Diagnosis:
     def _said(self, account: str) -> str:
         slower = self.speedup < 0.995 and self.high < 1.0
         faster = self.speedup > 1.005 and self.low > 1.0
-        way = "Slower" if slower else "Faster" if faster else "About as fast as plain"
+        way = "Slower" if slower else "Faster" if faster else self._open
         doubt = (
             "" if slower or faster else f" ({self.low:.2f} to {self.high:.2f} by the scatter of the rounds)"
         )
         flattered = f" This flatters the lane: {self.repeats}." if self.repeats else ""
         return f"{way}, {self.speedup:.2f}×{doubt}{account}. {self._cause()}.{flattered}"
+
+    @property
+    def _open(self) -> str:
+        """What is said where the interval contains 1."""
+        if 0.995 <= self.speedup <= 1.005:
+            return "About as fast as plain"
+        return f"Not clearly {'faster' if self.speedup > 1.0 else 'slower'} than plain"
 
     @property
     def _pass(self) -> str:
@@ -212,7 +219,7 @@ def _unguessed(lane: Trace) -> float:
     kind, gamma = proposer_class(settings.proposer), settings.draft_length
     if kind.drafts(settings) != "chain" or "length" not in kind.uses or settings.proposer == "none":
         return 0.0
-    if settings.length_policy != FixedLength.name or settings.memory_budget_mb:
+    if kind.own_tokens or settings.length_policy != FixedLength.name or settings.memory_budget_mb:
         return 0.0
     rate = lane.stats.acceptance_rate
     before, missing = 0, 0.0

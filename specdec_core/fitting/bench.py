@@ -92,13 +92,15 @@ class Bench:
         chosen: Sequence[Candidate],
         until: float,
         tokens: int = 0,
+        first: int = 0,
     ) -> bool:
         """Measure plain decoding and the chosen candidates on one prompt; False if `until` (the fit's seconds) came
         first.
 
-        Each turn begins with another candidate. What is in the state is not measured again.
+        What is in the state is not measured again.
 
         Args:
+            first: which lane begins, counted on from plain decoding.
             tokens: how many are written, where fewer than the settings ask for are enough.
 
         Raises:
@@ -106,7 +108,7 @@ class Bench:
         """
         lanes = [self.plain, *chosen]
         for at in range(len(lanes)):
-            lane = lanes[(at + repeat) % len(lanes)]
+            lane = lanes[(at + first) % len(lanes)]
             key = (stage, lane.label, case.family, case.name, repeat)
             if key in self.state.cells:
                 continue

@@ -139,9 +139,10 @@ def _engines(engines: Iterable[tuple[str, str]]) -> str:
 def _tried(job: Job, lines: Sequence[Tried]) -> str:
     rows = []
     for line in lines:
+        short = line.prompts and line.probed is not None and line.probed < job.base.max_new_tokens
         figure = "–" if line.speedup is None else f"{line.speedup:.2f}×"
         mark = ' class="choice"' if line.why == "the choice" else ""
-        prompts = f"{line.prompts}{', short texts' if line.probed and line.prompts else ''}"
+        prompts = f"{line.prompts}{', short texts' if short else ''}"
         rows.append(
             f"<tr{mark}><th>{escape(line.candidate.label)}</th><td class='number'>{figure}</td>"
             f"<td class='number'>{prompts}</td><td class='why'>{escape(line.why)}</td></tr>"
@@ -167,8 +168,8 @@ def _how(job: Job, fit: Fit) -> str:
         f"{len({cell.candidate for cell in state.cells.values()} - {job.bench.plain.label})} candidates.",
         "All candidates of a turn ran on the same prompt one after the other, plain decoding among them, each turn "
         "beginning with another. Times are the decoder's own clock, without reading the prompt.",
-        f"Scouts wrote up to {PROBE} tokens, all others up to {job.base.max_new_tokens}. The interval is a bootstrap "
-        "over prompts of the mean ratio, so it says how much other prompts of this kind may differ.",
+        f"{_written(job.base.max_new_tokens)} The interval is a bootstrap over prompts of the mean ratio, so it says "
+        "how much other prompts of this kind may differ.",
         *parts.said(job),
         *job.notes,
         f"The table is in {TABLE}"
@@ -185,6 +186,12 @@ def _how(job: Job, fit: Fit) -> str:
         said.append("Only rules that keep the target's distribution were tried.")
     items = "".join(f"<li>{escape(sentence)}</li>" for sentence in said if sentence)
     return f"<h2>How it was measured</h2>\n<ul>{items}</ul>"
+
+
+def _written(most: int) -> str:
+    if most <= PROBE:
+        return f"All wrote up to {most} tokens."
+    return f"Scouts wrote up to {PROBE} tokens, all others up to {most}."
 
 
 def _head(*names: str) -> str:

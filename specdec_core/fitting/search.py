@@ -17,7 +17,7 @@ from .bench import Bench, speeds
 from .candidates import Candidate, scouts, variants
 from .state import Stage
 
-PROBE = 48  # tokens written by a scout
+PROBE = 48  # tokens written by a scout, at the most
 NEAR = 0.8  # of the best scout's score: families below it are left alone
 FINALISTS = 3
 REPEATS = 5  # of a prompt, at the most
@@ -69,13 +69,14 @@ def race(
     latest: float,
     tokens: int = 0,
 ) -> None:
-    """Turn after turn until the fit's seconds `until`, at least one new one, but none of its cells after `latest`."""
+    """Turn after turn until the fit's seconds `until`, at least one new one, but none of its cells after `latest`. Each
+    begins with another lane, so that none is always first on a machine that changes its pace."""
     took, new = 0.0, 0
-    for repeat, case in turns:
+    for first, (repeat, case) in enumerate(turns):
         begun, before = bench.clock.spent, len(bench.state.cells)
         if new and begun + took > until:
             return
-        if not bench.turn(stage, case, repeat, field, latest, tokens):
+        if not bench.turn(stage, case, repeat, field, latest, tokens, first):
             return
         if len(bench.state.cells) > before:
             took, new = bench.clock.spent - begun, new + 1

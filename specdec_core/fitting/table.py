@@ -23,7 +23,7 @@ class Tried:
 
     Attributes:
         prompts, speedup: of the search; of the scouting where it went no further.
-        probed: whether they are the scouting's, whose texts are short.
+        probed: how many tokens its texts had at the most, where they are the scouting's; None where they are not.
         tested: on the held-back prompts.
         why: what became of it, as a phrase.
     """
@@ -31,7 +31,7 @@ class Tried:
     candidate: Candidate
     prompts: int
     speedup: float | None
-    probed: bool
+    probed: int | None
     tested: Tested | None
     why: str
 
@@ -47,15 +47,18 @@ def tried(job: Job, fit: Fit) -> list[Tried]:
     return sorted(
         lines,
         key=lambda line: (
-            places.get(line.candidate.label, len(places)), line.probed, line.speedup is None, -(line.speedup or 0.0),
+            places.get(line.candidate.label, len(places)),
+            line.probed is not None,
+            line.speedup is None,
+            -(line.speedup or 0.0),
         ),
-    )  # fmt: skip
+    )
 
 
 def _line(job: Job, fit: Fit, one: Candidate, tested: Tested | None) -> Tried:
     state = job.bench.state
     found = speeds(state, ("search",), one.label)
-    probed = not found
+    probed = None if found else min(PROBE, job.base.max_new_tokens)
     found = found or speeds(state, ("scouting",), one.label)
     speedup = mean(list(found.values())) if found else None
     return Tried(one, len(found), speedup, probed, tested, _why(job, fit, one, tested))
@@ -101,7 +104,7 @@ def to_csv(lines: Sequence[Tried]) -> str:
                 "proposer": line.candidate.settings.proposer,
                 "tuning_prompts": line.prompts,
                 "tuning_speedup": line.speedup,
-                "tuning_tokens": PROBE if line.probed and line.prompts else None,
+                "tuning_tokens": line.probed if line.prompts else None,
                 "held_back_prompts": pair.cases if pair else 0,
                 "held_back_speedup": pair.ratio if pair else None,
                 "low": pair.low if pair else None,

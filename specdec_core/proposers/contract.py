@@ -211,6 +211,8 @@ class Proposer(ABC):
     off_the_clock: ClassVar[bool] = False
     # which methods of a length policy it uses: "length", "more", "nodes"
     uses: ClassVar[tuple[str, ...]] = ("length",)
+    # whether γ counts the draft's own tokens, which may be more or fewer of the target's
+    own_tokens: ClassVar[bool] = False
 
     priced: ClassVar[Priced] = "nothing"
     priced_words: ClassVar[str] = (

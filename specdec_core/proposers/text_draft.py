@@ -41,6 +41,7 @@ class TextDraft(Proposer):
         "Each draft pass costs what the profile gives for its draft model, over one token of its own."
     )
     needs = ("foreign draft",)
+    own_tokens = True
 
     @classmethod
     def in_transformers(cls, settings: Settings, layers: int | None = None) -> Counterpart | None:

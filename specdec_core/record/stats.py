@@ -8,6 +8,7 @@
   plain decoding has τ = 1 exactly.
 - tokens per second = committed tokens / (draft + verify + judge + commit time); prefill and recording are excluded.
 - `other_s` is judge and commit time.
+- `draft_passes` include those that ran ahead, beside a target pass; their time is not in `draft_s`.
 """
 
 from __future__ import annotations

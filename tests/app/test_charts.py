@@ -376,6 +376,15 @@ def test_slower_is_seen_as_well_as_faster(table: pd.DataFrame) -> None:
     assert [colour[:5] for _, colour in MORE] == ["rgba("] * 2
 
 
+def test_a_median_over_some_of_the_prompts_says_over_how_many(table: pd.DataFrame) -> None:
+    """Catches: one prompt's speedup as the median over two, because the other's text was too short."""
+    made = table.copy()
+    made.loc[made["lane"] == 1, "compared"] = 1
+    some, every = charts.comparison_matrix(made, "speedup", "measured").figure.data[0].customdata[0][:2]
+    assert "2 prompts<br>of which 1 with enough tokens to compare speeds:<br>" in some
+    assert "of which" not in every
+
+
 def test_a_lane_s_letter_stands_above_its_name(table: pd.DataFrame) -> None:
     made = table.assign(label=[f"{'ABCD'[lane]} · <i>lane</i> γ = 4" for lane in table["lane"]])
     heads = charts.comparison_matrix(made, "speedup", "measured").figure.layout.xaxis.ticktext

@@ -148,7 +148,7 @@ def test_guesses_that_were_never_sent_are_told_apart() -> None:
 
 def test_a_bar_of_the_round_is_as_long_as_its_cost(traces: list[Trace]) -> None:
     """Catches: segments on another scale than the mark of the tokens, so that a slow lane looks fast; a label that is
-    markup; noise below zero drawn as a length."""
+    markup; a bar that noise below zero leaves too long, so that a fast lane looks slow."""
     found = why(traces[0], traces[1])
     assert found is not None
     lane = replace(found, drafting=0.6, width=0.2, overhead=-0.1, unexplained=0.0, tokens=3.4)
@@ -156,6 +156,9 @@ def test_a_bar_of_the_round_is_as_long_as_its_cost(traces: list[Trace]) -> None:
     assert "<img" not in shown and "&lt;img src=x&gt;" in shown
     widths = [float(width) for width in re.findall(r"width:([\d.]+)%", shown)]
     (mark,) = map(float, re.findall(r"left:([\d.]+)%\">", shown))
-    assert [width / widths[0] for width in widths] == pytest.approx([1.0, 0.6, 0.2, 0.0], abs=0.01)
-    assert mark / widths[0] == pytest.approx(3.4, abs=0.01) and mark <= 100
+    assert [3.4 * width / mark for width in widths] == pytest.approx([0.9, 0.6, 0.2, 0.0], abs=0.01)
+    assert mark <= 100
+    (quick,) = re.findall(r'class="bar".*?</div>', html([Why(1, "", replace(lane, width=-1.2))]))
+    widths = [float(width) for width in re.findall(r"width:([\d.]+)%", quick)]
+    assert 3.4 * sum(widths) / float(re.findall(r"left:([\d.]+)%", quick)[0]) == pytest.approx(0.3, abs=0.01)
     assert "− 0.10" in shown and "= 1.70 plain rounds" in shown and shown.count('class="bar"') == 1

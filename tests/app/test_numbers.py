@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from app import charts
 from app.charts import timeline
 from app.metrics import numbers
+from app.running.results import csv_of
 from specdec_core import theory
 from specdec_core.record.schema import Stats
 from specdec_core.record.trace import Trace
@@ -67,14 +70,26 @@ def test_a_proposer_without_a_model_is_charged_per_proposed_token() -> None:
             for rule in ("block", "kseq", "typical", "confidence", "ensemble")
         ],
         ({"memory_budget_mb": 0.5}, "memory budget"),
+        ({"proposer": "suffix", "options": {"shape": "chain"}}, "does not draft γ tokens"),
+        ({"proposer": "text-draft"}, "the draft's own tokens"),
+        ({"proposer": "prompt-lookup"}, None),
     ],
 )
 def test_the_modelled_speedup_is_kept_from_lanes_the_theorem_says_nothing_about(
     changes: dict[str, Any], why: str | None
 ) -> None:
-    """Catches: a prediction for a rule that judges otherwise, or for drafts that a budget cuts short."""
+    """Catches: a prediction for a rule that judges otherwise, for drafts that a budget cuts short, or with a γ that
+    does not say how many tokens are guessed."""
     said = numbers.unmodelled(Settings().but(**changes))
     assert said is None if why is None else why in (said or "")
+
+
+def test_a_draft_that_guesses_all_tokens_in_one_pass_is_charged_for_that_pass_once() -> None:
+    """Catches: the whole of a parallel draft's time taken for one of γ guesses."""
+    modelled = numbers.modelled_speedup(stats(), replace(FAST, draft_passes=40), gamma=4)
+    assert modelled is not None
+    per_round, plain_pass = 0.32 / 40, 2.0 / 100
+    assert 4 * modelled.cost == pytest.approx(per_round / plain_pass)
 
 
 def test_passes_saved_are_tokens_less_passes() -> None:
@@ -136,6 +151,15 @@ def test_no_speedup_compares_texts_where_there_is_none(race_traces: list[Trace])
         stopped = replace(parted, stats=replace(parted.stats, tokens=15))
         said = numbers.verdict_on_texts(plain, stopped)[1]
         assert "diverge at token 1" in said and "speedup" not in said
+
+
+def test_a_downloaded_table_has_a_row_for_each_token_whatever_its_text(race_traces: list[Trace]) -> None:
+    """Catches: a carriage return in a token's text that begins a new row."""
+    trace = race_traces[0]
+    texts = ["\r", "\n", ",", '"', *trace.output.texts[4:]]
+    shown = csv_of(replace(trace, output=replace(trace.output, texts=texts)), "tokens")
+    read = list(csv.DictReader(io.StringIO(shown, newline="")))
+    assert [row["text"] for row in read] == texts
 
 
 def test_one_lane_s_charts_ask_nothing_of_a_second(race_traces: list[Trace]) -> None:

@@ -122,12 +122,23 @@ def test_missing_guesses_are_worth_what_the_lane_s_others_were() -> None:
     assert "at α = 0.50" in found._cause() or found.cause != "few guesses"
 
 
+def test_a_draft_s_own_tokens_are_not_missing_guesses() -> None:
+    """Its γ tokens became fewer of the target's. Catches: “guesses not made” over a draft that made all of its own."""
+    trace = timed(record(wrong, draft_length=4), 0.1, 9.0, 1.0)
+    for row in trace.rounds:
+        for name in ("parent", "depth", "token", "verdict", "coin", "threshold"):
+            del getattr(row.nodes, name)[1:]
+    trace.header.settings["proposer"] = "text-draft"
+    found = why(plain(), trace)
+    assert found is not None and found.unguessed == 0.0 and found.rejected > 0.0
+
+
 def test_what_the_rounds_noise_explains_is_called_neither_faster_nor_slower() -> None:
-    """Both lanes draw their rounds' times from one distribution, a thousand times over. Catches: a verdict on luck, and
-    one that is withheld where the difference is real."""
+    """Both lanes draw their rounds' times from one distribution, a thousand times over. Catches: a verdict on luck,
+    one that is withheld where the difference is real, and “about as fast” of 1.3× that is only uncertain."""
     random = np.random.default_rng(0)
     base, lane = plain(), record(wrong, draft_length=1)
-    said = {"Faster": 0, "Slower": 0, "About": 0}
+    said = {"Faster": 0, "Slower": 0, "About": 0, "Not": 0}
     for _ in range(1_000):
         for trace in (base, lane):
             noisy(trace, random.gamma(16.0, 10 * MS / 16.0, len(trace.rounds)))
@@ -138,11 +149,15 @@ def test_what_the_rounds_noise_explains_is_called_neither_faster_nor_slower() ->
     noisy(lane, random.gamma(16.0, 13 * MS / 16.0, len(lane.rounds)))
     real = why(base, lane)
     assert real is not None and real.sentence.startswith("Slower, ")
-    for trace, long in ((base, 14.0), (lane, 13.5)):
-        noisy(trace, np.resize([6.0 * MS, long * MS], len(trace.rounds)))
-    unclear = why(base, lane)
-    assert unclear is not None and unclear.low < 1.0 < unclear.high
-    assert f"({unclear.low:.2f} to {unclear.high:.2f} by the scatter of the rounds)" in unclear.sentence
+    for long, words in ((13.5, "Not clearly faster"), (14.5, "Not clearly slower"), (14.0, "About as fast")):
+        for trace, length in ((base, 14.0), (lane, long)):
+            noisy(trace, np.resize([6.0 * MS, length * MS], len(trace.rounds)))
+        unclear = why(base, lane)
+        assert unclear is not None and unclear.low < 1.0 < unclear.high
+        assert unclear.sentence.startswith(
+            f"{words} {'than ' * ('Not' in words)}{'as ' * ('About' in words)}plain, "
+        )
+        assert f"({unclear.low:.2f} to {unclear.high:.2f} by the scatter of the rounds)" in unclear.sentence
 
 
 def test_a_round_that_took_less_than_a_plain_one_is_said_to_be_noise() -> None:

@@ -120,13 +120,15 @@ def test_speedup_is_the_ratio_of_the_lanes_rates(page: Page) -> None:
 
 
 def test_no_speedup_is_named_before_both_lanes_have_written_enough(page: Page) -> None:
-    """Catches: "16× faster" over a lane of one token."""
+    """Catches: "16× faster" over a lane of one token; the promise of a figure where every lane has ended."""
     least = plain_trace().stats.tokens
     open_player(page, least=least)
     expect(page.locator(".speedup-value")).not_to_have_text("—")
     page.locator(".control.previous").click()
     expect(page.locator(".speedup-value")).to_have_text("—")
     expect(page.locator(".speedup-words")).to_have_text(f"shown once every lane has {least} tokens")
+    open_player(page, least=least + 1)
+    expect(page.locator(".speedup-words")).to_have_text(f"none: fewer than {least + 1} tokens in a lane")
 
 
 def test_a_stopped_run_is_not_called_finished(page: Page, server: Server) -> None:

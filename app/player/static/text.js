@@ -100,6 +100,7 @@ export const T = {
   faster: (/** @type {number} */ value, /** @type {string} */ label) => (value > 1.005 ? `faster than ${label}` : value < 0.995 ? `the speed of ${label}: slower` : `as fast as ${label}`),
   bound: (/** @type {string} */ words) => `${words}; a bound, as its drafting is not on the clock`,
   notyet: (/** @type {number} */ least) => `shown once every lane has ${count(least, "token")}`,
+  never: (/** @type {number} */ least) => `none: fewer than ${count(least, "token")} in a lane`,
   how: "What is this number?",
   definition:
     "Tokens per second of this lane divided by tokens per second of plain decoding, up to the moment shown. Each lane has its own clock, "

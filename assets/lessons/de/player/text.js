@@ -121,6 +121,7 @@ export const T = {
   faster: (value, label) => (value > 1.005 ? `so schnell wie ${label}` : value < 0.995 ? `so schnell wie ${label}: langsamer` : `gleich schnell wie ${label}`),
   bound: (words) => `${words}; eine Schranke, denn das Raten läuft hier außerhalb der Uhr`,
   notyet: (least) => `erscheint, sobald jede Spur ${count(least, "Token", "Tokens")} hat`,
+  never: (least) => `keine: in einer Spur weniger als ${count(least, "Token", "Tokens")}`,
   how: "Was ist das für eine Zahl?",
   definition:
     "Tokens pro Sekunde dieser Spur geteilt durch die des gewöhnlichen Decodings, bis zum gezeigten Moment. Jede Spur hat ihre eigene Uhr, "
