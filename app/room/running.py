@@ -6,7 +6,7 @@ They belong to no visitor: the library does not keep them, and a page reads only
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -37,8 +37,13 @@ def begin(code: str, prompt: str, number: int) -> Together:
         Refused: if there is no prompt, or the server takes no more runs.
     """
     name = kind()
-    run = _start(f"room {code}", prompt, name, {})
+    run = _start(guest(code), prompt, name, {})
     return Together(run.id, run.ticket, number, run.request.prompt, usual.of(name).short, time.time())
+
+
+def guest(code: str, seat: str = "") -> str:
+    """Whose the class's runs are, and those of a student: no visitor's."""
+    return f"room {code} {seat}" if seat else f"room {code}"
 
 
 def own_tree(whose: str, prompt: str, name: str, width: int, depth: int, over: Callable[[Run], None]) -> Run:
@@ -50,7 +55,7 @@ def own_tree(whose: str, prompt: str, name: str, width: int, depth: int, over: C
     if not (1 <= width <= WIDEST and 1 <= depth <= DEEPEST):
         raise Refused(f"A tree here has a width of 1 to {WIDEST} and a depth of 1 to {DEEPEST}.")
     shape = {"width": width, "depth": depth, "nodes": NODES, "beam": NODES}
-    return _start(f"room {whose}", prompt, name, {"proposer": "branching", "options": shape}, over)
+    return _start(whose, prompt, name, {"proposer": "branching", "options": shape}, over)
 
 
 def said(run: Together | None) -> Said:
@@ -78,6 +83,12 @@ def forget(run: Together | None) -> None:
     if run is not None and run.run:
         services.runs().forget(run.run)
         _read.pop(run.run, None)
+
+
+def forget_all(code: str, seats: Collection[str]) -> None:
+    """End all runs of a room and of its students, in every web process, and delete what they said."""
+    services.runs().forget_all([guest(code), *(guest(code, seat) for seat in seats)])
+    _read.clear()
 
 
 def kind() -> str:

@@ -143,7 +143,9 @@ async def start(request: Request) -> Response:
         raise Stop(400, "Choose at least one lesson.")
     if started.count(address_of(request)):
         raise Stop(429, "Too many rooms were started from here; try again later.")
-    code, secret = await asyncio.to_thread(here.rooms().create, lessons, language, body.get("named") is True)
+    code, secret = await asyncio.to_thread(
+        drive.start, here.rooms(), lessons, language, body.get("named") is True
+    )
     return JSONResponse({"code": code, "host": secret}, headers=NO_STORE)
 
 

@@ -19,7 +19,21 @@ from streamlit.runtime import Runtime
 from app import services
 from app.decoding.runs import Runs
 from app.records.database import Database
-from app.room import drive, export, here, running, states, stills, tally, together, views, views_run
+from app.records.journal import Journal
+from app.room import (
+    codes,
+    drive,
+    export,
+    here,
+    running,
+    states,
+    stills,
+    tally,
+    together,
+    trees,
+    views,
+    views_run,
+)
 from app.room.live import Live
 from app.room.states import Now, Refused, Room
 from app.room.store import Cast, Rooms
@@ -275,6 +289,53 @@ def test_a_student_s_own_tree_is_measured_by_the_server(visitor: Callable[[], Te
     assert 0 < best["best"][0]["speed"] < 1e9
     stats = json.loads(next(line[6:] for line in said.splitlines() if '"finished"' in line))["stats"]
     assert best["best"][0]["speed"] == stats["tokens_per_second"]
+
+
+def test_a_deleted_room_s_runs_are_forgotten_in_every_process(
+    fresh: Runs, place: Path | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches: what students ran on another web process, or the class long ago, outliving the room."""
+    database = Database(place)
+    rooms = Rooms(database)
+    code, _ = rooms.create(["coin"], "en", named=False)
+    token = codes.token()
+    rooms.join(code, token, "")
+    kept = running.guest(code + "x")
+    there = Runs(lambda choice, gone: services.shelf().get(choice, gone))
+    there._journal = Journal(database, 10**9, there.drop)
+    here_ = Journal(database, 10**9)
+    runs = []
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(services, "runs", lambda: there)
+            for guest in (running.guest(code), running.guest(code, codes.digest(token)), kept):
+                runs.append(running.own_tree(guest, "abc", "tiny", 2, 2, lambda run: None))
+        until(lambda: all(here_.find(run.id, None, run.ticket) for run in runs))
+        monkeypatch.setattr(fresh, "_journal", here_)
+        drive.delete(rooms, code)
+        assert [here_.find(run.id, None, run.ticket) is None for run in runs] == [True, True, False]
+        if database.shared:  # several processes have PostgreSQL
+            until(lambda: [there.get(run.id) is None for run in runs] == [True, True, False])
+    finally:
+        there.close()
+        for journal in (here_, there._journal):
+            journal.close()
+        database.close()
+
+
+def test_a_run_whose_room_was_deleted_meanwhile_is_forgotten_at_its_end(
+    visitor: Callable[[], TestClient],
+) -> None:
+    """Catches: a run that was not in the database yet when its room was deleted, and stays."""
+    teacher, _student, code = begun(visitor)
+    press(teacher, code, "open", lesson="coin")
+    press(teacher, code, "close", "reveal", "follow", "play")
+    room = here.rooms().room(code)
+    assert room is not None
+    seat = next(iter(here.rooms().names(code)))
+    here.rooms().delete(code)
+    run = trees.begin(here.rooms(), room, seat, {"prompt": "ab", "width": 2, "depth": 2})
+    until(lambda: services.runs().get(run.id) is None)
 
 
 def test_the_best_three_are_the_fastest_of_one_model(tmp_path: Path) -> None:

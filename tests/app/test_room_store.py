@@ -14,7 +14,7 @@ from app.records.database import Database
 from app.room import codes, drive, here, store
 from app.room.limits import Limit
 from app.room.live import Live
-from app.room.states import LIFE_S, Refused
+from app.room.states import KEPT_S, LIFE_S, Refused
 from app.room.store import Cast, Rooms
 from app.web import room as routes
 from app.web import room_request
@@ -97,7 +97,10 @@ def test_rooms_end_and_are_deleted_whole(tmp_path: Path) -> None:
     with pytest.raises(Refused):
         rooms.join(code, codes.token(), "")
     assert rooms.cast([cast(code, "late")]) != [None]
-    rooms.delete(code)
+    assert rooms.outdated() == []
+    clock[0] += KEPT_S
+    assert rooms.outdated() == [code]
+    assert rooms.delete(code) == [seat]
     assert rooms.room(code) is None
     assert seat.encode() not in (tmp_path / "rooms.sqlite3").read_bytes()
 
