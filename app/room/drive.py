@@ -56,7 +56,8 @@ def _run(rooms: Rooms, room: Room, body: Body) -> None:
     before = room.now.run
     if body.get("step") != room.now.step or "run" not in MOVES[room.now.state]:
         raise Refused(MOVED_ON)
-    started = running.begin(room.code, str(body.get("prompt", "")), (before.number if before else 0) + 1)
+    number = (before.number if before else 0) + 1
+    started = running.begin(room.code, str(body.get("prompt", "")), number, str(body.get("model", "")))
     try:
         rooms.drive(room.code, lambda room, at: changed(room, at, body, started))
     except Exception:

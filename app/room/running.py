@@ -30,13 +30,13 @@ _read: dict[str, tuple[tuple[int, bool], Said]] = {}
 MOST_READ = 50
 
 
-def begin(code: str, prompt: str, number: int) -> Together:
-    """Start the class's run.
+def begin(code: str, prompt: str, number: int, name: str = "") -> Together:
+    """Start the class's run, with this family of `kinds` or the first.
 
     Raises:
         Refused: if there is no prompt, or the server takes no more runs.
     """
-    name = kind()
+    name = name if name in kinds() else kind()
     run = _start(guest(code), prompt, name, {})
     return Together(run.id, run.ticket, number, run.request.prompt, usual.of(name).short, time.time())
 
@@ -93,8 +93,14 @@ def forget_all(code: str, seats: Collection[str]) -> None:
 
 def kind() -> str:
     """The server's family once it is ready; until then the bundled one."""
+    return kinds()[0]
+
+
+def kinds() -> list[str]:
+    """The families that a class can run: the server's, once it is ready, and the bundled one, which is fast."""
     name = services.operator().family
-    return name if services.shelf().status(family(name)).state == "ready" else usual.TINY
+    ready = services.shelf().status(family(name)).state == "ready"
+    return list(dict.fromkeys([name, usual.TINY] if ready else [usual.TINY]))
 
 
 def _start(

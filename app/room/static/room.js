@@ -103,6 +103,13 @@ export async function follow(where, to) {
   }
 }
 
+/** The course's languages, each named in itself; nothing while there is one. */
+export function inItself() {
+  if (data.languages.length < 2) return null;
+  return el("p", {}, ...data.languages.map((/** @type {string} */ name) => el("a", { href: `?lang=${name}`, lang: name, class: "language",
+    "aria-current": name === data.language && "true" }, new Intl.DisplayNames([name], { type: "language" }).of(name) ?? name)));
+}
+
 /** What the server sent, as a list of pairs. @param {any} found @returns {[any, any][]} */
 export const pairs = (found) => found;
 

@@ -1,6 +1,6 @@
 // The projector's page: the code to join with, the question and how many have answered, bars once they are revealed.
 
-import { announce, code, countdown, el, follow, pairs, root, say } from "./room.js";
+import { announce, code, countdown, data, el, follow, pairs, root, say } from "./room.js";
 import { LETTERS, tallies } from "./bars.js";
 import { drawn } from "./run.js";
 import * as still from "./still.js";
@@ -21,8 +21,9 @@ const here = () => (view.here === 1 ? say("here_one") : say("here", view));
 
 function joining() {
   return el("div", { class: "joining" },
-    el("div", {}, el("h1", { class: "title" }, say("go_to")), el("p", { class: "address" }, `${location.host}${root}`),
-      el("p", {}, say("and_type")), el("p", { class: "code" }, view.code), el("p", { id: "here" }, here())),
+    el("div", {}, el("h1", { class: "title" }, say("go_to")), el("p", { class: "address" }, (data.address ?? `${location.origin}${root}`).replace(/^https?:\/\//, "")),
+      el("p", {}, say("and_type")), el("p", { class: "code" }, view.code), el("p", { id: "here" }, here()),
+      !data.address && el("p", { class: "note" }, say("only_here"))),
     el("img", { src: `${root}/${code}/qr.svg`, alt: say("qr"), width: 320, height: 320 }));
 }
 
