@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -160,6 +161,8 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
         expect(page.locator("#run")).to_contain_text("Once upon a time")
     press(host, "ask", "longer")  # looking takes longer than the vote's twenty seconds
     anna.locator("#vote").wait_for()
+    for page in (host, screen, anna):
+        expect(page.locator(".clock")).to_have_text(re.compile(r"[345]\d s left"))
     no_findings(host, screen, anna)
     anna.keyboard.press("1")
     said(anna, "Locked in")

@@ -1,6 +1,6 @@
 // The host's page: what to do next, the live bars, the lessons and what the class believes.
 
-import { announce, code, countdown, data, el, follow, pairs, post, root, say } from "./room.js";
+import { announce, Clock, code, data, el, follow, pairs, post, root, say } from "./room.js";
 import { LETTERS, tallies } from "./bars.js";
 import { drawn } from "./run.js";
 import * as still from "./still.js";
@@ -10,8 +10,7 @@ const page = /** @type {any} */ (document.getElementById("page"));
 let view = null;
 let problem = ""; // why the last press did nothing
 let asked = false; // whether “Delete this room” was pressed once
-/** Of which step it is, and which of its clocks. @type {{ step: string, of: string, node: any, left: number | null }} */
-let clock = { step: "", of: "", node: el("span"), left: null };
+const clock = new Clock();
 const ACTIONS = { close: "close", discuss: "start_discussion", again: "vote_again", reveal: "reveal", play: "let_play",
   verdict: "run_verdict", ask: "run_ask_next", on: "run_on", check: "ask_check", wait: "wait" };
 const starter = runStarter(); // kept while the page is drawn anew, so that what is typed stays
@@ -179,7 +178,7 @@ function remove() {
 /** The page's parts: what each depends on, and how it is made. Votes arrive while the host types or chooses elsewhere.
  * @type {Record<string, [() => any, () => any[]]>} */
 const PARTS = {
-  strip: [() => [view.state, view.answered, view.here, view.lost, clock.of], () => [el("p", { class: "strip" },
+  strip: [() => [view.state, view.answered, view.here, view.lost, clock.turns], () => [el("p", { class: "strip" },
     el("h1", { class: "title" }, `${say("host")} · ${code}`), el("span", { id: "state" }, say(`state_${view.state}`)),
     el("span", { id: "count" }, view.answered !== undefined ? say("answered", view) : say("here", view)),
     el("span", {}, say("lost_count", view)), clock.node)]],
@@ -204,13 +203,7 @@ const PARTS = {
 const made = new Map();
 
 function redraw() {
-  const of = `${view.step} ${view.state} ${(view.left ?? null) === null}`;
-  if (clock.step !== of || view.left > (clock.left ?? 0) + 5) {
-    const node = el("span", { class: "clock" });
-    clock = { step: of, of: `${of} ${view.left}`, node, left: view.left };
-    setTimeout(() => countdown(node, view.left, view.run && ""));
-  }
-  clock.left = view.left;
+  clock.set(view);
   if (!page.querySelector(".host")) {
     made.clear();
     page.replaceChildren(el("div", { class: "host" }, ...Object.keys(PARTS).map((name) => el("div", { id: `part-${name}` }))));

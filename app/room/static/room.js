@@ -119,6 +119,25 @@ export function announce(text) {
   if (place && place.textContent !== text) place.textContent = text;
 }
 
+/** The clock of a page that is drawn anew while it runs: it is set when a step has begun, or has got more time. */
+export class Clock {
+  of = "";
+  end = 0;
+  turns = 0; // how often it was set
+  /** @type {any} */
+  node = el("span");
+
+  /** @param {any} view */
+  set(view) {
+    const left = view.left ?? null, end = left === null ? 0 : performance.now() + left * 1000;
+    const of = `${view.step} ${view.state} ${left === null}`;
+    if (of === this.of && Math.abs(end - this.end) < 2000) return;
+    [this.of, this.end, this.node] = [of, end, el("span", { class: "clock" })];
+    this.turns += 1;
+    countdown(this.node, left, view.run && "");
+  }
+}
+
 /**
  * A clock that counts down from what the server said.
  * @param {any} place an element @param {number | null | undefined} left seconds @param {string} [up] what it says then

@@ -1,6 +1,6 @@
 // The projector's page: the code to join with, the question and how many have answered, bars once they are revealed.
 
-import { announce, code, countdown, data, el, follow, pairs, root, say } from "./room.js";
+import { announce, Clock, code, data, el, follow, pairs, root, say } from "./room.js";
 import { LETTERS, tallies } from "./bars.js";
 import { drawn } from "./run.js";
 import * as still from "./still.js";
@@ -8,7 +8,8 @@ import * as still from "./still.js";
 const page = /** @type {any} */ (document.getElementById("page"));
 /** @type {any} */
 let view = null;
-let clock = { of: "", node: el("span") };
+const clock = new Clock();
+let before = "";
 
 follow(`${code}/screen/events`, {
   seen: (found) => { view = found; redraw(); },
@@ -68,13 +69,9 @@ const PARTS = {
 };
 
 function redraw() {
-  const of = `${view.step} ${view.state} ${(view.left ?? null) === null}`;
-  if (clock.of !== of) {
-    const node = el("span", { class: "clock" });
-    clock = { of, node };
-    setTimeout(() => countdown(node, view.left, view.run && ""));
-    announce(say(`state_${view.state}`));
-  }
+  clock.set(view);
+  if (before !== view.state) announce(say(`state_${view.state}`));
+  before = view.state;
   const kept = document.getElementById("picture");
   const fresh = el("div", {}, view.state === "waiting" || view.state === "ended" ? null : strip(), ...PARTS[view.state]());
   const slot = fresh.querySelector("#picture");
