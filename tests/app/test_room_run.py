@@ -17,6 +17,7 @@ from streamlit.components.v2.component_manager import BidiComponentManager
 from streamlit.runtime import Runtime
 
 from app import services
+from app.course import reading
 from app.decoding.runs import Runs
 from app.records.database import Database
 from app.records.journal import Journal
@@ -34,6 +35,7 @@ from app.room import (
     views,
     views_run,
 )
+from app.room.asked import PICTURED, asked
 from app.room.live import Live
 from app.room.states import Now, Refused, Room
 from app.room.store import Cast, Rooms
@@ -352,11 +354,37 @@ def test_the_best_three_are_the_fastest_of_one_model(tmp_path: Path) -> None:
     assert tally.fastest(news[1], "other") == []
 
 
-def test_nodes_of_a_tree_are_set_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Catches: a builder in a room that only offers whole trees; a removed node that comes back."""
-    # Components are drawn only where Streamlit runs; this is the part of it that they need.
-    server = SimpleNamespace(bidi_component_registry=BidiComponentManager())
+@pytest.fixture
+def drawing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures and their components are drawn only where Streamlit runs; this is the part of it that they need."""
+    server = SimpleNamespace(bidi_component_registry=BidiComponentManager(), get_client=lambda session: None)
     monkeypatch.setattr(Runtime, "_instance", server)
+
+
+def test_every_lesson_s_pictures_are_drawn_for_a_class(
+    drawing: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Catches: a lesson whose picture fails outside a session, or needs a button that a class does not have: the host
+    would show nothing; and a walk that walks no lessons."""
+    keys = [key for _, key, _, _ in reading.titles("en")]
+    assert len(keys) == len(list((reading.FOLDER / "en").glob("[0-9]*.md"))) > 20
+    pictures = 0
+    for key in keys:
+        question = asked("en", key, "predict")
+        assert question is not None
+        for step in PICTURED:
+            picture = question.picture(step)
+            if picture is None:
+                continue
+            kinds = {node["kind"] for node in stills.still("en", key, step) or []}
+            assert kinds & {"html", "chart", "component"}, f"{key} {step}: {kinds}"
+            pictures += 1
+    assert pictures > 2 * len(keys) - 2
+    assert not caplog.records
+
+
+def test_nodes_of_a_tree_are_set_one_by_one(drawing: None) -> None:
+    """Catches: a builder in a room that only offers whole trees; a removed node that comes back."""
 
     def tree(moves: tuple[tuple[str, Any], ...]) -> tuple[str, list[list[int]]]:
         nodes = stills.still("en", "trees", "change", moves) or []
