@@ -31,7 +31,6 @@ log = logging.getLogger("app")
 
 HELP = """Serve Specdec Lab until Ctrl+C. PORT and HOST say where (8501 on 127.0.0.1); the other settings are also
 environment variables: the README has the table, docs/operate.md is for whoever runs it for a class."""
-EVERY_ADDRESS = ("0.0.0.0", "::")
 
 
 @asynccontextmanager
@@ -92,7 +91,9 @@ def main() -> None:
             "server.address": allowed.host,
             "server.port": allowed.port,
             # Set explicitly, because Streamlit would otherwise ask an internet service for this machine's address.
-            "browser.serverAddress": allowed.host if allowed.host not in EVERY_ADDRESS else "localhost",
+            "browser.serverAddress": allowed.host
+            if allowed.host not in config.EVERY_ADDRESS
+            else "localhost",
             "logger.hideWelcomeMessage": True,  # `lifespan` says it in the log
             "server.headless": True,
             "server.fileWatcherType": "none",
@@ -137,7 +138,7 @@ def _port_is_free(allowed: config.Policy) -> None:
 
 def _address(allowed: config.Policy) -> str:
     """Where a browser on this machine finds the app."""
-    host = "localhost" if allowed.host in EVERY_ADDRESS else allowed.host
+    host = "localhost" if allowed.host in config.EVERY_ADDRESS else allowed.host
     shown = f"http://{f'[{host}]' if ':' in host else host}:{allowed.port}{allowed.path}/"
     return shown if host == allowed.host else f"{shown} and all other addresses of this machine"
 

@@ -47,6 +47,7 @@ PATH = re.compile(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*")
 SECRET = 32  # characters
 DATABASES = ("postgresql://", "postgresql+psycopg://", "sqlite:///")
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+EVERY_ADDRESS = ("0.0.0.0", "::")  # a server that listens there has all addresses of its machine
 ADDRESSES = "<address>"
 MOST_DOWNLOAD = 20_000_000_000  # bytes, of one model
 LIBRARY_BYTES = 2_000_000_000

@@ -2,6 +2,8 @@
 
 Starts the app, lets students join, opens questions, and measures: from the host's press to a student's page,
 from a vote to the host's count, acknowledged votes that are not in the export, and the server's memory per student.
+Beside the class, three real browsers follow the room, and a visitor of the lab has one live run after the other
+(`--browsers 0 --no-runs` for the class alone).
 """
 
 from __future__ import annotations
@@ -17,13 +19,18 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from . import room_beside
+
 ROOT = Path(__file__).resolve().parents[1]
 START_S = 180
+LATE_S = 120.0
 LESSONS = ("race", "coin", "length")
 
 
@@ -98,6 +105,15 @@ class Browser:
         return self.at
 
 
+@dataclass
+class Times:
+    """What was measured, in seconds: from a change to students and to browsers' screens, from votes to the host."""
+
+    changes: list[float] = field(default_factory=list)
+    drawn: list[float] = field(default_factory=list)
+    votes: list[float] = field(default_factory=list)
+
+
 def _unchunked(content: bytes) -> bytes:
     found = b""
     while content:
@@ -106,7 +122,9 @@ def _unchunked(content: bytes) -> bytes:
     return found
 
 
-async def measure(port: int, pid: int, students: int, spread_s: float) -> dict[str, Any]:
+async def measure(
+    port: int, pid: int, students: int, spread_s: float, browsers: int = 0, runs: bool = False
+) -> dict[str, Any]:
     """One room with that many students, who vote within `spread_s` of each question."""
     host = Browser(port)
     _, made = await host.ask("/r/start", {"lessons": list(LESSONS), "language": "en"})
@@ -123,15 +141,14 @@ async def measure(port: int, pid: int, students: int, spread_s: float) -> dict[s
     await asyncio.gather(*(each.until(lambda view: True) for each in pupils))
     await host.until(lambda view: view["here"] >= students)
     memory = (server.memory_info().rss - before) / students
-    changes, votes, acknowledged = [], [], 0
-    for lesson in LESSONS:
-        changes += await _step(host, pupils, "open", lesson)
-        found = await _vote(host, pupils, spread_s)
-        votes += found
-        acknowledged += len(found)
-        for move in ("close", "reveal"):
-            changes += await _step(host, pupils, move, lesson)
-    acknowledged += await _run(host, pupils, changes)
+    found = Times()
+    async with AsyncExitStack() as beside:
+        pages = (
+            await beside.enter_async_context(room_beside.browsers(port, code, browsers)) if browsers else []
+        )
+        races = await beside.enter_async_context(room_beside.runs(port)) if runs else []
+        await _lessons(host, pupils, spread_s, pages, found)
+        acknowledged = len(found.votes) + await _run(host, pupils, found.changes)
     _, export = await host.ask(f"/r/{code}/host/votes.json")
     for stream in streams:
         stream.cancel()
@@ -141,17 +158,37 @@ async def measure(port: int, pid: int, students: int, spread_s: float) -> dict[s
         "students": students,
         "votes": acknowledged,
         "lost_votes": acknowledged - len(json.loads(export)["rows"]),
-        "change_to_student_s": _figures(changes),
-        "vote_to_host_s": _figures(votes),
+        "change_to_student_s": _figures(found.changes),
+        "vote_to_host_s": _figures(found.votes),
+        **({"browsers": browsers, "change_to_browser_s": _figures(found.drawn)} if browsers else {}),
+        **({"live_runs_meanwhile": len(races)} if runs else {}),
         "memory_per_student_kb": round(memory / 1000, 1),
     }
+
+
+async def _lessons(
+    host: Browser, pupils: Sequence[Browser], spread_s: float, pages: Sequence[Any], found: Times
+) -> None:
+    """Three lessons, each asked, voted on, closed and revealed."""
+    for lesson in LESSONS:
+        for move in ("open", "close", "reveal"):
+            if pages:
+                await asyncio.sleep(room_beside.QUIET_S)
+            began = time.time()
+            found.changes += await _step(host, pupils, move, lesson)
+            found.drawn += await room_beside.drawn(pages, began)
+            if move == "open":
+                found.votes += await _vote(host, pupils, spread_s)
 
 
 async def _run(host: Browser, pupils: Sequence[Browser], changes: list[float]) -> int:
     """A run that the class follows, with one vote of everybody; returns how many were acknowledged."""
     changes += await _step(host, pupils, "run", prompt="Once upon a time")
-    await asyncio.sleep(2)  # the decoder's first rounds
-    changes += await _step(host, pupils, "ask")
+    asked = host.view["step"]
+    async with asyncio.timeout(LATE_S):  # the run waits in the line for the decoder
+        while (await _press(host, "ask"))[0] != 204:
+            await asyncio.sleep(0.5)
+    await asyncio.gather(*(each.until(lambda view: view["step"] > asked) for each in [host, *pupils]))
     step = host.view["step"]
     votes = (each.ask(f"/r/{each.code}/vote", {"step": step, "given": "accepted"}) for each in pupils)
     found = await asyncio.gather(*votes)
@@ -164,13 +201,18 @@ async def _step(
     host: Browser, pupils: Sequence[Browser], move: str, lesson: str = "", **more: str
 ) -> list[float]:
     step, began = host.view["step"], time.perf_counter()
-    status, answer = await host.ask(
-        f"/r/{host.code or _code(host)}/host/drive",
-        {"move": move, "lesson": lesson or host.view["lesson"], "step": step, **more},
-    )
+    status, answer = await _press(host, move, lesson, **more)
     assert status == 204, answer
     at = await asyncio.gather(*(each.until(lambda view: view["step"] > step) for each in [host, *pupils]))
     return [each - began for each in at[1:]]
+
+
+async def _press(host: Browser, move: str, lesson: str = "", **more: str) -> tuple[int, bytes]:
+    step = host.view["step"]
+    return await host.ask(
+        f"/r/{host.code or _code(host)}/host/drive",
+        {"move": move, "lesson": lesson or host.view["lesson"], "step": step, **more},
+    )
 
 
 def _code(host: Browser) -> str:
@@ -224,6 +266,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--students", type=int, default=300)
     parser.add_argument("--spread", type=float, default=10.0, help="seconds within which everybody votes")
+    parser.add_argument("--browsers", type=int, default=3, help="real browsers that follow the room")
+    parser.add_argument(
+        "--runs", action=argparse.BooleanOptionalAction, default=True, help="live runs beside"
+    )
     given = parser.parse_args()
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
@@ -242,7 +288,10 @@ def main() -> None:
             asyncio.run(
                 measure(port, process.pid, 2, 0.1)
             )  # reads the lessons, which is no student's time or memory
-            print(json.dumps(asyncio.run(measure(port, process.pid, given.students, given.spread)), indent=2))
+            figures = asyncio.run(
+                measure(port, process.pid, given.students, given.spread, given.browsers, given.runs)
+            )
+            print(json.dumps(figures, indent=2))
         finally:
             process.terminate()
             process.wait(20)

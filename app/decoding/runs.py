@@ -10,7 +10,7 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Protocol
 
 from .api import Family, pack
@@ -37,8 +37,12 @@ class Journal(Protocol):
         """It has ended, and is in the library if it is kept."""
         ...
 
-    def forget(self, run_id: str) -> None:
-        """Its owner deleted it."""
+    def forget(self, run_ids: Collection[str]) -> None:
+        """Their owner deleted them."""
+        ...
+
+    def started(self, owners: Collection[str]) -> list[str]:
+        """The runs that these have started, in any process."""
         ...
 
 
@@ -128,7 +132,21 @@ class Runs:
         """End a run and drop its traces, here and in every other process: its owner deleted it."""
         self.drop(run_id)
         if self._journal:
-            self._journal.forget(run_id)
+            self._journal.forget([run_id])
+
+    def forget_all(self, guests: Collection[str]) -> None:
+        """The same for every run of these guests, whichever process computes it."""
+        found = {run.id for guest in guests for run in self.of(guest)}
+        if self._journal:
+            found.update(self._journal.started(guests))
+        for run_id in found:
+            self.drop(run_id)
+        if self._journal and found:
+            self._journal.forget(found)
+
+    def of(self, guest: str) -> list[Run]:
+        """A guest's runs that are in memory here, oldest first."""
+        return [run for run in self._jobs.all() if run.guest and run.owner == guest]
 
     def drop(self, run_id: str) -> None:
         """The same in this process only."""

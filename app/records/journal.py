@@ -13,9 +13,8 @@ import json
 import logging
 import threading
 import time
-import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +28,7 @@ from specdec_core.errors import SpecdecError
 from . import requests
 from .database import Database, Unavailable
 from .keys import digest
+from .packing import pack, unpack
 from .processes import lives, own_name
 from .schema import journal, messages, processes, runs
 
@@ -102,15 +102,23 @@ class Journal:
             if run.id in self._mine:
                 self._mine[run.id].over = True
 
-    def forget(self, run_id: str) -> None:
-        """Its owner deleted it."""
+    def forget(self, run_ids: Collection[str]) -> None:
+        """Their owner deleted them."""
         with self._changed:
-            self._mine.pop(run_id, None)
-            self._others.pop(run_id, None)
+            for run_id in run_ids:
+                self._mine.pop(run_id, None)
+                self._others.pop(run_id, None)
         with self._database.transaction(writes=True) as connection:
-            connection.execute(delete(journal).where(journal.c.id == run_id))
-            self._notify(connection, f"-{run_id}")
+            connection.execute(delete(journal).where(journal.c.id.in_(run_ids)))
+            for run_id in run_ids:
+                self._notify(connection, f"-{run_id}")
         self._database.scrub()
+
+    def started(self, owners: Collection[str]) -> list[str]:
+        """The runs that these have started, in any process."""
+        whose = [_digest(owner) for owner in owners]
+        with self._database.transaction() as connection:
+            return list(connection.execute(select(journal.c.id).where(journal.c.owner.in_(whose))).scalars())
 
     def find(self, run_id: str, owner: str | None, ticket: str = "") -> Run | None:
         """The run with that id, wherever it was computed, if it belongs to this owner or has this ticket."""
@@ -195,7 +203,7 @@ class Journal:
         self, connection: Connection, written: _Written, said: list[str], ended: float | None
     ) -> int | None:
         """Add a batch; returns how many messages there are, None if the run was deleted, or taken for lost."""
-        run, packed = written.run, _packed(said)
+        run, packed = written.run, pack(said)
         if not written.began:
             content = {"prompt": run.request.prompt, **requests.written(run.request)}
             request = json.dumps(content)
@@ -290,7 +298,7 @@ class Journal:
             .where(messages.c.run == run.id, messages.c.first >= len(run.messages))
             .order_by(messages.c.first)
         ).scalars()
-        return row, [line for packed in batches for line in _unpacked(packed)]
+        return row, [line for packed in batches for line in unpack(packed)]
 
     def _is_dead(self, connection: Connection, process: str) -> bool:
         if process == self.process:
@@ -313,7 +321,7 @@ class Journal:
             if dead is not None:  # else another process was first
                 first = dead - len(last)
                 connection.execute(
-                    insert(messages).values(run=run_id, first=first, count=len(last), packed=_packed(last))
+                    insert(messages).values(run=run_id, first=first, count=len(last), packed=pack(last))
                 )
                 self._notify(connection, run_id)
 
@@ -332,14 +340,6 @@ def _news(written: _Written) -> list[str]:
     """What a run has said since; its last message waits until the library has what the others will read."""
     said = written.run.messages[written.count :]
     return said[:-1] if said and said[-1] == DONE and not written.over else said
-
-
-def _packed(said: list[str]) -> bytes:
-    return zlib.compress("\n".join(said).encode(errors="surrogatepass"), level=1)
-
-
-def _unpacked(packed: bytes) -> list[str]:
-    return zlib.decompress(packed).decode(errors="surrogatepass").split("\n")
 
 
 def _digest(secret: str | None) -> str | None:

@@ -68,12 +68,12 @@ class Asked:
         return shuffle.order(self.items, f"{self.lesson.id}-{self.part}", whose)
 
     def picture(self, step: str) -> Picture | None:
-        """The picture of one of the lesson's steps."""
+        """The picture of one of the lesson's steps, if a class can see it together."""
         if step not in PICTURED:
             return None
         found = getattr(self.lesson.front, step)
         picture: Picture | None = found.picture if step == "predict" else found
-        return picture
+        return picture if picture is not None and picture.picture not in ALONE else None
 
     def read(self, given: Any) -> Given | None:
         """An answer as it came from a page, or None if it is none to this question."""
@@ -126,6 +126,7 @@ class Asked:
         return self.words(f"misconceptions.{missed}") if missed else ""
 
 
+ALONE = frozenset({"distilling"})  # trains a draft, which each visitor does for themselves
 PICTURED = ("predict", "watch", "change")
 
 

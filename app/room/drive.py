@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import isfinite
 from typing import Any
 
-from . import running, states, trees
+from . import running, states
 from .asked import asked
 from .orders import titles
 from .states import MOST_MOVES, MOVED_ON, MOVES, STEERED, Now, Refused, Room
@@ -19,6 +19,17 @@ MOST_CARDS = 999
 MOST_KEY = 200  # characters of a control's id
 READ = "This request cannot be read."
 Body = dict[str, Any]
+
+
+def start(rooms: Rooms, lessons: Sequence[str], language: str, named: bool) -> tuple[str, str]:
+    """A new room: its code and the host's secret. Old ones make room for it.
+
+    Raises:
+        Refused: if there are too many.
+    """
+    for code in rooms.outdated():
+        delete(rooms, code)
+    return rooms.create(lessons, language, named)
 
 
 def perform(rooms: Rooms, code: str, body: Body) -> None:
@@ -45,7 +56,8 @@ def _run(rooms: Rooms, room: Room, body: Body) -> None:
     before = room.now.run
     if body.get("step") != room.now.step or "run" not in MOVES[room.now.state]:
         raise Refused(MOVED_ON)
-    started = running.begin(room.code, str(body.get("prompt", "")), (before.number if before else 0) + 1)
+    number = (before.number if before else 0) + 1
+    started = running.begin(room.code, str(body.get("prompt", "")), number, str(body.get("model", "")))
     try:
         rooms.drive(room.code, lambda room, at: changed(room, at, body, started))
     except Exception:
@@ -56,10 +68,7 @@ def _run(rooms: Rooms, room: Room, body: Body) -> None:
 
 def delete(rooms: Rooms, code: str) -> None:
     """Delete a room with everything in it, and what its runs said."""
-    room = rooms.room(code)
-    rooms.delete(code)
-    trees.forget(code)
-    running.forget(room.now.run if room is not None else None)
+    running.forget_all(code, rooms.delete(code))
 
 
 def changed(

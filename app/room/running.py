@@ -6,7 +6,7 @@ They belong to no visitor: the library does not keep them, and a page reads only
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -30,15 +30,20 @@ _read: dict[str, tuple[tuple[int, bool], Said]] = {}
 MOST_READ = 50
 
 
-def begin(code: str, prompt: str, number: int) -> Together:
-    """Start the class's run.
+def begin(code: str, prompt: str, number: int, name: str = "") -> Together:
+    """Start the class's run, with this family of `kinds` or the first.
 
     Raises:
         Refused: if there is no prompt, or the server takes no more runs.
     """
-    name = kind()
-    run = _start(f"room {code}", prompt, name, {})
+    name = name if name in kinds() else kind()
+    run = _start(guest(code), prompt, name, {})
     return Together(run.id, run.ticket, number, run.request.prompt, usual.of(name).short, time.time())
+
+
+def guest(code: str, seat: str = "") -> str:
+    """Whose the class's runs are, and those of a student: no visitor's."""
+    return f"room {code} {seat}" if seat else f"room {code}"
 
 
 def own_tree(whose: str, prompt: str, name: str, width: int, depth: int, over: Callable[[Run], None]) -> Run:
@@ -50,7 +55,7 @@ def own_tree(whose: str, prompt: str, name: str, width: int, depth: int, over: C
     if not (1 <= width <= WIDEST and 1 <= depth <= DEEPEST):
         raise Refused(f"A tree here has a width of 1 to {WIDEST} and a depth of 1 to {DEEPEST}.")
     shape = {"width": width, "depth": depth, "nodes": NODES, "beam": NODES}
-    return _start(f"room {whose}", prompt, name, {"proposer": "branching", "options": shape}, over)
+    return _start(whose, prompt, name, {"proposer": "branching", "options": shape}, over)
 
 
 def said(run: Together | None) -> Said:
@@ -80,10 +85,22 @@ def forget(run: Together | None) -> None:
         _read.pop(run.run, None)
 
 
+def forget_all(code: str, seats: Collection[str]) -> None:
+    """End all runs of a room and of its students, in every web process, and delete what they said."""
+    services.runs().forget_all([guest(code), *(guest(code, seat) for seat in seats)])
+    _read.clear()
+
+
 def kind() -> str:
     """The server's family once it is ready; until then the bundled one."""
+    return kinds()[0]
+
+
+def kinds() -> list[str]:
+    """The families that a class can run: the server's, once it is ready, and the bundled one, which is fast."""
     name = services.operator().family
-    return name if services.shelf().status(family(name)).state == "ready" else usual.TINY
+    ready = services.shelf().status(family(name)).state == "ready"
+    return list(dict.fromkeys([name, usual.TINY] if ready else [usual.TINY]))
 
 
 def _start(

@@ -58,7 +58,6 @@ class Rooms:
         secret, now = codes.token(), self._clock()
         with self._database.transaction(writes=True) as connection:
             self._database.alone(connection, 6)
-            connection.execute(delete(rooms).where(rooms.c.created < now - KEPT_S))
             if connection.execute(select(func.count()).select_from(rooms)).scalar_one() >= MOST_ROOMS:
                 raise Refused("This server has no room left for another class; try again tomorrow.")
             taken = set(connection.execute(select(rooms.c.code)).scalars())
@@ -278,11 +277,19 @@ class Rooms:
             found = connection.execute(select(seats.c.seat, seats.c.name).where(seats.c.room == code)).all()
         return {row.seat: row.name for row in found}
 
-    def delete(self, code: str) -> None:
-        """Delete the room with its seats and votes, also from the database's log."""
+    def delete(self, code: str) -> list[str]:
+        """Delete the room with its seats and votes, also from the database's log; returns its seats."""
         with self._database.transaction(writes=True) as connection:
+            seated = list(connection.execute(select(seats.c.seat).where(seats.c.room == code)).scalars())
             connection.execute(delete(rooms).where(rooms.c.code == code))
         self._database.scrub()
+        return seated
+
+    def outdated(self) -> list[str]:
+        """The codes of rooms that have been kept for long enough."""
+        with self._database.transaction() as connection:
+            old = select(rooms.c.code).where(rooms.c.created < self._clock() - KEPT_S)
+            return list(connection.execute(old).scalars())
 
     def _locked(self, connection: Connection, code: str) -> Room:
         row = connection.execute(select(rooms).where(rooms.c.code == code).with_for_update()).one_or_none()

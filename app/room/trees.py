@@ -19,10 +19,6 @@ from .store import Rooms
 
 log = logging.getLogger(__name__)
 
-MOST_KEPT = 5_000
-_mine: dict[tuple[str, str], list[str]] = {}
-"""The runs that each seat has started in this process, the latest last: a student has one at a time."""
-
 
 def begin(rooms: Rooms, room: Room, seat: str, body: dict[str, Any]) -> Run:
     """Start it; an earlier one of this student ends. Without a prompt it is the challenge's.
@@ -36,29 +32,20 @@ def begin(rooms: Rooms, room: Room, seat: str, body: dict[str, Any]) -> Run:
     kind, shape = running.kind(), {"width": width, "depth": depth}
 
     def over(run: Run) -> None:
-        if not prompt and (measured := result(run)):
-            try:
+        try:
+            if rooms.room(room.code) is None:
+                services.runs().forget(run.id)  # deleted meanwhile, perhaps before the database had this run
+            elif not prompt and (measured := result(run)):
                 rooms.ran(
                     room.code, seat, room.now.lesson, {"model": usual.of(kind).short, **shape, **measured}
                 )
-            except Exception:  # a room that was deleted, a database that is away: the run itself is done
-                log.warning("a student's run could not be kept", exc_info=True)
+        except Exception:  # a database that is away: the run itself is done
+            log.warning("a student's run could not be kept", exc_info=True)
 
-    if len(_mine) >= MOST_KEPT:
-        _mine.clear()
-    mine = _mine.setdefault((room.code, seat), [])
-    if mine and (before := services.runs().get(mine[-1])):
-        before.cancel()
-    run = running.own_tree(f"{room.code} {seat}", prompt or challenge(kind), kind, width, depth, over)
-    mine.append(run.id)
-    return run
-
-
-def forget(code: str) -> None:
-    """End the runs of a room's students and delete what they said."""
-    for key in [key for key in _mine if key[0] == code]:
-        for run in _mine.pop(key):
-            services.runs().forget(run)
+    guest = running.guest(room.code, seat)
+    for before in services.runs().of(guest):
+        before.cancel()  # a student has one at a time
+    return running.own_tree(guest, prompt or challenge(kind), kind, width, depth, over)
 
 
 def challenge(kind: str) -> str:

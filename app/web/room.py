@@ -22,6 +22,7 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Respon
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from app.choosing import usual
 from app.course import pictures, reading
 from app.room import codes, drive, export, here, orders, running, stills, together, trees, views
 from app.room.asked import Given, asked
@@ -30,6 +31,7 @@ from app.room.states import Now
 from app.room.store import Cast
 from app.theme import CSS
 
+from . import room_address
 from .room_request import (
     NO_STORE,
     Body,
@@ -93,6 +95,7 @@ def routes() -> list[BaseRoute]:
         Route(f"{host}/drive", told(steer), methods=["POST"]),
         Route(f"{host}/delete", told(delete), methods=["POST"]),
         Route(f"{host}/votes.{{kind}}", told(votes)),
+        Route(f"{host}/qr.svg", told(host_qr)),
     ]
 
 
@@ -114,8 +117,10 @@ def page(name: str, depth: int) -> Endpoint:
         data: Body = {"words": strings, "language": language, "languages": list(reading.languages())}
         if name == "start":
             data |= {"presets": orders.presets(language), "titles": orders.titles(language)}
+        if name == "screen":
+            data["address"] = room_address.shared(request)
         if name == "host":
-            data["prompt"] = trees.challenge(running.kind())
+            data["models"] = [[name, usual.of(name).short, trees.challenge(name)] for name in running.kinds()]
         assets = "../" * max(depth - 1, 0) + ("assets" if depth else "r/assets")
         packed = json.dumps(data).replace("<", "\\u003c")
         return HTMLResponse(
@@ -143,7 +148,9 @@ async def start(request: Request) -> Response:
         raise Stop(400, "Choose at least one lesson.")
     if started.count(address_of(request)):
         raise Stop(429, "Too many rooms were started from here; try again later.")
-    code, secret = await asyncio.to_thread(here.rooms().create, lessons, language, body.get("named") is True)
+    code, secret = await asyncio.to_thread(
+        drive.start, here.rooms(), lessons, language, body.get("named") is True
+    )
     return JSONResponse({"code": code, "host": secret}, headers=NO_STORE)
 
 
@@ -286,9 +293,18 @@ async def qr(request: Request) -> Response:
     code = codes.typed(code_of(request))
     if not codes.is_code(code):
         raise Stop(404, "There is no room with this code.")
-    address = str(request.url.replace(query="")).rpartition(f"/r/{request.path_params['code']}/")[0]
+    return drawn(f"{room_address.shared(request) or room_address.here(request)}/{quote(code)}")
+
+
+async def host_qr(request: Request) -> Response:
+    """The host's link as a QR code, for a phone."""
+    await host_only(request)
+    where = room_address.shared(request) or room_address.here(request)
+    return drawn(f"{where}/{quote(code_of(request))}/host#host={secret_of(request, 'host')}")
+
+
+def drawn(address: str) -> Response:
+    """An address as a QR code."""
     out = io.BytesIO()
-    segno.make(f"{address}/r/{quote(code)}", error="m").save(
-        out, kind="svg", border=3, xmldecl=False, light="white"
-    )
+    segno.make(address, error="m").save(out, kind="svg", border=3, xmldecl=False, light="white")
     return Response(out.getvalue(), media_type="image/svg+xml", headers=NO_STORE)

@@ -228,7 +228,7 @@ def test_a_deleted_run_is_gone_in_every_process(process: Callable[..., Journal],
     over(here, run)
     until(lambda: there.find(run.id, ANNA) is not None)
     run.deleted = True
-    here.forget(run.id)
+    here.forget([run.id])
     if database.shared:
         until(lambda: gone == [run.id])
         assert there.find(run.id, ANNA) is None

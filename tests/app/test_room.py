@@ -152,6 +152,36 @@ def test_nothing_about_the_answer_is_sent_before_the_reveal(key: str) -> None:
         assert sent["mine"]["1"]["right"] is False
 
 
+@pytest.mark.parametrize("key", LESSONS)
+def test_what_is_sent_does_not_depend_on_the_answer(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches: a right option in whatever field of a page, before the reveal: an order, a class, a number."""
+    for part in ("predict", "check"):
+        question = asked("en", key, views.part_of(part))
+        assert question is not None
+        lesson = question.lesson
+        other = next(iter(sorted(question.items.keys() - question.right)), "")
+        right = {**lesson.right, part: frozenset({other})}
+        answer = None if lesson.answer is None else lesson.answer / 2 + 1
+        turned = replace(question, lesson=replace(lesson, right=right, answer=answer))
+        first = ("open",) if part == "predict" else ("open", "close", "reveal", "check")
+        mine, others = [answers(question, "me", wrong=True)], [answers(question, "you")]
+
+        def sent(given: Asked, now: Now, others: list[Vote], mine: list[Vote] = mine) -> str:
+            monkeypatch.setattr(views, "asked", lambda language, lesson, part: given)
+            pages = [
+                views.student(room_at(now), "me", "en", mine, 0.0),
+                views.screen(room_at(now), others, 2, 0.0),
+            ]
+            return json.dumps(pages)
+
+        for more in ((), ("close",), ("close", "discuss"), ("close", "discuss", "again")):
+            now = driven(*first, *more, lesson=key)
+            assert sent(question, now, others) == sent(turned, now, others), now.state
+            assert sent(question, now, others) == sent(question, now, [answers(question, "you", wrong=True)])
+        now = driven(*first, "close", "reveal", lesson=key)
+        assert sent(question, now, others) != sent(turned, now, others)
+
+
 def every_key(value: Any) -> set[str]:
     """The keys of all mappings in it, and options' keys where votes are counted by them."""
     if isinstance(value, dict):

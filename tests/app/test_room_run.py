@@ -17,9 +17,25 @@ from streamlit.components.v2.component_manager import BidiComponentManager
 from streamlit.runtime import Runtime
 
 from app import services
+from app.course import reading
 from app.decoding.runs import Runs
 from app.records.database import Database
-from app.room import drive, export, here, running, states, stills, tally, together, views, views_run
+from app.records.journal import Journal
+from app.room import (
+    codes,
+    drive,
+    export,
+    here,
+    running,
+    states,
+    stills,
+    tally,
+    together,
+    trees,
+    views,
+    views_run,
+)
+from app.room.asked import PICTURED, asked
 from app.room.live import Live
 from app.room.states import Now, Refused, Room
 from app.room.store import Cast, Rooms
@@ -277,6 +293,53 @@ def test_a_student_s_own_tree_is_measured_by_the_server(visitor: Callable[[], Te
     assert best["best"][0]["speed"] == stats["tokens_per_second"]
 
 
+def test_a_deleted_room_s_runs_are_forgotten_in_every_process(
+    fresh: Runs, place: Path | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches: what students ran on another web process, or the class long ago, outliving the room."""
+    database = Database(place)
+    rooms = Rooms(database)
+    code, _ = rooms.create(["coin"], "en", named=False)
+    token = codes.token()
+    rooms.join(code, token, "")
+    kept = running.guest(code + "x")
+    there = Runs(lambda choice, gone: services.shelf().get(choice, gone))
+    there._journal = Journal(database, 10**9, there.drop)
+    here_ = Journal(database, 10**9)
+    runs = []
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(services, "runs", lambda: there)
+            for guest in (running.guest(code), running.guest(code, codes.digest(token)), kept):
+                runs.append(running.own_tree(guest, "abc", "tiny", 2, 2, lambda run: None))
+        until(lambda: all(here_.find(run.id, None, run.ticket) for run in runs))
+        monkeypatch.setattr(fresh, "_journal", here_)
+        drive.delete(rooms, code)
+        assert [here_.find(run.id, None, run.ticket) is None for run in runs] == [True, True, False]
+        if database.shared:  # several processes have PostgreSQL
+            until(lambda: [there.get(run.id) is None for run in runs] == [True, True, False])
+    finally:
+        there.close()
+        for journal in (here_, there._journal):
+            journal.close()
+        database.close()
+
+
+def test_a_run_whose_room_was_deleted_meanwhile_is_forgotten_at_its_end(
+    visitor: Callable[[], TestClient],
+) -> None:
+    """Catches: a run that was not in the database yet when its room was deleted, and stays."""
+    teacher, _student, code = begun(visitor)
+    press(teacher, code, "open", lesson="coin")
+    press(teacher, code, "close", "reveal", "follow", "play")
+    room = here.rooms().room(code)
+    assert room is not None
+    seat = next(iter(here.rooms().names(code)))
+    here.rooms().delete(code)
+    run = trees.begin(here.rooms(), room, seat, {"prompt": "ab", "width": 2, "depth": 2})
+    until(lambda: services.runs().get(run.id) is None)
+
+
 def test_the_best_three_are_the_fastest_of_one_model(tmp_path: Path) -> None:
     """Catches: speeds of two models in one list, a slower run that replaces a faster one, a fourth place."""
     rooms = Rooms(Database(tmp_path / "rooms.sqlite3"))
@@ -291,11 +354,37 @@ def test_the_best_three_are_the_fastest_of_one_model(tmp_path: Path) -> None:
     assert tally.fastest(news[1], "other") == []
 
 
-def test_nodes_of_a_tree_are_set_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Catches: a builder in a room that only offers whole trees; a removed node that comes back."""
-    # Components are drawn only where Streamlit runs; this is the part of it that they need.
-    server = SimpleNamespace(bidi_component_registry=BidiComponentManager())
+@pytest.fixture
+def drawing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures and their components are drawn only where Streamlit runs; this is the part of it that they need."""
+    server = SimpleNamespace(bidi_component_registry=BidiComponentManager(), get_client=lambda session: None)
     monkeypatch.setattr(Runtime, "_instance", server)
+
+
+def test_every_lesson_s_pictures_are_drawn_for_a_class(
+    drawing: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Catches: a lesson whose picture fails outside a session, or needs a button that a class does not have: the host
+    would show nothing; and a walk that walks no lessons."""
+    keys = [key for _, key, _, _ in reading.titles("en")]
+    assert len(keys) == len(list((reading.FOLDER / "en").glob("[0-9]*.md"))) > 20
+    pictures = 0
+    for key in keys:
+        question = asked("en", key, "predict")
+        assert question is not None
+        for step in PICTURED:
+            picture = question.picture(step)
+            if picture is None:
+                continue
+            kinds = {node["kind"] for node in stills.still("en", key, step) or []}
+            assert kinds & {"html", "chart", "component"}, f"{key} {step}: {kinds}"
+            pictures += 1
+    assert pictures > 2 * len(keys) - 2
+    assert not caplog.records
+
+
+def test_nodes_of_a_tree_are_set_one_by_one(drawing: None) -> None:
+    """Catches: a builder in a room that only offers whole trees; a removed node that comes back."""
 
     def tree(moves: tuple[tuple[str, Any], ...]) -> tuple[str, list[list[int]]]:
         nodes = stills.still("en", "trees", "change", moves) or []

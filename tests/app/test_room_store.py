@@ -8,17 +8,21 @@ from pathlib import Path
 
 import pytest
 from starlette.applications import Starlette
+from starlette.requests import Request
 from starlette.testclient import TestClient
 
+from app import config as policy
+from app import services
 from app.records.database import Database
 from app.room import codes, drive, here, store
 from app.room.limits import Limit
 from app.room.live import Live
-from app.room.states import LIFE_S, Refused
+from app.room.states import KEPT_S, LIFE_S, Refused
 from app.room.store import Cast, Rooms
 from app.web import room as routes
-from app.web import room_request
+from app.web import room_address, room_request
 
+from .conftest import OPERATOR
 from .loops import run
 
 TOKEN = codes.token()
@@ -97,7 +101,10 @@ def test_rooms_end_and_are_deleted_whole(tmp_path: Path) -> None:
     with pytest.raises(Refused):
         rooms.join(code, codes.token(), "")
     assert rooms.cast([cast(code, "late")]) != [None]
-    rooms.delete(code)
+    assert rooms.outdated() == []
+    clock[0] += KEPT_S
+    assert rooms.outdated() == [code]
+    assert rooms.delete(code) == [seat]
     assert rooms.room(code) is None
     assert seat.encode() not in (tmp_path / "rooms.sqlite3").read_bytes()
 
@@ -164,9 +171,33 @@ def test_only_a_seat_votes_and_only_the_host_drives(rooms: Rooms, visitor: Calla
     assert student.get(f"/r/{code}/host/votes.csv").status_code == 403
     assert len(teacher.get(f"/r/{code}/host/votes.json").json()["rows"]) == 1
     assert b"svg" in stranger.get(f"/r/{code}/qr.svg").content
+    assert student.get(f"/r/{code}/host/qr.svg").status_code == 403
+    assert b"svg" in teacher.get(f"/r/{code}/host/qr.svg").content
     for client, status in ((student, 403), (teacher, 204)):
         assert client.post(f"/r/{code}/host/delete").status_code == status
     assert rooms.room(code) is None
+
+
+def test_a_class_gets_an_address_that_it_can_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches: a QR code of localhost, which opens nothing on a student's phone; the path that a proxy adds, lost."""
+
+    def shared(listens: str, address: str) -> str | None:
+        monkeypatch.setattr(services, "operator", lambda: policy.read({**OPERATOR, "HOST": listens}))
+        name, _, path = address.partition("/")
+        headers = [(b"host", name.encode())]
+        return room_address.shared(
+            Request(
+                {"type": "http", "method": "GET", "path": f"/{path}", "query_string": b"", "headers": headers}
+            )
+        )
+
+    monkeypatch.setattr(room_address, "network", lambda: "10.1.2.3")
+    assert shared("0.0.0.0", "localhost:8501/r/C7KMNP/qr.svg") == "http://10.1.2.3:8501/r"
+    assert shared("127.0.0.1", "localhost:8501/r/C7KMNP/screen") is None
+    assert shared("127.0.0.1", "lab.example/specdec/r/C7KMNP/host") == "http://lab.example/specdec/r"
+    monkeypatch.undo()
+    found = room_address.network()
+    assert found is None or not policy.is_loopback(found)
 
 
 def test_codes_cannot_be_tried_one_after_the_other(visitor: Callable[[], TestClient]) -> None:

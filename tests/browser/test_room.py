@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -28,17 +30,33 @@ def visit(server: Server, complaints: Sight, come: Come) -> Callable[..., Page]:
     return open_one
 
 
+LOOKS: list[tuple[dict[str, Any], str]] = [
+    ({"width": width, "height": height}, scheme)
+    for width, height in ((390, 844), (1440, 900))
+    for scheme in ("dark", "light")
+]
+looked: Counter[str] = Counter()
+
+
 def no_findings(*pages: Page) -> None:
-    """No page has anything that axe finds, or needs to be scrolled sideways."""
+    """No page has anything that axe finds, or needs to be scrolled sideways.
+
+    Each kind of page has another size and colour scheme at each state, so that all get all four during a lesson.
+    """
     for page in pages:
+        kind = page.url.partition("/r")[2].partition("?")[0][7:]
+        size, scheme = LOOKS[looked[kind] % len(LOOKS)]
+        looked[kind] += 1
+        page.set_viewport_size(size)  # type: ignore[arg-type]
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
         page.evaluate(AXE)
         found = page.evaluate(
             "async (values) => (await axe.run(document, {runOnly: {type: 'tag', values}})).violations"
             ".map(({id, nodes}) => `${id}: ${nodes.map(({html}) => html).join(' | ')}`)",
             TAGS,
         )
-        assert found == [], page.url
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), page.url
+        assert found == [], (page.url, size, scheme)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (page.url, size, scheme)
 
 
 def press(host: Page, *names: str) -> None:
@@ -69,12 +87,18 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
         page.get_by_role("button", name="Join").click()
         said(page, "Waiting for the first question")
     expect(screen.locator("#here")).to_have_text("2 here")
+    said(screen, "Only this computer can open this address")
+    host.locator("#phone summary").click()
+    expect(host.locator("#phone img")).to_have_js_property("complete", value=True)
+    host.locator("#phone summary").click()
     no_findings(host, screen, anna)
 
     press(host, "open")
     anna.locator("#picture .prompt, #picture .drawn >> nth=1").first.wait_for()
     expect(screen.locator("#count")).to_have_text("0 of 2 answered")
     no_findings(host, screen, anna, ben)
+    host.locator("#cards summary").click()
+    host.locator("#cards-0").fill("7")
     anna.keyboard.press("1")
     anna.keyboard.press("Enter")
     said(anna, "Locked in")
@@ -87,6 +111,9 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
     complaints[:] = [each for each in complaints if "ERR_INTERNET_DISCONNECTED" not in each]
     expect(screen.locator("#count")).to_have_text("2 of 2 answered")
     expect(screen.locator(".bars")).to_have_count(0)
+    expect(host.locator("#count")).to_have_text("2 of 2 answered")
+    expect(host.locator("#cards-0")).to_have_value("7")  # votes arrive while the host types
+    expect(host.locator("#cards-0")).to_be_focused()
     anna.reload()
     said(anna, "You said:")
     said(anna, "Locked in")
@@ -112,6 +139,9 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
     expect(anna.locator("#picture .control button").nth(1)).to_have_attribute("aria-pressed", "true")
     host.locator("#picture > .drawn").nth(1).click()
     anna.locator("#picture .pointer").wait_for(state="attached")
+    before = anna.locator("#picture .pointer").get_attribute("style")
+    host.locator("#picture").press("ArrowRight")
+    expect(anna.locator("#picture .pointer")).not_to_have_attribute("style", before)
     no_findings(host, screen, anna)
     press(host, "play")
     anna.locator("#picture .control button").first.click()
@@ -131,6 +161,8 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
         expect(page.locator("#run")).to_contain_text("Once upon a time")
     press(host, "ask", "longer")  # looking takes longer than the vote's twenty seconds
     anna.locator("#vote").wait_for()
+    for page in (host, screen, anna):
+        expect(page.locator(".clock")).to_have_text(re.compile(r"[345]\d s left"))
     no_findings(host, screen, anna)
     anna.keyboard.press("1")
     said(anna, "Locked in")

@@ -1,6 +1,6 @@
 // The host's page: what to do next, the live bars, the lessons and what the class believes.
 
-import { announce, code, countdown, data, el, follow, pairs, post, root, say } from "./room.js";
+import { announce, Clock, code, data, el, follow, pairs, post, root, say } from "./room.js";
 import { LETTERS, tallies } from "./bars.js";
 import { drawn } from "./run.js";
 import * as still from "./still.js";
@@ -10,10 +10,9 @@ const page = /** @type {any} */ (document.getElementById("page"));
 let view = null;
 let problem = ""; // why the last press did nothing
 let asked = false; // whether “Delete this room” was pressed once
-/** @type {{ of: string, node: any, left: number | null }} */
-let clock = { of: "", node: el("span"), left: null };
+const clock = new Clock();
 const ACTIONS = { close: "close", discuss: "start_discussion", again: "vote_again", reveal: "reveal", play: "let_play",
-  verdict: "run_verdict", ask: "run_ask_next", on: "run_on", check: "ask_check", wait: "wait", end: "end" };
+  verdict: "run_verdict", ask: "run_ask_next", on: "run_on", check: "ask_check", wait: "wait" };
 const starter = runStarter(); // kept while the page is drawn anew, so that what is typed stays
 
 enter();
@@ -44,43 +43,52 @@ async function drive(move, more = {}) {
   return answer.ok;
 }
 
-/** What the host does next, the usual step first in sight. */
-function next() {
-  const rest = view.lessons.filter((/** @type {any} */ each) => !each.parts.length);
-  const chosen = rest[0];
-  const may = (/** @type {string} */ move) => view.moves.includes(move);
-  const buttons = [];
-  const best = { open: "close", check: "close", locked: { explain: "discuss", discuss: "discuss", reveal: "reveal" }[/** @type {"explain"} */ (view.advice ?? "reveal")],
-    discuss: "again", run: view.run?.asking ? "verdict" : "ask" }[/** @type {"open"} */ (view.state)];
-  for (const [move, key] of Object.entries(ACTIONS)) {
-    if (!may(move) || move === "end" || (move === "check" && !(view.state !== "waiting"))) continue;
-    if (move === "check" && view.part === "check" && view.state === "reveal") continue;
-    buttons.push(el("button", { id: `do-${move}`, type: "button", class: move === best ? "main" : "", onclick: () => drive(move) }, say(key)));
-  }
-  if (may("follow")) {
-    for (const picture of view.pictures ?? []) {
-      const key = view.state === "play" && picture === view.picture ? "call_back" : picture === "watch" ? "show_picture" : "show_change";
-      buttons.push(el("button", { id: `do-${picture}`, type: "button", onclick: () => drive("follow", { picture }) }, say(key)));
-    }
-  }
-  if (may("open") && chosen) {
-    buttons.push(el("button", { id: "do-open", type: "button", class: best ? "" : "main", onclick: () => drive("open", { lesson: chosen.lesson }) },
-      `${say("open_question")} · ${chosen.title}`));
-  }
-  if (["open", "check", "discuss"].includes(view.state) || view.run?.asking) {
-    buttons.push(el("button", { id: "do-longer", type: "button", onclick: () => drive("longer") }, say("longer")));
-  }
-  return el("div", { class: "buttons" }, ...buttons);
+/** The usual next step. */
+function usual() {
+  const after = { explain: "discuss", discuss: "discuss", reveal: "reveal" };
+  const [first] = view.pictures ?? [];
+  const turn = view.pictures?.includes("change") && view.picture !== "change" ? "change" : "play";
+  return { open: "close", check: "close", locked: after[/** @type {"explain"} */ (view.advice ?? "reveal")], discuss: "again",
+    reveal: view.part === "check" ? "open" : first ?? "check", follow: turn, play: "check",
+    run: view.run?.asking ? "verdict" : view.moves.includes("ask") ? "ask" : "open" }[/** @type {"open"} */ (view.state)] ?? "open";
 }
 
+/** What the host can do next, the usual step first. */
+function next() {
+  const chosen = unasked();
+  const may = (/** @type {string} */ move) => view.moves.includes(move);
+  const best = usual();
+  /** @type {[string, string, () => any][]} */
+  const found = Object.entries(ACTIONS).filter(([move]) => may(move) && !(move === "check" && view.part === "check" && view.state === "reveal"))
+    .map(([move, key]) => [move, say(key), () => drive(move)]);
+  for (const picture of may("follow") ? view.pictures ?? [] : []) {
+    const key = view.state === "play" && picture === view.picture ? "call_back" : picture === "watch" ? "show_picture" : "show_change";
+    found.push([picture, say(key), () => drive("follow", { picture })]);
+  }
+  if (may("open") && chosen) found.push(["open", `${say("open_question")} · ${chosen.title}`, () => drive("open", { lesson: chosen.lesson })]);
+  if (["open", "check", "discuss"].includes(view.state) || view.run?.asking) found.push(["longer", say("longer"), () => drive("longer")]);
+  found.sort(([one], [other]) => Number(other === best) - Number(one === best));
+  return [el("div", { class: "buttons" }, ...found.map(([move, text, onclick]) =>
+    el("button", { id: `do-${move}`, type: "button", class: move === best ? "main" : "", onclick }, text)))];
+}
+
+/** The first lesson whose question has not been asked. */
+const unasked = () => view.lessons.find((/** @type {any} */ each) => !each.parts.length);
+
 function runStarter() {
-  const prompt = el("input", { id: "prompt", maxlength: 500, autocomplete: "off", value: data.prompt ?? "" });
+  /** The families that can run: name, short name, a prompt that suits it. @type {string[][]} */
+  const models = data.models ?? [["", "", ""]];
+  const prompts = models.map(([, , text]) => text);
+  const prompt = el("input", { id: "prompt", maxlength: 500, autocomplete: "off", value: prompts[0] });
+  const model = el("select", { id: "model", onchange: () => {
+    if (prompts.includes(prompt.value)) prompt.value = prompts[model.selectedIndex];
+  } }, ...models.map(([name, short]) => el("option", { value: name }, short)));
   const go = async (/** @type {Event} */ event) => {
     event.preventDefault();
-    if (await drive("run", { prompt: prompt.value })) made.open = false;
+    if (await drive("run", { prompt: prompt.value, model: model.value })) made.open = false;
   };
   const made = el("details", { id: "starter" }, el("summary", {}, say("run_title")), el("p", { class: "small" }, say("run_about")),
-    el("form", { onsubmit: go }, el("label", {}, say("run_prompt"), prompt), el("p", {}, el("button", { id: "do-run" }, say("run_start")))));
+    el("form", { onsubmit: go }, models.length > 1 && el("label", {}, say("run_models"), el("div", {}, model)), el("label", {}, say("run_prompt"), prompt), el("p", {}, el("button", { id: "do-run" }, say("run_start")))));
   return made;
 }
 
@@ -93,36 +101,67 @@ function live() {
   if (view.run) return running();
   if (!view.tallies || view.state === "waiting") return [];
   return [el("div", { class: "prose", html: view.prose }), tallies(view, { marked: true, beliefs: view.beliefs }),
-    ["follow", "play"].includes(view.state) && el("div", { id: "picture", class: "picture", "data-want": `${view.picture} ${JSON.stringify(view.moved)} ${view.lesson}`, "data-step": view.picture }),
-    view.state === "follow" && el("p", { class: "small" }, say("point"))];
+    view.challenge && el("p", { id: "ran" }, say("ran", view.challenge))];
+}
+
+/** The picture that the class follows, in which the host points by pressing, or with the arrow keys. */
+function followed() {
+  if (!["follow", "play"].includes(view.state)) return [];
+  const leads = view.state === "follow";
+  const point = (/** @type {number[] | null} */ where) => where && view.state === "follow" && drive("point", { where });
+  const slot = el("div", { id: "picture", class: "picture", "data-step": view.picture, tabindex: leads && 0, role: "group", "aria-label": say("picture"),
+    "aria-describedby": leads && "how-to-point",
+    onclick: (/** @type {any} */ event) => point(still.pressed(slot, event)),
+    onkeydown: (/** @type {any} */ event) => {
+      const where = event.target === slot ? still.moved(slot, view.pointer, event.key) : null;
+      if (where) event.preventDefault();
+      point(where);
+    } });
+  return [slot, leads && el("p", { class: "small", id: "how-to-point" }, say("point"))];
 }
 
 function cards() {
-  if (view.kind !== "choice" || !["open", "check", "locked"].includes(view.state)) return null;
+  if (view.kind !== "choice" || !["open", "check", "locked"].includes(view.state)) return [];
   const fields = pairs(view.options).map(([key], at) => /** @type {[string, any]} */ ([key, el("input", { id: `cards-${at}`, type: "number", min: 0, max: 999, value: 0 })]));
   const keep = () => drive("cards", { counts: Object.fromEntries(fields.map(([key, field]) => [key, Math.max(0, Math.round(Number(field.value)))])) });
-  return el("details", { id: "cards" }, el("summary", {}, say("cards")),
+  return [el("details", { id: "cards" }, el("summary", {}, say("cards")),
     el("div", { class: "buttons" }, ...fields.map(([_key, field], at) => el("label", {}, `${LETTERS[at]} `, field)),
       el("button", { type: "button", onclick: keep }, say("cards_keep"))),
-    el("p", {}, el("a", { href: `${root}/cards`, target: "_blank" }, say("print_cards"))));
+    el("div", { class: "buttons" }, el("a", { href: `${root}/cards`, target: "_blank" }, say("print_cards"))))];
 }
 
 function dashboard() {
   const rows = view.lessons.map((/** @type {any} */ each) => el("li", {},
     el("b", {}, each.title), each.lesson === view.lesson ? " ●" : "",
-    view.moves.includes("open") && el("button", { type: "button", onclick: () => drive("open", { lesson: each.lesson }) }, say("open_question")),
+    view.moves.includes("open") && el("button", { id: `open-${each.lesson}`, type: "button", onclick: () => drive("open", { lesson: each.lesson }) }, say("open_question")),
     ...(each.parts.length ? each.parts.map(part) : [el("p", { class: "small" }, say("not_asked"))])));
+  return [el("h2", {}, say("dashboard")), el("ul", { class: "lessons" }, ...rows)];
+}
+
+function others() {
   const pick = el("select", { id: "insert", "aria-label": say("insert_other"), onchange: () => pick.value && drive("insert", { lesson: pick.value }) },
     el("option", { value: "" }, say("insert_other")), ...pairs(view.others).map(([key, title]) => el("option", { value: key }, title)));
-  return el("section", {}, el("h2", {}, say("dashboard")), el("ul", { class: "lessons" }, ...rows), pick);
+  return [pick];
+}
+
+const projector = () => el("a", { href: `${root}/${code}/screen`, target: "_blank" }, say("projector"));
+
+/** The host's link for a phone; it is drawn only when it is wanted, as the window may be projected. */
+function phone() {
+  const secret = sessionStorage.getItem(`host-${code}`);
+  const made = el("details", { id: "phone", ontoggle: () => {
+    if (made.open && !made.querySelector("img")) made.append(el("img", { src: `${root}/${code}/host/qr.svg`, alt: say("host_link"), width: 240, height: 240 }));
+  } }, el("summary", {}, say("phone")), el("p", {}, say("phone_about")),
+  secret && el("div", { class: "buttons" }, el("a", { href: `${root}/${code}/host#host=${secret}` }, say("host_link"))));
+  return [made];
 }
 
 /** @param {any} each */
 function part(each) {
   return el("div", { class: "small" },
-    el("p", {}, `${say(each.part === "check" ? "check" : "question")}: ${say(each.again ? "row" : "row_first", each)}`),
+    el("p", {}, `${say(each.part === "check" ? "check" : "prediction")}: ${say(each.again ? "row" : "row_first", each)}`),
     each.belief && el("p", { html: say("mistake", { belief: each.belief }) }),
-    each.helps && el("button", { type: "button", onclick: () => drive("insert", { lesson: each.helps[0] }) }, say("insert", { title: each.helps[1] })));
+    each.helps && el("button", { id: `helps-${each.helps[0]}`, type: "button", onclick: () => drive("insert", { lesson: each.helps[0] }) }, say("insert", { title: each.helps[1] })));
 }
 
 function remove() {
@@ -132,57 +171,61 @@ function remove() {
   };
   const flip = (/** @type {boolean} */ is) => { asked = is; redraw(); };
   return asked
-    ? [el("button", { id: "do-delete", type: "button", class: "danger", onclick: go }, say("delete_sure")), el("button", { type: "button", onclick: () => flip(false) }, say("keep"))]
+    ? [el("button", { id: "do-delete", type: "button", class: "danger", onclick: go }, say("delete_sure")), el("button", { id: "keep", type: "button", onclick: () => flip(false) }, say("keep"))]
     : [el("button", { id: "do-delete", type: "button", class: "danger", onclick: () => flip(true) }, say("delete"))];
 }
 
-function redraw() {
-  const of = `${view.step} ${view.state} ${(view.left ?? null) === null}`;
-  if (clock.of !== of || view.left > (clock.left ?? 0) + 5) {
-    const node = el("span", { class: "clock" });
-    clock = { of, node, left: view.left };
-    setTimeout(() => countdown(node, view.left, view.run && ""));
-  }
-  clock.left = view.left;
-  const focus = document.activeElement?.id;
-  const kept = document.getElementById("picture");
-  const open = Boolean(document.querySelector("#cards[open]"));
-  const typing = open && kept === null && document.activeElement?.id.startsWith("cards-") && document.getElementById("cards");
-  const secret = sessionStorage.getItem(`host-${code}`);
-  const fresh = el("div", { class: "host" },
-    el("p", { class: "strip" }, el("h1", { class: "title" }, `${say("host")} · ${code}`), el("span", { id: "state" }, say(`state_${view.state}`)),
-      el("span", { id: "count" }, view.answered !== undefined ? say("answered", view) : say("here", view)),
-      el("span", {}, say("lost_count", view)), clock.node),
-    view.step === 0 && el("p", { class: "note" }, say("host_first")),
+/** The page's parts: what each depends on, and how it is made. Votes arrive while the host types or chooses elsewhere.
+ * @type {Record<string, [() => any, () => any[]]>} */
+const PARTS = {
+  strip: [() => [view.state, view.answered, view.here, view.lost, clock.turns], () => [el("p", { class: "strip" },
+    el("h1", { class: "title" }, `${say("host")} · ${code}`), el("span", { id: "state" }, say(`state_${view.state}`)),
+    el("span", { id: "count" }, view.answered !== undefined ? say("answered", view) : say("here", view)),
+    el("span", {}, say("lost_count", view)), clock.node)]],
+  notes: [() => [view.step === 0, view.advice, problem], () => [
+    view.step === 0 && el("div", { class: "note" }, say("host_first"), el("div", { class: "buttons" }, projector())),
     view.advice && el("p", { class: "note", id: "advice" }, say(`advice_${view.advice}`)),
-    el("p", { class: "wrong", role: "alert" }, problem), next(), ...live(), typing || cards(), view.challenge && el("p", { id: "ran" }, say("ran", view.challenge)),
-    view.moves.includes("run") && starter, dashboard(),
-    el("div", { class: "buttons always" },
-      el("a", { href: `${root}/${code}/screen`, target: "_blank" }, say("projector")),
-      secret && el("a", { href: `${root}/${code}/host#host=${secret}` }, say("host_link")),
-      el("a", { href: `${root}/${code}/host/votes.csv` }, say("export_csv")), el("a", { href: `${root}/${code}/host/votes.json` }, say("export_json")),
-      view.moves.includes("end") && el("button", { id: "do-end", type: "button", onclick: () => drive("end") }, say("end")), ...remove()));
-  const slot = fresh.querySelector("#picture");
-  if (slot && kept && kept.dataset.step === slot.dataset.step) {
-    kept.dataset.want = slot.dataset.want;
-    slot.replaceWith(kept);
+    el("p", { class: "wrong", role: "alert" }, problem)]],
+  next: [() => [view.moves, view.state, view.part, view.picture, view.pictures, view.advice, unasked()?.lesson, view.run?.asking], next],
+  followed: [() => [view.state, view.lesson, view.picture], followed],
+  live: [() => [view.state, view.lesson, view.part, view.tallies, view.run, view.counted, view.challenge], live],
+  cards: [() => [view.kind, view.state, view.step], cards],
+  starter: [() => view.moves.includes("run"), () => [view.moves.includes("run") && starter]],
+  dashboard: [() => [view.lessons, view.lesson, view.moves.includes("open")], dashboard],
+  others: [() => view.others, others],
+  phone: [() => 0, phone],
+  files: [() => 0, () => [el("div", { class: "buttons" }, projector(),
+    el("a", { href: `${root}/${code}/host/votes.csv` }, say("export_csv")), el("a", { href: `${root}/${code}/host/votes.json` }, say("export_json")))]],
+  always: [() => [asked, view.moves.includes("end")], () => [el("div", { class: "buttons always" },
+    view.moves.includes("end") && el("button", { id: "do-end", type: "button", onclick: () => drive("end") }, say("end")), ...remove())]],
+};
+/** What each part was last made from. @type {Map<string, string>} */
+const made = new Map();
+
+function redraw() {
+  clock.set(view);
+  if (!page.querySelector(".host")) {
+    made.clear();
+    page.replaceChildren(el("div", { class: "host" }, ...Object.keys(PARTS).map((name) => el("div", { id: `part-${name}` }))));
   }
-  page.replaceChildren(fresh);
-  if (focus) document.getElementById(focus)?.focus();
+  const focus = document.activeElement?.id;
+  for (const [name, [depends, make]] of Object.entries(PARTS)) {
+    const key = JSON.stringify(depends());
+    if (made.get(name) === key) continue;
+    made.set(name, key);
+    document.getElementById(`part-${name}`)?.replaceChildren(...make().filter(Boolean));
+  }
+  if (focus && document.activeElement?.id !== focus) document.getElementById(focus)?.focus();
   picture();
 }
 
 async function picture() {
   const slot = /** @type {any} */ (document.getElementById("picture"));
   if (!slot) return;
-  if (slot.dataset.done === slot.dataset.want) return still.point(slot, view.pointer);
-  const want = slot.dataset.want;
+  const want = `${view.picture} ${JSON.stringify(view.moved)} ${view.lesson}`;
+  if (slot.dataset.done === want) return still.point(slot, view.pointer);
   slot.dataset.done = want;
   const nodes = await still.load(`${code}/still/${slot.dataset.step}?at=${view.step}`).catch(() => null);
   if (nodes && slot.dataset.done === want) still.draw(slot, nodes, view.state === "follow" ? (control, value) => drive("control", { control, value }) : null);
-  slot.onclick = (/** @type {any} */ event) => {
-    const where = view.state === "follow" ? still.pressed(slot, event) : null;
-    if (where) drive("point", { where });
-  };
   still.point(slot, view.pointer);
 }

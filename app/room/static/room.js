@@ -103,6 +103,13 @@ export async function follow(where, to) {
   }
 }
 
+/** The course's languages, each named in itself; nothing while there is one. */
+export function inItself() {
+  if (data.languages.length < 2) return null;
+  return el("p", {}, ...data.languages.map((/** @type {string} */ name) => el("a", { href: `?lang=${name}`, lang: name, class: "language",
+    "aria-current": name === data.language && "true" }, new Intl.DisplayNames([name], { type: "language" }).of(name) ?? name)));
+}
+
 /** What the server sent, as a list of pairs. @param {any} found @returns {[any, any][]} */
 export const pairs = (found) => found;
 
@@ -110,6 +117,25 @@ export const pairs = (found) => found;
 export function announce(text) {
   const place = document.getElementById("status");
   if (place && place.textContent !== text) place.textContent = text;
+}
+
+/** The clock of a page that is drawn anew while it runs: it is set when a step has begun, or has got more time. */
+export class Clock {
+  of = "";
+  end = 0;
+  turns = 0; // how often it was set
+  /** @type {any} */
+  node = el("span");
+
+  /** @param {any} view */
+  set(view) {
+    const left = view.left ?? null, end = left === null ? 0 : performance.now() + left * 1000;
+    const of = `${view.step} ${view.state} ${left === null}`;
+    if (of === this.of && Math.abs(end - this.end) < 2000) return;
+    [this.of, this.end, this.node] = [of, end, el("span", { class: "clock" })];
+    this.turns += 1;
+    countdown(this.node, left, view.run && "");
+  }
 }
 
 /**

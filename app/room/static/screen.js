@@ -1,6 +1,6 @@
 // The projector's page: the code to join with, the question and how many have answered, bars once they are revealed.
 
-import { announce, code, countdown, el, follow, pairs, root, say } from "./room.js";
+import { announce, Clock, code, data, el, follow, pairs, root, say } from "./room.js";
 import { LETTERS, tallies } from "./bars.js";
 import { drawn } from "./run.js";
 import * as still from "./still.js";
@@ -8,7 +8,8 @@ import * as still from "./still.js";
 const page = /** @type {any} */ (document.getElementById("page"));
 /** @type {any} */
 let view = null;
-let clock = { of: "", node: el("span") };
+const clock = new Clock();
+let before = "";
 
 follow(`${code}/screen/events`, {
   seen: (found) => { view = found; redraw(); },
@@ -21,8 +22,9 @@ const here = () => (view.here === 1 ? say("here_one") : say("here", view));
 
 function joining() {
   return el("div", { class: "joining" },
-    el("div", {}, el("h1", { class: "title" }, say("go_to")), el("p", { class: "address" }, `${location.host}${root}`),
-      el("p", {}, say("and_type")), el("p", { class: "code" }, view.code), el("p", { id: "here" }, here())),
+    el("div", {}, el("h1", { class: "title" }, say("go_to")), el("p", { class: "address" }, (data.address ?? `${location.origin}${root}`).replace(/^https?:\/\//, "")),
+      el("p", {}, say("and_type")), el("p", { class: "code" }, view.code), el("p", { id: "here" }, here()),
+      !data.address && el("p", { class: "note" }, say("only_here"))),
     el("img", { src: `${root}/${code}/qr.svg`, alt: say("qr"), width: 320, height: 320 }));
 }
 
@@ -67,13 +69,9 @@ const PARTS = {
 };
 
 function redraw() {
-  const of = `${view.step} ${view.state} ${(view.left ?? null) === null}`;
-  if (clock.of !== of) {
-    const node = el("span", { class: "clock" });
-    clock = { of, node };
-    setTimeout(() => countdown(node, view.left, view.run && ""));
-    announce(say(`state_${view.state}`));
-  }
+  clock.set(view);
+  if (before !== view.state) announce(say(`state_${view.state}`));
+  before = view.state;
   const kept = document.getElementById("picture");
   const fresh = el("div", {}, view.state === "waiting" || view.state === "ended" ? null : strip(), ...PARTS[view.state]());
   const slot = fresh.querySelector("#picture");

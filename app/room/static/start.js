@@ -1,32 +1,31 @@
-// Starting a room: which lessons, and whether students may give a nickname.
+// Starting a room: which lessons, in which language, and whether students may give a nickname.
 
-import { data, el, post, root, say } from "./room.js";
+import { data, el, inItself, post, root, say } from "./room.js";
 
 const page = /** @type {any} */ (document.getElementById("page"));
+/** The lessons of one's own choice, in the order in which they were ticked. @type {string[]} */
+let ticked = [];
 const boxes = Object.entries(data.titles).map(([key, title]) => {
-  const input = el("input", { type: "checkbox", value: key });
-  return { key, input, label: el("label", { class: "option" }, input, el("span", {}, title)) };
+  const place = el("b", {});
+  const input = el("input", { type: "checkbox", value: key, onchange: () => {
+    ticked = input.checked ? [...ticked, key] : ticked.filter((each) => each !== key);
+    for (const box of boxes) box.place.textContent = ticked.includes(box.key) ? `${ticked.indexOf(box.key) + 1}.` : "";
+  } });
+  return { key, place, label: el("label", { class: "option" }, input, place, el("span", {}, title)) };
 });
-const own = el("div", { hidden: true }, ...boxes.map(({ label }) => label));
+const own = el("div", { hidden: true }, el("p", { class: "small" }, say("start_own")), ...boxes.map(({ label }) => label));
 const said = el("p", { class: "wrong", role: "alert" });
 const names = el("input", { type: "checkbox", id: "named" });
 const presets = ["short", "double", "all"].map((name) => {
-  const input = el("input", { type: "radio", name: "order", value: name, id: `order-${name}`, onchange: () => choose(name) });
-  return el("label", { class: "option" }, input, el("span", {}, say(`start_${name}`)));
+  const input = el("input", { type: "radio", name: "order", value: name, id: `order-${name}`, onchange: () => { own.hidden = name !== "all"; } });
+  const lessons = name === "all" ? "" : data.presets[name].map((/** @type {string} */ key) => data.titles[key]).join(", ");
+  return el("label", { class: "option" }, input, el("span", {}, say(`start_${name}`), lessons && el("span", { class: "small" }, lessons)));
 });
-
-/** @param {string} name */
-function choose(name) {
-  own.hidden = name !== "all";
-  const wanted = name === "all" ? [] : data.presets[name];
-  for (const { key, input } of boxes) input.checked = wanted.includes(key);
-}
 
 /** @param {Event} event */
 async function start(event) {
   event.preventDefault();
   const kept = /** @type {any} */ (document.querySelector("input[name=order]:checked"))?.value ?? "short";
-  const ticked = boxes.filter(({ input }) => input.checked).map(({ key }) => key);
   const lessons = kept === "all" ? ticked : data.presets[kept];
   const answer = await post("start", { lessons, language: data.language, named: names.checked }).catch(() => ({ ok: false, error: say("reconnecting_plain") }));
   if (!answer.ok) said.textContent = answer.error;
@@ -34,9 +33,8 @@ async function start(event) {
 }
 
 page.replaceChildren(el("form", { class: "card", onsubmit: start },
-  el("h1", {}, say("start")), el("p", {}, say("start_about")),
+  el("h1", {}, say("start")), el("p", {}, say("start_about")), inItself(),
   el("fieldset", {}, el("legend", {}, say("start_order")), ...presets, own),
   el("label", { class: "option" }, names, el("span", {}, say("start_names"))),
   said, el("button", { class: "main" }, say("start_go"))));
 /** @type {any} */ (document.getElementById("order-short")).checked = true;
-choose("short");

@@ -40,6 +40,30 @@ export function pressed(slot, event) {
   return [at, (event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height];
 }
 
+const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+const STRIDE = 0.06; // of a part's width or height
+
+/**
+ * Where an arrow key moves the pointer: within a part of the picture, and on to the next one above or below.
+ * @param {any} slot @param {number[] | null | undefined} where @param {string} key @returns {number[] | null}
+ */
+export function moved(slot, where, key) {
+  const arrow = ARROWS[/** @type {"ArrowUp"} */ (key)];
+  const parts = [...slot.children].filter((part) => !part.matches(".pointer"));
+  if (!arrow || !parts.length) return null;
+  if (!where) return [parts.findIndex((part) => part.offsetHeight), 0.5, 0.5];
+  const [across, down] = arrow, low = where[2] + down * STRIDE;
+  /** @param {number} step */
+  const beyond = (step) => {
+    let at = where[0] + step;
+    while (parts[at] && !parts[at].offsetHeight) at += step;
+    return parts[at] ? at : -1;
+  };
+  const other = low > 1 ? beyond(1) : low < 0 ? beyond(-1) : -1;
+  if (other >= 0) return [other, where[1], low > 1 ? 0 : 1];
+  return [where[0], Math.min(1, Math.max(0, where[1] + across * STRIDE)), Math.min(1, Math.max(0, low))];
+}
+
 /** Show where the host points. @param {any} slot @param {number[] | null | undefined} where */
 export function point(slot, where) {
   slot.querySelector(".pointer")?.remove();

@@ -1,6 +1,6 @@
 // A student's page: joins with a code, then shows what the room's state allows.
 
-import { code, countdown, data, announce, el, follow, pairs, post, root, say } from "./room.js";
+import { code, countdown, data, announce, el, follow, inItself, pairs, post, root, say } from "./room.js";
 import { own as ownRun } from "./own.js";
 import { drawn, verdict } from "./run.js";
 import * as still from "./still.js";
@@ -55,12 +55,8 @@ function joining(named, wrong) {
     el("label", {}, say("code"), typed), el("p", { class: "small", id: "about" }, say("code_help")),
     named && el("label", {}, say("nickname"), name),
     said, el("button", { class: "main" }, say("enter")), el("p", { class: "small" }, say("no_account")),
-    data.languages.length > 1 && el("p", {}, ...data.languages.map((/** @type {string} */ name) =>
-      el("a", { href: `?lang=${name}`, lang: name, class: "language" }, inItself(name)))));
+    inItself());
 }
-
-/** A language's name in itself. @param {string} name */
-const inItself = (name) => new Intl.DisplayNames([name], { type: "language" }).of(name) ?? name;
 
 /** @param {any} found */
 function show(found) {
@@ -263,7 +259,7 @@ function together() {
 
 /** @type {Record<string, () => any[]>} */
 const PARTS = {
-  waiting: () => [el("h1", {}, say(view.step ? "waiting_next" : "waiting"))],
+  waiting: () => [el("p", { class: "small" }, say("in_room", { code })), el("h1", {}, say(view.step ? "waiting_next" : "waiting"))],
   open: asking,
   check: asking,
   locked: () => [el("h2", {}, say("locked")), ...mine(), !view.mine?.[view.vote] && el("p", {}, say("no_answer")), lost()],
