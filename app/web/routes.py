@@ -99,6 +99,7 @@ async def metrics(_request: Request) -> Response:
         figures.runs.labels(state).set(number)
     figures.streams.set(len(_open))
     figures.lost.set(services.decoder().lost())
+    figures.decoders_ready.set(await asyncio.to_thread(services.decoder().ready))
     for name, choice in (("bundled", Choice()), ("default", family(services.operator().family))):
         figures.ready.labels(name).set(services.shelf().status(choice).state == "ready")
     return Response(generate_latest(figures.REGISTRY), media_type=CONTENT_TYPE_LATEST)

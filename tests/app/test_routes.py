@@ -314,6 +314,7 @@ def test_a_visitor_s_words_reach_the_run_through_the_server(client: TestClient, 
 def test_the_operator_s_figures_count_runs(client: TestClient, run: Run) -> None:
     """Catches: figures that stand still, or that another host name's scraper cannot read."""
     before = figures(client)
+    assert before["specdec_decoders_ready"] == services.decoder().ready()
     again = services.runs().start(run.request)
     assert again.wait(10)
     after = figures(client)
