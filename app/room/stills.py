@@ -57,7 +57,7 @@ def _still(language: str, lesson: str, step: str, moves: str) -> list[Node] | No
 
 def _held(node: Node, moved: dict[str, Any]) -> Node:
     """A control with the value that a browser would still show."""
-    value = moved.get(node.get("id", ""))
+    value: Any = moved.get(node.get("id", ""))
     if node["kind"] not in ("slider", "group", "select") or not _takes(node, value):
         return node
     return {**node, "value": value[0] if node["kind"] == "slider" else value}
