@@ -168,6 +168,10 @@ class Decoders(Protocol):
         """How often a decoder died."""
         ...
 
+    def ready(self) -> int:
+        """How many decoders run and have loaded models: a run that comes now is theirs, if need be after another."""
+        ...
+
     def close(self) -> None:
         """End what was started here."""
         ...

@@ -160,7 +160,7 @@ class Decoder(Caller):
         self._child: Child | None = None
         self._families: dict[Choice, None] = {}  # to be loaded again by the next child
         self._starting = threading.Lock()
-        self._closed = False
+        self._closed = self._loading_again = False
         self.lost = 0  # children that died
 
     @property
@@ -168,6 +168,12 @@ class Decoder(Caller):
         """The process, if it runs."""
         running = self._child
         return running.process.pid if running else None
+
+    @property
+    def ready(self) -> bool:
+        """Whether a process runs that has loaded models."""
+        running = self._child
+        return running is not None and not running.lost and bool(self._families) and not self._loading_again
 
     def load(self, choice: Choice) -> Remote:
         """Load a choice's models.
@@ -220,11 +226,13 @@ class Decoder(Caller):
         log.error("the decoder's process ended with exit code %s; starting another", dead.process.exitcode)
         if time.monotonic() - dead.born < YOUNG_S:
             return
+        self._loading_again = True
         for choice in list(self._families):
             try:
                 self.call("load", choice)
             except errors.SpecdecError as error:
                 log.warning("%s could not be loaded again: %s", choice.target or "the bundled models", error)
+        self._loading_again = False
 
 
 class Local:
@@ -265,6 +273,10 @@ class Local:
     def lost(self) -> int:
         """How many decoder processes have died."""
         return sum(decoder.lost for decoder in self._decoders.values())
+
+    def ready(self) -> int:
+        """How many decoder processes have loaded models."""
+        return sum(decoder.ready for decoder in self._decoders.values())
 
     def close(self) -> None:
         """End all processes."""

@@ -125,6 +125,16 @@ class Connection:
         others = [other for earlier, other in list(self._calls.items()) if earlier < number]
         return 1 + sum(other.kind == call.kind and not other.begun for other in others)
 
+    def ready(self) -> int:
+        """How many decoders of the cluster run; each has loaded its families by then."""
+        from ray import serve
+
+        try:
+            deployed = serve.status().applications["decoder"].deployments["decoder"]
+        except Exception:  # the cluster is away, or has no such application yet
+            return 0
+        return int(deployed.replica_states.get("RUNNING", 0))
+
     def close(self) -> None:
         """Leave the cluster; one that was started here ends."""
         self._closing.set()
@@ -222,6 +232,10 @@ class Serve(Caller):
     def lost(self) -> int:
         """How many calls of this process lost their replica."""
         return self._lost
+
+    def ready(self) -> int:
+        """How many decoders of the cluster run; 0 before the first call has connected to it."""
+        return self._connection.ready() if self._connection else 0
 
     def close(self) -> None:
         """Leave the cluster, and join no other."""

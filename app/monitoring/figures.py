@@ -17,4 +17,5 @@ held = Histogram("specdec_device_seconds", "Time a turn held a device.", buckets
 runs = Gauge("specdec_runs", "Runs in memory by state.", ["state"], registry=REGISTRY)
 streams = Gauge("specdec_event_streams", "Event streams that are open.", registry=REGISTRY)
 ready = Gauge("specdec_models_ready", "Whether a family is loaded.", ["family"], registry=REGISTRY)
+decoders_ready = Gauge("specdec_decoders_ready", "Decoders that would take a run now.", registry=REGISTRY)
 lost = Gauge("specdec_decoders_lost", "Decoder processes that died.", registry=REGISTRY)

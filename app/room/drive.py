@@ -92,7 +92,7 @@ def changed(
             raise Refused(READ)
         run = states.steered(now, str(move), heard, at) if move in STEERED else started
         return replace(room, now=states.step(now, str(move), at, lesson, picture, run))
-    if move in _BESIDES:
+    if isinstance(move, str) and move in _BESIDES:
         return _BESIDES[move](room, now, at, body)
     raise Refused(MOVED_ON)
 
@@ -119,7 +119,11 @@ def _value(value: Any) -> Any:
             return None
         return {"do": value["do"], "path": [step for step in path[:MOST_MOVES] if type(step) is int]}
     if isinstance(value, list):
-        return [each for each in map(_value, value[:12]) if each is not None]
+        return [each for each in map(_single, value[:12]) if each is not None]
+    return _single(value)
+
+
+def _single(value: Any) -> str | float | None:
     if isinstance(value, str):
         return value[:MOST_KEY]
     return value if isinstance(value, int | float) and isfinite(value) else None
@@ -146,7 +150,7 @@ def _point(room: Room, now: Now, at: float, body: Body) -> Room:
     if where is not None and not (
         isinstance(where, list)
         and len(where) == 3
-        and all(isinstance(_value(part), int | float) for part in where)
+        and all(isinstance(_single(part), int | float) for part in where)
     ):
         raise Refused(READ)
     return replace(room, now=states.pointed(now, where))

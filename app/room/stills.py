@@ -50,20 +50,32 @@ def _still(language: str, lesson: str, step: str, moves: str) -> list[Node] | No
         return None
     place = Place(lesson, step, question.words)
     pressed = picture.picture in PRESSED
-    elements = _drawn(lambda: pictures.draw(picture, place), json.loads(moves))
+    elements = _drawn(lambda: pictures.draw(picture, place), json.loads(moves), pressed)
     nodes = [node for element in elements if (node := _node(element, pressed)) is not None]
     return [_held(node, dict(json.loads(moves))) for node in nodes]
 
 
 def _held(node: Node, moved: dict[str, Any]) -> Node:
     """A control with the value that a browser would still show."""
-    value = moved.get(node.get("id", ""))
-    if value is None or node["kind"] == "component":
+    value: Any = moved.get(node.get("id", ""))
+    if node["kind"] not in ("slider", "group", "select") or not _takes(node, value):
         return node
     return {**node, "value": value[0] if node["kind"] == "slider" else value}
 
 
-def _drawn(draw: Callable[[], None], moves: Sequence[tuple[str, Any]]) -> list[Any]:
+def _takes(node: Node, value: Any) -> bool:
+    """Whether a control can show this value; Streamlit drops any other, so the page must not show it either."""
+    names = [each[0] if isinstance(each, list) else each for each in node.get("names", ())]
+    if node["kind"] == "select":
+        return value in names
+    if not isinstance(value, list) or (len(value) != 1 and node["kind"] == "slider"):
+        return False
+    if names:
+        return all(each in names for each in value)
+    return isinstance(value[0], int | float) and bool(node["low"] <= value[0] <= node["high"])
+
+
+def _drawn(draw: Callable[[], None], moves: Sequence[tuple[str, Any]], pressed: bool) -> list[Any]:
     """What `draw` sends to the page after these moves, in a thread of its own, to which Streamlit ties a session."""
     found: list[Any] = []
     failed: list[BaseException] = []
@@ -73,8 +85,8 @@ def _drawn(draw: Callable[[], None], moves: Sequence[tuple[str, Any]]) -> list[A
         try:
             found[:] = page.draw()
             for batch in _batches(moves):
-                kinds = {element_id: kind for element_id, kind in map(_control, found) if element_id}
-                found[:] = page.draw([(kinds[key], key, value) for key, value in batch if key in kinds])
+                kinds = {key: kind for key, kind in map(_control, found) if pressed or kind != "button"}
+                found[:] = page.draw([(kinds[key], key, value) for key, value in batch if kinds.get(key)])
         except Exception as error:
             failed.append(error)
 

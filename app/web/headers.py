@@ -44,7 +44,10 @@ def foreign(headers: Headers) -> bool:
     if site in ("same-origin", "cross-site"):  # the browser knows even if a proxy renames the host
         return site == "cross-site"
     origin = headers.get("origin")
-    return origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
+    try:
+        return origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
+    except ValueError:  # no address at all
+        return True
 
 
 class KnownHosts:

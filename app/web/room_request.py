@@ -63,6 +63,8 @@ async def body_of(request: Request) -> Body:
             raise Stop(413, "This request is too large.")
     try:
         found = json.loads(taken or b"{}", parse_int=_whole)
+        # Half an emoji, as a field that is cut to its length may send, is no text: nothing could write it again.
+        found = json.loads(json.dumps(found, ensure_ascii=False).encode(errors="ignore"))
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):

@@ -26,6 +26,7 @@ from app.monitoring import figures
 from app.player import STATIC, player_folder
 from app.records import examples, visitor
 from app.records.database import Unavailable
+from app.room import here
 
 from . import room
 from .headers import foreign
@@ -97,8 +98,9 @@ async def metrics(_request: Request) -> Response:
     """The operator's figures, as Prometheus reads them. They name no visitor and no prompt."""
     for state, number in services.runs().counts().items():
         figures.runs.labels(state).set(number)
-    figures.streams.set(len(_open))
+    figures.streams.set(len(_open) + here.live().streams)
     figures.lost.set(services.decoder().lost())
+    figures.decoders_ready.set(await asyncio.to_thread(services.decoder().ready))
     for name, choice in (("bundled", Choice()), ("default", family(services.operator().family))):
         figures.ready.labels(name).set(services.shelf().status(choice).state == "ready")
     return Response(generate_latest(figures.REGISTRY), media_type=CONTENT_TYPE_LATEST)

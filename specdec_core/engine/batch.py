@@ -27,7 +27,7 @@ from specdec_core.settings import Settings
 
 from .check import check
 from .decode import Lane, RoundClock, Verified
-from .plan import Plan
+from .plan import Plan, listed, of_types
 
 PROPOSERS = ("none", "draft-model", "prompt-lookup")  # chains that listen to no states of the target
 MOST = 64  # requests in a batch
@@ -99,7 +99,8 @@ def decode_batch(
     Raises:
         SpecdecError: one sentence, if something does not fit together, or cannot be computed in a batch.
     """
-    settings = (settings or Settings()).but(record="off")
+    settings = of_types(models, settings).but(record="off")
+    listed("prompts of a batch", prompts)
     if not 1 <= len(prompts) <= MOST:
         raise SettingsError(f"A batch has 1 to {MOST} requests, got {len(prompts)}.")
     seeds = [settings.seed] * len(prompts) if seeds is None else seeds

@@ -66,7 +66,7 @@ def stream(
     receives the text so far and returns the next words a person types, for the proposer 'you'.
     Raises as `decode`; everything a user can get wrong is refused before the first event.
     """
-    plan = Plan.make(models, prompt, settings or Settings(), ask)  # raises here, not at the first next()
+    plan = Plan.make(models, prompt, settings, ask)  # raises here, not at the first next()
     return Lane(plan, lane, cancelled).run()
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Self
 
 from specdec_core.chat import Chat, Prompt
-from specdec_core.errors import SettingsError
+from specdec_core.errors import ModelError, SettingsError
 from specdec_core.lengths import policy_class
 from specdec_core.models.bundle import HubModel, Models
 from specdec_core.penalties import Penalties
@@ -48,6 +48,37 @@ def no_tree(kind: type[Proposer], settings: Settings, models: Models) -> str | N
     return None
 
 
+def of_types(models: object, settings: object) -> Settings:
+    """The settings, `Settings()` for None; whoever calls from Python may have mistaken what goes where.
+
+    Raises:
+        SpecdecError: one sentence.
+    """
+    if not isinstance(models, Models):
+        raise ModelError(f"Models are what load_models() returns, got {_kind(models)}.")
+    if settings is None:
+        return Settings()
+    if not isinstance(settings, Settings):
+        raise SettingsError(
+            f"Settings are a Settings object, such as Settings(draft_length=4), got {_kind(settings)}."
+        )
+    return settings
+
+
+def listed(what: str, given: object) -> None:
+    """Refuse what is no list of such things.
+
+    Raises:
+        SettingsError: one sentence.
+    """
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+        raise SettingsError(f"The {what} are a list, got {_kind(given)}.")
+
+
+def _kind(given: object) -> str:
+    return "None" if given is None else f"a value of type {type(given).__name__}"
+
+
 @dataclass(slots=True)
 class Plan:
     """A decode ready to begin: no user error can surface after this."""
@@ -63,12 +94,15 @@ class Plan:
     start_context: Context
 
     @classmethod
-    def make(cls, models: Models, prompt: Prompt, settings: Settings, ask: Ask | None = None) -> Self:
+    def make(
+        cls, models: Models, prompt: Prompt, settings: Settings | None = None, ask: Ask | None = None
+    ) -> Self:
         """Check prompt, settings and models against each other and build the lane's parts.
 
         Raises:
             SpecdecError: one sentence.
         """
+        settings = of_types(models, settings)
         check(settings)
         settings = models.generation.resolved(settings)
         kind, rule_kind = proposer_class(settings.proposer), rule_class(settings.rule)

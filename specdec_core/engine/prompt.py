@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from operator import index
 
 from specdec_core.chat import MAX_PROMPT_CHARACTERS, MAX_SYSTEM, Chat, Prompt
@@ -57,6 +57,8 @@ def read_prompt(models: Models, prompt: Prompt) -> tuple[str, list[int]]:
             )
     else:
         try:
+            if isinstance(prompt, bytes | bytearray | Mapping | Set):  # numbers as well, but no text's tokens
+                raise TypeError
             ids = [index(token) for token in prompt]
         except TypeError:
             raise PromptError(

@@ -14,7 +14,7 @@ from specdec_core.settings import MAX_LANES, Settings
 
 from .decode import stream
 from .events import Ended, Event, Finished, Step
-from .plan import Ask
+from .plan import Ask, listed
 
 
 def race(
@@ -33,6 +33,7 @@ def race(
     Raises:
         SpecdecError: one sentence, before the first event.
     """
+    listed("lanes of a race", lanes)
     if not 1 <= len(lanes) <= MAX_LANES:
         raise SettingsError(f"A race has 1 to {MAX_LANES} lanes, got {len(lanes)}.")
     of = Race(secrets.token_urlsafe(12), 0, len(lanes)) if len(lanes) > 1 else None

@@ -404,3 +404,21 @@ def test_nodes_of_a_tree_are_set_one_by_one(drawing: None) -> None:
     _, cut = tree((*made, (key, {"do": "remove", "path": [0]})))
     assert sorted(cut) == [[], [1]]
     assert drive.moves([[key, {"do": "fly", "path": [0]}]]) == ()
+
+
+def test_a_control_shows_only_what_it_can_have() -> None:
+    """Catches: a picture that no page of the room gets, because somebody moved a slider to a place it has not."""
+
+    def slider(*values: Any) -> Any:
+        moves = drive.moves([[key, value] for value in values])
+        return next(
+            each for each in stills.still("en", "weights", "watch", moves) or [] if each["kind"] == "slider"
+        )
+
+    key = ""
+    first = slider()
+    key = first["id"]
+    for value in (1, "x", [], ["x"], {"do": "add", "path": []}, [1e300], [None], [[1]]):
+        assert slider(value) == first, value
+    other = (first["names"] or [first["low"], first["high"]])[-1]
+    assert slider([other])["value"] == other

@@ -200,6 +200,31 @@ def test_a_class_gets_an_address_that_it_can_open(monkeypatch: pytest.MonkeyPatc
     assert found is None or not policy.is_loopback(found)
 
 
+def test_what_no_page_sends_is_a_sentence(rooms: Rooms, visitor: Callable[[], TestClient]) -> None:
+    """Catches: a traceback over an unhashable move, lists nested to the limit or an origin that is no address; half an
+    emoji that is stored, after which no page of the room can be written again."""
+    teacher = visitor()
+    made = teacher.post("/r/start", json={"lessons": ["race"], "language": "en"}).json()
+    code = made["code"]
+    drive_at = f"/r/{code}/host/drive"
+    teacher.post(f"/r/{code}/host", json={"secret": made["host"]})
+    for move in ([], {}, None, 1):
+        refused = teacher.post(drive_at, json={"move": move, "step": 0})
+        assert (refused.status_code, "moved on" in refused.json()["error"]) == (409, True), move
+    for at, move in enumerate(("open", "close", "reveal", "follow")):
+        sent = teacher.post(drive_at, json={"move": move, "lesson": "race", "step": at})
+        assert sent.status_code == 204, sent.text
+    half = '{"move": "control", "control": "x", "value": "a\\ud83d", "step": 4}'
+    assert teacher.post(drive_at, content=half).status_code == 204
+    room = rooms.room(code)
+    assert room is not None
+    assert room.now.moves == (("x", "a"),)
+    nested = half.replace('"a\\ud83d"', "[" * 900 + "]" * 900)
+    assert teacher.post(drive_at, content=nested).status_code in (204, 400)
+    refused = teacher.post(drive_at, content=half, headers={"origin": "http://["})
+    assert (refused.status_code, "own pages" in refused.json()["error"]) == (403, True)
+
+
 def test_codes_cannot_be_tried_one_after_the_other(visitor: Callable[[], TestClient]) -> None:
     """Catches: a room found by trying; whoever sits in one is not shut out by it."""
     teacher, student, guesser = visitor(), visitor(), visitor()

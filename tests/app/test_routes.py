@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from app import services
 from app.decoding.run import Request, Run
 from app.decoding.runs import Runs
 from app.records import examples, visitor
+from app.room import here
 from app.web import ending, routes
 from app.web.headers import SecurityHeaders
 from specdec_core.record.trace import Trace
@@ -311,9 +313,14 @@ def test_a_visitor_s_words_reach_the_run_through_the_server(client: TestClient, 
     assert you.rounds[0].nodes.verdict == ["accepted"]
 
 
-def test_the_operator_s_figures_count_runs(client: TestClient, run: Run) -> None:
-    """Catches: figures that stand still, or that another host name's scraper cannot read."""
+def test_the_operator_s_figures_count_runs(
+    client: TestClient, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches: figures that stand still, or that another host name's scraper cannot read; streams without a room's."""
     before = figures(client)
+    assert before["specdec_decoders_ready"] == services.decoder().ready()
+    monkeypatch.setattr(here, "live", lambda: SimpleNamespace(streams=400))
+    assert figures(client)["specdec_event_streams"] == before["specdec_event_streams"] + 400
     again = services.runs().start(run.request)
     assert again.wait(10)
     after = figures(client)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -62,10 +62,26 @@ def test_the_last_id_of_the_vocabulary_is_valid() -> None:
     assert sd.decode(pair("llama"), [96], SHORT).audit() == []
 
 
-@pytest.mark.parametrize("prompt", [["a"], [1.5], [None], [float("nan")]], ids=repr)
+@pytest.mark.parametrize("prompt", [["a"], [1.5], [None], [float("nan")], b"abc", {}, {1}, 7], ids=repr)
 def test_ids_that_are_no_integers_is_refused(prompt: object) -> None:
-    """Catches: a TypeError from deep inside, or 1.5 read as 1."""
+    """Catches: a TypeError from deep inside, 1.5 read as 1, and bytes whose numbers are taken for tokens."""
     _refused(pair("llama"), prompt)  # type: ignore[arg-type]
+
+
+def test_what_goes_where_is_said_to_whoever_mistakes_it() -> None:
+    """Catches: an AttributeError from deep inside; {} that is taken for the defaults, a text for a list of letters."""
+    models = scripted(wavering(5, 1), wavering(5, 2), bos=0)
+    wrong: list[Callable[[], object]] = [
+        lambda: sd.decode("tiny", "ab"),  # type: ignore[arg-type]
+        lambda: sd.decode(models, "ab", {}),  # type: ignore[arg-type]
+        lambda: sd.race(models, "ab", None),  # type: ignore[arg-type]
+        lambda: sd.race(models, "ab", ["plain"]),  # type: ignore[list-item]
+        lambda: sd.decode_batch(models, "ab"),
+        lambda: sd.decode_batch(None, ["ab"]),  # type: ignore[arg-type]
+    ]
+    for call in wrong:
+        with pytest.raises(sd.SpecdecError, match=r"got (None|a value of type \w+)\.$"):
+            call()
 
 
 def test_a_prompt_longer_than_the_models_window_is_refused() -> None:
