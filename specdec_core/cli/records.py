@@ -1,4 +1,4 @@
-"""`import`, `record-transformers` and `record-llama-cpp`: records of what other programs did."""
+"""`import` and `record-transformers`: records of what other programs did."""
 
 from __future__ import annotations
 
