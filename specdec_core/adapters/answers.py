@@ -88,14 +88,11 @@ def acceptance(answers: Sequence[dict[str, Any]]) -> Acceptance:
     each = [readers[str(name)](answer) for answer in answers]
     if len(each) == 1:
         return each[0]
-    sums = {
-        key: None if any(value is None for value in values) else sum(value or 0 for value in values)
-        for key in ("rounds", "drafted", "accepted")
-        if (values := [getattr(one, key) for one in each])
-    }
     return Acceptance(
-        str(name), f"{len(each):,} answers", **sums, at=_columns([one.at for one in each]),
-        reached=_columns([one.reached for one in each]),
+        str(name), f"{len(each):,} answers",
+        _total([one.rounds for one in each]), _total([one.drafted for one in each]),
+        _total([one.accepted for one in each]), _columns([one.at for one in each]),
+        _columns([one.reached for one in each]),
         remarks=tuple(dict.fromkeys(remark for one in each for remark in one.remarks)),
     )  # fmt: skip
 
@@ -214,6 +211,12 @@ def _llama_cpp(answer: dict[str, Any]) -> Acceptance:
         accepted=_count(said, "draft_n_accepted"),
         remarks=["llama.cpp's answer does not count rounds; its log does."],
     )  # fmt: skip
+
+
+def _total(counts: Sequence[int | None]) -> int | None:
+    """Their sum; None if one of them is unknown."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def _columns(rows: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
