@@ -73,20 +73,12 @@ def import_(
         check_writable(output)
         data = _read(file)
         found = _engines(data, since)
-        if isinstance(found, Acceptance):
+        if found is not None:
             out.print(cli_render.acceptance(found))
             if proposer is None:
-                if page is not None:
-                    raise SpecdecError(NO_PAGE)
-                if output is not None:
-                    write(json.dumps(found.content(), indent=1, ensure_ascii=False), output)
+                _keep(found, output, page)
                 return
-            (answer, *more) = answers.parse(data) or [{}]
-            if more:
-                raise SpecdecError("A timeline is made of one answer; the file has several.")
-            named = answers.rule_of(temperature, rule)
-            made = answers.trace(answer, proposer=proposer, temperature=temperature, rule=named)
-            data = json.dumps(made).encode()
+            data = _timeline(data, proposer, temperature, rule)
         traces = _checked(data, file)
         if output is not None:
             write(traces[0].to_json() if len(traces) == 1 else race_json(traces), output)
@@ -95,6 +87,25 @@ def import_(
 
             show(traces, path=page)
             err.print(Text(f"wrote {page} ({page.stat().st_size:,} bytes)"))
+
+
+def _keep(found: Acceptance, output: str | None, page: Path | None) -> None:
+    """Write counts that no timeline is made of."""
+    if page is not None:
+        raise SpecdecError(NO_PAGE)
+    if output is not None:
+        write(json.dumps(found.content(), indent=1, ensure_ascii=False), output)
+
+
+def _timeline(data: bytes, proposer: str, temperature: float, rule: str | None) -> bytes:
+    """A trace as JSON, of the one answer in a file."""
+    found = answers.parse(data) or []
+    if len(found) != 1:
+        raise SpecdecError(f"A timeline is made of one answer; the file has {len(found) or 'none'}.")
+    made = answers.trace(
+        found[0], proposer=proposer, temperature=temperature, rule=answers.rule_of(temperature, rule)
+    )
+    return json.dumps(made).encode()
 
 
 def _read(file: Path) -> bytes:
