@@ -8,6 +8,7 @@ from app.decoding import cluster
 from app.decoding.api import Decoders
 from app.decoding.local import Local
 from app.decoding.models import Choice, Shelf, family
+from app.decoding.needs import Needs
 from app.decoding.run import Run
 from app.decoding.runs import Runs
 from app.decoding.serve import Serve
@@ -48,6 +49,12 @@ def shelf() -> Shelf:
         most_bytes=operator().most_download,
         stay=tuple(dict.fromkeys((Choice(), usual))),
     )
+
+
+@cache
+def needs() -> Needs:
+    """What models need of the memory before they are loaded."""
+    return Needs(decoder().needs)
 
 
 @cache

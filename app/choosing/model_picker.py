@@ -18,6 +18,7 @@ from app.decoding.api import Family
 from app.decoding.models import Choice, Status, family, permitted
 from app.lanes import links
 from app.text import plain
+from app.ui.fragment import fragment
 from app.ui.state import State, state
 from specdec_core.errors import ModelError
 
@@ -171,6 +172,33 @@ def draw() -> None:
         bind="query-params",
         help="How the weights are stored. float32 is slow on a GPU; 16-bit formats can change near ties.",
     )
+    _memory()
+
+
+def _memory() -> None:
+    """What the chosen models need of the memory, until they are loaded; looked up while the page is read."""
+    try:
+        wanted = allowed(choice())
+    except ModelError:  # said next to Run
+        return
+    shelf = services.shelf()
+    if not wanted.target or shelf.ready(wanted) is not None or shelf.status(wanted).state == "loading":
+        return
+    waiting = services.needs().of(wanted) is None
+
+    @fragment(run_every=0.5 if waiting else None)
+    def told() -> None:
+        found = services.needs().of(wanted)
+        if found is None:
+            st.caption(":material/hourglass_top: Looking up how much memory these models need.")
+        elif waiting:
+            st.rerun()
+        elif found.fits is False:
+            st.warning(plain(found.words), icon=":material/memory:")
+        else:
+            st.caption(f":material/memory: {plain(found.words)}")
+
+    told()
 
 
 def choice() -> Choice:

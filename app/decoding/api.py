@@ -164,6 +164,10 @@ class Decoders(Protocol):
         """Convert what a choice needs, reporting the progress (0 to 1, or None) and the current step."""
         ...
 
+    def needs(self, choice: Choice) -> tuple[str, bool]:
+        """What a choice needs of the memory and what is free, as a sentence, and whether that fits; before loading."""
+        ...
+
     def lost(self) -> int:
         """How often a decoder died."""
         ...

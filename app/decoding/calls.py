@@ -112,6 +112,7 @@ def operation(name: str, choice: Choice, family: Callable[[], Loaded]) -> Callab
         "load": lambda: family().card,
         "fetch": preparing.fetch,
         "prepare": preparing.prepare,
+        "needs": preparing.needs,
         "device": _device,
     }
     return others[name]

@@ -270,6 +270,11 @@ class Local:
         """Convert what a choice needs and this machine only has as a GGUF file; usually there is nothing to do."""
         self.decoder().call("prepare", Choice(), choice, on_progress=on_progress)
 
+    def needs(self, choice: Choice) -> tuple[str, bool]:
+        """What a choice's models need of the memory, and whether that fits."""
+        found: tuple[str, bool] = self.decoder().call("needs", Choice(), choice)
+        return found
+
     def lost(self) -> int:
         """How many decoder processes have died."""
         return sum(decoder.lost for decoder in self._decoders.values())

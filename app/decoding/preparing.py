@@ -45,6 +45,21 @@ def prepare(choice: Choice, on_progress: Callable[[float | None, str], None]) ->
             _convert(name, on_progress)
 
 
+def needs(choice: Choice) -> tuple[str, bool]:
+    """What the choice's models need of the memory and what is free, as a sentence, and whether that fits.
+
+    Raises:
+        ModelError: one sentence, if it is not known.
+    """
+    arguments = ["memory", str(choice.target), "--device", choice.device, "--dtype", choice.dtype]
+    if choice.draft:
+        arguments += ["--draft", choice.draft]
+    for message in _messages(arguments, lambda: False):
+        if "said" in message:
+            return str(message["said"]), bool(message["fits"])
+    raise ModelError("What these models need of the memory is not known.")
+
+
 def close() -> None:
     """End what is running; partial output is never taken for complete."""
     for process in list(_running):
@@ -63,7 +78,7 @@ def fetch(
         ModelError: one sentence, if it cannot be had.
         DownloadRefused: if it is larger than `most` bytes, or was cancelled; what has come is kept for the next try.
     """
-    for message in _messages(["--fetch", name, "--most-gb", str(most / 1e9)], cancelled):
+    for message in _messages(["models", "--fetch", name, "--most-gb", str(most / 1e9)], cancelled):
         if "done" in message:
             on_progress(int(message["done"]), int(message["total"]))
     if cancelled():
@@ -72,7 +87,7 @@ def fetch(
 
 def _convert(name: str, report: Callable[[float | None, str], None]) -> None:
     report(0.0, "Converting the weights, once")
-    for message in _messages(["--prepare", name], lambda: False):
+    for message in _messages(["models", "--prepare", name], lambda: False):
         if "words" in message:
             report(message["fraction"], str(message["words"]))
 
@@ -105,7 +120,7 @@ def _messages(arguments: Sequence[str], cancelled: Callable[[], bool]) -> Iterat
 @contextmanager
 def _process(arguments: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "specdec_core", "models", *arguments, "--progress", "json"],
+        [sys.executable, "-m", "specdec_core", *arguments, "--progress", "json"],
         cwd=ROOT,
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"},
         stdin=subprocess.DEVNULL,

@@ -229,6 +229,11 @@ class Serve(Caller):
         """Convert what a choice needs and a replica only has as a GGUF file; usually there is nothing to do."""
         self.call("prepare", Choice(), choice, on_progress=on_progress)
 
+    def needs(self, choice: Choice) -> tuple[str, bool]:
+        """What a choice's models need of a replica's memory, and whether that fits."""
+        found: tuple[str, bool] = self.call("needs", Choice(), choice)
+        return found
+
     def lost(self) -> int:
         """How many calls of this process lost their replica."""
         return self._lost

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,6 +17,8 @@ import torch
 from torch import Tensor
 
 from specdec_core.errors import SettingsError
+
+from .keeping import Observed
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -48,22 +50,6 @@ class Setup:
         """How many tokens are drafted in the first round, at most."""
         length = getattr(self.generator, "num_assistant_tokens", None) or self.config.prompt_lookup_num_tokens
         return int(length)
-
-
-@dataclass(slots=True)
-class Observed:
-    """One round. Of n candidates and V logits, `logits` and `scores` are (n + 1, V), `drafted` and `q` (n, V)."""
-
-    start_s: float
-    candidates: list[int]
-    committed: list[int]
-    matches: int  # as transformers counts them
-    logits: Tensor  # the target's own
-    scores: Tensor  # the same after transformers' processors
-    drafted: Tensor | None  # the draft's own; None where no model drafted
-    q: Tensor | None  # what the candidates were drawn from, as scores
-    draft_passes: int
-    seconds: list[float] = field(default_factory=list)  # draft, verify, judge, commit
 
 
 class Observer:
@@ -127,7 +113,7 @@ class Observer:
             return ids, scores
 
         def update_candidate_strategy(input_ids: Tensor, scores: Tensor, num_matches: Any) -> None:
-            self._judged(input_ids, scores, int(num_matches))
+            self._judged(input_ids, scores)
             update(input_ids, scores, num_matches)
 
         generator.get_candidates = get_candidates
@@ -159,7 +145,7 @@ class Observer:
                 self._marks.append(now)
                 self._logits = output.logits[0, -len(self._proposed[0]) - 1 :].float().clone()
 
-    def _judged(self, ids: Tensor, scores: Tensor, matches: int) -> None:
+    def _judged(self, ids: Tensor, scores: Tensor) -> None:
         self._marks.append(self._now())
         with self._off_the_clock():
             candidates, q = self._proposed
@@ -167,7 +153,7 @@ class Observer:
             complete = len(self._rows) == len(candidates) > 0 and self._rows[0].shape == self._logits[0].shape
             self._round = Observed(
                 start_s=self._marks[0], candidates=candidates, committed=ids[0, self._length :].tolist(),
-                matches=matches, logits=self._logits, scores=scores[0].clone(),
+                logits=self._logits, scores=scores[0].clone(),
                 drafted=torch.stack(self._rows).to(self._logits.device) if complete else None,
                 q=None if q is None else q.to(self._logits.device), draft_passes=len(self._rows),
             )  # fmt: skip

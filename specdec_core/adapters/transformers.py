@@ -14,26 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from specdec_core.engine.describe import RawRound
-from specdec_core.engine.recorder import Recorder, new_round
-from specdec_core.engine.text import Text, names_of
 from specdec_core.errors import SettingsError
 from specdec_core.models.tokenizer import HubCodec
-from specdec_core.proposers.contract import DraftedAhead, Proposal
-from specdec_core.record.foreign import judged
-from specdec_core.record.schema import EndReason, Header, ModelInfo, Verdict
-from specdec_core.record.stats import Tally
+from specdec_core.record.schema import Header, ModelInfo
 from specdec_core.record.trace import Trace
-from specdec_core.rules import Decision
 from specdec_core.runtime.machine import describe, packages
-from specdec_core.sampling import Warp, residual
 from specdec_core.settings import Settings
-from specdec_core.tree import TokenTree
 
-from .observing import Observed, Observer, Setup
+from .keeping import Keeping, Observed
+from .observing import Observer, Setup
 
 if TYPE_CHECKING:
-    from torch import Tensor
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
@@ -61,9 +52,14 @@ def record(
     ids = tokenizer.encode(prompt) if isinstance(prompt, str) else list(prompt)
     if not ids:
         raise SettingsError("The prompt has no tokens; transformers needs at least one.")
-    keeping = Keeping(HubCodec(tokenizer), ids, Settings(max_new_tokens=max_new_tokens, seed=seed))
-    observer = Observer(model, assistant_model, keeping.take)
-    keeping.observer = observer
+    asked = Settings(max_new_tokens=max_new_tokens, seed=seed)
+    keeping = Keeping(HubCodec(tokenizer), ids, asked)
+
+    def take(seen: Observed) -> None:
+        assert observer.setup is not None
+        keeping.take(seen, sampled=bool(observer.setup.config.do_sample), processed=observer.setup.processed)
+
+    observer = Observer(model, assistant_model, take)
     if assistant_model is not None:
         options["assistant_model"] = assistant_model
     torch.manual_seed(seed)
@@ -78,107 +74,35 @@ def record(
             "assistant_early_exit."
         )
     returned = getattr(output, "sequences", output)[0].tolist()
+    text = prompt if isinstance(prompt, str) else ""
+    ends = observer.setup.config.eos_token_id
     trace = keeping.trace(
-        model, assistant_model, prompt if isinstance(prompt, str) else "", seed, max_new_tokens
-    )
+        _header(observer, model, assistant_model, keeping, text, asked), max_new_tokens,
+        [] if ends is None else ends if isinstance(ends, list) else [ends],
+    )  # fmt: skip
     if [*ids, *trace.token_ids] != returned:
         raise AssertionError("the recorded tokens are not those that generate returned")
     return trace
 
 
-class Keeping:
-    """Turns observed rounds into rounds of the record."""
-
-    observer: Observer
-
-    def __init__(self, codec: HubCodec, prompt: list[int], asked: Settings) -> None:
-        self.codec, self.prompt = codec, prompt
-        self.tally = Tally()
-        self.text = Text(codec, prompt, frozenset(), asked)
-        self._recorder: Recorder | None = None
-
-    def take(self, seen: Observed) -> None:
-        """One round."""
-        setup = self.observer.setup
-        assert setup is not None
-        sampled = bool(setup.config.do_sample)
-        if self._recorder is None:  # transformers' scores are warped already
-            self._recorder = Recorder("full", Warp(1.0) if sampled else Warp())
-        tree, committed = TokenTree.chain(seen.candidates), seen.committed
-        p = seen.scores.softmax(-1) if sampled else None
-        q = seen.q.softmax(-1) if sampled and seen.q is not None else None
-        verdicts, sources = judged(seen.candidates, committed)
-        path = list(range(verdicts.count("accepted")))
-        passing = _thresholds(seen, verdicts, p, q)
-        length = len(self.prompt) + len(self.text.output.ids) - 1
-        row = new_round(
-            self.tally.passes, seen.start_s, seen.seconds, (length, length + len(committed)),
-            Proposal(tree, passes=seen.draft_passes, note={} if self.tally.passes else {"reads_prompt": True}),
-            verdicts, (committed, sources), DraftedAhead(),
-        )  # fmt: skip
-        self.tally.add(tree, verdicts, len(committed), seen.draft_passes, seen.seconds)
-        self.text.add(committed)
-        self._recorder.add(
-            RawRound(
-                row, tree, Decision(path, verdicts, passing), [0.0] * len(tree), seen.logits, p, q, seen.drafted,
-                None, None, scores=seen.scores if setup.processed else None,
-                final=_final(seen, len(path), p, q) if sources[-1] == "corrected" else None,
-            )
-        )  # fmt: skip
-
-    def trace(
-        self, model: PreTrainedModel, draft: PreTrainedModel | None, prompt: str, seed: int, most: int
-    ) -> Trace:
-        """The finished record."""
-        setup, recorder = self.observer.setup, self._recorder
-        assert setup is not None
-        rounds = recorder.finish() if recorder is not None else []
-        for row in rounds:
-            row.nodes.coin = None  # drawn inside transformers
-        output = self.text.finish()
-        ends = setup.config.eos_token_id
-        known = [] if ends is None else ends if isinstance(ends, list) else [ends]
-        end: EndReason = "length" if len(output.ids) >= most else "stop"
-        if output.ids and output.ids[-1] in known:
-            end = "eos"
-        header = Header(
-            id=secrets.token_urlsafe(12), created=datetime.now(UTC).isoformat(timespec="seconds"),
-            packages=packages(), device=model.device.type, dtype=str(model.dtype).removeprefix("torch."),
-            machine=describe(model.device), target=_info(model), draft=_info(draft) if draft is not None else None,
-            settings=settings_of(setup, seed, most).model_dump(mode="json"),
-            prompt=prompt or self.codec.decode(self.prompt),
-            prompt_ids=self.prompt, prompt_texts=self.codec.names(self.prompt),
-            vocabulary=int(model.get_output_embeddings().weight.shape[0]),
-        )  # fmt: skip
-        stats = self.tally.stats(0.0, recorder.seconds if recorder is not None else 0.0)
-        return Trace(header, rounds, output, end, stats, names_of(self.codec, rounds, output.ids))
-
-
-def _thresholds(
-    seen: Observed, verdicts: Sequence[Verdict], p: Tensor | None, q: Tensor | None
-) -> list[float | None]:
-    """The probability with which each judged candidate was to pass."""
-    found: list[float | None] = []
-    for node, (token, verdict) in enumerate(zip(seen.candidates, verdicts, strict=True)):
-        if verdict not in ("accepted", "rejected"):
-            found.append(None)
-        elif p is None:
-            found.append(1.0 if verdict == "accepted" else 0.0)
-        elif q is None:  # the target's own draw has to be this token
-            found.append(float(p[node, token]))
-        else:
-            found.append(min(1.0, float(p[node, token] / q[node, token])))
-    return found
-
-
-def _final(seen: Observed, at: int, p: Tensor | None, q: Tensor | None) -> Tensor | None:
-    """What a corrected token was drawn from. A draw that is not the candidate is one from what that leaves of p."""
-    if p is None:
-        return None
-    if q is None:
-        q = torch.zeros_like(p)
-        q[at, seen.candidates[at]] = 1.0
-    return residual(p[at], q[at])
+def _header(
+    observer: Observer,
+    model: PreTrainedModel,
+    draft: PreTrainedModel | None,
+    keeping: Keeping,
+    prompt: str,
+    asked: Settings,
+) -> Header:
+    assert observer.setup is not None
+    return Header(
+        id=secrets.token_urlsafe(12), created=datetime.now(UTC).isoformat(timespec="seconds"),
+        packages=packages(), device=model.device.type, dtype=str(model.dtype).removeprefix("torch."),
+        machine=describe(model.device), target=_info(model), draft=_info(draft) if draft is not None else None,
+        settings=settings_of(observer.setup, asked.seed, asked.max_new_tokens).model_dump(mode="json"),
+        prompt=prompt or keeping.codec.decode(keeping.prompt),
+        prompt_ids=keeping.prompt, prompt_texts=keeping.codec.names(keeping.prompt),
+        vocabulary=int(model.get_output_embeddings().weight.shape[0]),
+    )  # fmt: skip
 
 
 def settings_of(setup: Setup, seed: int, most: int) -> Settings:

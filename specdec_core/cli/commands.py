@@ -25,6 +25,7 @@ from specdec_core.rules import RULES
 from . import doctor as cli_doctor
 from . import fit as cli_fit
 from . import lab as cli_lab
+from . import memory as cli_memory
 from . import records as cli_records
 from . import render as cli_render
 from . import sweep as cli_sweep
@@ -328,4 +329,5 @@ app.command()(cli_doctor.doctor)
 app.command(name="app")(cli_lab.start_app)
 app.command(name="import")(cli_records.import_)
 app.command()(cli_records.record_transformers)
+app.command()(cli_memory.memory)
 app.command(context_settings=cli_lab.PASSED_ON, add_help_option=False)(cli_lab.train)

@@ -9,24 +9,37 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from specdec_core.adapters import answers, logs
+from specdec_core.adapters.acceptance import Acceptance
 from specdec_core.errors import SettingsError, SpecdecError, TraceError
 from specdec_core.record import foreign
 from specdec_core.record.read import race_json
+from specdec_core.record.schema import FORMAT, MAX_JSON_BYTES
 from specdec_core.record.trace import Trace
 
 from . import render as cli_render
 from .common import check_writable, load, print_numbers, read_prompt, write
 from .render import err, out, sentences
 
+NO_PAGE = (
+    "These are counts over many rounds, not a record of them, so there is nothing to play. "
+    "Of a vLLM answer with detailed counts and token ids, give --proposer and --temperature."
+)
+
 
 def import_(
     file: Annotated[
         Path | None,
-        typer.Argument(help="The trace, or a list with one trace a lane, as docs/trace.md describes."),
+        typer.Argument(
+            help="A trace, or a list with one a lane, as docs/trace.md describes; or an answer, a log or the metrics "
+            "of vLLM, SGLang or llama.cpp."
+        ),
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", help="Write the completed trace here; the library reads it."),
+        typer.Option(
+            "--output", "-o", help="Write the completed trace (the library reads it) or the counts here."
+        ),
     ] = None,
     page: Annotated[
         Path | None, typer.Option(help="Write an HTML file here that plays it in any browser.")
@@ -34,8 +47,23 @@ def import_(
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the format as JSON Schema instead.")
     ] = False,
+    proposer: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a vLLM answer: how the server guessed, which makes a trace of its detailed counts."
+        ),
+    ] = None,
+    temperature: Annotated[
+        float, typer.Option("--temperature", "-t", help="Of a vLLM answer: the request's.")
+    ] = 0.0,
+    rule: Annotated[
+        str | None, typer.Option(help="Of a vLLM answer above temperature 0: how guesses were judged.")
+    ] = None,
+    since: Annotated[
+        Path | None, typer.Option(help="An earlier page of /metrics; what was counted since is shown.")
+    ] = None,
 ) -> None:
-    """Check a trace that another program wrote, fill in what follows from it, and make it playable."""
+    """Check what another program recorded or counted, fill in what follows from it, and make a trace playable."""
     with sentences():
         if schema:
             out.print(json.dumps(foreign.schema(), indent=1), markup=False)
@@ -43,7 +71,15 @@ def import_(
         if file is None:
             raise SpecdecError("Name the file to import, or give --schema.")
         check_writable(output)
-        traces = _checked(file)
+        data = _read(file)
+        found = _engines(data, since)
+        if found is not None:
+            out.print(cli_render.acceptance(found))
+            if proposer is None:
+                _keep(found, output, page)
+                return
+            data = _timeline(data, proposer, temperature, rule)
+        traces = _checked(data, file)
         if output is not None:
             write(traces[0].to_json() if len(traces) == 1 else race_json(traces), output)
         if page is not None:
@@ -53,12 +89,63 @@ def import_(
             err.print(Text(f"wrote {page} ({page.stat().st_size:,} bytes)"))
 
 
-def _checked(file: Path) -> list[Trace]:
-    """The file's traces, with what they hold and what they leave open; its problems and exit status 2 otherwise."""
+def _keep(found: Acceptance, output: str | None, page: Path | None) -> None:
+    """Write counts that no timeline is made of."""
+    if page is not None:
+        raise SpecdecError(NO_PAGE)
+    if output is not None:
+        write(json.dumps(found.content(), indent=1, ensure_ascii=False), output)
+
+
+def _timeline(data: bytes, proposer: str, temperature: float, rule: str | None) -> bytes:
+    """A trace as JSON, of the one answer in a file."""
+    found = answers.parse(data) or []
+    if len(found) != 1:
+        raise SpecdecError(f"A timeline is made of one answer; the file has {len(found) or 'none'}.")
+    made = answers.trace(
+        found[0], proposer=proposer, temperature=temperature, rule=answers.rule_of(temperature, rule)
+    )
+    return json.dumps(made).encode()
+
+
+def _read(file: Path) -> bytes:
     try:
-        traces = foreign.read(file.read_bytes())
+        if file.stat().st_size > MAX_JSON_BYTES:
+            raise TraceError(
+                f"'{file}' has {file.stat().st_size:,} bytes; at most {MAX_JSON_BYTES:,} are read."
+            )
+        return file.read_bytes()
     except OSError as error:
         raise TraceError(f"'{file}' cannot be read: {error.strerror or 'unknown error'}.") from None
+
+
+def _engines(data: bytes, since: Path | None) -> Acceptance | None:
+    """What an engine counted; None for what is, or is meant to be, a trace."""
+    if FORMAT.encode() in data:
+        return None
+    found = answers.parse(data)
+    if found is not None:
+        return answers.acceptance(found) if answers.likely(found) else None
+    counts = logs.read(data.decode("utf-8", "replace"))
+    if counts is None:
+        if data.lstrip()[:1] in (b"{", b"["):
+            return None  # JSON that is cut off
+        raise TraceError(
+            "This is no trace, and no answer, log or metrics of vLLM, SGLang or llama.cpp with counts of guesses. "
+            f"{answers.HOW}"
+        )
+    if since is None:
+        return counts
+    before = logs.read(_read(since).decode("utf-8", "replace"))
+    if before is None:
+        raise TraceError(f"'{since}' has no counts of guesses.")
+    return logs.later(counts, before)
+
+
+def _checked(data: bytes, file: Path) -> list[Trace]:
+    """The traces, with what they hold and what they leave open; the file's problems and exit status 2 otherwise."""
+    try:
+        traces = foreign.read(data)
     except foreign.ForeignError as error:
         err.print(Text.assemble(("error: ", "bold red"), f"'{file}' is not a trace that can be shown:"))
         for problem in error.problems:

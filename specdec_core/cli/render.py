@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import TextIOWrapper
+from statistics import median
 from typing import Any
 
 import typer
@@ -16,6 +17,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from specdec_core.adapters.acceptance import Acceptance
 from specdec_core.engine.events import Step
 from specdec_core.errors import SpecdecError
 from specdec_core.models import catalogue, conversions
@@ -234,3 +236,48 @@ def sentences() -> Iterator[None]:
     except KeyboardInterrupt:
         err.print("stopped")
         raise typer.Exit(130) from None
+
+
+def acceptance(found: Acceptance) -> Group:
+    """What an engine counted, with what each number means; what it does not tell is 'unknown'."""
+    rows: list[tuple[str, str, str]] = [
+        ("rounds with guesses", _whole(found.rounds), ""),
+        ("guesses", _whole(found.drafted), ""),
+        ("accepted", _whole(found.accepted), ""),
+        ("tokens per round", _known(found.per_round), "1 + accepted / rounds"),
+        ("accepted of all guesses", _known(found.of_drafted), "with those that a rejection left unjudged"),
+        ("acceptance rate α", _known(found.rate), "accepted / judged"),
+    ]
+    if found.stated:
+        rows = [
+            (
+                f"{one.name}, as printed",
+                f"{median(one.values):g}",
+                f"{min(one.values):g} to {max(one.values):g}",
+            )
+            for one in found.stated
+        ]
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_column(style="dim")
+    for cells in rows:
+        table.add_row(*cells)
+    for place, count in enumerate(found.at):
+        share = f"{count / found.rounds:.1%} of rounds" if found.rounds else ""
+        given = found.reached[place] if found.reached else 0
+        table.add_row(
+            f"accepted at position {place + 1}",
+            f"{count:,}",
+            share + (f", {count / given:.1%} of judged" if given else ""),
+        )
+    head = f"{found.engine}, {found.source}: counts, not a record of rounds"
+    return Group(Text(head), table, *(Text(remark) for remark in found.remarks))
+
+
+def _whole(count: int | None) -> str:
+    return "unknown" if count is None else f"{count:,}"
+
+
+def _known(value: float | None) -> str:
+    return "unknown" if value is None else _figure(value)

@@ -11,6 +11,7 @@ from specdec_core.errors import ModelError
 from specdec_core.lazy_torch import torch
 from specdec_core.runtime.machine import available_bytes
 
+from . import catalogue, gguf, sources
 from .explain import sentences, short
 from .hub import auto, check_config, read_config
 from .quantised import WIDENED, check_quantised, method
@@ -46,25 +47,67 @@ def need(source: str, device: torch.device, dtype: torch.dtype) -> Need:
     return Need(name, count, int((files or count * dtype.itemsize) * ROOM))
 
 
+def ahead(name: str, draft: str | None, device: torch.device, dtype: torch.dtype) -> tuple[str, bool]:
+    """What a target and its draft need together and what is free, as a sentence, and whether that fits; before any
+    weights are downloaded. Of a catalogue entry this is known without a network.
+
+    Raises:
+        ModelError: if a model has no readable configuration, or one of a model that is refused.
+    """
+    needs = _parts(name, device, dtype)
+    if draft is not None:  # in place of the entry's own
+        needs = [*needs[:1], *_parts(draft, device, dtype)[:1]]
+    return said(needs, device)
+
+
+def _parts(name: str, device: torch.device, dtype: torch.dtype) -> list[Need]:
+    entry = catalogue.find(name)
+    return _listed(entry, dtype) if entry is not None else [_ahead(name, device, dtype)]
+
+
+def _listed(entry: catalogue.Entry, dtype: torch.dtype) -> list[Need]:
+    """What the catalogue says of an entry's target and draft."""
+    parts = [(entry.target, entry.parameters)]
+    if entry.draft is not None:
+        parts.append((entry.draft, entry.draft_parameters))
+    return [
+        Need(short(name), int(size * 1e6), int(size * 1e6 * dtype.itemsize * ROOM)) for name, size in parts
+    ]
+
+
+def _ahead(name: str, device: torch.device, dtype: torch.dtype) -> Need:
+    path = Path(sources.resolve(name))
+    if name.lower().endswith(gguf.SUFFIX) or (path.is_dir() and not (path / "config.json").is_file()):
+        raise ModelError(f"'{short(name)}' is a GGUF file: what it needs is known once it is converted.")
+    return need(str(path) if path.exists() else name, device, dtype)
+
+
 def check_memory(needs: Sequence[Need], device: torch.device) -> str:
     """What some models need together and what is free, as a sentence, unless that cannot fit.
 
     Raises:
         ModelError: if it cannot; `SPECDEC_IGNORE_MEMORY=1` loads it anyway.
     """
+    sentence, fits = said(needs, device)
+    if not fits:
+        raise ModelError(sentence)
+    return sentence
+
+
+def said(needs: Sequence[Need], device: torch.device) -> tuple[str, bool]:
+    """What some models need together and what is free, as a sentence, and whether loading them would be tried."""
     needed, free = sum(one.bytes for one in needs), available_bytes(device)
     parameters = sum(one.parameters for one in needs)
     *first, last = (f"'{one.name}'" for one in needs)
     names = f"{', '.join(first)} and {last}" if first else last
-    said = (
+    sentence = (
         f"{names} need{'s' if len(needs) == 1 else ''} about {_size(needed)} for {parameters / 1e6:,.0f} M "
         f"parameters, and {device.type} has {_size(free)} free."
     )
     if needed > free and os.environ.get(IGNORE, "") in ("", "0"):
-        raise ModelError(
-            f"{said} Choose a smaller model or a 16-bit dtype; {IGNORE}=1 tries it nevertheless."
-        )
-    return said
+        advice = f"Choose a smaller model or a 16-bit dtype; {IGNORE}=1 tries it nevertheless."
+        return f"{sentence} {advice}", False
+    return sentence, True
 
 
 def _size(count: int) -> str:

@@ -17,7 +17,7 @@ from pydantic_core import from_json, to_json
 from specdec_core.errors import TraceError, sentences
 from specdec_core.tree import TokenTree
 
-from .schema import FORMAT, MAX_JSON_BYTES, UNSEEN, VERSION, Source, Verdict
+from .schema import FORMAT, MAX_JSON_BYTES, UNSEEN, UNTOLD, VERSION, Source, Verdict
 from .stats import Tally
 from .trace import Trace, adapter, check_shape
 
@@ -33,6 +33,7 @@ REQUIRED = {
 }
 SETTINGS = ("proposer", "rule", "temperature")  # the player explains a round by these
 UNKNOWN = "unknown"
+UNTOLD_TEXT = "⟨?⟩"  # drawn for a guess whose token is not told
 
 
 # What cannot be worked out after a mistake elsewhere, and is not one of its own.
@@ -74,6 +75,7 @@ def unknown(trace: Trace) -> list[str]:
     nodes = [row.nodes for row in trace.rounds if row.nodes.token]
     missing = {
         "times": bool(trace.rounds) and trace.stats.decode_s == 0,
+        "the tokens of some guesses": any(UNTOLD in each.token for each in nodes),
         "the target's probabilities": all(each.p is None and each.model_p is None for each in nodes),
         "the draft's probabilities": all(each.q is None and each.model_q is None for each in nodes),
         "coins": all(each.coin is None for each in nodes),
@@ -197,6 +199,8 @@ def complete(content: dict[str, Any]) -> list[str]:
         return error.problems
     except (KeyError, TypeError, ValueError, AttributeError, IndexError):
         return []  # a mistake in a round, which the schema will name
+    if isinstance(texts, dict) and any(UNTOLD in row["nodes"]["token"] for row in content["rounds"]):
+        texts[str(UNTOLD)] = UNTOLD_TEXT
     pieces = [_name(names, token) for token in output]
     made = content.setdefault("output", {})
     if isinstance(made, dict):

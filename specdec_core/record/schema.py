@@ -30,6 +30,8 @@ Probability = Annotated[float, Field(ge=0.0, le=1.0 + 1e-5)]
 Seconds = Annotated[float, Field(ge=0.0, le=1e7)]
 Count = Annotated[int, Field(ge=0, le=10**9)]
 Token = Annotated[int, Field(ge=0, le=10**7)]
+UNTOLD: Literal[-1] = -1  # a guess whose token the engine did not tell; never an accepted one
+Guess = Annotated[int, Field(ge=UNTOLD, le=10**7)]
 Short = Annotated[str, Field(max_length=500)]
 Column = Field(max_length=MAX_NODES, fail_fast=True)
 Numbers = Annotated[list[Annotated[int, Field(ge=-1, le=10**9)]], Field(max_length=1_000)]
@@ -88,6 +90,7 @@ class Header:
 @dataclass(slots=True)
 class Nodes:
     """The proposal tree of a round as columns, in topological order; parent −1 is the root (the last committed token).
+    A token of −1 is one that another engine guessed and did not name.
 
     `p` and `q` are after penalties, temperature and cuts (one-hot at temperature 0): p is what the judge saw, q the
     distribution the token was drawn from (1 where the proposal was deterministic), which a rule such as token
@@ -107,7 +110,7 @@ class Nodes:
 
     parent: Annotated[list[Annotated[int, Field(ge=-1)]], Column]
     depth: Annotated[list[Count], Column]
-    token: Annotated[list[Token], Column]
+    token: Annotated[list[Guess], Column]
     verdict: Annotated[list[Verdict], Column]
     coin: Annotated[list[Annotated[float, Field(ge=0.0, lt=1.0)] | None] | None, Column] = None
     threshold: Annotated[list[Probability | None] | None, Column] = None

@@ -14,6 +14,7 @@ from specdec_core.errors import TraceError, sentence
 from .schema import (
     FORMAT,
     MAX_JSON_BYTES,
+    UNTOLD,
     VERSION,
     Candidates,
     Committed,
@@ -153,7 +154,7 @@ def _check_kind(data: bytes) -> None:
         raise TraceError(f"This trace has version {given}; this program reads version {VERSION}.")
     texts = content.get("texts")
     if not isinstance(texts, dict) or not all(
-        key.isascii() and key.isdecimal() and len(key) <= 8 for key in texts
+        key == str(UNTOLD) or (key.isascii() and key.isdecimal() and len(key) <= 8) for key in texts
     ):
         raise TraceError("This is not a valid trace: 'texts' must map token ids to their texts.")
     if not all(isinstance(value, str) for value in texts.values()):

@@ -17,6 +17,7 @@ from app.choosing import model_picker, presets
 from app.decoding import core
 from app.decoding.loaded import Loaded
 from app.decoding.models import Choice, Shelf
+from app.decoding.needs import Needs
 from app.decoding.runs import Runs
 from app.records import visitor
 from app.records.database import Database
@@ -116,6 +117,8 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
     shelf = Shelf(lambda choice: scripted_family(), lambda *asked: None)
     shelf.get(Choice())
     runs = Runs(lambda choice, gone: shelf.get(choice, gone), owner=lambda: visitor.of_session())
+    needs = Needs(lambda choice: (f"{choice.target} needs about 1.0 GB.", True))
+    monkeypatch.setattr(services, "needs", lambda: needs)
     monkeypatch.setattr(services, "shelf", lambda: shelf)
     monkeypatch.setattr(services, "runs", lambda: runs)
     operator = policy.read(OPERATOR)

@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from app.config import Policy
 from app.decoding.api import DecoderLost
 from app.decoding.loaded import Loaded
 from app.decoding.models import Choice, Shelf
+from app.decoding.needs import Needs
 from app.decoding.run import Request, Run
 from app.decoding.runs import Desk, Runs
 from app.lanes import links
@@ -515,6 +518,41 @@ def test_the_bundled_models_are_introduced_where_the_prompt_is_the_visitor_s_own
     assert "The bundled models are tiny" not in words(page())
     assert "The bundled models are tiny" in words(page(prompt="Who wrote Faust?"))
     assert "The bundled models are tiny" not in words(page(prompt="Who wrote Faust?", model="gpt2"))
+
+
+def test_what_a_model_needs_of_the_memory_is_said_before_it_is_loaded(
+    fresh: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches: a model whose size is known only when loading it fails; a look-up for models that are loaded."""
+    from specdec_core.errors import ModelError
+
+    asked: list[str | None] = []
+    answered = threading.Event()
+
+    def look(choice: Choice) -> tuple[str, bool]:
+        asked.append(choice.target)
+        answered.wait(60)
+        if choice.target == "no/such":
+            raise ModelError("There is no model 'no/such'.")
+        return f"{choice.target} needs about 9.0 GB, and cpu has 5.0 GB free.", choice.target != "too/large"
+
+    needs = Needs(look)
+    monkeypatch.setattr(services, "needs", lambda: needs)
+    page()
+    assert asked == []
+    assert "Looking up how much memory" in words(page(model="other", target="some/model"))
+    answered.set()
+    for name, said in (
+        ("some/model", "needs about 9.0 GB"),
+        ("too/large", "needs about"),
+        ("no/such", "no model"),
+    ):
+        while needs.of(Choice(name)) is None:
+            time.sleep(0.01)
+        at = page(model="other", target=name)
+        assert said in words(at).replace("\\", "") and not at.exception
+        assert any(said in warning.value for warning in at.warning) == (name == "too/large")
+    assert asked == ["some/model", "too/large", "no/such"]
 
 
 def test_the_draft_length_is_offered_only_where_it_is_heeded(fresh: Runs) -> None:

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
 import specdec_core as sd
-from specdec_core.models import memory
+from specdec_core.cli import commands as cli
+from specdec_core.models import catalogue, memory
 from specdec_core.models.quantised import METHODS, check_quantised, method
 
 from . import tiny
@@ -80,3 +82,27 @@ def test_memory_is_told_and_refused_before_weights_are_read(
     with pytest.raises(sd.ModelError, match="not safetensors"):  # it is tried
         sd.load_models(folder, folder, device="cpu", say=said.append)
     assert len(said) == 1 and said[0].startswith("'model' and 'model' need about ") and "cpu has" in said[0]
+
+
+def test_what_a_model_needs_is_known_before_it_is_downloaded(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches: a catalogue entry without its draft, a look-up that needs the network, a refusal that is a crash."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr(memory, "available_bytes", lambda device: 2_000_000_000)
+    gpt2 = catalogue.find("gpt2")
+    assert gpt2 is not None
+    said, fits = memory.ahead("gpt2", None, CPU, torch.float32)
+    assert fits and said.startswith("'openai-community/gpt2' and 'distilbert/distilgpt2' need about 0.9 GB")
+    assert memory.ahead(gpt2.target, None, CPU, torch.float32) == (said, fits)
+    assert memory.ahead("gpt2", str(folder), CPU, torch.float32)[0].startswith(
+        "'openai-community/gpt2' and 'model' need"
+    )
+    said, fits = memory.ahead("qwen3-1.7b", None, CPU, torch.float32)
+    assert not fits and "need about 10.2 GB" in said and "Choose a smaller model" in said
+    assert memory.ahead(str(folder), None, CPU, torch.float32)[1]
+    with pytest.raises(sd.ModelError, match="GGUF"):
+        memory.ahead("some/model.gguf", None, CPU, torch.float32)
+    written = CliRunner().invoke(cli.app, ["memory", "qwen3-1.7b", "--device", "cpu", "--progress", "json"])
+    assert json.loads(written.output) == {"said": said, "fits": False}
+    assert CliRunner().invoke(cli.app, ["memory", "qwen3-1.7b", "--device", "cpu"]).exit_code == 2
