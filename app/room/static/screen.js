@@ -24,7 +24,7 @@ function joining() {
   return el("div", { class: "joining" },
     el("div", {}, el("h1", { class: "title" }, say("go_to")), el("p", { class: "address" }, (data.address ?? `${location.origin}${root}`).replace(/^https?:\/\//, "")),
       el("p", {}, say("and_type")), el("p", { class: "code" }, view.code), el("p", { id: "here" }, here()),
-      !data.address && el("p", { class: "note" }, say("only_here"))),
+      !data.address && el("p", { class: "note" }, say("only_here", { host: "HOST=0.0.0.0" }))),
     el("img", { src: `${root}/${code}/qr.svg`, alt: say("qr"), width: 320, height: 320 }));
 }
 
