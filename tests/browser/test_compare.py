@@ -178,6 +178,7 @@ def test_a_comparison_is_built_run_and_read_by_keys_alone(open_page: Open) -> No
 
 
 def test_a_teacher_s_link_leaves_less_of_the_page_and_presents_the_race(open_page: Open) -> None:
+    """Catches: a page that scrolls away from the open menu because the run's first round has been shown."""
     page = open_page("/compare?tokens=17&lane=prompt-lookup&hide=prompt,choices,settings,lanes,charts,why")
     for gone in (page.get_by_role("textbox", name="Prompt"), page.get_by_role("button", name="Ready-made")):
         expect(gone).to_have_count(0)

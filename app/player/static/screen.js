@@ -54,6 +54,7 @@ export function createScreen(on) {
   let moment = ""; // the file name of its picture
   let frame = 0;
   let brought = false; // whether the player was brought into view
+  let left = new AbortController(); // aborted once the viewer has done anything on the page since the run began
   let drawn = 0; // when the tree of a live run was last drawn
 
   /** @param {number} at */
@@ -121,10 +122,19 @@ export function createScreen(on) {
     setLive(is) {
       box.classList.toggle("is-live", is);
       panels.live(is);
-      if (is) views.odds.wait();
       brought = false;
+      if (!is) return;
+      views.odds.wait();
+      left.abort();
+      left = new AbortController();
+      for (const name of ["pointerdown", "wheel", "touchmove", "keydown"]) {
+        document.addEventListener(name, () => left.abort(), { capture: true, passive: true, signal: left.signal });
+      }
     },
-    toStart: () => bringIntoView(box),
+    /** Bring the run into view, unless its viewer is busy elsewhere, as in a menu of the page, which would scroll away. */
+    toStart() {
+      if (!left.signal.aborted) bringIntoView(box);
+    },
     /** The viewer steps: show the whole screen, once. */
     toOneScreen() {
       if (brought) return;
