@@ -55,7 +55,8 @@ export function createScreen(on) {
   let frame = 0;
   let brought = false; // whether the player was brought into view
   let left = new AbortController(); // aborted once the viewer has done anything on the page since the run began
-  let drawn = 0; // when the tree of a live run was last drawn
+  let drawn = 0; // when a live run's numbers and tree were last drawn
+  let late = 0; // the timer that draws them once no more messages come
 
   /** @param {number} at */
   function lead(at) {
@@ -79,6 +80,27 @@ export function createScreen(on) {
     frame = 0;
     ribbons.map((each) => each.settle()).forEach((scroll) => scroll());
     views.tree.settle();
+  }
+
+  /**
+   * Draw a live run: its text with every frame, numbers and its last round in large no more often than can be read.
+   * @param {View|null} seen
+   * @param {Lane[]} lanes
+   * @param {Data} data
+   */
+  function progress(seen, lanes, data) {
+    clearTimeout(late);
+    const due = !seen || seen.event !== null || performance.now() - drawn > LARGE_MS;
+    if (due) score.show(seen, lanes, data);
+    else late = setTimeout(() => progress(seen, lanes, data), LARGE_MS + 1);
+    if (seen) showLanes(seen, lanes, !due);
+    if (seen && due) {
+      drawn = performance.now();
+      timeline.show({ ...seen, clock: null });
+      transcript.show(sentenceAt(seen), true);
+      views.tree.show(seen);
+    }
+    settle(); // its messages come once per frame
   }
 
   return {
@@ -123,6 +145,7 @@ export function createScreen(on) {
       box.classList.toggle("is-live", is);
       panels.live(is);
       brought = false;
+      clearTimeout(late);
       if (!is) return;
       views.odds.wait();
       left.abort();
@@ -176,24 +199,7 @@ export function createScreen(on) {
       lighting.refresh();
       frame ||= requestAnimationFrame(settle); // before the page is painted
     },
-    /**
-     * Draw a live run: its text with every frame, numbers and its last round in large no more often than can be read.
-     * @param {View|null} seen
-     * @param {Lane[]} lanes
-     * @param {Data} data
-     */
-    progress(seen, lanes, data) {
-      const due = !seen || seen.event !== null || performance.now() - drawn > LARGE_MS || seen.lanes.some(({ end }) => end !== null);
-      if (due) score.show(seen, lanes, data);
-      if (seen) showLanes(seen, lanes, !due);
-      if (seen && due) {
-        drawn = performance.now();
-        timeline.show({ ...seen, clock: null });
-        transcript.show(sentenceAt(seen), true);
-        views.tree.show(seen);
-      }
-      settle(); // its messages come once per frame
-    },
+    progress,
     /**
      * @param {boolean} is whether it plays
      * @param {number} speed
