@@ -178,13 +178,14 @@ def test_a_comparison_is_built_run_and_read_by_keys_alone(open_page: Open) -> No
 
 
 def test_a_teacher_s_link_leaves_less_of_the_page_and_presents_the_race(open_page: Open) -> None:
-    """Catches: a page that scrolls away from the open menu because the run's first round has been shown."""
     page = open_page("/compare?tokens=17&lane=prompt-lookup&hide=prompt,choices,settings,lanes,charts,why")
     for gone in (page.get_by_role("textbox", name="Prompt"), page.get_by_role("button", name="Ready-made")):
         expect(gone).to_have_count(0)
     run(page)
     expect(page.get_by_role("tab", name="Table", exact=True)).to_be_visible(timeout=LONG_S)
     expect(page.get_by_role("tab", name="Charts", exact=True)).to_have_count(0)
+    # A short run is over before the player follows it: only then does it come into view, and the page rest.
+    expect(page.locator(".player:not(.is-live) .controls")).to_be_visible(timeout=LONG_S)
     page.get_by_role("button", name="Teacher's link").click()
     link = page.locator("[data-testid=stCode] code")
     expect(link).to_contain_text("lane=prompt-lookup")
