@@ -2,8 +2,8 @@
 
 Step 0 reads the joined states of the target's layers at every place. In step s the head's own output of step s − 1
 stands in for them, one token further on; it attends to the true rows up to its first place, and to its own rows since.
-Each step's loss is the cross-entropy with the target's distribution over the draft vocabulary. Nothing asks its states
-to resemble the target's.
+Each step's loss is the cross-entropy with the target's distribution over the draft vocabulary. In the paper nothing
+asks its states to resemble the target's; here they are guided at first (`started.guided`), as there is little text.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 from specdec_core.models.heads import Eagle3Head, eagle3
 from training.card import table
-from training.heads import RANKS, Frozen, Objective, layer_shape, made_by, same_run
+from training.heads import RANKS, Frozen, Objective, Pair, layer_shape, made_by, same_run
 from training.loop import Plan, Source, steps
 from training.optimisers import is_matrix
-from training.started import fitted, last_input, last_layer, same_weights
+from training.started import fitted, guided, last_input, last_layer, same_weights
 
 DECAY = 0.8  # a later step counts less: it is reached only where the earlier guesses were right
 COUNTED = 200  # batches in which tokens are counted for the draft vocabulary
@@ -54,7 +54,7 @@ def new_head(target: Frozen, vocabulary: Tensor | None, rows: Tensor, seed: int)
         return head
 
     def pairs(ids: Tensor) -> tuple[Tensor, Tensor]:
-        joined, _ = target.read_layers(ids, layers)
+        joined = target.read_layers(ids, layers)[0]
         return joined[:, :-1], last_input(target, ids)[0][:, 1:]
 
     same_weights(head.midlayer, last)
@@ -69,17 +69,22 @@ def new_head(target: Frozen, vocabulary: Tensor | None, rows: Tensor, seed: int)
 
 def rehearsed(
     head: Eagle3Head, target: Frozen, ids: Tensor, count: int, share: float = 1.0, seed: int = 0
-) -> list[tuple[Tensor, Tensor]]:
-    """For each of `count` steps the head's logits (b, n, k) and the target's (b, n, V) for the same token.
+) -> list[tuple[Pair, Pair]]:
+    """For each of `count` steps the head's and the target's states (b, n, d) before the output matrix, and the logits
+    of both for the same token, (b, n, k) and (b, n, V).
 
     Steps after the first are rehearsed from a `share` of the places, drawn by `seed`.
     """
-    joined, logits = target.read_layers(ids, head.layers_read)
+    joined, true_states, logits = target.read_layers(ids, head.layers_read)
     embedded = head.embedded(ids, target.embedding)
     size = ids.shape[1] - 1
     places = torch.arange(size, device=ids.device)
     states, true = _layer(head, embedded[:, 1:], head.enter(joined[:, :-1]), places, None, [])
-    found = [(head.guess(states, head.lm_head), logits[:, 1:])]
+
+    def beside(states: Tensor, at: Tensor) -> tuple[Pair, Pair]:
+        return (head.norm(states), true_states[:, at]), (head.guess(states, head.lm_head), logits[:, at])
+
+    found = [beside(states, places + 1)]
     own: list[Keys] = []
     for step in range(1, count):
         if step == 1:  # of all places those from which all steps still have a token to guess
@@ -90,7 +95,7 @@ def rehearsed(
         further = places + step
         states, keys = _layer(head, embedded[:, further + 1], states, further, true, own)
         own.append(keys)
-        found.append((head.guess(states, head.lm_head), logits[:, further + 1]))
+        found.append(beside(states, further + 1))
     return found
 
 
@@ -129,7 +134,8 @@ def _layer(
 
 
 def loss(head: Eagle3Head, target: Frozen, count: int, share: float) -> Objective:
-    """Maps ids int64 (b, t + 1) to the steps' losses float32 (count,), in nats per token.
+    """Maps ids int64 (b, t + 1) to the steps' cross-entropies in nats per token and their states' distances from the
+    target's (smooth L1), float32 (2 · count,).
 
     A label is the target's distribution over its whole vocabulary, so a place whose token the head cannot guess counts
     as little as the rest of its distribution.
@@ -139,12 +145,13 @@ def loss(head: Eagle3Head, target: Frozen, count: int, share: float) -> Objectiv
     def losses(ids: Tensor) -> Tensor:
         with target.autocast():
             found = rehearsed(head, target, ids[:, :-1], count, share, seed=int(ids.sum()))
-        parts = []
-        for guess, said in found:
+        tokens, distances = [], []
+        for (state, true), (guess, said) in found:
             label = said.float().softmax(-1).flatten(0, 1)
             label = label if ids_of is None else label[:, ids_of]
-            parts.append(F.cross_entropy(guess.float().flatten(0, 1), label))
-        return torch.stack(parts)
+            tokens.append(F.cross_entropy(guess.float().flatten(0, 1), label))
+            distances.append(F.smooth_l1_loss(state.float(), true.float()))
+        return torch.stack(tokens + distances)
 
     return losses
 
@@ -156,7 +163,7 @@ def accuracy(head: Eagle3Head, target: Frozen, rows: Tensor, count: int, batch: 
     for ids in torch.split(rows.to(target.device), batch):
         with target.autocast():
             found = rehearsed(head, target, ids, count)
-        for step, (guess, said) in enumerate(found):
+        for step, (_, (guess, said)) in enumerate(found):
             best = guess.topk(min(RANKS, guess.shape[-1]), -1).indices
             best = best if head.vocabulary is None else head.vocabulary[best]
             right = best == said.argmax(-1, keepdim=True)
@@ -189,7 +196,7 @@ def train(
     state = steps(
         run, head, loss(head, target, count, share), batches,
         lambda: {"accuracy": accuracy(head, target, heldout, count)},
-        plan, facts, None, DECAY ** torch.arange(count, device=target.device),
+        plan, facts, None, guided(DECAY ** torch.arange(count, device=target.device)),
         lambda name, weight: is_matrix(name, weight) and not name.startswith("lm_head"),  # that one goes to AdamW
         target.device,
     )  # fmt: skip

@@ -71,8 +71,8 @@ class Frozen:
         return seen[0], logits
 
     @torch.no_grad()
-    def read_layers(self, ids: Tensor, layers: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-        """What these layers read, joined (b, t, len(layers) · d), and logits (b, t, V): ids int64 (b, t)."""
+    def read_layers(self, ids: Tensor, layers: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
+        """What these layers read, joined (b, t, len(layers) · d), and `read`'s states and logits: ids int64 (b, t)."""
         seen: dict[int, Tensor] = {}
         found = decoder_layers(self.model)
         hooks = [
@@ -82,11 +82,11 @@ class Frozen:
             for layer in set(layers)
         ]
         try:
-            logits: Tensor = self.model(ids, use_cache=False).logits
+            states, logits = self.read(ids)
         finally:
             for hook in hooks:
                 hook.remove()
-        return torch.cat([seen[layer] for layer in layers], -1), logits
+        return torch.cat([seen[layer] for layer in layers], -1), states, logits
 
     def autocast(self) -> torch.autocast:
         """bfloat16 matrix products if requested."""

@@ -25,7 +25,7 @@ Minutes = Annotated[float | None, typer.Option(help="Budget in active minutes.")
 Tokens = Annotated[int | None, typer.Option(help="Budget in tokens.")]
 Batch = Annotated[int, typer.Option(help="Rows per step.")]
 Context = Annotated[int, typer.Option(help="Tokens per row.")]
-Rate = Annotated[float, typer.Option(help="Peak rate of the matrices (Muon).")]
+Rate = Annotated[float, typer.Option(help="Peak rate of the matrices (Muon); a tenth for the rest.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda")]
 Focus = Annotated[bool, typer.Option("--focus", help="Weights of the closing phase (mix.py).")]
 RUNS = Path("training/runs")
@@ -59,7 +59,7 @@ def eagle3(
     batch: Batch = 4,
     context: Context = 512,
     seed: int = 0,
-    rate: Rate = 0.01,
+    rate: Rate = 0.02,
     device: Device = "auto",
     focus: Focus = False,
 ) -> None:
@@ -78,7 +78,7 @@ def eagle3(
         seed,
         50,
         focus=focus,
-        rates=Rates(rate, rate / 20),
+        rates=Rates(rate, rate / 10),
         evaluate_every=200,
     )
     target = open_target(model, pick_device(device))
@@ -107,7 +107,7 @@ def mtp(
     batch: Batch = 4,
     context: Context = 512,
     seed: int = 0,
-    rate: Rate = 0.01,
+    rate: Rate = 0.02,
     device: Device = "auto",
     focus: Focus = False,
 ) -> None:
@@ -127,7 +127,7 @@ def mtp(
         seed,
         50,
         focus=focus,
-        rates=Rates(rate, rate / 20),
+        rates=Rates(rate, rate / 10),
         evaluate_every=200,
     )
     target = open_target(model, pick_device(device))

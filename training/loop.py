@@ -146,15 +146,16 @@ def steps(
     plan: Plan,
     facts: dict[str, Any],
     start_weights: dict[str, Tensor] | None = None,
-    parts_weights: Tensor | None = None,
+    parts_weights: Tensor | Callable[[float], Tensor] | None = None,
     matrices: Callable[[str, Tensor], bool] = is_matrix,
     device: str = "cpu",
     size: Callable[[Tensor], int] = lambda ids: ids.shape[0] * (ids.shape[1] - 1),
 ) -> dict[str, Any]:
     """Train any module until the budget is spent, from the run's latest checkpoint if it has one; returns the counters.
 
-    `objective` maps ids to the loss, or to its parts, weighted by `parts_weights`; `evaluate` returns what the log
-    reports on held-out text; `facts` describe the module in the checkpoint; `size` counts a batch's tokens.
+    `objective` maps ids to the loss, or to its parts, weighted by `parts_weights`, which may depend on the spent share
+    of the budget; `evaluate` returns what the log reports on held-out text; `facts` describe the module in the
+    checkpoint; `size` counts a batch's tokens.
     """
     run.mkdir(parents=True, exist_ok=True)
     optimisers = Optimisers(model, plan.rates, matrices)
@@ -185,7 +186,8 @@ def steps(
             rate = relative_rate(state["step"], progress, plan.warmup_steps, plan.decay_share)
             ids = batches.next().to(device)
             parts = objective(ids)
-            loss = parts.sum() if parts_weights is None else (parts * parts_weights).sum()
+            weights = parts_weights(progress) if callable(parts_weights) else parts_weights
+            loss = parts.sum() if weights is None else (parts * weights).sum()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimisers.step(rate)

@@ -1,7 +1,8 @@
 """How are multi-token-prediction modules trained? Each on the states of the one before it (DeepSeek-V3, 2024).
 
 Module k at place t has read the tokens up to t + k and guesses token t + k + 1. Its loss is the cross-entropy between
-its distribution and the target's there. The target is frozen: DeepSeek trains the modules together with it.
+its distribution and the target's there. The target is frozen: DeepSeek trains the modules together with it, on much
+more text than here, where the target's states guide at first (`started.guided`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from training.card import table
 from training.heads import RANKS, Frozen, Objective, Pair, layer_shape, made_by, same_run
 from training.loop import Plan, Source, steps
 from training.optimisers import is_matrix
-from training.started import fitted, last_input, last_layer, same_weights
+from training.started import fitted, guided, last_input, last_layer, same_weights
 
 DECAY = 0.8  # a later module counts less: its guess is used only where the earlier ones were right
 
@@ -57,30 +58,33 @@ def modules_of(made: MtpModules) -> list[mtp.Module]:
     return cast("list[mtp.Module]", list(made.layers))
 
 
-def pairs(modules: MtpModules, target: Frozen, ids: Tensor) -> list[Pair]:
-    """For each module its logits (b, n, V) and the target's for the same token: ids int64 (b, t)."""
-    states, logits = target.read(ids)
+def pairs(modules: MtpModules, target: Frozen, ids: Tensor) -> list[tuple[Pair, Pair]]:
+    """For each module its and the target's states (b, n, d) before the output matrix, and the logits (b, n, V) of both
+    for the same token: ids int64 (b, t)."""
+    true, logits = target.read(ids)
+    states = true
     output, found = modules.output(target.output), []
     for step in range(modules.modules_chained):
         tokens = ids[:, 1 + step :]
         places = torch.arange(tokens.shape[1], device=ids.device).expand(len(ids), -1)
         states = modules(tokens, states[:, : tokens.shape[1]], places, None, target.embedding, None, step)
-        found.append((modules.guess(states, output, step), logits[:, 1 + step :]))
+        normed = modules_of(modules)[step].shared_head["norm"](states)
+        found.append(((normed, true[:, 1 + step :]), (output(normed), logits[:, 1 + step :])))
     return found
 
 
 def loss(modules: MtpModules, target: Frozen) -> Objective:
-    """Maps ids int64 (b, t + 1) to the modules' losses float32 (modules,), in nats per token."""
+    """Maps ids int64 (b, t + 1) to the modules' cross-entropies in nats per token and their states' distances from the
+    target's (smooth L1), float32 (2 · modules,)."""
 
     def losses(ids: Tensor) -> Tensor:
         with target.autocast():
             found = pairs(modules, target, ids[:, :-1])
-        return torch.stack(
-            [
-                F.cross_entropy(guess.float().flatten(0, 1), said.float().softmax(-1).flatten(0, 1))
-                for guess, said in found
-            ]
-        )
+        tokens = [
+            F.cross_entropy(guess.float().flatten(0, 1), said.float().softmax(-1).flatten(0, 1))
+            for _, (guess, said) in found
+        ]
+        return torch.stack(tokens + [F.smooth_l1_loss(state.float(), at.float()) for (state, at), _ in found])
 
     return losses
 
@@ -93,7 +97,7 @@ def accuracy(modules: MtpModules, target: Frozen, rows: Tensor, batch: int = 4) 
     for ids in torch.split(rows.to(target.device), batch):
         with target.autocast():
             found = pairs(modules, target, ids)
-        for step, (guess, said) in enumerate(found):
+        for step, (_, (guess, said)) in enumerate(found):
             right = guess.topk(min(RANKS, guess.shape[-1]), -1).indices == said.argmax(-1, keepdim=True)
             hits[step] = hits.get(step, torch.zeros(())) + right.flatten(0, 1).sum(0).cpu()
             places[step] += right[..., 0].numel()
@@ -110,7 +114,7 @@ def train(
     state = steps(
         run, modules, loss(modules, target), batches,
         lambda: {"accuracy": accuracy(modules, target, heldout)},
-        plan, facts, None, DECAY ** torch.arange(count, device=target.device), is_matrix, target.device,
+        plan, facts, None, guided(DECAY ** torch.arange(count, device=target.device)), is_matrix, target.device,
     )  # fmt: skip
     state["shares"] = accuracy(modules, target, heldout)
     modules.accuracy = state["shares"][0]

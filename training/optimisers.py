@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+STEPS = (3.4445, -4.7750, 2.0315)  # coefficients of the quintic iteration (Jordan et al. 2024)
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,44 @@ def is_matrix(name: str, weight: Tensor) -> bool:
     return weight.ndim == 2 and "embed" not in name
 
 
+def orthogonal(update: Tensor, iterations: int = 5) -> Tensor:
+    """About the nearest matrix whose singular values are equal (they end between 0.5 and 1.5): float (m, n), by
+    Newton–Schulz iterations."""
+    a, b, c = STEPS
+    wide = update.T if update.shape[0] > update.shape[1] else update
+    wide = wide / wide.norm().clamp(min=1e-7)
+    for _ in range(iterations):
+        gram = wide @ wide.T
+        wide = torch.addmm(wide, torch.addmm(gram, gram, gram, beta=b, alpha=c), wide, beta=a)
+    return wide.T if update.shape[0] > update.shape[1] else wide
+
+
+class Muon(torch.optim.Optimizer):
+    """Muon (Jordan et al. 2024) as `torch.optim.Muon` does it, in the weights' own dtype.
+
+    torch's iterates in bfloat16: on a CPU without such arithmetic 30 times as slow, and more than half of a step.
+    """
+
+    def __init__(
+        self, weights: Iterable[Tensor], lr: float, weight_decay: float = 0.05, momentum: float = 0.95
+    ) -> None:
+        super().__init__(weights, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]  # none of the losses is computed anew
+        """One update of every matrix (m, n), with Nesterov's momentum, √(m / n) times as large where m > n."""
+        for group in self.param_groups:
+            rate, momentum = group["lr"], group["momentum"]
+            for weight in group["params"]:
+                if weight.grad is None:
+                    continue
+                kept = self.state[weight].setdefault("momentum_buffer", torch.zeros_like(weight))
+                kept.lerp_(weight.grad, 1 - momentum)
+                update = orthogonal(weight.grad.lerp(kept, momentum))
+                weight.mul_(1 - rate * group["weight_decay"])
+                weight.add_(update, alpha=-rate * max(1.0, weight.shape[0] / weight.shape[1]) ** 0.5)
+
+
 class Optimisers:
     """The two optimisers of a model, driven by one relative learning rate."""
 
@@ -35,7 +75,7 @@ class Optimisers:
         self.rates = rates
         muon: torch.optim.Optimizer | None = None
         if matrices:
-            muon = torch.optim.Muon(matrices, lr=rates.matrices, weight_decay=0.05, momentum=0.95)
+            muon = Muon(matrices, lr=rates.matrices)
         adamw = torch.optim.AdamW(others, lr=rates.others, betas=(0.9, 0.95), weight_decay=0.0)
         self.named = {"muon": (muon, rates.matrices), "adamw": (adamw, rates.others)}
 

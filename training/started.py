@@ -1,6 +1,8 @@
 """Where do heads that continue states start from? From the target's own last layer, on an estimate of its input.
 
-The estimate is fitted by least squares on a few rows. A head that starts there needs many times less text.
+The estimate is fitted by least squares on a few rows. A head that starts there needs many times less text. For the
+first part of the budget its states are also drawn towards the target's, as EAGLE's are: from a little text a head
+learns more of 224 numbers than of one token. In the end only its guesses count.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from training.chat_heads import solved
 from training.heads import Frozen
 
 ROWS = 8  # held-out rows a fit reads at once
+GUIDED = 0.6  # the share of the budget in which the target's states guide
+TOKENS = 0.1  # what guessed tokens count for at its start, as in EAGLE's loss
 
 
 def last_layer(target: Frozen) -> Any:
@@ -67,3 +71,13 @@ def fitted(rows: Tensor, pairs: Callable[[Tensor], tuple[Tensor, Tensor]]) -> Te
         )
     assert square is not None and product is not None, "a fit needs rows"
     return solved(square, product)
+
+
+def guided(decay: Tensor) -> Callable[[float], Tensor]:
+    """Weights of so many steps' cross-entropies and of their states' distances, (2 · steps,), by the budget's share."""
+
+    def weights(progress: float) -> Tensor:
+        done = min(1.0, progress / GUIDED)
+        return torch.cat((decay * (TOKENS + (1 - TOKENS) * done), decay * (1 - done)))
+
+    return weights

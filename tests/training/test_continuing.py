@@ -58,7 +58,7 @@ def test_what_is_rehearsed_is_what_the_head_does_when_it_drafts(target: Frozen) 
     ids = torch.randint(0, VOCABULARY, (1, 14), generator=torch.Generator().manual_seed(3))
     head = eagle3.new_head(target, IDS, _rows().next(), seed=1)
     found = eagle3.rehearsed(head, target, ids, 4)
-    joined, logits = target.read_layers(ids, head.layers_read)
+    joined, states, logits = target.read_layers(ids, head.layers_read)
     true = head.enter(joined[:, :-1])
 
     def row(memory: KVMemory, tokens: Tensor, states: Tensor) -> Tensor:
@@ -72,10 +72,11 @@ def test_what_is_rehearsed_is_what_the_head_does_when_it_drafts(target: Frozen) 
     for begun in (0, 3, 9):
         memory = KVMemory(1, 20)
         state = row(memory, ids[0, 1 : begun + 2], true[:, : begun + 1])[:, -1:]
-        for step, (guess, said) in enumerate(found):
-            torch.testing.assert_close(
-                guess[0, begun], head.guess(state[0, 0], head.lm_head), atol=1e-4, rtol=1e-4
-            )
+        for step, ((own, true_state), (guess, said)) in enumerate(found):
+            near = {"atol": 1e-4, "rtol": 1e-4}
+            torch.testing.assert_close(guess[0, begun], head.guess(state[0, 0], head.lm_head), **near)
+            torch.testing.assert_close(own[0, begun], head.norm(state[0, 0]), **near)
+            assert torch.equal(true_state[0, begun], states[0, begun + 1 + step])
             assert torch.equal(said[0, begun], logits[0, begun + 1 + step])
             if step < 3:
                 state = row(memory, ids[0, begun + 2 + step : begun + 3 + step], state)
@@ -88,7 +89,9 @@ def test_an_eagle3_head_learns_and_continues(target: Frozen, tmp_path: Path) -> 
     loss = eagle3.loss(head, target, 3, 1.0)
     before = loss(rows.heldout).detach()
     state = eagle3.train(tmp_path / "run", head, target, rows, rows.heldout, PLAN, 3, 0.5)
-    assert (loss(rows.heldout).detach() < 0.8 * before).all()
+    assert (
+        loss(rows.heldout).detach()[:3] < 0.8 * before[:3]
+    ).all()  # the other three are distances of states
     assert head.accuracy == state["shares"][0] and len(state["shares"]) == 3
 
     def run(name: str, plan: Plan) -> dict[str, Tensor]:
@@ -109,7 +112,9 @@ def test_modules_learn(target: Frozen, tmp_path: Path) -> None:
     loss = mtp.loss(made, target)
     before = loss(rows.heldout).detach()
     state = mtp.train(tmp_path / "run", made, target, rows, rows.heldout, PLAN)
-    assert (loss(rows.heldout).detach() < 0.8 * before).all()
+    assert (
+        loss(rows.heldout).detach()[:3] < 0.8 * before[:3]
+    ).all()  # the other three are distances of states
     assert made.accuracy == state["shares"][0] and len(state["shares"]) == 3
 
 
