@@ -24,7 +24,7 @@ from .together import NOTHING, Said, Together
 log = logging.getLogger(__name__)
 
 PACE_S = 0.25  # how often a followed room is looked at
-GAP_S = 0.05  # a burst of votes is one look
+GAP_S = 0.2  # a burst of votes is one look
 ALIVE_S = 10.0
 
 
@@ -94,6 +94,11 @@ class Live:
     def streams(self) -> int:
         """How many streams are open in this process."""
         return sum(each.streams for each in self._followed.values())
+
+    def room(self, code: str, seat: str = "") -> Room | None:
+        """The room as it was a moment ago, if somebody follows it here; with a seat, if that student does."""
+        found = self._followed.get(code)
+        return found.room if found is not None and (not seat or seat in found.seats) else None
 
     @contextlib.asynccontextmanager
     async def follow(self, code: str, *, seat: str = "", host: bool = False) -> AsyncIterator[Followed]:

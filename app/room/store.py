@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
-from sqlalchemy.exc import IntegrityError
 
 from app.records.database import Database
 
@@ -32,7 +31,7 @@ PAPER = "paper"  # the seats of raised cards begin like this
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """A vote on its way to the database; `step` is the room's step on the page that sent it."""
+    """A vote on its way to the database."""
 
     code: str
     seat: str
@@ -148,39 +147,42 @@ class Rooms:
 
     def cast(self, casts: Sequence[Cast]) -> list[str | None]:
         """Store votes in one transaction; for each None, or the sentence that says why it does not count."""
+        found: dict[int, str | None] = {}
         with self._database.transaction(writes=True) as connection:
-            return [self._cast(connection, each) for each in casts]
+            for code in dict.fromkeys(cast.code for cast in casts):
+                mine = [(at, cast) for at, cast in enumerate(casts) if cast.code == code]
+                reasons = self._cast(connection, code, [cast for _, cast in mine])
+                found.update(zip((at for at, _ in mine), reasons, strict=True))
+        return [found[at] for at in range(len(casts))]
 
-    def _cast(self, connection: Connection, cast: Cast) -> str | None:
-        now = self._clock()
+    def _cast(self, connection: Connection, code: str, casts: Sequence[Cast]) -> list[str | None]:
+        """The same for one room, whose locked row keeps other processes from writing meanwhile."""
+        at = self._clock()
         try:
-            room = self._locked(connection, cast.code)
+            room = self._locked(connection, code)
         except Refused as error:
-            return str(error)
-        here = room.now
-        if here.votes_on(now) != (cast.lesson, cast.part, cast.vote):
-            return "This question is closed; your answer came too late."
-        try:
-            with connection.begin_nested():
-                connection.execute(
-                    insert(votes).values(
-                        room=cast.code,
-                        seat=cast.seat,
-                        lesson=cast.lesson,
-                        part=cast.part,
-                        vote=cast.vote,
-                        version=room.version + 1,
-                        given=json.dumps(cast.given),
-                        correct=cast.right,
-                        seconds=max(0.0, now - here.since),
-                        at=now,
-                        cards=1,
-                    )
-                )
-        except IntegrityError:
-            return "You have already answered; an answer that is locked in stays."
-        _count_up(connection, room)
-        return None
+            return [str(error)] * len(casts)
+        asks = room.now.votes_on(at)
+        voted: set[str] = set()
+        if asks is not None:
+            lesson, part, number = asks
+            same = (votes.c.lesson == lesson) & (votes.c.part == part) & (votes.c.vote == number)
+            voted = set(connection.execute(select(votes.c.seat).where(votes.c.room == code, same)).scalars())
+        reasons: list[str | None] = []
+        rows: list[dict[str, Any]] = []
+        for cast in casts:
+            if (cast.lesson, cast.part, cast.vote) != asks:
+                reasons.append("This question is closed; your answer came too late.")
+            elif cast.seat in voted:
+                reasons.append("You have already answered; an answer that is locked in stays.")
+            else:
+                voted.add(cast.seat)
+                reasons.append(None)
+                rows.append(_row(cast, room, at))
+        if rows:
+            connection.execute(insert(votes), rows)
+            _count_up(connection, room)
+        return reasons
 
     def raised(self, code: str, counted: Sequence[tuple[Any, bool, int]]) -> None:
         """Cards counted by hand, for the vote that the room is at: an answer, whether it is right, and how many.
@@ -296,6 +298,22 @@ class Rooms:
         if row is None:
             raise Refused("There is no room with this code.")
         return _room(row, self._clock())
+
+
+def _row(cast: Cast, room: Room, at: float) -> dict[str, Any]:
+    return {
+        "room": cast.code,
+        "seat": cast.seat,
+        "lesson": cast.lesson,
+        "part": cast.part,
+        "vote": cast.vote,
+        "version": room.version + 1,
+        "given": json.dumps(cast.given),
+        "correct": cast.right,
+        "seconds": max(0.0, at - room.now.since),
+        "at": at,
+        "cards": 1,
+    }
 
 
 def _count_up(connection: Connection, room: Room) -> None:

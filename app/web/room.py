@@ -25,7 +25,7 @@ from starlette.staticfiles import StaticFiles
 from app.choosing import usual
 from app.course import pictures, reading
 from app.room import codes, drive, export, here, orders, running, stills, together, trees, views
-from app.room.asked import Given, asked
+from app.room.asked import Given, asked, fresh
 from app.room.limits import Limit
 from app.room.states import Now
 from app.room.store import Cast
@@ -169,11 +169,16 @@ async def vote(request: Request) -> Response:
     """An answer: {"step", "given"}, the step of the page that it was given on; 204 once it is stored."""
     seat, body = await seat_of(request), await body_of(request)
     code = code_of(request)
-    room = await asyncio.to_thread(here.rooms().room, code)
+    room = here.live().room(code)  # `cast` looks again, with the room locked
+    if room is None or body.get("step") != room.now.step:
+        room = await asyncio.to_thread(here.rooms().room, code)
     now = room.now if room is not None else None
     if now is None or body.get("step") != now.step:
         raise Stop(409, "This question is closed; your answer came too late.")
-    found = await asyncio.to_thread(judged, now, body.get("given"))
+    if now.state != "run" and fresh("en", now):
+        found = judged(now, body.get("given"))
+    else:
+        found = await asyncio.to_thread(judged, now, body.get("given"))
     if found is None:
         raise Stop(400, "This is no answer to the question.")
     counts = now.votes_on(time.time())

@@ -100,8 +100,10 @@ async def _belongs(request: Request, code: str) -> bool:
 
 
 async def seat_of(request: Request) -> str:
-    """The seat of the student who asks."""
+    """The seat of the student who asks; known at once if a page of that student is open."""
     token = secret_of(request, "seat")
+    if token and here.live().room(code_of(request), codes.digest(token)):
+        return codes.digest(token)
     room = await room_of(request)
     seat = await asyncio.to_thread(here.rooms().seated, room.code, token) if token else None
     if seat is None:

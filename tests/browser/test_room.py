@@ -14,6 +14,11 @@ from .axe import AXE
 from .conftest import Come, Server, Sight, expect
 
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+OUTLINE = """() => {
+    const { outlineStyle, outlineWidth } = getComputedStyle(document.activeElement);
+    return [outlineStyle, parseFloat(outlineWidth) > 0];
+}"""
+MOST_TABS = 60  # more than a page has stops
 SMALL: dict[str, Any] = {"viewport": {"width": 390, "height": 844}}
 
 
@@ -59,9 +64,27 @@ def no_findings(*pages: Page) -> None:
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (page.url, size, scheme)
 
 
+def tab(page: Page, wanted: str) -> None:
+    """Move the focus by Tab alone until it is on what is wanted, and see that it shows."""
+    page.locator(wanted).first.wait_for()
+    for _ in range(MOST_TABS):
+        page.keyboard.press("Tab")
+        if page.evaluate("(wanted) => document.querySelector(wanted) === document.activeElement", wanted):
+            break
+    style, wide = page.evaluate(OUTLINE)
+    assert page.evaluate("(wanted) => document.activeElement.matches(wanted)", wanted), (page.url, wanted)
+    assert style != "none" and wide, (page.url, wanted)
+
+
+def enter(page: Page, wanted: str) -> None:
+    tab(page, wanted)
+    page.keyboard.press("Enter")
+
+
 def press(host: Page, *names: str) -> None:
+    """The host's buttons, one after the other, without a mouse."""
     for name in names:
-        host.locator(f"#do-{name}").click()
+        enter(host, f"#do-{name}")
 
 
 def said(page: Page, text: str) -> None:
@@ -72,7 +95,7 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
     """Catches: a state that a page does not follow, an answer that a reload loses, a page that axe refuses."""
     host = visit("/r/start")
     no_findings(host)
-    host.get_by_role("button", name="Start").click()
+    enter(host, "form button.main")
     host.locator("#state").wait_for()
     assert "#" not in host.url  # the secret is not left where it can be projected
     code = host.url.split("/r/")[1][:6]
@@ -84,21 +107,22 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
     ben.keyboard.press("Enter")
     ben.wait_for_url(f"**/{code}")
     for page in (anna, ben):
-        page.get_by_role("button", name="Join").click()
+        enter(page, "main button")
         said(page, "Waiting for the first question")
     expect(screen.locator("#here")).to_have_text("2 here")
     said(screen, "Only this computer can open this address")
-    host.locator("#phone summary").click()
+    enter(host, "#phone summary")
     expect(host.locator("#phone img")).to_have_js_property("complete", value=True)
-    host.locator("#phone summary").click()
+    host.keyboard.press("Enter")
     no_findings(host, screen, anna)
 
     press(host, "open")
     anna.locator("#picture .prompt, #picture .drawn >> nth=1").first.wait_for()
     expect(screen.locator("#count")).to_have_text("0 of 2 answered")
     no_findings(host, screen, anna, ben)
-    host.locator("#cards summary").click()
-    host.locator("#cards-0").fill("7")
+    enter(host, "#cards summary")
+    tab(host, "#cards-0")
+    host.keyboard.type("7")
     anna.keyboard.press("1")
     anna.keyboard.press("Enter")
     said(anna, "Locked in")
@@ -117,6 +141,8 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
     anna.reload()
     said(anna, "You said:")
     said(anna, "Locked in")
+    enter(anna, "#lost")
+    expect(host.locator("#part-strip")).to_contain_text("“I’m lost”: 1")
 
     press(host, "close", "discuss")
     said(anna, "Convince your neighbour")
@@ -135,7 +161,7 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
     for page in (screen, anna, host):
         page.locator("#picture .control").first.wait_for()
     expect(anna.locator("#picture button").first).to_be_disabled()
-    host.locator("#picture .control button").nth(1).click()
+    enter(host, "#picture .control button:nth-of-type(2)")
     expect(anna.locator("#picture .control button").nth(1)).to_have_attribute("aria-pressed", "true")
     host.locator("#picture > .drawn").nth(1).click()
     anna.locator("#picture .pointer").wait_for(state="attached")
@@ -154,8 +180,9 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
     expect(host.locator("#ran")).to_contain_text("1")
     no_findings(host, screen, anna)
 
-    host.locator("#starter summary").click()
-    host.locator("#prompt").fill("Once upon a time")
+    enter(host, "#starter summary")
+    tab(host, "#prompt")
+    host.keyboard.type("Once upon a time")  # over the suggested prompt, which Tab has selected
     host.keyboard.press("Enter")
     for page in (host, screen, anna):
         expect(page.locator("#run")).to_contain_text("Once upon a time")

@@ -206,16 +206,17 @@ function redraw() {
   clock.set(view);
   if (!page.querySelector(".host")) {
     made.clear();
-    page.replaceChildren(el("div", { class: "host" }, ...Object.keys(PARTS).map((name) => el("div", { id: `part-${name}` }))));
+    page.replaceChildren(el("div", { class: "host" }, ...Object.keys(PARTS).map((name) => el("div", { id: `part-${name}`, tabindex: -1 }))));
   }
-  const focus = document.activeElement?.id;
+  const focus = document.activeElement?.id, within = document.activeElement?.closest("[id^=part-]")?.id;
   for (const [name, [depends, make]] of Object.entries(PARTS)) {
     const key = JSON.stringify(depends());
     if (made.get(name) === key) continue;
     made.set(name, key);
     document.getElementById(`part-${name}`)?.replaceChildren(...make().filter(Boolean));
   }
-  if (focus && document.activeElement?.id !== focus) document.getElementById(focus)?.focus();
+  // A button that led on is gone: from its place the next Tab reaches the usual next step.
+  if (focus && document.activeElement?.id !== focus) (document.getElementById(focus) ?? document.getElementById(within ?? ""))?.focus();
   picture();
 }
 
