@@ -51,12 +51,18 @@ def tokenizer(corpus: Corpus = CORPUS, runs: Runs = RUNS) -> None:
 
 
 @app.command()
-def prepare(corpus: Corpus = CORPUS, runs: Runs = RUNS) -> None:
+def prepare(
+    corpus: Corpus = CORPUS,
+    runs: Runs = RUNS,
+    tokenizer: Annotated[
+        Path | None, typer.Option(help="Folder of a tokenizer; default: the run's, of the stage before.")
+    ] = None,
+) -> None:
     """Tokenise the corpus into arrays, train and held-out side."""
     from training.prepare import prepare as prepare_all
     from training.tokenizer import load_tokenizer
 
-    rows = prepare_all(corpus, load_tokenizer(runs / "tokenizer"), runs / "data")
+    rows = prepare_all(corpus, load_tokenizer(tokenizer or runs / "tokenizer"), runs / "data")
     remember_command(runs)
     typer.echo(f"{len(rows)} sources prepared in {runs / 'data'}.")
 

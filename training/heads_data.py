@@ -16,6 +16,7 @@ from training.heads import Frozen
 from training.loop import Plan, Source
 from training.mix import FOCUS
 from training.own_text import OwnText, read_texts
+from training.tokenizer import load_tokenizer as own_tokenizer
 
 HELD_OUT_ROWS = 4  # of each source of the prepared data
 
@@ -41,6 +42,16 @@ def tokens_of(model: str, text: str) -> Tensor:
     return torch.tensor(load_tokenizer(source_of(model)).encode(text))
 
 
+def check_tokens(data: Path, model: str) -> None:
+    """Raises ValueError if the prepared data is not in the target's tokens; heads would learn nothing from it."""
+    tokens = load_tokenizer(source_of(model)).get_vocab()
+    if not (data / "tokenizer.json").is_file() or own_tokenizer(data).get_vocab() != tokens:
+        raise ValueError(
+            f"The data in {data} is not in the tokens of this target. Prepare it with the target's tokenizer: "
+            "python -m training prepare --tokenizer assets/models/specdec-target"
+        )
+
+
 def rows_for(model: str, texts: list[Path] | None, data: Path, plan: Plan) -> tuple[Source, Tensor]:
     """Training rows and held-out rows int64 (n, context + 1): of `texts`, else of the prepared data."""
     if texts:
@@ -51,6 +62,7 @@ def rows_for(model: str, texts: list[Path] | None, data: Path, plan: Plan) -> tu
         raise ValueError(
             "The prepared data is in the bundled models' tokens: give --text for another target."
         )
+    check_tokens(data, model)
     batches = Batches(data, plan.context, plan.batch, plan.seed, FOCUS if plan.focus else None)
     rows = heldout_rows(data, plan.context + 1, HELD_OUT_ROWS)
     return batches, torch.cat(list(rows.values()))

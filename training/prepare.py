@@ -14,6 +14,7 @@ from tqdm import tqdm
 from training.documents import Document
 from training.mix import SOURCES, Source
 from training.shapes import EOS_ID, EOS_TOKEN
+from training.tokenizer import save_tokenizer
 
 HELDOUT_BYTES = 60_000  # per source: enough for a stable mean, small enough to measure often
 
@@ -75,8 +76,9 @@ def prepare_source(source: Source, corpus: Path, tokenizer: Tokenizer, out: Path
 
 
 def prepare(corpus: Path, tokenizer: Tokenizer, out: Path) -> list[dict[str, object]]:
-    """Tokenise every source of the mix into `out` and write `manifest.json`; returns its rows."""
+    """Tokenise every source of the mix into `out`, with the tokenizer and `manifest.json`; returns its rows."""
     out.mkdir(parents=True, exist_ok=True)
+    save_tokenizer(tokenizer, out)
     rows = [
         prepare_source(source, corpus, tokenizer, out)
         for source in tqdm(SOURCES, desc="prepare", unit="source")

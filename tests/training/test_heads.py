@@ -16,6 +16,7 @@ from specdec_core.models.bundle import HubModel
 from specdec_core.models.heads import eagle, medusa
 from specdec_core.testing import Letters
 from tests.core.tiny import build, tokenizer
+from tests.training.tiny import tiny_folder
 from training.checkpoints import load_weights, require_checkpoint
 from training.cli import app
 from training.heads import (
@@ -28,9 +29,11 @@ from training.heads import (
     new_medusa,
     train,
 )
+from training.heads_data import rows_for
 from training.loop import Plan
 from training.optimisers import Rates
 from training.own_text import OwnText
+from training.tokenizer import load_tokenizer, save_tokenizer
 
 VOCABULARY = 40
 TEXT = torch.arange(6000) * 7 % 11 * 3  # eleven tokens in turn: learnable, and far from the target's own text
@@ -213,3 +216,15 @@ def test_the_shipped_heads_guess_for_the_shipped_target(kind: str) -> None:
         trace = sd.decode(models, prompt, settings)
         assert trace.token_ids == sd.decode(models, prompt, settings.but(proposer="none")).token_ids
         assert (trace.stats.tokens_per_pass or 0.0) > 1.5
+
+
+def test_data_in_other_tokens_than_the_targets_is_refused(tmp_path: Path) -> None:
+    """Catches: an hour of training on data that a tokenizer of one's own has cut: to the target, noise."""
+    data, plan = tiny_folder(tmp_path), Plan(tokens=64, context=16, batch=2)
+    with pytest.raises(ValueError, match="not in the tokens of this target"):
+        rows_for("bundled", None, data, plan)
+    save_tokenizer(load_tokenizer(tmp_path / "tokenizer"), data)
+    with pytest.raises(ValueError, match="not in the tokens of this target"):
+        rows_for("bundled", None, data, plan)
+    save_tokenizer(load_tokenizer(Path("assets/models/specdec-target")), data)
+    assert rows_for("bundled", None, data, plan)[1].shape[1] == plan.context + 1
