@@ -96,7 +96,8 @@ def test_the_lesson_s_answers_by_hand(lesson: Lesson) -> None:
     assert facts["fast"] == pytest.approx((1 + before[2]) / (1 + facts["cost"] * before[0]))
     assert facts["slow"] == pytest.approx((1 + after[2]) / (1 + facts["cost"] * after[0]))
     assert facts["slow"] < facts["fast"] and after[0] < before[0]
-    assert lesson.right == {"predict": {"slower"}, "check": {"target"}}
+    assert lesson.right == {"predict": {"speed", "tokens"}, "check": {"target"}}
+    assert facts["tokens_after"] < facts["tokens_before"] and facts["stop_off"] < 1e-12
     assert facts["draft_side"] < 1e-12 and facts["target_side"] > 0.1 and facts["dropped"] > 0.1
     assert set(lesson.front.check.mistakes.values()) == {"M2", "M5"}
 
@@ -183,7 +184,7 @@ def test_what_a_lesson_may_not_ask_of_it(given: dial.With) -> None:
 
 def test_turning_the_dial_on_the_page(lesson: Lesson) -> None:
     """From the locked prediction to the target's side: a lossless start, then a lossy rule says so."""
-    at = predict(page(lesson="rules"), lesson, "faster")
+    at = predict(page(lesson="rules"), lesson, "rate")
     at.select_slider(key="course-rules-watch-stop").set_value(1).run()
     assert not at.exception and LOSSLESS in sent(at)
     press(at, "course-next")
