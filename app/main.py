@@ -22,8 +22,11 @@ page = st.navigation(
     ],
     position="top",
 )
-FIXES = quirks.ON_PRIMARY + quirks.LEGIBLE_CODE + quirks.NO_EMPTY_BOXES + quirks.NO_KEYS_ON_PHONES
+FIXES = (
+    quirks.ON_PRIMARY + quirks.LEGIBLE_CODE + quirks.NO_EMPTY_BOXES + quirks.NO_KEYS_ON_PHONES + quirks.UNSEEN
+)
 st.html(quirks.style(CSS + FIXES))
+quirks.scheme()
 address.catch_up(page.url_path)
 try:
     page.run()

@@ -60,7 +60,7 @@ class Flow:
                 on_click=on_click,
                 help=words,
             )
-            self._stop = st.container()
+            self._stop = st.container(width="content")
 
     def follow(self, request: Callable[[], Request]) -> None:
         """Start a run if Run was pressed, and find the one to show. `request` raises `SpecdecError` to refuse."""

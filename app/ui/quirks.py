@@ -82,11 +82,7 @@ def style(text: str) -> str:
 
 # Text on the primary colour is always white, and a button's shortcut even paler: illegible on the dark theme's
 # light blue (https://github.com/streamlit/streamlit/issues/12801).
-ON_PRIMARY = ":--app :--primary :is(p, kbd, span) { color: var(--page); opacity: 1; }\n"
-# The same in popovers, which are outside the element that has the theme's colour scheme.
-ON_PRIMARY_IN_POPOVERS = (
-    ":--popover :--primary :is(p, kbd, span) { color-scheme: dark; color: var(--page); opacity: 1; }\n"
-)
+ON_PRIMARY = ":is(:--app, :--popover) :--primary :is(p, kbd, span) { color: var(--page); opacity: 1; }\n"
 # The colours of highlighted code are the same on every ground, and too pale for ours.
 LEGIBLE_CODE = """
 :--app :--code .token.token { color: inherit; }
@@ -201,6 +197,21 @@ def reveal(key: str, part: str, turn: int) -> None:
     """Scroll to the container with the key `part` whenever `turn` changes, and focus the
     player in it, through the shadow root in which Streamlit draws a component."""
     _reveal(key=key, data={"part": part, "turn": turn})
+
+
+# --- Colour scheme ---
+
+# Popovers are outside the element that has the theme's colour scheme: colours there would be those of the light theme.
+_scheme = st.components.v2.component(
+    "specdec_scheme", html="<i hidden>\n</i>", js=(HERE / "scheme.js").read_text(encoding="utf-8")
+)
+UNSEEN = ":--layout:has(> .st-key-scheme) { display: none; }\n"  # an element without height still has a gap
+
+
+def scheme() -> None:
+    """Let the whole document follow the theme's colour scheme."""
+    with st.container(key="scheme"):
+        _scheme(key="scheme-of-theme", data={"app": SELECTORS["app"]})
 
 
 # --- Language ---

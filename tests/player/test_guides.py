@@ -18,6 +18,14 @@ def guide(page: Page, view: str) -> Locator:
     return page.locator(f".panels > .{view} .guide")
 
 
+def says_in_the_mask(page: Page, words: str) -> None:
+    """Open the mask for a look, as it is drawn only while it is open."""
+    page.locator(".panel-tab", has_text="Mask").click()
+    expect(guide(page, "mask")).to_be_visible()
+    expect(guide(page, "mask")).to_contain_text(words)
+    page.locator(".panel-tab").first.click()
+
+
 def step(page: Page, key: str = "ArrowRight") -> None:
     page.locator(".player").focus()
     page.keyboard.press(key)
@@ -31,11 +39,11 @@ def test_the_sentences_follow_the_moment_and_say_nothing_before_it(page: Page) -
     open_player(page, cursor={"round": number + 1, "step": 0, "node": None})
     tree, mask, odds = (guide(page, view) for view in ("strip", "mask", "odds"))
     expect(tree).to_contain_text("Each box guesses what follows the box to its left. Nothing is judged yet.")
-    expect(mask).to_contain_text("a token that the target is about to read")
+    says_in_the_mask(page, "a token that the target is about to read")
     expect(odds).to_have_text(re.compile(r"striped bar is the draft's probability q\.$"))
     step(page)
     expect(tree).to_contain_text("The target has read all of them in one pass")
-    expect(mask).to_contain_text("a token that the target has read")
+    says_in_the_mask(page, "a token that the target has read")
     expect(odds).to_contain_text("Solid line p: the target's probability; dashed line q")
     step(page)
     expect(tree).to_contain_text("✓\u00a0is kept; ✗\u00a0is dropped")
@@ -55,9 +63,7 @@ def test_where_nothing_was_guessed_the_sentences_say_so(page: Page) -> None:
     expect(guide(page, "strip")).to_have_text(
         re.compile("^Nothing was guessed: the target read the root alone")
     )
-    expect(guide(page, "mask")).to_contain_text(
-        "One row, as in plain decoding: the target has read the root alone."
-    )
+    says_in_the_mask(page, "One row, as in plain decoding: the target has read the root alone.")
     expect(guide(page, "odds")).to_contain_text("its bar is the target's probability p")
 
 
@@ -65,7 +71,7 @@ def test_a_tree_is_told_from_a_chain(page: Page, server: Server) -> None:
     server.files["/traces/spec.json"] = recorded("branching", '{"width": 3, "depth": 3}').to_json()
     open_player(page, cursor={"round": 1, "step": 0, "node": None})
     expect(guide(page, "strip")).to_contain_text("boxes after the same one are siblings")
-    expect(guide(page, "mask")).to_contain_text("So one pass holds many branches, and none sees another.")
+    says_in_the_mask(page, "So one pass holds many branches, and none sees another.")
 
 
 def test_on_a_projector_the_mask_grows_with_the_type(page: Page) -> None:

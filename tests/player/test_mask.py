@@ -45,6 +45,36 @@ ARROWS = """() => {
 STATES = "() => [...shadow.querySelectorAll('.slots-lane:not(.after) .slot')].slice(1).map(slot => slot.classList[1])"
 
 
+MASK = "() => { const { hidden, innerHTML } = shadow.querySelector('.mask'); return { hidden, innerHTML }; }"
+
+
+def test_a_mask_that_nobody_sees_is_not_drawn_and_keeps_nothing(page: Page) -> None:
+    """Catches: a step that pays for hundreds of hidden rows, a hidden later round in the page, and a blank sheet."""
+    open_player(page, cursor={"round": 3, "node": None})
+    hidden = {"hidden": False, "innerHTML": ""}
+    assert page.evaluate(MASK) == hidden
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    printed = page.evaluate(MASK)["innerHTML"]
+    assert printed.count("mask-line") > 1
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate(MASK) == hidden
+    page.locator(".player").focus()
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate(MASK) == hidden
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("v")
+    assert len(page.evaluate(ROWS)) > 1
+    page.keyboard.press("ArrowUp")
+    earlier = page.evaluate(ROWS)
+    page.keyboard.press("ArrowDown")
+    page.locator(".panel-tab").first.click()
+    assert page.evaluate(MASK) == hidden
+    page.keyboard.press("ArrowUp")
+    page.locator(".player").focus()
+    page.keyboard.press("v")
+    assert page.evaluate(ROWS) == earlier
+
+
 @dataclass
 class Pass:
     """One target pass as the model was called: which columns each row may look at, positions, and the KV rows."""

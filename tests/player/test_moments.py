@@ -274,17 +274,24 @@ def test_the_time_axis_shows_what_was_done_and_moves_the_cursor(page: Page, serv
     expect(page.locator(".lane.leads .lane-label")).to_have_text("Plain")
 
 
+LIT = """() => [...shadow.querySelectorAll('.lit')].map((each) => [
+  each.closest('.lane, .strip, .mask, .odds')?.className.split(' ')[0],
+  each.closest('[data-round]').dataset.round, each.dataset.node])"""
+
+
 def test_a_node_lights_in_every_view(page: Page) -> None:
     """Catches: a view without the light, another node lit, and a light that stays."""
     open_player(page, cursor={"round": 1, "node": None})
     page.locator(".tree [data-node='1']").first.hover()
-    lit = page.evaluate(
-        """() => [...shadow.querySelectorAll('.lit')].map((each) => [
-          each.closest('.lane, .strip, .mask, .odds')?.className.split(' ')[0],
-          each.closest('[data-round]').dataset.round, each.dataset.node])"""
-    )
+    lit = page.evaluate(LIT)
+    assert {where for where, _, _ in lit} >= {"lane", "strip"}
+    assert {(round, node) for _, round, node in lit} == {("0", "1")}
+    page.locator(".panel-tab", has_text="Mask").click()
+    page.locator(".mask-heads [data-node='1']").hover()
+    lit = page.evaluate(LIT)
     assert {where for where, _, _ in lit} >= {"lane", "strip", "mask"}
     assert {(round, node) for _, round, node in lit} == {("0", "1")}
+    page.locator(".panel-tab").first.click()
     page.mouse.move(2, 2)
     expect(page.locator(".lit")).to_have_count(0)
     page.locator(".strip [data-node='0']").first.focus()

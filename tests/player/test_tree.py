@@ -132,8 +132,9 @@ def test_each_moment_shows_what_it_knows_and_no_more(page: Page, server: Server)
     expect(own).to_have_attribute("aria-label", "‘\u00a0OWN’, corrected by the target, after ‘\u00a0w2’")
 
 
-def test_forward_and_back_draw_the_same(page: Page) -> None:
-    open_player(page, cursor={"round": 0, "node": None})
+@pytest.mark.parametrize("view", ["tree", "mask"])
+def test_forward_and_back_draw_the_same(page: Page, view: str) -> None:
+    open_player(page, cursor={"round": 0, "node": None, "view": view})
     page.locator(".player").focus()
     seen = [page.evaluate(BOTH)]
     for _ in range(24):

@@ -27,7 +27,7 @@ const FEW = 20;
 const FIT = 470; // px of height for all rows together, as the box in mask.css leaves them
 const LABELLED = 15; // px, from which a row's words fit
 
-/** @returns {{root: HTMLElement, show: (view: View) => void}} */
+/** @returns {{root: HTMLElement, show: (view: View) => void, wake: (is: boolean) => void}} */
 export function createMask() {
   const guide = el("p", { class: "guide" });
   const say = el("p", { class: "mask-say" });
@@ -67,6 +67,9 @@ export function createMask() {
   let looked = ""; // the row that was last selected
   /** @type {number|null} */
   let pointed = null; // the row under the pointer or the focus
+  let awake = false; // whether it is on screen or on paper
+  /** @type {View|null} */
+  let shown = null; // the last view
 
   new ResizeObserver(() => {
     if (root.clientWidth === width) return;
@@ -81,10 +84,13 @@ export function createMask() {
 
   /** @param {View} view */
   function show(view) {
+    shown = view;
     const round = view.current;
     root.hidden = !round;
-    if (!round) {
+    if (!round || !awake) {
+      if (!pass) return;
       pass = null;
+      looked = "";
       root.replaceChildren(); // nothing of the old round stays in the page
       return;
     }
@@ -271,7 +277,19 @@ export function createMask() {
     event.stopPropagation();
   }
 
-  return { root, show };
+  return {
+    root,
+    show,
+    /**
+     * Hundreds of rows that nobody sees are not drawn, and not left as they were: asleep, the view is empty.
+     * @param {boolean} is
+     */
+    wake(is) {
+      if (is === awake) return;
+      awake = is;
+      if (shown) show(shown);
+    },
+  };
 }
 
 /**

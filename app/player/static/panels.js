@@ -7,7 +7,7 @@ import { T } from "./text.js";
 export const NAMES = ["tree", "mask", "odds", "window"]; // as named in the page's address
 
 /**
- * @param {Record<string, {root: HTMLElement}>} views by name; one whose root is hidden takes no space
+ * @param {Record<string, {root: HTMLElement, wake?: (is: boolean) => void}>} views by name; one whose root is hidden takes no space
  * @param {(name: string) => void} opened the viewer chose a tab
  * @returns `root`, `open(name)`, `next()`, `current()` (null: the first), `live(is)`, `show()` after the views were drawn
  */
@@ -52,6 +52,7 @@ export function createPanels(views, opened) {
       if (name === "tree") setText(buttons.tree, paired ? T.roundAndOdds : T.view.tree);
       buttons[name].setAttribute("aria-pressed", String(name === current));
       views[name].root.classList.toggle("open", name === current);
+      views[name].wake?.(name === current);
     }
     grid.classList.toggle("rounds", current === "tree");
     tabs.hidden = there.length < 2 && !live;
@@ -70,6 +71,18 @@ export function createPanels(views, opened) {
     const at = there.findIndex((name) => views[name].root.classList.contains("open"));
     open(there[(at + 1) % there.length]);
   }
+
+  /** On paper all views follow each other. */
+  function toPaper() {
+    if (root.isConnected) for (const name of names) views[name].wake?.(true);
+    else removeEventListener("beforeprint", toPaper);
+  }
+  function fromPaper() {
+    if (root.isConnected) show();
+    else removeEventListener("afterprint", fromPaper);
+  }
+  addEventListener("beforeprint", toPaper);
+  addEventListener("afterprint", fromPaper);
 
   show();
   return {

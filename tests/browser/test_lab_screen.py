@@ -1,0 +1,45 @@
+"""What the lab's first screen holds, and a popover on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page
+
+from .conftest import expect
+
+Open = Callable[..., Page]
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (1280, 720)])
+def test_the_sentence_is_in_sight_before_the_first_run(open_page: Open, size: tuple[int, int]) -> None:
+    page = open_page("/?proposer=draft-model", viewport={"width": size[0], "height": size[1]})
+    for part in (".lane >> nth=0", ".lane.leads", ".transcript"):
+        expect(page.locator(part)).to_be_in_viewport()
+    line = page.locator(".transcript").evaluate(
+        "part => part.getBoundingClientRect().top + parseFloat(getComputedStyle(part).lineHeight)"
+    )
+    assert line <= size[1]
+
+
+def test_run_and_stop_are_side_by_side_on_a_phone(open_page: Open) -> None:
+    page = open_page(viewport={"width": 390, "height": 844})
+    run, stop = (page.get_by_role("button", name=name, exact=True).bounding_box() for name in ("Run", "Stop"))
+    assert run is not None and stop is not None
+    assert run["y"] == stop["y"] and 0 < stop["x"] - run["x"] - run["width"] < 32
+
+
+def test_an_open_popover_follows_the_system_s_colour_scheme(open_page: Open) -> None:
+    """Catches: a primary button in it whose text stays that of the other theme."""
+    page = open_page("/?tokens=8", color_scheme="light")
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_text("Target passes saved")).to_be_visible(timeout=60_000)
+    page.get_by_role("button", name="Teacher's link").click()
+    words = page.locator('[data-testid="stPopoverBody"] button[kind^="primary"] p').first
+    expect(words).to_be_visible()
+    expect(words).to_have_css("color", "rgb(251, 250, 248)")
+    page.emulate_media(color_scheme="dark")
+    expect(words).to_have_css("color", "rgb(20, 24, 31)")
+    page.emulate_media(color_scheme="light")
+    expect(words).to_have_css("color", "rgb(251, 250, 248)")
