@@ -27,6 +27,15 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 APP, PLAYER = "tests/browser/", "tests/player/"
 BEHIND = 10  # the app itself lets its pages wait a little for what decodes
 CHROMIUMS = ("chromium", "chromium-headless-shell", "chromium-browser", "google-chrome")
+# Of a window that nobody sees: it would load two pages of Chromium's own for the address bar's menus. Of several such
+# switches Chromium takes the last, so Playwright's are said again.
+WITHOUT = (
+    "WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup",
+    "AvoidUnnecessaryBeforeUnloadCheckSync", "DestroyProfileOnBrowserClose", "HttpsUpgrades",
+    "HttpsFirstBalancedModeAutoEnable", "LensOverlay", "MediaRouter", "PaintHolding",
+    "ThirdPartyStoragePartitioning", "AvoidCorsURLLoaderRestartOnRedirect", "TcpPortRandomizationWin",
+    "OptimizationHints", "NetworkTimeServiceQuerying", "AimEnabled", "PreconnectToSearch",
+)  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -104,7 +113,11 @@ def browser() -> Iterator[Browser]:
 
     path = next(filter(None, map(shutil.which, CHROMIUMS)), None)
     # Root in a container has no sandbox.
-    arguments = ["--no-sandbox", "--disable-background-networking"]
+    arguments = [
+        "--no-sandbox",
+        "--disable-background-networking",
+        f"--disable-features={','.join(WITHOUT)}",
+    ]
     with sync_playwright() as playwright:
         try:
             opened = playwright.chromium.launch(executable_path=path, args=arguments)
