@@ -101,12 +101,12 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
     code = host.url.split("/r/")[1][:6]
     screen = visit(f"/r/{code}/screen", color_scheme="dark")
     anna = visit(f"/r/{code}", **SMALL, color_scheme="dark")
-    ben = visit("/r", **SMALL, locale="de-DE")
+    ben = visit("/r?lang=de", **SMALL)
     said(ben, "Dem Raum beitreten")
     no_findings(ben)
     ben.get_by_label("Code").fill(f"{code[:3].lower()} {code[3:]}")
     ben.keyboard.press("Enter")
-    ben.wait_for_url(f"**/{code}")
+    ben.wait_for_url(f"**/{code}?lang=de")
     said(ben, f"Raum {code} beitreten")
     for page, waiting in ((anna, "Waiting for the first question"), (ben, "Warten auf die erste Frage")):
         enter(page, "main button")
