@@ -156,7 +156,9 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
     said(ben, "noch einmal ab")  # Chromium keeps an open stream; nothing new can be fetched
     expect(ben.locator("#picture > *")).to_have_count(0)
     ben.context.set_offline(False)
-    ben.locator("#picture > *").first.wait_for()  # a question without its picture cannot be answered
+    ben.locator("#picture > *").first.wait_for(
+        state="attached"
+    )  # a question without its picture cannot be answered
     complaints[:] = [each for each in complaints if "ERR_INTERNET_DISCONNECTED" not in each]
     anna.keyboard.press("2")
     anna.keyboard.press("Enter")
