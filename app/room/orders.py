@@ -20,6 +20,12 @@ def spoken(language: str) -> str:
     return language if language in reading.languages() else "en"
 
 
+def read(accepted: str) -> str:
+    """The first language of a browser's list that the course has; English if it has none."""
+    wanted = (each.partition(";")[0].partition("-")[0].strip().lower() for each in accepted.split(","))
+    return next((each for each in wanted if each in reading.languages()), "en")
+
+
 def presets(language: str) -> dict[str, list[str]]:
     """The lessons of 45 and of 90 minutes, and all of them."""
     there = titles(language)
@@ -33,6 +39,12 @@ def chosen(language: str, wanted: Sequence[object]) -> list[str]:
     """The lessons of a request that the course has, each once."""
     there = titles(language)
     return list(dict.fromkeys(key for key in wanted if isinstance(key, str) and key in there))[:MOST]
+
+
+def refusals(language: str) -> dict[str, str]:
+    """The server's sentences in this language, by the English ones, in which it says them."""
+    own = words(language)
+    return {text: own[key] for key, text in words("en").items() if key.startswith("refused_")}
 
 
 def words(language: str) -> dict[str, str]:

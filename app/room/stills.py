@@ -2,7 +2,8 @@
 
 The pictures are written for Streamlit's pages. A class cannot have a session each, so the picture is drawn once, into a
 list instead of a browser, and the list is sent to everybody. Its controls come along as plain ones: what was done with
-them is a list of moves, and the same moves give the same picture.
+them is a list of moves, and the same moves give the same picture, in each language: a control is known by its key, what
+is chosen by its place in the list.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ PRESSED = frozenset(
 )
 Moves = tuple[tuple[str, Any], ...]
 Node = dict[str, Any]
+_NAMED = re.compile(
+    r"\$\$ID-[0-9a-f]+-(?!None$)(.+)", re.DOTALL
+)  # Streamlit's id: a hash, of its texts as well, and the key
 _one = threading.Lock()  # one at a time: a picture takes up to half a second of a processor
 
 
@@ -65,14 +69,18 @@ def _held(node: Node, moved: dict[str, Any]) -> Node:
 
 def _takes(node: Node, value: Any) -> bool:
     """Whether a control can show this value; Streamlit drops any other, so the page must not show it either."""
-    names = [each[0] if isinstance(each, list) else each for each in node.get("names", ())]
     if node["kind"] == "select":
-        return value in names
+        return _place(value, node["names"]) is not None
     if not isinstance(value, list) or (len(value) != 1 and node["kind"] == "slider"):
         return False
-    if names:
-        return all(each in names for each in value)
+    if node["names"]:
+        return all(_place(each, node["names"]) is not None for each in value)
     return isinstance(value[0], int | float) and bool(node["low"] <= value[0] <= node["high"])
+
+
+def _place(value: Any, names: Sequence[Any]) -> int | None:
+    """The place in a control's list that is meant; None if it has none such."""
+    return value if type(value) is int and 0 <= value < len(names) else None
 
 
 def _drawn(draw: Callable[[], None], moves: Sequence[tuple[str, Any]], pressed: bool) -> list[Any]:
@@ -85,8 +93,17 @@ def _drawn(draw: Callable[[], None], moves: Sequence[tuple[str, Any]], pressed: 
         try:
             found[:] = page.draw()
             for batch in _batches(moves):
-                kinds = {key: kind for key, kind in map(_control, found) if pressed or kind != "button"}
-                found[:] = page.draw([(kinds[key], key, value) for key, value in batch if kinds.get(key)])
+                there = {
+                    _key(part.id): (kind, part) for kind, part in map(_control, found) if part is not None
+                }
+                found[:] = page.draw(
+                    [
+                        (kind, part.id, _reported(kind, part, value))
+                        for key, value in batch
+                        for kind, part in ([there[key]] if key in there else [])
+                        if pressed or kind != "button"
+                    ]
+                )
         except Exception as error:
             failed.append(error)
 
@@ -98,13 +115,29 @@ def _drawn(draw: Callable[[], None], moves: Sequence[tuple[str, Any]], pressed: 
     return found
 
 
-def _control(element: Any) -> tuple[str, str]:
-    """A control's id and kind; "" for anything else."""
+def _control(element: Any) -> tuple[str, Any]:
+    """A control's kind and what describes it; None for anything else."""
     kind = element.WhichOneof("type")
     if kind not in (*CONTROLS, "bidi_component"):
-        return "", ""
+        return "", None
     part = getattr(element, kind)
-    return part.id, "choice" if kind == "slider" and part.options else kind
+    return "choice" if kind == "slider" and part.options else kind, part
+
+
+def _key(identity: str) -> str:
+    """What a control is called in every language: the key that its picture gave it."""
+    found = _NAMED.fullmatch(identity)
+    return found[1] if found else identity
+
+
+def _reported(kind: str, part: Any, value: Any) -> Any:
+    """A move's value as a browser would report it: the names for their places."""
+    if kind not in ("choice", "button_group", "selectbox"):
+        return value
+    names = [option.content for option in part.options] if kind == "button_group" else list(part.options)
+    places = [_place(each, names) for each in (value if isinstance(value, list) else [value])]
+    said = [names[place] for place in places if place is not None]
+    return said if kind != "selectbox" else said[0] if said else None
 
 
 def _batches(moves: Sequence[tuple[str, Any]]) -> list[list[tuple[str, Any]]]:
@@ -145,7 +178,7 @@ def _component(part: Any, _pressed: bool) -> Node | None:
     module = {"specdec_player": "player", "specdec_tree_builder": "tree"}.get(name)
     if module is None or data is None:
         return None
-    return {"kind": "component", "id": part.id, "module": module, "css": _css(module), "data": data}
+    return {"kind": "component", "id": _key(part.id), "module": module, "css": _css(module), "data": data}
 
 
 def _css(module: str) -> str:
@@ -161,9 +194,9 @@ def _slider(part: Any, _pressed: bool) -> Node:
     first = held if part.set_value else [names[int(part.default[0])] if names else part.default[0]]
     return {
         "kind": "slider",
-        "id": part.id,
+        "id": _key(part.id),
         "label": inline(part.label),
-        "value": first[0],
+        "value": names.index(first[0]) if names else first[0],
         "low": part.min,
         "high": part.max,
         "step": part.step,
@@ -175,10 +208,10 @@ def _group(part: Any, _pressed: bool) -> Node:
     names = [option.content for option in part.options]
     return {
         "kind": "group",
-        "id": part.id,
+        "id": _key(part.id),
         "label": inline(part.label),
-        "names": [[name, plain_label(name)] for name in names],
-        "value": list(part.raw_values) if part.set_value else [names[at] for at in part.default],
+        "names": [plain_label(name) for name in names],
+        "value": [names.index(name) for name in part.raw_values] if part.set_value else list(part.default),
         "several": part.click_mode == part.MULTI_SELECT,
     }
 
@@ -186,17 +219,17 @@ def _group(part: Any, _pressed: bool) -> Node:
 def _select(part: Any, _pressed: bool) -> Node:
     return {
         "kind": "select",
-        "id": part.id,
+        "id": _key(part.id),
         "label": inline(part.label),
         "names": list(part.options),
-        "value": part.raw_value if part.set_value else part.options[part.default],
+        "value": list(part.options).index(part.raw_value) if part.set_value else part.default,
     }
 
 
 def _button(part: Any, pressed: bool) -> Node | None:
     if not pressed:
         return None
-    return {"kind": "button", "id": part.id, "label": inline(part.label), "off": bool(part.disabled)}
+    return {"kind": "button", "id": _key(part.id), "label": inline(part.label), "off": bool(part.disabled)}
 
 
 def plain_label(text: str) -> str:

@@ -118,7 +118,9 @@ def host(
     seen["pictures"] = [step for step in ("watch", "change") if question.picture(step) is not None]
     if now.state == "run":
         return seen
-    found = tally.count(question, votes, now.vote)
+    # A question may be open once more for late votes; what to do then is told by the last vote as well.
+    last = tally.count(question, votes, 2)
+    found = last if last.answered else tally.count(question, votes, now.vote)
     seen |= _revealed(question, votes)
     seen |= {
         "advice": advice(found.right, found.answered) if now.state == "locked" else None,

@@ -54,6 +54,7 @@ from .room_stream import host_events, screen_events, student_events
 STATIC = Path(__file__).resolve().parents[1] / "room" / "static"
 BUILDER = Path(pictures.__file__).with_name("tree_builder.js")
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+HOST_COOKIE = "specdec_host_"
 started = Limit(20, 3600.0)  # rooms, for each address
 busy = Limit(120, 60.0)  # pictures of one's own, for each seat
 busy_runs = Limit(10, 60.0)  # runs of one's own, for each seat
@@ -112,11 +113,14 @@ def page(name: str, depth: int) -> Endpoint:
     """A page's shell: its style, its words and its module; `depth` is how many folders below the app's root it is."""
 
     async def answer(request: Request) -> Response:
-        language = orders.spoken(request.query_params.get("lang", "en"))
+        wanted = request.query_params.get("lang") or orders.read(request.headers.get("accept-language", ""))
+        language = orders.spoken(wanted)
         strings = orders.words(language)
         data: Body = {"words": strings, "language": language, "languages": list(reading.languages())}
+        data["refused"] = orders.refusals(language)
         if name == "start":
             data |= {"presets": orders.presets(language), "titles": orders.titles(language)}
+            data["rooms"] = await hosted(request)
         if name == "screen":
             data["address"] = room_address.shared(request)
         if name == "host":
@@ -136,6 +140,18 @@ def page(name: str, depth: int) -> Endpoint:
         )
 
     return answer
+
+
+async def hosted(request: Request) -> list[str]:
+    """The rooms that this browser leads and that have not ended: the way back after a closed tab."""
+
+    def led(code: str, secret: str) -> bool:
+        room = here.rooms().room(code)
+        return room is not None and room.now.state != "ended" and here.rooms().hosts(code, secret)
+
+    kept = [(name.removeprefix(HOST_COOKIE), held) for name, held in request.cookies.items()]
+    found = [(code, held) for code, held in kept if codes.is_code(code) and codes.TOKEN.fullmatch(held)]
+    return [code for code, held in found if await asyncio.to_thread(led, code, held)]
 
 
 async def start(request: Request) -> Response:
@@ -305,7 +321,8 @@ async def host_qr(request: Request) -> Response:
     """The host's link as a QR code, for a phone."""
     await host_only(request)
     where = room_address.shared(request) or room_address.here(request)
-    return drawn(f"{where}/{quote(code_of(request))}/host#host={secret_of(request, 'host')}")
+    language = orders.spoken(request.query_params.get("lang", "en"))
+    return drawn(f"{where}/{quote(code_of(request))}/host?lang={language}#host={secret_of(request, 'host')}")
 
 
 def drawn(address: str) -> Response:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -244,6 +246,74 @@ def test_the_export_pairs_both_votes_and_names_nobody() -> None:
     for text in (export.as_csv(found), export.as_json(room_at(Now()), found)):
         assert "secret-seat" not in text
     assert "'=1+1" in export.as_csv(found)
+
+
+def test_what_to_do_after_late_votes_is_told_by_the_last_vote() -> None:
+    """Catches: a question that is open again for late votes, whose host is told to explain what the class has
+    understood in the discussion."""
+    question = asked("en", "race", "predict")
+    assert question is not None
+    votes = [answers(question, seat, vote, wrong=vote == 1) for seat in "ab" for vote in (1, 2)]
+    before = ("open", "close", "discuss", "again", "close")
+    for moves, said in (
+        (before[:2], "explain"),
+        (before, "reveal"),
+        ((*before, "reveal", "open", "close"), "reveal"),
+    ):
+        cast = [vote for vote in votes if vote.vote == 1 or "again" in moves]
+        room = room_at(driven(*moves, lesson="race"), ("race",))
+        assert views.host(room, cast, 2, 0, 0.0, orders.titles("en"))["advice"] == said
+
+
+QUIET = {  # what no page of ours can bring about
+    "This request cannot be read.", "This request is too large.", "This picture is not open now.",
+    "This is accepted only from this server's own pages.", "There is no such file.", "The step is missing.",
+    "The course has no such lesson.",
+    "This lesson is not one of this room's.", "Cards can be counted while a question with one answer is open.",
+    "Choose a width and a depth.",
+}  # fmt: skip
+
+
+def test_what_the_server_refuses_is_said_in_german() -> None:
+    """Catches: a German page with an English refusal on it, because the sentence was changed or is new."""
+    folder = Path(drive.__file__).parent
+    said: set[str] = set()
+    for path in (*folder.glob("*.py"), *(folder.parent / "web").glob("room*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for call in ast.walk(tree):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") in ("Stop", "Refused"):
+                whole = [
+                    each
+                    for given in call.args
+                    for each in ast.walk(given)
+                    if not isinstance(given, ast.JoinedStr)
+                ]
+                said |= {
+                    str(each.value)
+                    for each in whole
+                    if isinstance(each, ast.Constant) and str(each.value).endswith(".")
+                }
+    german = orders.refusals("de")
+    assert len(said) > 15
+    assert "There is no room with this code." in said
+    assert (said | {states.MOVED_ON}) - set(german) == QUIET
+    assert all(own != sentence for sentence, own in german.items())
+    assert orders.refusals("en") == dict(zip(german, german, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("accepted", "language"),
+    [
+        ("de-DE", "de"),
+        ("fr,de;q=0.7,en;q=0.3", "de"),
+        ("en-GB,de", "en"),
+        ("fr", "en"),
+        ("", "en"),
+        (";,-", "en"),
+    ],
+)
+def test_a_page_speaks_the_browser_s_language(accepted: str, language: str) -> None:
+    assert orders.read(accepted) == language
 
 
 def test_markup_of_a_text_stays_text() -> None:

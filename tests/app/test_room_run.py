@@ -420,5 +420,27 @@ def test_a_control_shows_only_what_it_can_have() -> None:
     key = first["id"]
     for value in (1, "x", [], ["x"], {"do": "add", "path": []}, [1e300], [None], [[1]]):
         assert slider(value) == first, value
-    other = (first["names"] or [first["low"], first["high"]])[-1]
+    other = len(first["names"]) - 1 if first["names"] else first["high"]
+    assert other != first["value"]
     assert slider([other])["value"] == other
+
+
+@pytest.mark.parametrize(("lesson", "step"), [("race", "watch"), ("weights", "watch"), ("fails", "change")])
+def test_a_german_page_follows_an_english_host(drawing: None, lesson: str, step: str) -> None:
+    """Catches: a control that is known by its name, which is another in each language: the picture of whoever reads
+    the other one stays as it was while the host moves."""
+
+    def controls(language: str, moves: tuple[tuple[str, Any], ...] = ()) -> list[dict[str, Any]]:
+        nodes = stills.still(language, lesson, step, moves) or []
+        return [node for node in nodes if node["kind"] in ("group", "select", "slider")]
+
+    for at, control in enumerate(controls("en")):
+        last = len(control["names"]) - 1 if control["names"] else control["high"]
+        value = last if control["kind"] == "select" else [last]
+        assert value != control["value"]
+        assert value != [control["value"]]
+        moves = drive.moves([[control["id"], value]])
+        english, german = (controls(language, moves)[at] for language in ("en", "de"))
+        assert english["value"] == german["value"] == (last if control["kind"] == "slider" else value)
+    assert controls("en")
+    assert [each["id"] for each in controls("en")] == [each["id"] for each in controls("de")]

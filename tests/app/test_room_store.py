@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.applications import Starlette
@@ -178,6 +180,29 @@ def test_only_a_seat_votes_and_only_the_host_drives(rooms: Rooms, visitor: Calla
     for client, status in ((student, 403), (teacher, 204)):
         assert client.post(f"/r/{code}/host/delete").status_code == status
     assert rooms.room(code) is None
+
+
+def test_start_leads_its_host_back_to_a_room_and_nobody_else(
+    rooms: Rooms, visitor: Callable[[], TestClient]
+) -> None:
+    """Catches: a host who closed the tab and finds no way back; a way into a room for whoever made up a cookie; a page
+    that speaks English to a German browser."""
+    teacher, stranger = visitor(), visitor()
+    made = teacher.post("/r/start", json={"lessons": ["race"], "language": "en"}).json()
+    code = made["code"]
+
+    def shown(client: TestClient, **headers: str) -> Any:
+        text = client.get("/r/start", headers=headers).text
+        return json.loads(text.partition('id="data">')[2].partition("</script>")[0])
+
+    stranger.cookies.set(f"specdec_host_{code}", codes.token())
+    assert teacher.post(f"/r/{code}/host", json={"secret": made["host"]}).status_code == 204
+    assert [shown(client)["rooms"] for client in (teacher, stranger)] == [[code], []]
+    german = shown(stranger, **{"accept-language": "de-CH,de;q=0.9,en;q=0.5"})
+    assert german["language"] == "de"
+    assert german["refused"]["This room has ended."] == "Dieser Raum ist beendet."
+    teacher.post(f"/r/{code}/host/drive", json={"move": "end", "step": 0})
+    assert shown(teacher)["rooms"] == []
 
 
 def test_a_class_gets_an_address_that_it_can_open(monkeypatch: pytest.MonkeyPatch) -> None:

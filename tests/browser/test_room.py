@@ -101,14 +101,16 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
     code = host.url.split("/r/")[1][:6]
     screen = visit(f"/r/{code}/screen", color_scheme="dark")
     anna = visit(f"/r/{code}", **SMALL, color_scheme="dark")
-    ben = visit("/r", **SMALL)
+    ben = visit("/r?lang=de", **SMALL)
+    said(ben, "Dem Raum beitreten")
     no_findings(ben)
     ben.get_by_label("Code").fill(f"{code[:3].lower()} {code[3:]}")
     ben.keyboard.press("Enter")
-    ben.wait_for_url(f"**/{code}")
-    for page in (anna, ben):
+    ben.wait_for_url(f"**/{code}?lang=de")
+    said(ben, f"Raum {code} beitreten")
+    for page, waiting in ((anna, "Waiting for the first question"), (ben, "Warten auf die erste Frage")):
         enter(page, "main button")
-        said(page, "Waiting for the first question")
+        said(page, waiting)
     expect(screen.locator("#here")).to_have_text("2 here")
     said(screen, "Only this computer can open this address")
     enter(host, "#phone summary")
@@ -131,7 +133,7 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
     ben.locator("#lock").click()
     expect(ben.locator("body.away")).to_be_visible()
     ben.context.set_offline(False)
-    said(ben, "Locked in")
+    said(ben, "Festgelegt")
     complaints[:] = [each for each in complaints if "ERR_INTERNET_DISCONNECTED" not in each]
     expect(screen.locator("#count")).to_have_text("2 of 2 answered")
     expect(screen.locator(".bars")).to_have_count(0)
@@ -142,13 +144,22 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
     said(anna, "You said:")
     said(anna, "Locked in")
     enter(anna, "#lost")
+    expect(anna.locator(".lost .small")).to_be_visible()  # also for those who see: it has arrived
     expect(host.locator("#part-strip")).to_contain_text("“I’m lost”: 1")
 
     press(host, "close", "discuss")
     said(anna, "Convince your neighbour")
     no_findings(host, screen, anna)
+    ben.context.set_offline(True)
     press(host, "again")
     anna.locator("#answer").wait_for()
+    said(ben, "noch einmal ab")  # Chromium keeps an open stream; nothing new can be fetched
+    expect(ben.locator("#picture > *")).to_have_count(0)
+    ben.context.set_offline(False)
+    ben.locator("#picture > *").first.wait_for(
+        state="attached"
+    )  # a question without its picture cannot be answered
+    complaints[:] = [each for each in complaints if "ERR_INTERNET_DISCONNECTED" not in each]
     anna.keyboard.press("2")
     anna.keyboard.press("Enter")
     said(anna, "First you said:")
@@ -162,7 +173,8 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
         page.locator("#picture .control").first.wait_for()
     expect(anna.locator("#picture button").first).to_be_disabled()
     enter(host, "#picture .control button:nth-of-type(2)")
-    expect(anna.locator("#picture .control button").nth(1)).to_have_attribute("aria-pressed", "true")
+    for page in (anna, ben):  # in the other language as well
+        expect(page.locator("#picture .control button").nth(1)).to_have_attribute("aria-pressed", "true")
     host.locator("#picture > .drawn").nth(1).click()
     anna.locator("#picture .pointer").wait_for(state="attached")
     before = anna.locator("#picture .pointer").get_attribute("style")
@@ -173,6 +185,7 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
     anna.locator("#picture .control button").first.click()
     expect(anna.locator("#picture .control button").first).to_have_attribute("aria-pressed", "true")
     expect(screen.locator("#picture .control button").nth(1)).to_have_attribute("aria-pressed", "true")
+    expect(screen.locator("#challenge")).to_have_count(0)  # before anybody has run a tree
     anna.locator("#own summary").click()
     anna.locator("#own-go").click()
     expect(anna.locator("#own-run")).to_contain_text("tokens per target pass")
@@ -186,6 +199,7 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
     host.keyboard.press("Enter")
     for page in (host, screen, anna):
         expect(page.locator("#run")).to_contain_text("Once upon a time")
+    expect(host.locator("#run")).to_be_in_viewport()  # though the press was far below
     press(host, "ask", "longer")  # looking takes longer than the vote's twenty seconds
     anna.locator("#vote").wait_for()
     for page in (host, screen, anna):
@@ -202,8 +216,16 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
     press(host, "on")
     expect(screen.locator("#run .piece").nth(8)).to_be_visible()
 
+    other = host.context.new_page()
+    other.goto(host.url.partition("/r/")[0] + "/r/start")
+    other.get_by_role("link", name=f"Back to your room {code}").click()
+    other.locator("#state").wait_for()
+    other.close()
+    press(host, "end")
+    expect(host.locator("#do-end")).to_have_text("End it now, for everybody")
+    expect(anna.locator("#run")).to_be_visible()
     press(host, "end")
     said(anna, "The room has ended")
     no_findings(host, screen, anna)
     press(host, "delete", "delete")
-    said(ben, "This room was deleted")
+    said(ben, "Dieser Raum wurde gelöscht")

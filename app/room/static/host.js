@@ -9,13 +9,14 @@ const page = /** @type {any} */ (document.getElementById("page"));
 /** @type {any} */
 let view = null;
 let problem = ""; // why the last press did nothing
-let asked = false; // whether “Delete this room” was pressed once
+let asked = ""; // which of “End the room” and “Delete this room” was pressed once
 const clock = new Clock();
 const ACTIONS = { close: "close", discuss: "start_discussion", again: "vote_again", reveal: "reveal", play: "let_play",
   verdict: "run_verdict", ask: "run_ask_next", on: "run_on", check: "ask_check", wait: "wait" };
 const starter = runStarter(); // kept while the page is drawn anew, so that what is typed stays
 
 enter();
+addEventListener("hashchange", () => location.reload()); // the host's link, opened where its page already is
 
 async function enter() {
   const secret = new URLSearchParams(location.hash.slice(1)).get("host") ?? "";
@@ -28,7 +29,13 @@ async function enter() {
     history.replaceState(null, "", location.pathname + location.search);
   }
   follow(`${code}/host/events`, {
-    seen: (found) => { if (view?.step !== found.step) problem = ""; view = found; redraw(); },
+    seen: (found) => {
+      const on = view && view.step !== found.step;
+      if (on) [problem, asked] = ["", ""];
+      view = found;
+      redraw();
+      if (on) scrollTo({ top: 0 }); // what to do next, and what the class sees, is above
+    },
     refused: (_status, refused) => page.replaceChildren(el("h1", {}, refused.error ?? say("no_host"))),
     away: (is) => { document.body.classList.toggle("away", is); if (is) announce(say("reconnecting_plain")); },
     gone: () => page.replaceChildren(el("h1", {}, say("deleted"))),
@@ -127,13 +134,14 @@ function cards() {
   return [el("details", { id: "cards" }, el("summary", {}, say("cards")),
     el("div", { class: "buttons" }, ...fields.map(([_key, field], at) => el("label", {}, `${LETTERS[at]} `, field)),
       el("button", { type: "button", onclick: keep }, say("cards_keep"))),
-    el("div", { class: "buttons" }, el("a", { href: `${root}/cards`, target: "_blank" }, say("print_cards"))))];
+    el("div", { class: "buttons" }, el("a", { href: `${root}/cards?lang=${data.language}`, target: "_blank" }, say("print_cards"))))];
 }
 
 function dashboard() {
   const rows = view.lessons.map((/** @type {any} */ each) => el("li", {},
     el("b", {}, each.title), each.lesson === view.lesson ? " ●" : "",
-    view.moves.includes("open") && el("button", { id: `open-${each.lesson}`, type: "button", onclick: () => drive("open", { lesson: each.lesson }) }, say("open_question")),
+    view.moves.includes("open") && el("button", { id: `open-${each.lesson}`, type: "button", onclick: () => drive("open", { lesson: each.lesson }) },
+      say(each.parts.length ? "open_again" : "open_question")),
     ...(each.parts.length ? each.parts.map(part) : [el("p", { class: "small" }, say("not_asked"))])));
   return [el("h2", {}, say("dashboard")), el("ul", { class: "lessons" }, ...rows)];
 }
@@ -144,15 +152,15 @@ function others() {
   return [pick];
 }
 
-const projector = () => el("a", { href: `${root}/${code}/screen`, target: "_blank" }, say("projector"));
+const projector = () => el("a", { href: `${root}/${code}/screen?lang=${data.language}`, target: "_blank" }, say("projector"));
 
 /** The host's link for a phone; it is drawn only when it is wanted, as the window may be projected. */
 function phone() {
   const secret = sessionStorage.getItem(`host-${code}`);
   const made = el("details", { id: "phone", ontoggle: () => {
-    if (made.open && !made.querySelector("img")) made.append(el("img", { src: `${root}/${code}/host/qr.svg`, alt: say("host_link"), width: 240, height: 240 }));
+    if (made.open && !made.querySelector("img")) made.append(el("img", { src: `${root}/${code}/host/qr.svg?lang=${data.language}`, alt: say("host_link"), width: 240, height: 240 }));
   } }, el("summary", {}, say("phone")), el("p", {}, say("phone_about")),
-  secret && el("div", { class: "buttons" }, el("a", { href: `${root}/${code}/host#host=${secret}` }, say("host_link"))));
+  secret && el("div", { class: "buttons" }, el("a", { href: `${root}/${code}/host?lang=${data.language}#host=${secret}` }, say("host_link"))));
   return [made];
 }
 
@@ -161,18 +169,22 @@ function part(each) {
   return el("div", { class: "small" },
     el("p", {}, `${say(each.part === "check" ? "check" : "prediction")}: ${say(each.again ? "row" : "row_first", each)}`),
     each.belief && el("p", { html: say("mistake", { belief: each.belief }) }),
-    each.helps && el("button", { id: `helps-${each.helps[0]}`, type: "button", onclick: () => drive("insert", { lesson: each.helps[0] }) }, say("insert", { title: each.helps[1] })));
+    each.helps && view.state !== "ended" && el("button", { id: `helps-${each.helps[0]}`, type: "button", onclick: () => drive("insert", { lesson: each.helps[0] }) }, say("insert", { title: each.helps[1] })));
 }
 
-function remove() {
+/** What ends the lesson for everybody is asked twice. */
+function always() {
   const go = async () => {
     const answer = await post(`${code}/host/delete`).catch(() => ({ ok: false }));
     if (answer.ok) page.replaceChildren(el("h1", {}, say("deleted")));
   };
-  const flip = (/** @type {boolean} */ is) => { asked = is; redraw(); };
-  return asked
-    ? [el("button", { id: "do-delete", type: "button", class: "danger", onclick: go }, say("delete_sure")), el("button", { id: "keep", type: "button", onclick: () => flip(false) }, say("keep"))]
-    : [el("button", { id: "do-delete", type: "button", class: "danger", onclick: () => flip(true) }, say("delete"))];
+  const flip = (/** @type {string} */ to) => { asked = to; redraw(); };
+  /** @param {string} what @param {string} look @param {() => any} onclick */
+  const twice = (what, look, onclick) => el("button", { id: `do-${what}`, type: "button", class: look,
+    onclick: asked === what ? onclick : () => flip(what) }, say(asked === what ? `${what}_sure` : what));
+  return [view.moves.includes("end") && asked !== "delete" && twice("end", asked && "danger", () => drive("end")),
+    asked !== "end" && twice("delete", "danger", go),
+    asked && el("button", { id: "keep", type: "button", onclick: () => flip("") }, say("keep"))];
 }
 
 /** The page's parts: what each depends on, and how it is made. Votes arrive while the host types or chooses elsewhere.
@@ -182,8 +194,9 @@ const PARTS = {
     el("h1", { class: "title" }, `${say("host")} · ${code}`), el("span", { id: "state" }, say(`state_${view.state}`)),
     el("span", { id: "count" }, view.answered !== undefined ? say("answered", view) : say("here", view)),
     el("span", {}, say("lost_count", view)), clock.node)]],
-  notes: [() => [view.step === 0, view.advice, problem], () => [
+  notes: [() => [view.step === 0, view.state === "ended", view.advice, problem], () => [
     view.step === 0 && el("div", { class: "note" }, say("host_first"), el("div", { class: "buttons" }, projector())),
+    view.state === "ended" && el("p", { class: "note" }, say("host_ended")),
     view.advice && el("p", { class: "note", id: "advice" }, say(`advice_${view.advice}`)),
     el("p", { class: "wrong", role: "alert" }, problem)]],
   next: [() => [view.moves, view.state, view.part, view.picture, view.pictures, view.advice, unasked()?.lesson, view.run?.asking], next],
@@ -191,13 +204,12 @@ const PARTS = {
   live: [() => [view.state, view.lesson, view.part, view.tallies, view.run, view.counted, view.challenge], live],
   cards: [() => [view.kind, view.state, view.step], cards],
   starter: [() => view.moves.includes("run"), () => [view.moves.includes("run") && starter]],
-  dashboard: [() => [view.lessons, view.lesson, view.moves.includes("open")], dashboard],
-  others: [() => view.others, others],
+  dashboard: [() => [view.lessons, view.lesson, view.moves.includes("open"), view.state === "ended"], dashboard],
+  others: [() => [view.others, view.state === "ended"], () => (view.state === "ended" ? [] : others())],
   phone: [() => 0, phone],
-  files: [() => 0, () => [el("div", { class: "buttons" }, projector(),
+  files: [() => view.state === "ended", () => [el("div", { class: "buttons" }, view.state !== "ended" && projector(),
     el("a", { href: `${root}/${code}/host/votes.csv` }, say("export_csv")), el("a", { href: `${root}/${code}/host/votes.json` }, say("export_json")))]],
-  always: [() => [asked, view.moves.includes("end")], () => [el("div", { class: "buttons always" },
-    view.moves.includes("end") && el("button", { id: "do-end", type: "button", onclick: () => drive("end") }, say("end")), ...remove())]],
+  always: [() => [asked, view.moves.includes("end")], () => [el("div", { class: "buttons always" }, ...always())]],
 };
 /** What each part was last made from. @type {Map<string, string>} */
 const made = new Map();
@@ -226,7 +238,7 @@ async function picture() {
   const want = `${view.picture} ${JSON.stringify(view.moved)} ${view.lesson}`;
   if (slot.dataset.done === want) return still.point(slot, view.pointer);
   slot.dataset.done = want;
-  const nodes = await still.load(`${code}/still/${slot.dataset.step}?at=${view.step}`).catch(() => null);
+  const nodes = await still.load(`${code}/still/${slot.dataset.step}?at=${view.step}`);
   if (nodes && slot.dataset.done === want) still.draw(slot, nodes, view.state === "follow" ? (control, value) => drive("control", { control, value }) : null);
   still.point(slot, view.pointer);
 }

@@ -7,7 +7,7 @@ const path = globalThis.location?.pathname ?? "/r";
 export const root = path.replace(/\/r(\/.*)?$/, "/r");
 /** The code in the address, or "". */
 export const code = decodeURIComponent(path.slice(root.length + 1).split("/")[0] ?? "").toUpperCase();
-const RETRY_MS = 1000;
+export const RETRY_MS = 1000;
 
 /** @param {string} key @param {Record<string, any>} [values] */
 export function say(key, values = {}) {
@@ -36,6 +36,9 @@ export function el(tag, given = {}, ...inside) {
   return made;
 }
 
+/** A refusal of the server's in the page's language. @param {string | undefined} error */
+const refusal = (error) => data.refused?.[error ?? ""] ?? error;
+
 /** @param {string} where below the room's address @param {any} [body] */
 export async function post(where, body = {}) {
   const answer = await fetch(`${root}/${where}`, {
@@ -45,7 +48,7 @@ export async function post(where, body = {}) {
   });
   const text = await answer.text();
   const found = text.startsWith("{") ? JSON.parse(text) : {};
-  return { ok: answer.ok, status: answer.status, ...found };
+  return { ok: answer.ok, status: answer.status, ...found, error: refusal(found.error) };
 }
 
 /**
@@ -93,7 +96,8 @@ export async function follow(where, to) {
           }
         }
       } else if (answer.status < 500 && answer.status !== 429) {
-        return to.refused(answer.status, await answer.json().catch(() => ({})));
+        const found = await answer.json().catch(() => ({}));
+        return to.refused(answer.status, { ...found, error: refusal(found.error) });
       }
     } catch {
       // The network, or the server while it restarts; what follows tries again.

@@ -46,9 +46,10 @@ function question() {
 /** @param {string} step @param {string} want */
 const pictured = (step, want) => el("div", { id: "picture", class: "picture", "data-step": step, "data-want": `${step} ${want}` });
 
+/** The students' trees, once one has been run: before, nothing of it is on the big screen. */
 function challenge() {
   const { best, ran } = view.challenge;
-  return el("section", { id: "challenge" }, el("h2", {}, say("challenge", view.challenge)), ran > 0 && el("p", { class: "small" }, say("ran", view.challenge)),
+  return ran > 0 && el("section", { id: "challenge" }, el("h2", {}, say("challenge", view.challenge)), el("p", { class: "small" }, say("ran", view.challenge)),
     el("ol", {}, ...best.map((/** @type {any} */ each) =>
       el("li", {}, say("challenge_line", { ...each, speed: Math.round(each.speed), per_pass: each.per_pass.toFixed(2) })))));
 }
@@ -90,7 +91,7 @@ async function picture() {
   if (slot.dataset.done !== slot.dataset.want) {
     const want = slot.dataset.want;
     slot.dataset.done = want;
-    const nodes = await still.load(`${code}/still/${slot.dataset.step}?at=${view.step}`).catch(() => null);
+    const nodes = await still.load(`${code}/still/${slot.dataset.step}?at=${view.step}`);
     if (nodes && slot.dataset.done === want) still.draw(slot, nodes, null);
   }
   still.point(slot, view.pointer);

@@ -33,8 +33,9 @@ async function start(event) {
 }
 
 page.replaceChildren(el("form", { class: "card", onsubmit: start },
-  el("h1", {}, say("start")), el("p", {}, say("start_about")), inItself(),
+  el("h1", {}, say("start")), el("p", {}, say("start_about")),
+  ...data.rooms.map((/** @type {string} */ code) => el("p", {}, el("a", { href: `${root}/${code}/host?lang=${data.language}` }, say("start_back", { code })))), inItself(),
   el("fieldset", {}, el("legend", {}, say("start_order")), ...presets, own),
-  el("label", { class: "option" }, names, el("span", {}, say("start_names"))),
+  el("label", { class: "option" }, names, el("span", {}, say("start_names"), el("span", { class: "small" }, say("start_names_about")))),
   said, el("button", { class: "main" }, say("start_go"))));
 /** @type {any} */ (document.getElementById("order-short")).checked = true;

@@ -1,6 +1,6 @@
 // A lesson's picture as the server drew it: markup, charts, components and controls, in their order.
 
-import { data, el, pairs, root } from "./room.js";
+import { data, el, root, RETRY_MS } from "./room.js";
 
 /** @type {Promise<any> | undefined} */
 let plotly;
@@ -75,12 +75,21 @@ export function point(slot, where) {
   slot.append(spot);
 }
 
-/** @param {string} where @param {any[] | null} [moves] those of one's own */
+/**
+ * A picture's nodes; null if it may not be seen now. While the line is down it is asked for again: a question without
+ * its picture cannot be answered.
+ * @param {string} where @param {any[] | null} [moves] those of one's own @returns {Promise<any>}
+ */
 export async function load(where, moves = null) {
-  const answer = await fetch(`${root}/${where}${where.includes("?") ? "&" : "?"}lang=${data.language}`, {
-    ...(moves && { method: "POST", body: JSON.stringify({ moves }), headers: { "content-type": "application/json" } }),
-  });
-  return answer.ok ? answer.json() : null;
+  try {
+    const answer = await fetch(`${root}/${where}${where.includes("?") ? "&" : "?"}lang=${data.language}`, {
+      ...(moves && { method: "POST", body: JSON.stringify({ moves }), headers: { "content-type": "application/json" } }),
+    });
+    return answer.ok ? await answer.json() : null;
+  } catch {
+    await new Promise((done) => setTimeout(done, RETRY_MS));
+    return load(where, moves);
+  }
 }
 
 /** @type {Record<string, (node: any, move: any) => any>} */
@@ -104,8 +113,7 @@ function slider(node, move) {
   const names = node.names;
   /** @param {number} at */
   const shown = (at) => (names.length ? names[at] : String(Math.round(at * 1e6) / 1e6));
-  const at = names.length ? names.indexOf(String(node.value)) : node.value;
-  const out = el("output", {}, shown(at));
+  const out = el("output", {}, shown(node.value));
   /** @type {any} */
   let later;
   const input = el("input", {
@@ -118,33 +126,33 @@ function slider(node, move) {
     oninput: () => {
       out.textContent = shown(Number(input.value));
       clearTimeout(later);
-      later = setTimeout(() => move(node.id, [names.length ? names[Number(input.value)] : Number(input.value)]), MOVE_MS);
+      later = setTimeout(() => move(node.id, [Number(input.value)]), MOVE_MS);
     },
   });
-  input.value = String(at);
+  input.value = String(node.value);
   return el("label", { class: "control" }, label(node), input, out);
 }
 
-/** @param {any} node @param {any} move */
+/** What is chosen is known by its place: its name is another in each language. @param {any} node @param {any} move */
 function group(node, move) {
-  /** @param {string} name */
-  const picked = (name) => {
-    const others = node.value.filter((/** @type {string} */ each) => each !== name);
-    if (!node.several) return [name];
-    return others.length < node.value.length ? others : [...others, name];
+  /** @param {number} at */
+  const picked = (at) => {
+    const others = node.value.filter((/** @type {number} */ each) => each !== at);
+    if (!node.several) return [at];
+    return others.length < node.value.length ? others : [...others, at];
   };
-  const buttons = pairs(node.names).map(([name, said]) =>
+  const buttons = node.names.map((/** @type {string} */ said, /** @type {number} */ at) =>
     el("button", {
-      id: `${node.id}-${name}`, type: "button", disabled: !move, "aria-pressed": node.value.includes(name) ? "true" : "false",
-      onclick: () => move(node.id, picked(name)),
+      id: `${node.id}-${at}`, type: "button", disabled: !move, "aria-pressed": node.value.includes(at) ? "true" : "false",
+      onclick: () => move(node.id, picked(at)),
     }, said));
   return el("div", { class: "control", role: "group", "aria-label": node.label.replace(/<[^>]*>/g, "") }, label(node), ...buttons);
 }
 
 /** @param {any} node @param {any} move */
 function select(node, move) {
-  const options = node.names.map((/** @type {string} */ name) => el("option", { selected: name === node.value }, name));
-  const made = el("select", { id: node.id, disabled: !move, onchange: () => move(node.id, made.value) }, ...options);
+  const options = node.names.map((/** @type {string} */ name, /** @type {number} */ at) => el("option", { selected: at === node.value }, name));
+  const made = el("select", { id: node.id, disabled: !move, onchange: () => move(node.id, made.selectedIndex) }, ...options);
   return el("label", { class: "control" }, label(node), made);
 }
 

@@ -14,14 +14,15 @@ let chosen = { of: "", given: null };
 /** @type {{ of: string, moves: any[] }} */
 let own = { of: "", moves: [] };
 let problem = "";
+let lostOn = -1; // the step at which “I’m lost” was pressed
 let sending = false;
 
 function stay() {
   follow(`${code}/events?lang=${data.language}`, {
     seen: (found) => show(found),
     refused: (status, answer) => {
-      const unknown = status === 401 ? "" : answer.error ?? "";
-      page.replaceChildren(joining(answer.named ?? false, unknown));
+      page.replaceChildren(joining(answer.named ?? false, answer.error ?? "", status === 401));
+      document.getElementById("name")?.focus();
     },
     away: (is) => line(is ? say(view?.mine?.[view.vote] ? "reconnecting" : "reconnecting_plain") : ""),
     gone: () => page.replaceChildren(el("h1", {}, say("gone"))),
@@ -34,8 +35,8 @@ function line(text) {
   if (text) announce(text);
 }
 
-/** @param {boolean} named @param {string} wrong */
-function joining(named, wrong) {
+/** @param {boolean} named @param {string} wrong @param {boolean} [known] whether there is a room with this code */
+function joining(named, wrong, known = false) {
   const typed = el("input", { id: "code", maxlength: 9, autocomplete: "off", autocapitalize: "characters", spellcheck: "false",
     value: code, "aria-describedby": "about" });
   const name = el("input", { id: "name", maxlength: 24, autocomplete: "off" });
@@ -49,12 +50,13 @@ function joining(named, wrong) {
     else tell(answer.error);
   };
   const said = el("p", { class: "wrong", role: "alert" }, wrong);
-  const tell = (/** @type {string} */ text) => { said.textContent = text; };
+  const typing = el("div", { hidden: known }, el("label", {}, say("code"), typed), el("p", { class: "small", id: "about" }, say("code_help")));
+  const tell = (/** @type {string} */ text) => { said.textContent = text; typing.hidden = false; };
   return el("form", { onsubmit: send, class: "card" },
-    el("h1", {}, say("join")),
-    el("label", {}, say("code"), typed), el("p", { class: "small", id: "about" }, say("code_help")),
+    el("h1", {}, say(known ? "join_room" : "join", { code })),
+    typing,
     named && el("label", {}, say("nickname"), name),
-    said, el("button", { class: "main" }, say("enter")), el("p", { class: "small" }, say("no_account")),
+    said, el("button", { class: "main" }, say("enter")), el("p", { class: "small" }, say(named ? "no_account_named" : "no_account")),
     inItself());
 }
 
@@ -110,7 +112,7 @@ async function fetchPicture() {
   slot.dataset.done = want;
   const mine = view.state === "play";
   const step = slot.dataset.step;
-  const nodes = await still.load(`${code}/still/${step}?at=${view.step}`, mine && own.moves.length ? own.moves : null).catch(() => null);
+  const nodes = await still.load(`${code}/still/${step}?at=${view.step}`, mine && own.moves.length ? own.moves : null);
   // A later request may have been answered before this one.
   if (nodes && slot.dataset.done === want) still.draw(slot, nodes, mine ? act : null);
   still.point(slot, view.state === "follow" ? view.pointer : null);
@@ -137,12 +139,17 @@ const mine = () => [1, 2].filter((vote) => view.mine?.[vote]).map((vote) => {
 });
 
 function lost() {
-  return el("button", { id: "lost", type: "button", class: "lost", onclick: async (/** @type {any} */ event) => {
+  const told = lostOn === view.step;
+  return el("div", { class: "lost" }, el("button", { id: "lost", type: "button", disabled: told, onclick: async (/** @type {any} */ event) => {
+    const step = view.step;
     event.target.disabled = true;
-    const answer = await post(`${code}/lost`, { step: view.step }).catch(() => ({ ok: false }));
-    if (answer.ok) announce(say("lost_sent"));
-    else event.target.disabled = false;
-  } }, say("lost"));
+    const answer = await post(`${code}/lost`, { step }).catch(() => ({ ok: false }));
+    if (answer.ok) {
+      lostOn = step;
+      announce(say("lost_sent"));
+    }
+    redraw();
+  } }, say("lost")), told && el("p", { class: "small" }, say("lost_sent")));
 }
 
 function asking() {
@@ -151,7 +158,7 @@ function asking() {
     view.hook && el("p", { class: "hook", html: view.hook }),
     view.still && pictured("predict", `${view.title}`),
     el("div", { class: "prose", html: view.prose }),
-    view.vote === 2 && !done && el("p", {}, say("again")),
+    view.vote === 2 && !done && view.mine?.[1] && el("p", {}, say("again")),
     ...mine(),
     done ? el("p", { class: "note" }, say("saved")) : form(),
     view.left !== null && el("p", { class: "clock small" }),
@@ -227,14 +234,18 @@ function words(given) {
   return [given].flat().map((key) => names[key]).join(", ");
 }
 
+/** How an answer is introduced: the first of two as such. @param {any} row @param {number} at */
+const which = (row, at) => (at + 1 < row.said.length ? "you_said_then" : "you_said");
+
 const results = () => view.results.map((/** @type {any} */ row) => el("section", { class: "card" },
   el("p", { class: "small" }, row.title), el("div", { html: row.question }),
-  ...row.said.map((/** @type {any} */ said) => el("p", { html: `${say("you_said", { said: `<b>${said.said}</b>` })} ${say(said.right ? "right" : "wrong")}` })),
+  ...row.said.map((/** @type {any} */ said, /** @type {number} */ at) =>
+    el("p", { html: `${say(which(row, at), { said: `<b>${said.said}</b>` })} ${say(said.right ? "right" : "wrong")}` })),
   el("p", { html: say("it_was", { was: `<b>${row.outcome}</b>` }) })));
 
 function download() {
   const text = view.results.map((/** @type {any} */ row) => [row.title, plain(row.question).trim(),
-    ...row.said.map((/** @type {any} */ said) => `${say("you_said", { said: plain(said.said) })} ${say(said.right ? "right" : "wrong")}`),
+    ...row.said.map((/** @type {any} */ said, /** @type {number} */ at) => `${say(which(row, at), { said: plain(said.said) })} ${say(said.right ? "right" : "wrong")}`),
     say("it_was", { was: plain(row.outcome) })].join("\n")).join("\n\n");
   const link = el("a", { href: URL.createObjectURL(new Blob([text], { type: "text/plain" })), download: `room-${code}.txt` });
   link.click();
@@ -270,7 +281,7 @@ const PARTS = {
     pictured(view.picture, JSON.stringify(view.moved) + view.picture), ...mine(), lost()],
   play: () => [el("h2", {}, say("play")), el("div", { html: view.text }),
     pictured(view.picture, JSON.stringify(own.moves) + view.picture),
-    el("button", { type: "button", id: "back", onclick: () => { own.moves = []; redraw(); } }, say("back_to_teacher")), ownRun(view)],
+    el("button", { type: "button", id: "back", onclick: () => { own.moves = []; redraw(); } }, say("back_to_teacher")), ownRun(view), lost()],
   run: together,
   ended: () => [el("h1", {}, say(view.results.length ? "ended" : "ended_none")), ...results(),
     view.results.length && el("button", { type: "button", onclick: download }, say("download")),
