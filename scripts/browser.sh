@@ -12,7 +12,7 @@ apt_install() {
 
 system_chromium() {
   local name
-  for name in chromium chromium-headless-shell chromium-browser google-chrome; do
+  for name in chromium-headless-shell chromium chromium-browser google-chrome; do
     # Ubuntu's chromium package is a hint to install a snap: only one that answers counts.
     if "$name" --version >/dev/null 2>&1; then
       echo "Browser tests use $(command -v "$name")."
@@ -36,7 +36,7 @@ if ! "$python" -m playwright --version >/dev/null 2>&1 && ! apt_install libatomi
 fi
 
 system_chromium || own_chromium && exit 0
-apt_install chromium fonts-dejavu-core fonts-noto-color-emoji && system_chromium && exit 0
+apt_install chromium-headless-shell fonts-dejavu-core fonts-noto-color-emoji && system_chromium && exit 0
 echo "Installing Playwright's own Chromium, for the browser tests."
 "$python" -m playwright install chromium && exit 0
 echo "No Chromium was found and none could be installed. Install one (on Debian: apt-get install chromium)" \
