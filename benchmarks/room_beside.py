@@ -38,7 +38,7 @@ async def browsers(port: int, code: str, number: int) -> AsyncIterator[list[Page
             await page.goto(f"http://127.0.0.1:{port}/r/{code}{'' if at else '/screen'}")
             if at:
                 await page.get_by_role("button").click()
-            await page.locator(".student" if at else ".code").wait_for()
+            await page.locator("div.student" if at else ".code").wait_for()
             await page.evaluate(WATCH)
             pages.append(page)
         try:

@@ -102,7 +102,7 @@ class Models:
     Attributes:
         larger_draft: another draft that proposers can be set to use, to compare sizes.
         foreign_draft: a draft with another tokenizer; see `translation`.
-        heads: trained heads by name: "medusa", "eagle".
+        heads: trained heads by name: "medusa", "eagle", "eagle3", "mtp".
         eos: token ids that end the text.
         bos: the token an empty prompt starts from, if there is one.
         machine: a description of the device, for the record.
