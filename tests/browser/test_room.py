@@ -193,6 +193,15 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
     expect(host.locator("#ran")).to_contain_text("1")
     no_findings(host, screen, anna)
 
+    press(host, "check")
+    expect(screen.locator("#count")).to_have_text("0 of 2 answered")
+    no_findings(host, screen, anna)
+    anna.keyboard.press("1")
+    anna.keyboard.press("Enter")
+    said(anna, "Locked in")
+    press(host, "close", "reveal")
+    no_findings(host, screen, anna)
+
     enter(host, "#starter summary")
     tab(host, "#prompt")
     host.keyboard.type("Once upon a time")  # over the suggested prompt, which Tab has selected
