@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from app.course import reading
-from app.room import codes, drive, export, orders, states, tally, views
+from app.room import codes, drive, export, orders, running, states, tally, views
 from app.room.asked import Asked, asked
 from app.room.limits import Limit
 from app.room.marked import html
@@ -297,6 +297,10 @@ def test_what_the_server_refuses_is_said_in_german() -> None:
     assert len(said) > 15
     assert "There is no room with this code." in said
     assert (said | {states.MOVED_ON}) - set(german) == QUIET
+    assert f"Type a prompt of up to {running.MOST_PROMPT} characters." in german
+    assert (
+        f"A tree here has a width of 1 to {running.WIDEST} and a depth of 1 to {running.DEEPEST}." in german
+    )
     assert all(own != sentence for sentence, own in german.items())
     assert orders.refusals("en") == dict(zip(german, german, strict=True))
 
