@@ -37,6 +37,7 @@ LAB = """
   :--page > :--vertical:has(.st-key-look-for) > :is(:has(> .st-key-look-for), :has(> .st-key-stage)) { order: -1; }
 }
 """
+RUN = ".st-key-part-run { flex-wrap: nowrap; }\n"  # Run beside Stop, also where a browser rounds letters' widths
 
 
 def presenting() -> bool:
@@ -61,7 +62,7 @@ def box(part: str) -> str:
 
 def look() -> str:
     """Fixes to Streamlit's own look on every page."""
-    return quirks.SIGNS
+    return quirks.SIGNS + RUN
 
 
 def nothing_to_show() -> None:
