@@ -116,6 +116,7 @@ def browser() -> Iterator[Browser]:
     # Root in a container has no sandbox.
     arguments = [
         "--no-sandbox",
+        "--font-render-hinting=none",  # letters as wide in the shell as in the whole Chromium
         "--disable-background-networking",
         f"--disable-features={','.join(WITHOUT)}",
     ]
