@@ -8,6 +8,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -275,7 +276,8 @@ def test_whoever_waits_long_at_one_place_keeps_hearing_of_it(monkeypatch: pytest
         stream = routes._messages(run, 0)
         return [await anext(stream) for _ in range(count)]
 
-    said = asyncio.run(first(3))
+    with ThreadPoolExecutor(1) as apart:  # the main thread may still run the loop of a browser test
+        said = apart.submit(asyncio.run, first(3)).result(WAIT)
     assert "id: 0\ndata: " in said[0]
     for part in said[1:]:
         assert part == 'event: waiting\ndata: {"type":"queued","place":2}\n\n'
