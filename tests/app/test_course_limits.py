@@ -254,7 +254,7 @@ def test_the_matrix_shows_every_cell_and_marks_those_that_lose(shown: str, field
 
 def test_unknown_names_are_shown_as_they_are_and_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
     assert measured.name("text", "<b>new</b>", WORDS) == "<b>new</b>"
-    assert measured.name("lane", "eagle", WORDS) == "EAGLE-like head"
+    assert measured.name("lane", "eagle", WORDS) == "EAGLE head"
     for group, lane in itertools.product(RAW["figures"]["groups"], measured.figures().lanes):
         assert measured.name("text", group, WORDS) != group and measured.name("lane", lane, WORDS) != lane
     cell = measured.Cell(1.0, 1.0, 1.0, 1.0, None, 1)

@@ -17,7 +17,7 @@ from tests.player.samples import plain_trace, spec_trace
 from tests.player.test_mask import random_parents, tree_record
 
 from .axe import check
-from .conftest import Come, Server, Visitors
+from .conftest import RUN, Come, Server, Visitors
 
 States = Callable[[Page, str], Iterator[str]]
 
@@ -66,7 +66,7 @@ def lab_states(page: Page, url: str) -> Iterator[str]:
     page.get_by_text("More settings").click()
     page.get_by_role("spinbutton", name="Seed").wait_for()
     yield "settings"
-    page.get_by_role("button", name="Run").first.click()
+    page.get_by_role("button", name=RUN).first.click()
     page.get_by_text("Target passes saved").first.wait_for()
     page.get_by_role("button", name="Download", exact=True).click()
     page.get_by_text("The whole run").wait_for()
@@ -93,7 +93,7 @@ def compare_states(page: Page, url: str) -> Iterator[str]:
     page.get_by_text("Lossy rules").wait_for()
     yield "ready-made comparisons"
     page.keyboard.press("Escape")
-    page.locator(".st-key-go").get_by_role("button", name="Run").click()
+    page.locator(".st-key-go").get_by_role("button", name=RUN).click()
     page.get_by_text("Why faster, why slower?").wait_for()
     page.get_by_text("Where two lanes guess differently").click()
     page.get_by_text("against", exact=True).wait_for()
@@ -129,7 +129,7 @@ def library_states(page: Page, url: str) -> Iterator[str]:
     if page.get_by_text("Nothing here yet").count():  # the tests of those pages were left out
         for address, over in (("/", "Target passes saved"), ("/compare", "Why faster, why slower?")):
             page.goto(f"{url}{address}?tokens=17")
-            page.get_by_role("button", name="Run").first.click()
+            page.get_by_role("button", name=RUN).first.click()
             page.get_by_text(over).first.wait_for()
         page.goto(f"{url}/library")
         row.wait_for()

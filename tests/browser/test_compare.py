@@ -9,14 +9,14 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Locator, Page
 
-from .conftest import Server, expect, until
+from .conftest import RUN, Server, expect, until
 
 Open = Callable[..., Page]
 LONG_S = 60_000
 
 
 def run(page: Page) -> None:
-    page.locator(".st-key-go").get_by_role("button", name="Run").click()
+    page.locator(".st-key-go").get_by_role("button", name=RUN).click()
 
 
 def choose(page: Page, key: str, title: str) -> None:
@@ -226,7 +226,7 @@ def test_the_page_holds_its_width_on_a_phone(open_page: Open) -> None:
     """Nothing makes the page itself scroll sideways; the table scrolls within its own frame."""
     page = open_page("/compare?tokens=20&tab=Table&lane=draft-model&lane=branching&lane=lookahead",
                      viewport={"width": 390, "height": 844})  # fmt: skip
-    page.locator(".st-key-go").get_by_role("button", name="Run").first.click()
+    page.locator(".st-key-go").get_by_role("button", name=RUN).first.click()
     expect(page.locator(".sd-table")).to_be_visible(timeout=LONG_S)
     wide = page.evaluate("document.documentElement.scrollWidth")
     assert wide <= 390

@@ -15,7 +15,7 @@ from app.ui.presenter import LARGE_REM
 from specdec_core.record.trace import Trace
 from tests.player.samples import plain_trace, spec_trace
 
-from .conftest import expect
+from .conftest import RUN, expect
 
 Open = Callable[..., Page]
 HOSTILE = (
@@ -265,7 +265,7 @@ def test_hidden_controls_stay_hidden_and_the_run_still_works(open_page: Open) ->
     for gone in (shown.get_by_role("textbox", name="Prompt"), shown.get_by_text("More settings")):
         expect(gone).to_be_hidden()
     expect(shown.get_by_role("button", name="Teacher's link")).to_have_count(0)
-    shown.get_by_role("button", name="Run").click()
+    shown.get_by_role("button", name=RUN).click()
     expect(shown.get_by_text("Target passes saved")).to_be_visible(timeout=60_000)
     expect(shown.locator(".lane")).to_have_count(2)
     expect(shown.get_by_role("textbox", name="Prompt")).to_be_hidden()
@@ -286,7 +286,7 @@ def test_a_presentation_is_the_player_alone_in_large_type_and_escape_leads_back(
     shown.locator(".player .lane").last.wait_for()
     for gone in ("stHeader", "stSidebar", "stToolbar"):
         assert shown.get_by_test_id(gone).locator("visible=true").count() == 0
-    for gone in (shown.get_by_role("heading", name="Specdec Lab"), shown.get_by_role("button", name="Run")):
+    for gone in (shown.get_by_role("heading", name="Specdec Lab"), shown.get_by_role("button", name=RUN)):
         expect(gone).to_be_hidden()
     shown.set_viewport_size({"width": 1024, "height": 768})
     assert shown.evaluate("getComputedStyle(document.documentElement).fontSize") == f"{LARGE_REM}px"
@@ -312,7 +312,7 @@ def test_a_presentation_is_the_player_alone_in_large_type_and_escape_leads_back(
             {"tree": "Round", "mask": "Mask and KV cache", "odds": "Odds"}[view]
         )
     shown.keyboard.press("Escape")
-    expect(shown.get_by_role("button", name="Run")).to_be_visible()
+    expect(shown.get_by_role("button", name=RUN)).to_be_visible()
     shown.wait_for_url(lambda url: "present" not in url and "hide=link" in url, wait_until="commit")
 
 

@@ -10,7 +10,7 @@ from urllib.parse import quote, urljoin
 
 from playwright.sync_api import Page
 
-from .conftest import Server, expect, until
+from .conftest import RUN, Server, expect, until
 
 log = logging.getLogger(__name__)
 
@@ -33,13 +33,13 @@ SHIFTS = """() => {
 
 
 def run_to_the_end(page: Page) -> None:
-    page.get_by_role("button", name="Run").click()
+    page.get_by_role("button", name=RUN).click()
     expect(page.get_by_text("Target passes saved")).to_be_visible(timeout=60_000)
 
 
 def begin(page: Page, server: Server) -> None:
     """Press Run and wait for the first tokens; before them the player still shows the recorded run."""
-    page.get_by_role("button", name="Run").click()
+    page.get_by_role("button", name=RUN).click()
     until(lambda: server.busy() == 1, 20)
     expect(page.get_by_role("button", name="Stop")).to_be_enabled()
     expect(page.get_by_text("this machine, this run").first).to_be_visible()
@@ -180,11 +180,11 @@ def test_bad_input_is_a_sentence_and_nothing_is_lost(open_page: Open, server: Se
         expect(warning).to_contain_text(words)
     box = page.get_by_role("textbox", name="Prompt")
     box.fill("x" * 100_000)
-    page.get_by_role("button", name="Run").click()
+    page.get_by_role("button", name=RUN).click()
     expect(page.get_by_role("alert").filter(has_text="100,000 characters").first).to_be_visible()
     assert len(box.input_value()) == 100_000
     box.fill("   ")
-    page.get_by_role("button", name="Run").click()
+    page.get_by_role("button", name=RUN).click()
     expect(page.get_by_role("alert").filter(has_text="The prompt is empty")).to_be_visible()
     assert server.busy() == 0
 
@@ -200,7 +200,7 @@ def test_closing_the_tab_ends_the_run(open_page: Open, server: Server) -> None:
 def test_a_second_session_waits_in_line_and_sees_its_place(open_page: Open, server: Server) -> None:
     first, second = open_page(LONG), open_page("/?tokens=8")
     begin(first, server)
-    second.get_by_role("button", name="Run").click()
+    second.get_by_role("button", name=RUN).click()
     expect(
         second.get_by_text(re.compile(r"1 run ahead of yours(, about \d+ s)?\. It starts"))
     ).to_be_visible()
@@ -232,7 +232,7 @@ def test_a_visitor_who_guesses_is_asked_and_closing_the_tab_ends_the_wait(
 ) -> None:
     """Catches: an answer that does not reach the run, a run that goes on asking a closed tab, and a blocked line."""
     page, other = open_page("/?proposer=you&tokens=40"), open_page("/?tokens=8")
-    page.get_by_role("button", name="Run").click()
+    page.get_by_role("button", name=RUN).click()
     box = page.get_by_role("textbox", name="What comes next?")
     expect(box).to_be_focused()
     box.fill(" He")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page
 
-from .conftest import expect
+from .conftest import RUN, expect
 
 Open = Callable[..., Page]
 
@@ -33,7 +33,7 @@ def test_run_and_stop_are_side_by_side_on_a_phone(open_page: Open) -> None:
 def test_an_open_popover_follows_the_system_s_colour_scheme(open_page: Open) -> None:
     """Catches: a primary button in it whose text stays that of the other theme."""
     page = open_page("/?tokens=8", color_scheme="light")
-    page.get_by_role("button", name="Run").click()
+    page.get_by_role("button", name=RUN).click()
     expect(page.get_by_text("Target passes saved")).to_be_visible(timeout=60_000)
     page.get_by_role("button", name="Teacher's link").click()
     words = page.locator('[data-testid="stPopoverBody"] button[kind^="primary"] p').first

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
-from .conftest import ROOT, Come, Server, Sight, expect
+from .conftest import ROOT, RUN, Come, Server, Sight, expect
 
 Open = Callable[..., Page]
 SLOW = 60_000
@@ -49,7 +49,7 @@ def test_an_example_is_opened_walked_through_and_found_again_by_its_address(visi
 
 def test_a_run_is_kept_shared_read_in_another_browser_and_revoked(visit: Open) -> None:
     page = visit("/?tokens=24")
-    page.get_by_role("button", name="Run").first.click()
+    page.get_by_role("button", name=RUN).first.click()
     expect(page.get_by_text("Target passes saved")).to_be_visible(timeout=SLOW)
     page.get_by_role("link", name="Library").click()
     mine = page.locator("[class*=st-key-row-]").first.get_by_role("button")
@@ -168,7 +168,7 @@ def test_opening_a_lower_card_brings_the_page_and_the_keyboard_to_the_run(
 
 def test_share_stands_above_the_player_and_brings_the_place_in_it(visit: Open) -> None:
     page = visit("/?tokens=24")
-    page.get_by_role("button", name="Run").first.click()
+    page.get_by_role("button", name=RUN).first.click()
     expect(page.get_by_text("Target passes saved")).to_be_visible(timeout=SLOW)
     page.get_by_role("link", name="Library").click()
     page.locator("[class*=st-key-row-]").first.get_by_role("button").click()

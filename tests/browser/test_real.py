@@ -7,7 +7,6 @@ these tests also find what such a server cannot do.
 from __future__ import annotations
 
 import os
-import re
 import secrets
 from collections.abc import Iterator
 
@@ -16,7 +15,7 @@ import pytest
 from playwright.sync_api import Page
 
 from ..app import postgres
-from .conftest import Come, Server, Sight, expect, serving, until
+from .conftest import RUN, Come, Server, Sight, expect, serving, until
 
 LOAD_S = 300
 WRITE_S = 120
@@ -50,7 +49,7 @@ def opened(real: Server, come: Come, complaints: Sight, address: str = "/") -> P
     page.set_default_timeout(LOAD_S * 1000)  # two cores may be loading weights meanwhile
     complaints.watch(page)
     page.goto(real.url + BELOW + address)
-    page.get_by_role("button", name=re.compile("^Run")).wait_for()
+    page.get_by_role("button", name=RUN).wait_for()
     return page
 
 
@@ -78,7 +77,7 @@ def test_a_message_is_answered_and_the_page_shows_what_is_read(
     read = page.locator(".st-key-templated code")
     expect(read).to_contain_text("<|im_start|>user")
     expect(read).to_contain_text("checks whether a word is a palindrome")
-    page.get_by_role("button", name=re.compile("^Run")).click()
+    page.get_by_role("button", name=RUN).click()
     until(lambda: real.health()["runs"]["done"] > done and real.busy() == 0, WRITE_S)
     expect(page.locator(".leads .committed")).to_contain_text("def", timeout=30_000)
     assert (page.locator(".lane .prompt").first.text_content() or "").endswith("\n\n")

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Page
 
-from .conftest import Server, Sight, Visitors, expect, until
+from .conftest import RUN, Server, Sight, Visitors, expect, until
 from .slow_line import Line, slow_line
 
 ANSWERED_MS = 1_500  # after the first of an answer the server has done with a press
@@ -69,9 +69,9 @@ def test_two_runs_ticked_after_one_another_are_both_chosen(far: Open) -> None:
 
 def test_a_setting_changed_right_after_run_hides_nothing_of_the_run(far: Open) -> None:
     page, line = far("/?tokens=24")
-    page.get_by_role("button", name="Run").wait_for()
+    page.get_by_role("button", name=RUN).wait_for()
     line.slow = True
-    page.get_by_role("button", name="Run").click()
+    page.get_by_role("button", name=RUN).click()
     answered(page, line)
     page.locator("[data-testid=stSlider]").first.get_by_role("slider").press("ArrowRight")
     line.let_go()
