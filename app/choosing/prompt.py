@@ -84,7 +84,7 @@ def prompt_box() -> None:
     if preset and family_of[preset.id].name not in titles:  # an example for models of the other kind
         preset = None
         state.own_prompt = state.prompt
-    state.family = family_of[preset.id].name if preset else OWN
+    _mark_family(family_of[preset.id].name if preset else OWN)
     if state.own_prompt is not None:
         titles[OWN] = "Your own"
     with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall", key="start-from"):
@@ -150,7 +150,7 @@ def _example_picker(
         "Start from an example",
         list(titles),
         format_func=titles.__getitem__,
-        key=State.family.key,
+        key=_family_key(),
         required=True,
         wrap=True,
         on_change=_take_family,
@@ -169,8 +169,24 @@ def _example_picker(
         )
 
 
+def _family_key() -> str:
+    return f"{State.family.key}-{state.family_marks}" if state.family_marks else State.family.key
+
+
+def _mark_family(name: str) -> None:
+    """Mark what the prompt is an example of.
+
+    A browser that does not know of the new mark yet sends the old one with whatever its visitor presses, and Streamlit
+    would take that for a choice: the words just typed would be lost. So each new mark is a control of its own.
+    """
+    if st.session_state.get(_family_key()) not in (None, name):
+        state.family_marks += 1
+    st.session_state[_family_key()] = name
+
+
 def _take_family() -> None:
-    family = next((item for item in presets.families() if item.name == state.family), None)
+    chosen = st.session_state[_family_key()]
+    family = next((item for item in presets.families() if item.name == chosen), None)
     state.prompt = family.presets[0].text if family else state.own_prompt or ""
 
 

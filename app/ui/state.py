@@ -102,7 +102,7 @@ class State:
 
     # The prompt and its models
     prompt = _text()
-    family = _text()  # of example prompts
+    family = _text()  # of example prompts; see prompt.py for the rest of its key
     example = _text()  # id of an example prompt
     model = Widget(lambda: st.query_params.get("model", ""))
     target = _text()
@@ -141,6 +141,7 @@ class State:
     opened_with = Kept[str | None](_nothing)  # the prompt, if the page chose it itself
     last_prompt = Kept[str | None](_nothing)  # of any page
     own_prompt = Kept[str | None](_nothing)  # the visitor's own, while an example is shown
+    family_marks = Kept(lambda: 0)  # how often another kind of example was marked than was chosen
     last_picked = Kept[dict[str, str]](dict)  # by widget, the last choice before its page was left
     settled = Kept[str | None](_nothing)  # the models that the settings were last adapted to
     ready_now = Kept[str | None](_nothing)  # models that became ready since the last run

@@ -81,6 +81,22 @@ def test_a_setting_changed_right_after_run_hides_nothing_of_the_run(far: Open) -
     assert "run=" in page.url
 
 
+def test_words_of_one_s_own_stay_when_run_is_pressed_before_they_were_answered(far: Open) -> None:
+    """Catches: the example that the browser still had marked, in place of what was typed."""
+    page, line = far("/?tokens=8")
+    page.get_by_role("button", name=RUN).wait_for()
+    box = page.get_by_role("textbox", name="Prompt")
+    box.fill("A cow and a moon")
+    line.slow = True
+    box.blur()
+    answered(page, line)
+    page.get_by_role("button", name=RUN).click()
+    line.let_go()
+    expect(page.get_by_text("Target passes saved")).to_be_visible(timeout=LONG)
+    assert box.input_value() == "A cow and a moon"
+    expect(page.locator(".lane").first).to_contain_text("A cow and a moon")
+
+
 def test_a_lesson_does_not_fall_back(far: Open) -> None:
     """Catches: a second press on the lock, sent before the first was answered, that shows the question again."""
     page, line = far("/course?lesson=race")
