@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(resolve("specdec-target"))
 PROMPTS = {path.stem: path for path in sorted((ROOT / "assets" / "prompts").glob("*.toml"))}
 LENGTH = 16
-EACH = 3  # proposers that continue one prompt
+EACH = 4  # proposers that continue one prompt
 
 
 @pytest.fixture(scope="module")
