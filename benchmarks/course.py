@@ -17,7 +17,6 @@ import json
 import os
 import platform
 import random
-import shutil
 import statistics
 import tempfile
 import time
@@ -30,6 +29,7 @@ from playwright.sync_api import sync_playwright
 from app.course import reading
 from app.course.lesson import STEPS
 
+from .chromium import chromium
 from .page import app
 from .tab import Tab
 
@@ -98,7 +98,7 @@ def opened(url: str) -> list[float]:
     """Seconds from the address of each lesson, in a fresh tab of Chromium, until its question can be answered."""
     times = []
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         for key in ["race", *(key for _, key, _, _ in reading.titles("en"))]:
             page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
             began = time.perf_counter()

@@ -14,7 +14,6 @@ import json
 import os
 import platform
 import re
-import shutil
 import socket
 import statistics
 import subprocess
@@ -29,6 +28,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Browser, Page, sync_playwright
+
+from .chromium import chromium
 
 ROOT = Path(__file__).resolve().parent.parent
 PROMPT = "tokens=256&seed=1"
@@ -216,7 +217,7 @@ def main() -> None:
     log, commits = place / "server.log", place / "commits.txt"
     with app(log, commits) as url, sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-background-networking"]
+            executable_path=chromium(), args=["--no-sandbox", "--disable-background-networking"]
         )
         for turn in range(arguments.repeat + 1):
             for measured in (

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import statistics
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,8 @@ from playwright.sync_api import CDPSession, Page, Route, sync_playwright
 
 from app.theme import CSS
 from specdec_core.proposers import PROPOSERS
+
+from .chromium import chromium
 
 STATIC = Path(__file__).resolve().parent.parent / "app" / "player" / "static"
 HOST = "http://player.invalid/"  # answered from disk by `_serve`, never resolved
@@ -157,7 +158,7 @@ def main() -> None:
     sizes = [len(row["nodes"]["token"]) for row in traces[-1]["rounds"]]
     print(f"{len(traces[-1]['output']['ids'])} tokens in {len(sizes)} rounds of up to {max(sizes)} nodes")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         found = measure(
             browser.new_page(viewport={"width": arguments.width, "height": 900}), traces, arguments.most
         )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from playwright.async_api import Page, async_playwright
 
+from .chromium import chromium
 from .classroom import alone
 
 QUIET_S = 0.5  # before a step, so that a page's last redrawing is not taken for the step's
@@ -28,7 +28,7 @@ async def browsers(port: int, code: str, number: int) -> AsyncIterator[list[Page
     """The projector's page, and students' on phones for the rest of the number, each in a browser of its own."""
     async with async_playwright() as playwright:
         started = [
-            await playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+            await playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
             for _ in range(number)
         ]
         pages = []

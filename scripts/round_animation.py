@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 from pathlib import Path
 
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
+from benchmarks.chromium import chromium
 from benchmarks.player import show
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,7 +33,7 @@ def main() -> None:
     frames: list[Image.Image] = []
     shown: list[int] = []
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1120, "height": 640}, reduced_motion="reduce")
         header = traces[-1]["header"]
         show(page, traces, f"{header['machine']}, {header['created'][:10]}", round=FIRST, step=0)

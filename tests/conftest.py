@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
-import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from benchmarks.chromium import chromium
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -26,8 +27,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 APP, PLAYER = "tests/browser/", "tests/player/"
 BEHIND = 10  # the app itself lets its pages wait a little for what decodes
-# The shell is Chromium without its own windows, which take half of its time and which no test sees.
-CHROMIUMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 # Of a window that nobody sees: it would load two pages of Chromium's own for the address bar's menus. Of several such
 # switches Chromium takes the last, so Playwright's are said again.
 WITHOUT = (
@@ -112,7 +111,7 @@ def browser() -> Iterator[Browser]:
     """The system's Chromium, or Playwright's own; without either, tests are skipped, and fail in CI."""
     from playwright.sync_api import Error, sync_playwright
 
-    path = next(filter(None, map(shutil.which, CHROMIUMS)), None)
+    path = chromium()
     # Root in a container has no sandbox.
     arguments = [
         "--no-sandbox",
