@@ -32,9 +32,11 @@ export function makeNode(key) {
     el("span", { class: "chip-facts" }, p, q),
     bars,
   );
+  // The place is a box's around it: moving the chip itself would have all of its own style worked out again.
+  const seat = el("span", { class: "seat" }, chip);
   /** @type {Record<string, string|number|boolean|null>} what was last written, by name */
   const known = {};
-  return { chip, mark, word, p, q, bars, line: line("edge"), known };
+  return { seat, chip, mark, word, p, q, bars, line: line("edge"), known };
 }
 
 /**

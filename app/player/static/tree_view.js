@@ -130,7 +130,7 @@ export function createTree() {
     const kept = new Set(items.map((item) => item.node));
     for (const [key, node] of nodes) {
       if (kept.has(key)) continue;
-      node.chip.remove();
+      node.seat.remove();
       node.line.remove();
       nodes.delete(key);
     }
@@ -138,7 +138,7 @@ export function createTree() {
       let node = nodes.get(item.node);
       if (!node) nodes.set(item.node, (node = makeNode(item.node)));
       // In order; what is already in place is not moved, since that would lose its focus.
-      stand(field, node.chip, order + 2);
+      stand(field, node.seat, order + 2);
       stand(lines.root, node.line, order);
       write(node, "round", whole.index, (value) => (node.chip.dataset.round = String(value)));
       write(node, "lane", at, (value) => (node.chip.dataset.lane = String(value)));
@@ -222,7 +222,7 @@ export function createTree() {
     for (const item of items) {
       const [node, place] = [sure(nodes.get(item.node)), sure(layout.places.get(item.node))];
       const where = `left: ${place.column * column}px; top: ${place.row * row + 2}px; ${size}`;
-      write(node, "place", where, (value) => (node.chip.style.cssText = value));
+      write(node, "place", where, (value) => (node.seat.style.cssText = value));
     }
     const [wide, high] = [layout.columns * column, layout.rows * row];
     write(drawn, "field", `inline-size: ${wide - GAP * column}px; block-size: ${high}px`, (value) => (field.style.cssText = value));
