@@ -551,7 +551,7 @@ def test_a_large_tree_is_drawn_without_overlaps_and_scrolls_within_itself(
     server.files["/traces/spec.json"] = json.dumps(branching_record(wide=24, deep=3))
     open_player(page, cursor={"round": 1, "node": None})
     boxes = page.locator(".tree .chip").evaluate_all(
-        "all => all.map(c => c.getBoundingClientRect()).map(({ left, top, right, bottom }) => [left, top, right, bottom])"
+        "all => all.map(c => c.getBoundingClientRect()).map(b => [b.left, b.top, b.right, b.bottom])"
     )
     assert len(boxes) == 24 * 4 + 2 + 1  # and the target's own token
     for one, first in enumerate(boxes):
