@@ -11,18 +11,21 @@ def scale(
     label: str,
     low: float,
     high: float,
-    start: float,
+    start: float | None,
     step: float,
     words: Words,
     key: str,
     width: int | None = None,
 ) -> float:
-    """The number chosen between `low` and `high`, both included, in steps from `low`."""
+    """The number chosen between `low` and `high`, both included, in steps from `low`.
+
+    Without a `start` it is in the session's state already.
+    """
     places = [round(low + step * at, 6) for at in range(round((high - low) / step) + 1)]
     return st.select_slider(
         label,
         places,
-        min(places, key=lambda place: abs(place - start)),
+        None if start is None else min(places, key=lambda place: abs(place - start)),
         format_func=lambda place: words.number(place, ".2f"),
         key=key,
         width=width or "stretch",

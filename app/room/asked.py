@@ -111,7 +111,8 @@ class Asked:
     def outcome(self) -> str:
         """The right answer in words."""
         if self.answer is not None:
-            return self.words.number(self.answer, ".3g")
+            band = f" ± {self.words.number(self.band, '.2g')}" if self.band else ""
+            return self.words.number(self.answer, ".3g") + band
         return ", ".join(item.text for key, item in self.items.items() if key in self.right)
 
     def why(self) -> str:

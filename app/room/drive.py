@@ -7,16 +7,19 @@ from dataclasses import replace
 from math import isfinite
 from typing import Any
 
+from app.player import CURSOR
+
 from . import running, states
 from .asked import asked
 from .orders import titles
-from .states import MOST_MOVES, MOVED_ON, MOVES, STEERED, Now, Refused, Room
+from .states import MOST_MOVES, MOVED_ON, MOVES, STEERED, Now, Refused, Room, is_cursor
 from .store import Rooms
 from .together import NOTHING, Said, Together
 from .views import current
 
 MOST_CARDS = 999
 MOST_KEY = 200  # characters of a control's id
+MOST_WAY, MOST_NAME = 60, 12  # steps to what the host points at, and characters of one
 READ = "This request cannot be read."
 Body = dict[str, Any]
 
@@ -111,8 +114,11 @@ def moves(given: Any) -> tuple[tuple[str, Any], ...]:
 def _value(value: Any) -> Any:
     """A control's value: a short text, a number, or several of them; None presses a button.
 
-    Of the tree builder it is what is done to which node.
+    Of the tree builder it is what is done to which node, of a player the cursor that the class follows.
     """
+    if is_cursor(value):
+        found = value["cursor"] if isinstance(value["cursor"], dict) else {}
+        return {"cursor": {name: _single(found.get(name)) for name in (*CURSOR, "of")}}
     if isinstance(value, dict):
         path = value.get("path")
         if value.get("do") not in ("add", "remove") or not isinstance(path, list):
@@ -147,13 +153,22 @@ def _insert(room: Room, now: Now, at: float, body: Body) -> Room:
 
 def _point(room: Room, now: Now, at: float, body: Body) -> Room:
     where = body.get("where")
-    if where is not None and not (
-        isinstance(where, list)
-        and len(where) == 3
-        and all(isinstance(_single(part), int | float) for part in where)
-    ):
+    if where is not None and not _is_place(where):
         raise Refused(READ)
     return replace(room, now=states.pointed(now, where))
+
+
+def _is_place(where: Any) -> bool:
+    """Three numbers, and perhaps a way: numbers of children, and short names."""
+    if not isinstance(where, list) or not 3 <= len(where) <= 4:
+        return False
+    way = where[3] if len(where) == 4 else []
+    return (
+        all(isinstance(_single(part), int | float) for part in where[:3])
+        and isinstance(way, list)
+        and len(way) <= MOST_WAY
+        and all(type(each) is int or (isinstance(each, str) and len(each) <= MOST_NAME) for each in way)
+    )
 
 
 def _control(room: Room, now: Now, at: float, body: Body) -> Room:

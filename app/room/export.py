@@ -1,6 +1,8 @@
 """The room's votes as a table: one row for each student and question, both votes side by side.
 
-Nothing personal is in it beyond a chosen nickname, and that only where the room asks for nicknames.
+Cards are rows of their own, one for each vote and answer: who raised a card is not known, so nothing pairs them. What a
+student's own tree measured is a row as well, which is neither right nor wrong. Nothing personal is in it beyond a
+chosen nickname, and that only where the room asks for nicknames.
 """
 
 from __future__ import annotations
@@ -12,26 +14,30 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .states import Room
-from .tally import Vote
+from .tally import OWN, Vote
 
 COLUMNS = (
-    "room", "student", "nickname", "lesson", "question", "vote_1", "right_1", "seconds_1", "vote_2", "right_2",
+    "room", "by", "student", "nickname", "lesson", "question", "vote_1", "right_1", "seconds_1", "vote_2", "right_2",
     "seconds_2", "count",
 )  # fmt: skip
-FORMAT, VERSION = "specdec-room", 1
+FORMAT, VERSION = "specdec-room", 2
 
 
-def rows(room: Room, votes: Sequence[Vote], names: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The rows, in the order of the first votes; students are numbered, so that no secret leaves the server."""
+def rows(room: Room, votes: Sequence[Vote], names: Mapping[str, str], at: float) -> list[dict[str, Any]]:
+    """The rows at this time, in the order of the first votes; students are numbered, so that no secret leaves the
+    server. A vote whose verdict nobody has seen is not judged.
+    """
     numbers: dict[str, int] = {}
-    paired: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for vote in sorted(votes, key=lambda vote: (vote.at, vote.vote)):
-        number = numbers.setdefault(vote.student, len(numbers) + 1)
+    paired: dict[tuple[str, str, str, int], dict[str, Any]] = {}
+    unjudged = {OWN, *room.now.unseen, *room.now.secret(at)}
+    for vote in sorted((vote for vote in votes if vote.count), key=lambda vote: (vote.at, vote.vote)):
+        number = "" if vote.raised else numbers.setdefault(vote.student, len(numbers) + 1)
         row = paired.setdefault(
-            (vote.student, vote.lesson, vote.part),
+            (vote.student, vote.lesson, vote.part, vote.vote if vote.raised else 0),
             {
                 **dict.fromkeys(COLUMNS, ""),
                 "room": room.code,
+                "by": "cards" if vote.raised else "student",
                 "student": number,
                 "nickname": names.get(vote.student, ""),
                 "lesson": vote.lesson,
@@ -41,7 +47,7 @@ def rows(room: Room, votes: Sequence[Vote], names: Mapping[str, str]) -> list[di
         )
         row |= {
             f"vote_{vote.vote}": vote.given,
-            f"right_{vote.vote}": vote.right,
+            f"right_{vote.vote}": "" if vote.part in unjudged else vote.right,
             f"seconds_{vote.vote}": round(vote.seconds, 1),
         }
     return list(paired.values())
@@ -64,5 +70,11 @@ def as_csv(found: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _cell(value: Any) -> Any:
-    text = " ".join(value) if isinstance(value, list) else value
+    text = (
+        " ".join(value)
+        if isinstance(value, list)
+        else json.dumps(value)
+        if isinstance(value, dict)
+        else value
+    )
     return f"'{text}" if isinstance(text, str) and text[:1] in tuple("=+-@\t\r") else text

@@ -11,6 +11,9 @@ from .together import VOTE_S, Said, Together, is_open, shown
 State = Literal["waiting", "open", "locked", "discuss", "reveal", "follow", "play", "run", "check", "ended"]
 Part = Literal["predict", "check"]
 Advice = Literal["explain", "discuss", "reveal"]
+Pointer = tuple[float, float, float, tuple[int | str, ...]]
+"""A place in a picture: the number of a part, shares of the width and height of something in it, and the way to that;
+see `static/pointer.js`."""
 
 ASKING = ("open", "check")  # a vote may be cast
 LIFE_S = 12 * 3600.0  # then a room ends by itself
@@ -38,12 +41,14 @@ class Now:
     """The step of the lesson whose picture is followed: watch or change."""
     moves: tuple[tuple[str, Any], ...] = ()
     """What was done with the picture's controls, in order: a control's id and its value."""
-    pointer: tuple[float, float, float] | None = None
-    """Where the host points: the number of the picture's part, and shares of its width and height."""
+    pointer: Pointer | None = None
+    """Where the host points."""
     asked: tuple[str, ...] = field(default=())
     """What has been asked so far, as `lesson/part`."""
     run: Together | None = None
     """The class's latest run."""
+    unseen: tuple[str, ...] = ()
+    """The rounds of runs that were voted on, and left before their verdict was shown."""
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -53,18 +58,22 @@ class Now:
     def from_json(given: dict[str, Any]) -> Now:
         """Back from plain values."""
         moves = tuple((str(key), value) for key, value in given.get("moves", ()))
-        pointer = tuple(given["pointer"]) if given.get("pointer") else None
+        pointer = _pointer(given["pointer"]) if given.get("pointer") else None
         run = Together(**given["run"]) if given.get("run") else None
-        asked = tuple(given.get("asked", ()))
-        return Now(**{**given, "moves": moves, "pointer": pointer, "asked": asked, "run": run})
+        lists = {name: tuple(given.get(name, ())) for name in ("asked", "unseen")}
+        return Now(**{**given, "moves": moves, "pointer": pointer, "run": run, **lists})
+
+    def secret(self, at: float) -> tuple[str, ...]:
+        """The round that is voted on at this time: its verdict is on no page yet."""
+        voting = self.state == "run" and self.run is not None and is_open(self.run, self.until, at)
+        return (self.run.part,) if self.run is not None and voting else ()
 
     def votes_on(self, at: float) -> tuple[str, str, int] | None:
         """What a vote counts for at this time: its lesson, part and number; None while none is taken."""
         if self.state in ASKING:
             return self.lesson, self.part, self.vote
-        if self.state == "run" and self.run is not None and is_open(self.run, self.until, at):
-            return self.lesson, self.run.part, 1
-        return None
+        part = next(iter(self.secret(at)), None)
+        return None if part is None else (self.lesson, part, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +104,8 @@ def step(
     if move not in MOVES[now.state]:
         raise Refused(MOVED_ON)
     new = _MADE[move](now, at, lesson, picture)
-    return replace(new, step=now.step + 1, since=at, run=run or now.run)
+    left = () if move == "verdict" else now.secret(at)
+    return replace(new, step=now.step + 1, since=at, run=run or now.run, unseen=(*now.unseen, *left))
 
 
 def steered(now: Now, move: str, heard: Said, at: float) -> Together:
@@ -125,18 +135,28 @@ def longer(now: Now, at: float) -> Now:
     return replace(now, until=max(now.until or at, at) + MORE_S)
 
 
-def pointed(now: Now, where: Sequence[float] | None) -> Now:
+def pointed(now: Now, where: Sequence[Any] | None) -> Now:
     """The same with the host's pointer there."""
-    if where is None:
-        return replace(now, pointer=None)
-    part, across, down = where
-    return replace(now, pointer=(part, min(max(across, 0.0), 1.0), min(max(down, 0.0), 1.0)))
+    return replace(now, pointer=None if where is None else _pointer(where))
+
+
+def _pointer(where: Sequence[Any]) -> Pointer:
+    """A pointer from plain values; a room of an earlier version has none of its ways."""
+    part, across, down, *way = where
+    return part, across, down, tuple(way[0]) if way else ()
+
+
+def is_cursor(value: Any) -> bool:
+    """Whether a move is where the host stands in a player, which the pages follow without another drawing."""
+    return isinstance(value, dict) and "cursor" in value
 
 
 def moved(now: Now, control: str, value: Any) -> Now:
     """The same with a control of the picture set; the last of several values of one control counts."""
     moves = now.moves
-    if moves and moves[-1][0] == control and value is not None and not isinstance(value, dict):
+    if is_cursor(value):
+        moves = tuple(move for move in moves if move[0] != control or not is_cursor(move[1]))
+    elif moves and moves[-1][0] == control and value is not None and not isinstance(value, dict):
         moves = moves[:-1]
     return replace(now, moves=(*moves, (control, value))[-MOST_MOVES:])
 

@@ -24,10 +24,12 @@ from app.ui.quirks import Offscreen
 
 from .asked import asked
 from .marked import html, inline
+from .states import is_cursor
 
 log = logging.getLogger(__name__)
 
 MAIN = Path(__file__).resolve().parents[1] / "main.py"
+IN_ROOM = Path(__file__).with_name("player.css")
 # Buttons that only move the picture on; the others measure, decode or read, which is not for a whole class at once.
 PRESSED = frozenset(
     {"stairs", "same-distribution", "trials", "race", "tree-builder", "rounding", "window", "heads"}
@@ -41,9 +43,12 @@ _one = threading.Lock()  # one at a time: a picture takes up to half a second of
 
 
 def still(language: str, lesson: str, step: str, moves: Moves = ()) -> list[Node] | None:
-    """The picture of a lesson's step after these moves; None if there is none."""
+    """The picture of a lesson's step after these moves; None if there is none.
+
+    Where the host stands in a player changes no drawing: the pages set their own players to it.
+    """
     with _one:
-        return _still(language, lesson, step, json.dumps(moves))
+        return _still(language, lesson, step, json.dumps([move for move in moves if not is_cursor(move[1])]))
 
 
 @lru_cache(maxsize=400)
@@ -60,9 +65,9 @@ def _still(language: str, lesson: str, step: str, moves: str) -> list[Node] | No
 
 
 def _held(node: Node, moved: dict[str, Any]) -> Node:
-    """A control with the value that a browser would still show."""
+    """A control with the value that a browser would still show, unless the picture has set it."""
     value: Any = moved.get(node.get("id", ""))
-    if node["kind"] not in ("slider", "group", "select") or not _takes(node, value):
+    if node["kind"] not in ("slider", "group", "select") or node["set"] or not _takes(node, value):
         return node
     return {**node, "value": value[0] if node["kind"] == "slider" else value}
 
@@ -184,7 +189,7 @@ def _component(part: Any, _pressed: bool) -> Node | None:
 def _css(module: str) -> str:
     """The sheets of a component, which a Streamlit page has from its registration."""
     own = Path(pictures.__file__).with_name("tree_builder.css")
-    sheets = sorted(PLAYER.glob("*.css")) if module == "player" else [own]
+    sheets = [*sorted(PLAYER.glob("*.css")), IN_ROOM] if module == "player" else [own]
     return "\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
 
 
@@ -201,6 +206,7 @@ def _slider(part: Any, _pressed: bool) -> Node:
         "high": part.max,
         "step": part.step,
         "names": names,
+        "set": part.set_value,
     }
 
 
@@ -213,6 +219,7 @@ def _group(part: Any, _pressed: bool) -> Node:
         "names": [plain_label(name) for name in names],
         "value": [names.index(name) for name in part.raw_values] if part.set_value else list(part.default),
         "several": part.click_mode == part.MULTI_SELECT,
+        "set": part.set_value,
     }
 
 
@@ -223,6 +230,7 @@ def _select(part: Any, _pressed: bool) -> Node:
         "label": inline(part.label),
         "names": list(part.options),
         "value": list(part.options).index(part.raw_value) if part.set_value else part.default,
+        "set": part.set_value,
     }
 
 

@@ -19,14 +19,13 @@ from app.records.database import Database
 from . import codes
 from .schema import rooms, seats, votes
 from .states import KEPT_S, Now, Refused, Room, ended
-from .tally import OWN, Vote
+from .tally import OWN, PAPER, Vote
 
 MOST_SEATS = 600
 MOST_ROOMS = 2_000
 MOST_LESSONS = 40
 HERE_S = 40.0  # a student counts as here so long after the last sign of life
 AWAY_S = 60.0  # and the host as away
-PAPER = "paper"  # the seats of raised cards begin like this
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any
 from .asked import Asked
 
 OWN = "own tree"  # the part of what a student's own run measured
+PAPER = "paper"  # the seats of raised cards begin like this
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,11 @@ class Vote:
     at: float
     count: int = 1
 
+    @property
+    def raised(self) -> bool:
+        """Whether these are cards that were counted by hand."""
+        return self.student.startswith(f"{PAPER} ")
+
 
 @dataclass(frozen=True, slots=True)
 class Tally:
@@ -37,6 +43,8 @@ class Tally:
     """How many chose each option."""
     dots: Sequence[tuple[float, int]]
     """Of numbers: each value, and how many said it."""
+    cards: int = 0
+    """How many of those who answered raised a card."""
 
     @property
     def share(self) -> float:
@@ -65,6 +73,7 @@ def count(question: Asked, votes: Iterable[Vote], which: int) -> Tally:
         sum(vote.count for vote in mine if vote.right),
         {key: options[key] for key in question.items},
         sorted(dots.items()),
+        sum(vote.count for vote in mine if vote.raised),
     )
 
 

@@ -79,6 +79,11 @@ def part(number: int, at: int) -> str:
     return f"run {number} round {at + 1}"
 
 
+def is_round(part: str) -> bool:
+    """Whether that is the name of a round."""
+    return part.startswith("run ")
+
+
 def is_open(run: Together, until: float | None, at: float) -> bool:
     """Whether the class may vote now."""
     return run.voting and until is not None and at < until

@@ -34,7 +34,7 @@ def student(
     now, question = room.now, current(room, language)
     seen: dict[str, Any] = {"state": now.state, "step": now.step, "vote": now.vote, "part": now.part}
     if now.state == "ended":
-        return {**seen, "results": results(language, mine)}
+        return {**seen, "results": results(room, language, mine), "hits": views_run.hits(now, mine)}
     if run is not None:
         return {**seen, "run": {**run, **views_run.student(now, run, mine)}, "left": _left(now, at)}
     if question is None or now.state == "waiting":
@@ -72,13 +72,14 @@ def screen(
         "code": room.code,
     }
     if run is not None:
+        seen |= {"run": run, "left": _left(now, at)}
         answered = sum(views_run.counted(now, votes).values())
-        return {**seen, "answered": answered, "run": run, "left": _left(now, at)}
+        return {**seen, "answered": answered, "of": max(here, answered)} if run["asking"] else seen
     if question is None or now.state in ("waiting", "ended"):
         return seen
     seen |= {
         "title": f"{question.lesson.number} · {question.lesson.front.title}",
-        "answered": tally.count(question, votes, now.vote).answered,
+        **_answered(tally.count(question, votes, now.vote), here),
         "left": _left(now, at),
         **_asking(question, None),
     }
@@ -174,24 +175,29 @@ def helps(room: Room, misconception: str, but: str) -> list[str] | None:
     return None
 
 
-def results(language: str, mine: Iterable[Vote]) -> list[dict[str, Any]]:
-    """A student's own answers beside the right ones, once the room has ended."""
-    rows: dict[tuple[str, str], dict[str, Any]] = {}
-    for vote in sorted(mine, key=lambda vote: (vote.at, vote.vote)):
-        question = asked(language, vote.lesson, part_of(vote.part)) if vote.part in PARTS else None
+def results(room: Room, language: str, mine: Iterable[Vote]) -> list[dict[str, Any]]:
+    """A student's own answers beside the right ones, once the room has ended; of a question without one, none."""
+    given = sorted((vote for vote in mine if vote.part in PARTS), key=lambda vote: (vote.at, vote.vote))
+    rows = []
+    for name in dict.fromkeys([*room.now.asked, *(f"{vote.lesson}/{vote.part}" for vote in given)]):
+        lesson, _, part = name.partition("/")
+        question = asked(language, lesson, part_of(part))
         if question is None:
             continue
-        row = rows.setdefault(
-            (vote.lesson, vote.part),
+        said = [
+            {"said": inline(question.said(vote.given)), "right": vote.right}
+            for vote in given
+            if f"{vote.lesson}/{vote.part}" == name
+        ]
+        rows.append(
             {
                 "title": f"{question.lesson.number} · {question.lesson.front.title}",
                 "question": html(question.prose),
                 "outcome": inline(question.outcome()),
-                "said": [],
-            },
+                "said": said,
+            }
         )
-        row["said"].append({"said": inline(question.said(vote.given)), "right": vote.right})
-    return list(rows.values())
+    return rows
 
 
 def current(room: Room, language: str) -> Asked | None:
@@ -209,6 +215,12 @@ def may_see(now: Now, step: str) -> bool:
     if step == "predict":
         return now.part == "predict" and now.state in (*ASKING, "locked", "discuss", *RESULTS)
     return now.state in ("follow", "play") and step == now.picture
+
+
+def _answered(found: tally.Tally, here: int) -> dict[str, int]:
+    """How many answered, of how many: those without a device, who raised cards, are not among those who are here."""
+    devices = found.answered - found.cards
+    return {"answered": found.answered, "of": max(here, devices) + found.cards}
 
 
 def _asking(question: Asked, seat: str | None) -> dict[str, Any]:

@@ -61,6 +61,13 @@ def student(now: Now, seen: Mapping[str, Any], mine: Sequence[Vote]) -> dict[str
     }
 
 
+def hits(now: Now, mine: Iterable[Vote]) -> tuple[int, int]:
+    """Of a student's votes on all runs' rounds whose verdict was shown: how many were right, and how many there are."""
+    return tally.class_hits(
+        mine, {vote.part for vote in mine if together.is_round(vote.part)} - set(now.unseen)
+    )
+
+
 def counted(now: Now, votes: Iterable[Vote]) -> dict[str, int]:
     """How many said what of the round that is voted on."""
     part = now.run.part if now.run is not None else ""

@@ -303,7 +303,7 @@ async def votes(request: Request) -> Response:
     names = await asyncio.to_thread(here.rooms().names, room.code)
     if news is None or kind not in ("csv", "json"):
         raise Stop(404, "There is no such file.")
-    rows = export.rows(news[0], news[1], names)
+    rows = export.rows(news[0], news[1], names, time.time())
     text = export.as_csv(rows) if kind == "csv" else export.as_json(room, rows)
     name = {"Content-Disposition": f'attachment; filename="room-{room.code}.{kind}"', **NO_STORE}
     return Response(text, media_type="text/csv" if kind == "csv" else "application/json", headers=name)

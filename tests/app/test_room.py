@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import csv
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -79,9 +81,50 @@ def test_a_room_ends_by_itself_after_twelve_hours() -> None:
 def test_where_a_room_is_survives_the_database() -> None:
     """Catches: a field of the state that is lost, or comes back as another type, after a restart."""
     now = replace(
-        driven("open", "close", "reveal", "follow"), moves=(("a", ["B"]), ("b", None)), pointer=(1, 0.2, 0.7)
+        driven("open", "close", "reveal", "follow"),
+        moves=(("a", ["B"]), ("b", None)),
+        pointer=(1, 0.2, 0.7, (0, 2, "text")),
     )
     assert Now.from_json(json.loads(json.dumps(now.to_json()))) == now
+    before = {**now.to_json(), "pointer": [1, 0.2, 0.7]}  # of an earlier version
+    assert Now.from_json(before).pointer == (1, 0.2, 0.7, ())
+
+
+def test_the_class_follows_a_player_and_a_pointer() -> None:
+    """Catches: a list of moves that grows with each step of the host's, a cursor with anything else in it; a way to
+    what the host points at that is cut, or is none."""
+    room = room_at(driven("open", "close", "reveal", "follow", lesson="trees"))
+    body = {"step": room.now.step, "move": "control", "control": "player"}
+    for at in (3, 4):
+        cursor = {
+            "round": at,
+            "step": None,
+            "view": "mask",
+            "of": "trees-watch-medusa",
+            "html": "<b>",
+            "node": [1],
+        }
+        room = drive.changed(room, 1.0, {**body, "value": {"cursor": cursor}})
+    kept = {"round": 4, "step": None, "node": None, "lead": None, "view": "mask", "of": "trees-watch-medusa"}
+    assert room.now.moves == (("player", {"cursor": kept}),)
+    assert views.student(room, "me", "de", [], 0.0)["moved"] == [["player", {"cursor": kept}]]
+    for where, fits in (
+        ([0, 0.5, 0.5], True),
+        ([2, 1.5, -0.2, ["plot", 0]], True),
+        ([2, 0.5, 0.5, [0, 3, "text"]], True),
+        ([2, 0.5, 0.5, [0, None]], False),
+        ([2, 0.5, 0.5, [0.5]], False),
+        ([2, 0.5, 0.5, ["x" * 50]], False),
+        ([2, 0.5, 0.5, [1] * 100], False),
+        ([2, 0.5, 0.5, [], 1], False),
+        ([2, 0.5], False),
+    ):
+        point = {"move": "point", "step": room.now.step, "where": where}
+        if not fits:
+            with pytest.raises(Refused):
+                drive.changed(room, 1.0, point)
+        else:
+            assert drive.changed(room, 1.0, point).now.pointer == (*where[:3], tuple([*where, []][3]))
 
 
 def test_codes_cannot_be_misread_or_guessed() -> None:
@@ -240,12 +283,59 @@ def test_the_export_pairs_both_votes_and_names_nobody() -> None:
     question = asked("en", "race", "predict")
     assert question is not None
     votes = [answers(question, "secret-seat", wrong=True), answers(question, "secret-seat", vote=2)]
-    found = export.rows(room_at(driven("open")), votes, {"secret-seat": "=1+1"})
+    found = export.rows(room_at(driven("open")), votes, {"secret-seat": "=1+1"}, 9.0)
     assert len(found) == 1
     assert (found[0]["right_1"], found[0]["right_2"], found[0]["student"]) == (False, True, 1)
     for text in (export.as_csv(found), export.as_json(room_at(Now()), found)):
         assert "secret-seat" not in text
     assert "'=1+1" in export.as_csv(found)
+
+
+def test_the_export_tells_votes_from_what_is_none() -> None:
+    """Catches: raised cards as students, one vote's cards under the other's count, a vote of nobody, a tree's measures
+    as a right answer in Python's notation."""
+    tree = {"model": "Tiny", "width": 2, "speed": 9.5}
+    votes = [
+        Vote("paper both", "race", "predict", 1, "both", True, 1.0, 1.0, 12),
+        Vote("paper code", "race", "predict", 1, "code", False, 1.0, 1.0, 0),
+        Vote("paper both", "race", "predict", 2, "both", True, 1.0, 2.0, 5),
+        Vote("seat", "race", "predict", 1, "code", False, 1.0, 3.0),
+        Vote("seat", "race", tally.OWN, 1, tree, True, 1.0, 4.0),
+    ]
+    found = export.rows(room_at(driven("open")), votes, {}, 9.0)
+    assert [(row["by"], row["student"], row["vote_1"], row["vote_2"], row["count"]) for row in found[:3]] == [
+        ("cards", "", "both", "", 12),
+        ("cards", "", "", "both", 5),
+        ("student", 1, "code", "", 1),
+    ]
+    assert (len(found), found[3]["vote_1"], found[3]["right_1"]) == (4, tree, "")
+    cell = next(csv.DictReader(io.StringIO(export.as_csv(found[3:]))))["vote_1"]
+    assert json.loads(cell) == tree
+
+
+def test_of_how_many_counts_those_who_raised_cards() -> None:
+    """Catches: six of three who answered."""
+    votes = [Vote("paper both", "race", "predict", 1, "both", True, 1.0, 1.0, 4)]
+    votes += [Vote(seat, "race", "predict", 1, "code", False, 1.0, 1.0) for seat in "ab"]
+    room = room_at(driven("open", lesson="race"))
+    for here, of in ((3, 7), (1, 6)):
+        seen = views.screen(room, votes, here, 0.0)
+        assert (seen["answered"], seen["of"]) == (6, of)
+
+
+def test_a_student_s_results_name_what_was_not_answered() -> None:
+    """Catches: a question that the class had and the results leave out; a number without how near it had to be."""
+    question = asked("de", "length", "predict")
+    assert question is not None
+    now = replace(
+        driven("open", "close", "reveal", "check", "close", "reveal", lesson="length"), state="ended"
+    )
+    mine = [answers(question, "me"), Vote("me", "", "run 1 round 1", 1, "accepted", True, 1.0, 1.0)]
+    mine.append(replace(mine[1], part="run 1 round 2"))
+    seen = views.student(room_at(replace(now, unseen=("run 1 round 2",))), "me", "de", mine, 0.0)
+    assert [len(row["said"]) for row in seen["results"]] == [1, 0]
+    assert seen["results"][0]["outcome"] == "3,69 ± 0,3"
+    assert seen["hits"] == (1, 1)
 
 
 def test_what_to_do_after_late_votes_is_told_by_the_last_vote() -> None:

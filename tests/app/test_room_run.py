@@ -155,6 +155,8 @@ def test_what_the_host_can_do_with_a_run() -> None:
         drive.changed(room, 31.0, body)
     moves = pages(asking(0), found, [], 20.0)[2]["moves"]
     assert "verdict" in moves
+    seen = pages(replace(asking(1), until=None), found, [], 20.0)[2]  # after the verdict
+    assert "answered" not in seen
     assert not {"ask", "on", "follow", "check"} & set(moves)
 
 
@@ -185,11 +187,18 @@ def test_votes_on_a_run_close_by_the_clock_and_are_exported(tmp_path: Path) -> N
     assert rooms.cast([late]) != [None]
     news = rooms.news(code, -1)
     assert news is not None
-    rows = export.rows(news[0], news[1], {})
-    assert [(row["question"], row["vote_1"], row["right_1"]) for row in rows] == [
-        ("run 1 round 1", "accepted", True)
-    ]
-    assert views.results("en", news[1]) == []
+
+    def judged(at: float, room: Room = news[0]) -> list[tuple[str, str, object]]:
+        return [
+            (row["question"], row["vote_1"], row["right_1"]) for row in export.rows(room, news[1], {}, at)
+        ]
+
+    assert judged(clock[0]) == [("run 1 round 1", "accepted", True)]
+    assert judged(clock[0] - 1.0) == [("run 1 round 1", "accepted", "")]  # nobody has seen the verdict
+    left = states.step(news[0].now, "wait", clock[0] - 1.0)
+    assert judged(clock[0], replace(news[0], now=left)) == [("run 1 round 1", "accepted", "")]
+    assert states.step(news[0].now, "wait", clock[0]).unseen == ()
+    assert views.results(news[0], "en", news[1]) == []
 
 
 @pytest.fixture
@@ -404,6 +413,30 @@ def test_nodes_of_a_tree_are_set_one_by_one(drawing: None) -> None:
     _, cut = tree((*made, (key, {"do": "remove", "path": [0]})))
     assert sorted(cut) == [[], [1]]
     assert drive.moves([[key, {"do": "fly", "path": [0]}]]) == ()
+
+
+def test_a_player_s_cursor_draws_nothing_anew(drawing: None) -> None:
+    """Catches: a picture that is drawn for every step of the host's in a player."""
+    before = stills.still("en", "trees", "watch")
+    moves = drive.moves([["x", {"cursor": {"round": 2, "of": "y"}}]])
+    assert len(moves) == 1
+    assert stills.still("en", "trees", "watch", moves) is before
+
+
+def test_sliders_that_share_one_mass_show_what_counts(drawing: None) -> None:
+    """Catches: a slider at 0.60 beside a table that says 0.00."""
+
+    def places(*moves: tuple[str, float]) -> list[str]:
+        nodes = stills.still("de", "shared", "change", tuple((key, [at]) for key, at in moves)) or []
+        return [node["names"][node["value"]] for node in nodes if node["kind"] == "slider"]
+
+    one, other = [
+        node["id"] for node in stills.still("de", "shared", "change") or [] if node["kind"] == "slider"
+    ]
+    assert places() == ["0,10", "0,60"]
+    assert places((one, 20)) == ["1,00", "0,00"]
+    assert places((other, 14), (one, 20)) == ["1,00", "0,00"]
+    assert places((one, 20), (other, 14), (one, 10)) == ["0,50", "0,50"]
 
 
 def test_a_control_shows_only_what_it_can_have() -> None:

@@ -131,7 +131,7 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
     ben.context.set_offline(True)
     ben.locator(".option").nth(1).click()
     ben.locator("#lock").click()
-    expect(ben.locator("body.away")).to_be_visible()
+    expect(ben.locator(".away .reconnect")).to_be_visible()
     ben.context.set_offline(False)
     said(ben, "Festgelegt")
     complaints[:] = [each for each in complaints if "ERR_INTERNET_DISCONNECTED" not in each]
@@ -213,6 +213,8 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
     anna.locator("#vote").wait_for()
     for page in (host, screen, anna):
         expect(page.locator(".clock")).to_have_text(re.compile(r"[345]\d s left"))
+    press(host, "wait")  # leaves the vote, so once is not enough
+    expect(host.locator("#do-wait")).to_have_text("Abandon the vote: Show the joining code")
     no_findings(host, screen, anna)
     anna.keyboard.press("1")
     said(anna, "Locked in")
@@ -220,6 +222,7 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
     expect(anna.locator("#verdict")).to_have_count(0)
     press(host, "verdict")
     expect(anna.locator("#verdict")).to_contain_text("The target")
+    expect(host.locator("#count")).to_have_text("2 here")  # not how many have answered what nobody asks
     said(anna, "You said: Accepted")
     no_findings(host, screen, anna)
     press(host, "on")
@@ -238,3 +241,76 @@ def test_a_lesson_in_a_room(visit: Callable[..., Page], complaints: Sight) -> No
     no_findings(host, screen, anna)
     press(host, "delete", "delete")
     said(ben, "Dieser Raum wurde gelöscht")
+    host.reload()
+    said(host, "The room and everything in it are deleted")
+    complaints[:] = [each for each in complaints if "403" not in each]
+
+
+OVER = """(wanted) => {
+    const ring = document.querySelector("#picture > .pointer"), picture = document.getElementById("picture");
+    if (!ring) return false;
+    const put = () => picture.getBoundingClientRect();
+    scrollBy(0, parseFloat(ring.style.top) + put().top - innerHeight / 2);
+    const x = parseFloat(ring.style.left) + put().left, y = parseFloat(ring.style.top) + put().top;
+    let found = document.elementFromPoint(x, y);
+    while (found.shadowRoot) found = found.shadowRoot.elementFromPoint(x, y);
+    return `${found.tagName} ${found.textContent.trim().replace(",", ".")}` === wanted;
+}"""
+
+
+def points_at(pages: tuple[Page, ...], wanted: str) -> None:
+    """The ring is over the same thing on all of them."""
+    for page in pages:
+        page.wait_for_function(OVER, arg=wanted)
+
+
+def test_what_the_host_points_at_and_steps_through_is_what_all_see(visit: Callable[..., Page]) -> None:
+    """Catches: a ring over another thing where the page is wider; a player that only the host steps; a press on its
+    buttons that points; a follower's press or key that moves it; views on a phone that scroll within themselves."""
+    host = visit("/r/start", **SMALL)
+    made = host.evaluate(
+        "async (body) => (await fetch('/r/start', {method: 'POST', body: JSON.stringify(body)})).json()",
+        {"lessons": ["shared", "trees"], "language": "en"},
+    )
+    host.goto(host.url.replace("start", f"{made['code']}/host#host={made['host']}"))
+    screen = visit(f"/r/{made['code']}/screen", viewport={"width": 1280, "height": 720})
+    small, wide = visit(f"/r/{made['code']}?lang=de", **SMALL), visit(f"/r/{made['code']}")
+    for page in (small, wide):
+        enter(page, "main button")
+    pages = (host, screen, small, wide)
+
+    press(host, "open", "close", "reveal", "watch")
+    for page in pages:
+        page.locator("#picture th").first.wait_for()
+    host.locator("#picture th").get_by_text("C", exact=True).click()
+    points_at(pages, "TH C")
+    host.locator("#picture").press("ArrowDown")
+    points_at(pages, "TD 0.30")
+    host.locator("#picture td").get_by_text("0.60", exact=True).click()
+    points_at(pages, "TD 0.60")
+
+    press(host, "open", "close", "reveal", "watch")
+    for page in pages:
+        expect(page.locator("#picture .where")).to_contain_text("3")
+    host.locator("#picture .control.next").click()
+    for page in pages:
+        expect(page.locator("#picture .where")).to_contain_text("4")
+    expect(screen.locator(".pointer")).to_have_count(0)
+    for page in (small, wide):
+        expect(page.locator("#picture .control.next")).to_be_hidden()
+        assert page.locator("#picture .panels").evaluate("(box) => box.scrollHeight <= box.clientHeight")
+        page.locator("#picture .lane").first.click()
+        page.keyboard.press("ArrowRight")
+    host.evaluate("document.activeElement.blur()")
+    host.keyboard.press("ArrowRight")  # a key that the page lends the player
+    for page in (host, screen, wide):
+        expect(page.locator("#picture .where")).to_contain_text("Round 5")
+    host.locator("#picture .mask-corner span").first.click()
+    points_at((host, screen, wide), "SPAN token")
+
+    wide.reload()
+    expect(wide.locator("#picture .where")).to_contain_text("Round 5")
+    press(host, "play")
+    wide.locator("#picture .control.previous").click()
+    expect(wide.locator("#picture .where")).to_contain_text("Round 4")
+    expect(screen.locator("#picture .where")).to_contain_text("Round 5")

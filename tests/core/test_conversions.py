@@ -169,7 +169,12 @@ def test_the_bundled_family_has_a_second_name_and_parts_that_do_not_ship_are_lef
 ) -> None:
     """Catches: heads that belong to the word 'bundled' and not to the entry, a draft demanded before it ships."""
     tiny = sd.load_models("tiny", device="cpu")
-    assert tiny.target.info.name == "specdec-target" and set(tiny.heads) == {"medusa", "eagle", "eagle3", "mtp"}
+    assert tiny.target.info.name == "specdec-target" and set(tiny.heads) == {
+        "medusa",
+        "eagle",
+        "eagle3",
+        "mtp",
+    }
     assert tiny.draft is not None and tiny.larger_draft is not None
     for part in ("specdec-target", "specdec-eagle"):
         (tmp_path / part).symlink_to(catalogue.bundled_folder() / part)

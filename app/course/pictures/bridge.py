@@ -71,17 +71,17 @@ def draw(given: With, at: Place) -> None:
         with left:
             first = _slider(LETTERS[0], given.q[0], 1.0, at)
         with right:
-            room = round(1.0 - first, 2)
-            second = _slider(LETTERS[1], given.q[1], 1.0, at)
-        second = min(second, room)
+            second = _slider(LETTERS[1], given.q[1], round(1.0 - first, 2), at)
         st.html(bars(given.p, [first, second, round(1.0 - first - second, 2)], at.words))
 
     show()
 
 
 def _slider(letter: str, start: float, most: float, at: Place) -> float:
-    label = at.words("bridge.q", token=letter)
-    return scale(label, 0.0, most, start, STEP, at.words, at.key(f"q-{letter}"))
+    """One probability; what the others leave is the most, and the slider moves back to it."""
+    key = at.key(f"q-{letter}")
+    st.session_state[key] = min(st.session_state.get(key, start), most)
+    return scale(at.words("bridge.q", token=letter), 0.0, 1.0, None, STEP, at.words, key)
 
 
 def bars(p: Sequence[float], q: Sequence[float], words: Words) -> str:

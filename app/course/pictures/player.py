@@ -48,7 +48,7 @@ def draw(given: With, at: Place) -> None:
                     at.words("player.which"),
                     given.examples,
                     default=picked,
-                    format_func=title,
+                    format_func=lambda example: at.words(f"examples.{example}"),
                     key=at.key("example"),
                     on_change=forget,
                 )
@@ -73,12 +73,6 @@ def draw(given: With, at: Place) -> None:
         if (value := getattr(given, key)) is not None and key not in st.query_params:
             address.put(key, str(value))
     show()
-
-
-def title(example: str) -> str:
-    """An example's own title."""
-    found = recorded.find(example)
-    return found.title if found else example
 
 
 def lanes(example: recorded.Example) -> list[dict[str, Any]]:

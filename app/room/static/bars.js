@@ -1,6 +1,6 @@
 // Votes as bars in a table, and numbers as dots over a scale; both votes side by side.
 
-import { el, pairs, say } from "./room.js";
+import { el, number, pairs, say } from "./room.js";
 
 const WIDTH = 600, HEIGHT = 130, SIDE = 24, DOT = 5;
 export const LETTERS = "ABCDEFGHIJKL";
@@ -12,22 +12,23 @@ export const LETTERS = "ABCDEFGHIJKL";
 export function tallies(view, how) {
   const votes = view.tallies.filter((/** @type {any} */ found, /** @type {number} */ at) => at === 0 || found.answered);
   if (view.kind === "number") return el("div", { class: "dots" }, ...votes.map((/** @type {any} */ found, /** @type {number} */ at) => dots(view, found, at, how)));
-  const heads = votes.map((/** @type {any} */ _, /** @type {number} */ at) => el("th", { scope: "col" }, say(at ? "second_vote" : "first_vote")));
+  // On a phone an option's text has a line of its own; the roles keep the table one for those who hear it.
+  const heads = votes.map((/** @type {any} */ _, /** @type {number} */ at) => el("th", { scope: "col", role: "columnheader" }, say(at ? "second_vote" : "first_vote")));
   const rows = pairs(view.options).map(([key, text], at) => {
     const right = view.right.includes(key);
     const mark = how.marked ? (right ? "✓ " : "✗ ") : "";
     const cells = votes.map((/** @type {any} */ found) => bar(found.options[key], found.answered, how.marked && right));
-    return el("tr", { class: how.marked && right ? "right" : "" },
-      el("th", { scope: "row" }, `${mark}${text === LETTERS[at] ? "" : `${LETTERS[at]} · `}`, el("span", { html: text }),
-        how.beliefs?.[key] ? el("div", { class: "small", html: how.beliefs[key] }) : null),
+    return el("tr", { role: "row", class: how.marked && right ? "right" : "" },
+      el("th", { scope: "row", role: "rowheader" }, `${mark}${text === LETTERS[at] ? "" : `${LETTERS[at]} · `}`, el("span", { html: text }),
+        how.beliefs?.[key] ? el("div", { class: "small", html: say("believes", { belief: how.beliefs[key] }) }) : null),
       ...cells);
   });
   const sums = votes.map((/** @type {any} */ found) =>
-    el("td", {}, say(view.kind === "several" ? "all_right" : "share_right", found)));
-  return el("table", { class: "bars" },
-    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, say("option")), ...heads)),
-    el("tbody", {}, ...rows),
-    how.marked ? el("tfoot", {}, el("tr", {}, el("td"), ...sums)) : null);
+    el("td", { role: "cell" }, say(view.kind === "several" ? "all_right" : "share_right", found)));
+  return el("table", { class: "bars", role: "table" },
+    el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, el("th", { scope: "col", role: "columnheader" }, say("option")), ...heads)),
+    el("tbody", { role: "rowgroup" }, ...rows),
+    how.marked ? el("tfoot", { role: "rowgroup" }, el("tr", { role: "row" }, el("td", { role: "cell" }), ...sums)) : null);
 }
 
 /** @param {number} count @param {number} all @param {boolean} right */
@@ -35,7 +36,7 @@ function bar(count, all, right) {
   const share = all ? count / all : 0;
   const fill = el("i", { class: right ? "solid" : "hatched" });
   fill.style.width = `${share * 100}%`;
-  return el("td", {}, el("span", { class: "bar" }, fill), el("b", {}, `${count} · ${Math.round(share * 100)} %`));
+  return el("td", { role: "cell" }, el("span", { class: "bar" }, fill), el("b", {}, `${count} · ${Math.round(share * 100)} %`));
 }
 
 /**
@@ -67,8 +68,8 @@ function dots(view, found, at, how) {
   /** @param {number} value */
   const x = (value) => SIDE + ((value - low) / (high - low || 1)) * (WIDTH - 2 * SIDE);
   const said = how.marked
-    ? say("dots", { low, high, answer: Number(view.answer.toPrecision(3)), band: Number(view.band.toPrecision(2)) })
-    : `${low} – ${high}`;
+    ? say("dots", { low, high, answer: view.outcome })
+    : `${number(low)} – ${number(high)}`;
   const drawing = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": said });
   if (how.marked) {
     const from = Math.max(low, view.answer - view.band), to = Math.min(high, view.answer + view.band);
@@ -79,11 +80,11 @@ function dots(view, found, at, how) {
   drawing.append(svg("line", { class: "axis", x1: SIDE, x2: WIDTH - SIDE, y1: HEIGHT - 22, y2: HEIGHT - 22 }));
   for (const [value, side] of [[low, "start"], [high, "end"]]) {
     const text = svg("text", { x: x(value), y: HEIGHT - 6, "text-anchor": side });
-    text.textContent = String(value);
+    text.textContent = number(value);
     drawing.append(text);
   }
   for (const dot of placed) drawing.append(svg("circle", { cx: dot.x, cy: HEIGHT - 28 - dot.level * rise, r: DOT - 0.5 }));
-  const rows = pairs(found.dots).map(([value, count]) => el("tr", {}, el("td", {}, String(value)), el("td", {}, String(count))));
+  const rows = pairs(found.dots).map(([value, count]) => el("tr", {}, el("td", {}, number(value)), el("td", {}, String(count))));
   return el("figure", {}, el("figcaption", {}, `${say(at ? "second_vote" : "first_vote")} · `,
     how.marked ? `${say("share_right", found)} · ${said}` : ""), drawing,
   el("details", {}, el("summary", {}, say("chart_table")), el("table", {},

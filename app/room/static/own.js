@@ -1,6 +1,6 @@
 // A student's own run: a tree of a chosen shape, streamed and measured by the server.
 
-import { announce, code, el, post, root, say } from "./room.js";
+import { announce, el, here, post, root, say } from "./room.js";
 import { pieces } from "./run.js";
 
 const top = root.replace(/\/r$/, "");
@@ -28,7 +28,7 @@ function form(view) {
     kept.close();
     out.replaceChildren(el("p", {}, say("sending")));
     const body = { step: view.step, prompt: prompt.value, width: Number(width.value), depth: Number(depth.value) };
-    const answer = await post(`${code}/run`, body).catch(() => ({ ok: false, error: say("reconnecting_plain") }));
+    const answer = await post(`${here}/run`, body).catch(() => ({ ok: false, error: say("reconnecting_plain") }));
     if (answer.ok) kept.close = stream(`${top}/${answer.events}`, out);
     else out.replaceChildren(el("p", { class: "wrong", role: "alert" }, answer.error));
   };
@@ -38,7 +38,7 @@ function form(view) {
 }
 
 /** @param {any} best */
-const shown = (best) => ({ ...best, speed: Math.round(best.speed), per_pass: best.per_pass.toFixed(2) });
+const shown = (best) => ({ ...best, speed: Math.round(best.speed), per_pass: Number(best.per_pass.toFixed(2)) });
 
 /** Show a run as it happens; returns what ends that. @param {string} where @param {any} out */
 function stream(where, out) {

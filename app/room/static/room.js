@@ -5,9 +5,24 @@ export const data = held ? JSON.parse(held.textContent ?? "{}") : { words: {} };
 const path = globalThis.location?.pathname ?? "/r";
 /** The address of the rooms, without the app's own root in front of it. */
 export const root = path.replace(/\/r(\/.*)?$/, "/r");
+const named = path.slice(root.length + 1).split("/")[0] ?? "";
 /** The code in the address, or "". */
-export const code = decodeURIComponent(path.slice(root.length + 1).split("/")[0] ?? "").toUpperCase();
+export const code = plainly(named).toUpperCase();
+/** The same as part of an address. */
+export const here = encodeURIComponent(code);
 export const RETRY_MS = 1000;
+
+/** @param {string} part of an address: whatever somebody typed */
+function plainly(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+/** A number as the page's language writes it. @param {number} value */
+export const number = (value) => new Intl.NumberFormat(data.language ?? "en", { maximumFractionDigits: 6, useGrouping: false }).format(value);
 
 /** @param {string} key @param {Record<string, any>} [values] */
 export function say(key, values = {}) {
@@ -16,7 +31,8 @@ export function say(key, values = {}) {
 
 /** @param {string} text @param {Record<string, any>} values */
 export function fill(text, values) {
-  return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
+  const shown = (/** @type {any} */ value) => (typeof value === "number" ? number(value) : String(value));
+  return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? shown(values[name]) : whole));
 }
 
 /**
@@ -81,7 +97,7 @@ export async function follow(where, to) {
   for (;;) {
     try {
       const answer = await fetch(`${root}/${where}`, { headers: { accept: "text/event-stream" } });
-      if (answer.ok && answer.body) {
+      if (answer.ok && answer.body && answer.headers.get("content-type")?.startsWith("text/event-stream")) {
         to.away(false);
         const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
         for (let rest = ""; ; ) {
@@ -97,7 +113,7 @@ export async function follow(where, to) {
         }
       } else if (answer.status < 500 && answer.status !== 429) {
         const found = await answer.json().catch(() => ({}));
-        return to.refused(answer.status, { ...found, error: refusal(found.error) });
+        return to.refused(answer.status, { ...found, error: refusal(found.error) ?? say("refused_unknown") });
       }
     } catch {
       // The network, or the server while it restarts; what follows tries again.
@@ -116,6 +132,13 @@ export function inItself() {
 
 /** What the server sent, as a list of pairs. @param {any} found @returns {[any, any][]} */
 export const pairs = (found) => found;
+
+/** Say that the line is down, or, with nothing, that it is back; the pages of hosts and projectors say it as well. @param {string} text */
+export function line(text) {
+  document.body.classList.toggle("away", Boolean(text));
+  if (text && !document.querySelector(".reconnect")) document.body.append(el("p", { class: "reconnect", "aria-hidden": "true" }, say("reconnecting_plain")));
+  if (text) announce(text);
+}
 
 /** The page's one place that is read aloud. @param {string} text */
 export function announce(text) {

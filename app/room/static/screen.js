@@ -1,8 +1,10 @@
 // The projector's page: the code to join with, the question and how many have answered, bars once they are revealed.
 
-import { announce, Clock, code, data, el, follow, pairs, root, say } from "./room.js";
+import { announce, Clock, data, el, follow, here as place, line, pairs, root, say } from "./room.js";
 import { LETTERS, tallies } from "./bars.js";
-import { drawn } from "./run.js";
+import * as component from "./component.js";
+import * as pointer from "./pointer.js";
+import { asked, drawn } from "./run.js";
 import * as still from "./still.js";
 
 const page = /** @type {any} */ (document.getElementById("page"));
@@ -11,10 +13,10 @@ let view = null;
 const clock = new Clock();
 let before = "";
 
-follow(`${code}/screen/events`, {
+follow(`${place}/screen/events`, {
   seen: (found) => { view = found; redraw(); },
   refused: (_status, answer) => page.replaceChildren(el("h1", {}, answer.error ?? "")),
-  away: (is) => document.body.classList.toggle("away", is),
+  away: (is) => line(is ? say("reconnecting_plain") : ""),
   gone: () => page.replaceChildren(el("h1", {}, say("gone"))),
 });
 
@@ -25,7 +27,7 @@ function joining() {
     el("div", {}, el("h1", { class: "title" }, say("go_to")), el("p", { class: "address" }, (data.address ?? `${location.origin}${root}`).replace(/^https?:\/\//, "")),
       el("p", {}, say("and_type")), el("p", { class: "code" }, view.code), el("p", { id: "here" }, here()),
       !data.address && el("p", { class: "note" }, say("only_here", { host: "HOST=0.0.0.0" }))),
-    el("img", { src: `${root}/${code}/qr.svg`, alt: say("qr"), width: 320, height: 320 }));
+    el("img", { src: `${root}/${place}/qr.svg`, alt: say("qr"), width: 320, height: 320 }));
 }
 
 function strip() {
@@ -38,6 +40,7 @@ function question() {
     view.hook && el("p", { class: "hook", html: view.hook }),
     el("div", { class: "prose", html: view.prose }),
     view.still && pictured("predict", `${view.title}`),
+    view.kind === "several" && el("p", {}, say("several")),
     view.kind !== "number" && el("ol", { class: "letters" }, ...pairs(view.options).map(([_key, text], at) =>
       el("li", {}, el("b", {}, LETTERS[at]), text !== LETTERS[at] && el("span", { html: text })))),
   ];
@@ -46,12 +49,14 @@ function question() {
 /** @param {string} step @param {string} want */
 const pictured = (step, want) => el("div", { id: "picture", class: "picture", "data-step": step, "data-want": `${step} ${want}` });
 
+const followed = () => pictured(view.picture, JSON.stringify(component.drawing(view.moved)) + view.title);
+
 /** The students' trees, once one has been run: before, nothing of it is on the big screen. */
 function challenge() {
   const { best, ran } = view.challenge;
   return ran > 0 && el("section", { id: "challenge" }, el("h2", {}, say("challenge", view.challenge)), el("p", { class: "small" }, say("ran", view.challenge)),
     el("ol", {}, ...best.map((/** @type {any} */ each) =>
-      el("li", {}, say("challenge_line", { ...each, speed: Math.round(each.speed), per_pass: each.per_pass.toFixed(2) })))));
+      el("li", {}, say("challenge_line", { ...each, speed: Math.round(each.speed), per_pass: Number(each.per_pass.toFixed(2)) })))));
 }
 
 /** @type {Record<string, () => any[]>} */
@@ -63,9 +68,9 @@ const PARTS = {
   discuss: () => [el("h2", {}, say("discuss_screen")), ...question()],
   reveal: () => [el("div", { class: "prose", html: view.prose }), tallies(view, { marked: true }),
     el("p", { html: say("it_was", { was: `<b>${view.outcome}</b>` }) }), el("div", { class: "why", html: view.why })],
-  follow: () => [el("div", { class: "prose", html: view.text }), pictured(view.picture, JSON.stringify(view.moved) + view.title)],
-  play: () => [el("h2", {}, say("playing")), challenge(), pictured(view.picture, JSON.stringify(view.moved) + view.title)],
-  run: () => [...drawn(view.run), view.run.asking && el("p", { class: "note" }, say("run_ask", { guess: (view.run.guesses[0] ?? "").trim() || "␣" }))],
+  follow: () => [el("div", { class: "prose", html: view.text }), followed()],
+  play: () => [el("h2", {}, say("playing")), challenge(), followed()],
+  run: () => [...drawn(view.run), view.run.asking && el("p", { class: "note" }, asked(view.run))],
   ended: () => [el("h1", {}, say("thanks"))],
 };
 
@@ -80,7 +85,7 @@ function redraw() {
     kept.dataset.want = slot.dataset.want;
     slot.replaceWith(kept);
   }
-  page.replaceChildren(fresh);
+  component.inPlace(slot && kept, () => page.replaceChildren(fresh));
   picture();
 }
 
@@ -91,8 +96,9 @@ async function picture() {
   if (slot.dataset.done !== slot.dataset.want) {
     const want = slot.dataset.want;
     slot.dataset.done = want;
-    const nodes = await still.load(`${code}/still/${slot.dataset.step}?at=${view.step}`);
+    const nodes = await still.load(`${place}/still/${slot.dataset.step}?at=${view.step}`);
     if (nodes && slot.dataset.done === want) still.draw(slot, nodes, null);
   }
-  still.point(slot, view.pointer);
+  component.follow(slot, view.moved);
+  pointer.point(slot, view.pointer);
 }

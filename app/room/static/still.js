@@ -1,6 +1,7 @@
 // A lesson's picture as the server drew it: markup, charts, components and controls, in their order.
 
-import { data, el, root, RETRY_MS } from "./room.js";
+import { component } from "./component.js";
+import { data, el, number, root, RETRY_MS } from "./room.js";
 
 /** @type {Promise<any> | undefined} */
 let plotly;
@@ -10,69 +11,22 @@ const LARGER = document.body?.classList.contains("screen") ? 1.4 : 1; // text of
 
 /**
  * Draw a picture. `move` is called with a control's id and its value (null presses a button); without it the controls
- * are only shown.
- * @param {any} place @param {any[]} nodes @param {((id: string, value: any) => void) | null} move
+ * are only shown. `own` is a copy that no class follows.
+ * @param {any} place @param {any[]} nodes @param {((id: string, value: any) => void) | null} move @param {boolean} [own]
  */
-export function draw(place, nodes, move) {
+export function draw(place, nodes, move, own = false) {
   const focused = place.contains(document.activeElement) ? document.activeElement?.id : "";
   const builders = [...place.children].filter((part) => part.shadowRoot && part.again);
-  const spot = builders.map((part) => part.shadowRoot.activeElement?.dataset.path);
+  const spot = builders.map((part) => part.shadowRoot.activeElement?.dataset?.path);
   const made = nodes.map((node) => {
-    // A tree that is being built stays the same element, so that the keyboard stays where it was in it.
+    // A tree that is being built, or a player, stays the same element, so that the keyboard stays where it was in it.
     const there = node.kind === "component" && builders.find((part) => part.dataset.id === node.id);
     if (there) there.again(node, move);
-    return there || DRAWN[node.kind]?.(node, move);
+    return there || DRAWN[node.kind]?.(node, move, own);
   }).filter(Boolean);
   place.replaceChildren(...made);
   builders.forEach((part, at) => spot[at] !== undefined && part.shadowRoot.querySelector(`[data-path="${spot[at]}"]`)?.focus({ preventScroll: true }));
   if (focused) document.getElementById(focused)?.focus();
-}
-
-/**
- * Where somebody pressed: which part of the picture, and the shares of its width and height; parts wrap differently on
- * a phone. null on a control.
- * @param {any} slot @param {any} event
- */
-export function pressed(slot, event) {
-  const at = [...slot.children].findIndex((part) => part.contains(event.target));
-  if (at < 0 || event.target.closest("button, input, select, label")) return null;
-  const box = slot.children[at].getBoundingClientRect();
-  return [at, (event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height];
-}
-
-const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
-const STRIDE = 0.06; // of a part's width or height
-
-/**
- * Where an arrow key moves the pointer: within a part of the picture, and on to the next one above or below.
- * @param {any} slot @param {number[] | null | undefined} where @param {string} key @returns {number[] | null}
- */
-export function moved(slot, where, key) {
-  const arrow = ARROWS[/** @type {"ArrowUp"} */ (key)];
-  const parts = [...slot.children].filter((part) => !part.matches(".pointer"));
-  if (!arrow || !parts.length) return null;
-  if (!where) return [parts.findIndex((part) => part.offsetHeight), 0.5, 0.5];
-  const [across, down] = arrow, low = where[2] + down * STRIDE;
-  /** @param {number} step */
-  const beyond = (step) => {
-    let at = where[0] + step;
-    while (parts[at] && !parts[at].offsetHeight) at += step;
-    return parts[at] ? at : -1;
-  };
-  const other = low > 1 ? beyond(1) : low < 0 ? beyond(-1) : -1;
-  if (other >= 0) return [other, where[1], low > 1 ? 0 : 1];
-  return [where[0], Math.min(1, Math.max(0, where[1] + across * STRIDE)), Math.min(1, Math.max(0, low))];
-}
-
-/** Show where the host points. @param {any} slot @param {number[] | null | undefined} where */
-export function point(slot, where) {
-  slot.querySelector(".pointer")?.remove();
-  const part = where && slot.children[where[0] ?? 0];
-  if (!part) return;
-  const spot = el("div", { class: "pointer", "aria-hidden": "true" });
-  spot.style.left = `${part.offsetLeft + where[1] * part.offsetWidth}px`;
-  spot.style.top = `${part.offsetTop + where[2] * part.offsetHeight}px`;
-  slot.append(spot);
 }
 
 /**
@@ -92,7 +46,7 @@ export async function load(where, moves = null) {
   }
 }
 
-/** @type {Record<string, (node: any, move: any) => any>} */
+/** @type {Record<string, (node: any, move: any, own: boolean) => any>} */
 const DRAWN = {
   html: (node) => el("div", { class: "drawn", html: node.html }),
   text: (node) => el("div", { class: node.small ? "small" : "", html: node.html }),
@@ -112,7 +66,7 @@ const label = (node) => el("span", { html: node.label });
 function slider(node, move) {
   const names = node.names;
   /** @param {number} at */
-  const shown = (at) => (names.length ? names[at] : String(Math.round(at * 1e6) / 1e6));
+  const shown = (at) => (names.length ? names[at] : number(at));
   const out = el("output", {}, shown(node.value));
   /** @type {any} */
   let later;
@@ -190,27 +144,4 @@ function inked(part, colour, larger) {
       ? { ...value, color: colour, ...("size" in value && typeof value.size === "number" && { size: value.size * larger }) }
       : inked(value, colour, larger),
   ]));
-}
-
-/** @param {any} node @param {any} move */
-function component(node, move) {
-  const host = el("div", { class: "drawn", "data-id": node.id });
-  const shadow = host.attachShadow({ mode: "open" });
-  const style = el("style");
-  style.textContent = node.css;
-  const inner = el("div", { class: node.module === "player" ? "specdec-player" : "builder" });
-  const outer = el("div", {}, inner);
-  shadow.append(style, outer);
-  const above = root.replace(/\/r$/, "");
-  if (node.module === "player") {
-    const calls = { setStateValue: () => {}, setTriggerValue: () => {} };
-    import(`${above}/${node.data.folder}/player.js`).then(({ mount }) => mount(inner, node.data, calls));
-    return host;
-  }
-  host.again = (/** @type {any} */ { data: tree }, /** @type {any} */ act) => {
-    const setTriggerValue = (/** @type {string} */ _name, /** @type {any} */ done) => act?.(node.id, { do: done.do, path: done.path });
-    return import(`${root}/tree_builder.js`).then((found) => found.default({ data: tree, parentElement: outer, setTriggerValue }));
-  };
-  host.again(node, move);
-  return host;
 }

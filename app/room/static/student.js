@@ -1,24 +1,28 @@
 // A student's page: joins with a code, then shows what the room's state allows.
 
-import { code, countdown, data, announce, el, follow, inItself, pairs, post, root, say } from "./room.js";
+import { announce, Clock, code, data, el, follow, here, inItself, line, number, pairs, post, root, say } from "./room.js";
+import { any, download, parsed, plain, results } from "./answers.js";
+import * as component from "./component.js";
 import { own as ownRun } from "./own.js";
-import { drawn, verdict } from "./run.js";
+import * as pointer from "./pointer.js";
+import { asked, drawn, verdict } from "./run.js";
 import * as still from "./still.js";
 
 const page = /** @type {any} */ (document.getElementById("page"));
 const top = root.replace(/\/r$/, "");
 /** @type {any} */
 let view = null;
-/** What is chosen and not locked in yet, and for which vote. @type {{ of: string, given: any }} */
+/** What is chosen and not locked in yet, of a number as it is typed, and for which vote. @type {{ of: string, given: any }} */
 let chosen = { of: "", given: null };
 /** @type {{ of: string, moves: any[] }} */
 let own = { of: "", moves: [] };
 let problem = "";
 let lostOn = -1; // the step at which “I’m lost” was pressed
 let sending = false;
+const clock = new Clock();
 
 function stay() {
-  follow(`${code}/events?lang=${data.language}`, {
+  follow(`${here}/events?lang=${data.language}`, {
     seen: (found) => show(found),
     refused: (status, answer) => {
       page.replaceChildren(joining(answer.named ?? false, answer.error ?? "", status === 401));
@@ -29,12 +33,6 @@ function stay() {
   });
 }
 
-/** @param {string} text */
-function line(text) {
-  document.body.classList.toggle("away", Boolean(text));
-  if (text) announce(text);
-}
-
 /** @param {boolean} named @param {string} wrong @param {boolean} [known] whether there is a room with this code */
 function joining(named, wrong, known = false) {
   const typed = el("input", { id: "code", maxlength: 9, autocomplete: "off", autocapitalize: "characters", spellcheck: "false",
@@ -43,9 +41,9 @@ function joining(named, wrong, known = false) {
   const send = async (/** @type {Event} */ event) => {
     event.preventDefault();
     const wanted = typed.value.replace(/[\s-]/g, "").toUpperCase();
-    if (wanted.length !== 6) return tell(say("short"));
+    if (!/^[A-Z0-9]{6}$/.test(wanted)) return tell(say("short"));
     if (wanted !== code) return location.assign(`${root}/${encodeURIComponent(wanted)}${location.search}`);
-    const answer = await post(`${code}/join`, { name: name.value }).catch(() => ({ ok: false, error: say("reconnecting_plain") }));
+    const answer = await post(`${here}/join`, { name: name.value }).catch(() => ({ ok: false, error: say("reconnecting_plain") }));
     if (answer.ok) stay();
     else tell(answer.error);
   };
@@ -67,10 +65,11 @@ function show(found) {
   const of = `${view.step}`;
   if (chosen.of !== of) {
     const last = view.mine?.[2]?.given ?? view.mine?.[1]?.given ?? null;
-    chosen = { of, given: last };
+    chosen = { of, given: typeof last === "number" ? number(last) : last };
     problem = "";
   }
   if (own.of !== of) own = { of, moves: [] };
+  clock.set(view);
   if (!before || before.step !== view.step || Boolean(before.run?.asking) !== Boolean(view.run?.asking)) announce(saying());
   redraw();
 }
@@ -84,9 +83,6 @@ function saying() {
     : say(states[/** @type {keyof typeof states} */ (view.state)]);
 }
 
-/** @param {string} html */
-const plain = (html) => el("div", { html }).textContent;
-
 /** The page anew; the picture stays while it is the same one. */
 function redraw() {
   const focus = document.activeElement?.id;
@@ -97,25 +93,29 @@ function redraw() {
     picture.dataset.want = slot.dataset.want;
     slot.replaceWith(picture);
   }
-  page.replaceChildren(fresh, el("p", { class: "reconnect", "aria-hidden": "true" }, say("reconnecting_plain")));
+  component.inPlace(slot && picture, () => page.replaceChildren(fresh));
   if (view.away) page.prepend(el("p", { class: "note" }, say("away"), " ", el("a", { href: `${top}/course` }, say("course"))));
   if (focus) document.getElementById(focus)?.focus();
-  for (const clock of page.querySelectorAll(".clock")) countdown(clock, view.left, view.run && "");
   fetchPicture();
 }
 
 async function fetchPicture() {
   const slot = /** @type {any} */ (document.getElementById("picture"));
   if (!slot) return;
-  if (slot.dataset.done === slot.dataset.want) return still.point(slot, view.state === "follow" ? view.pointer : null);
+  const follow = () => {
+    if (view.state === "follow") component.follow(slot, view.moved);
+    pointer.point(slot, view.state === "follow" ? view.pointer : null);
+  };
+  if (slot.dataset.done === slot.dataset.want) return follow();
   const want = slot.dataset.want;
   slot.dataset.done = want;
   const mine = view.state === "play";
   const step = slot.dataset.step;
-  const nodes = await still.load(`${code}/still/${step}?at=${view.step}`, mine && own.moves.length ? own.moves : null);
+  const nodes = await still.load(`${here}/still/${step}?at=${view.step}`, mine && own.moves.length ? own.moves : null);
   // A later request may have been answered before this one.
-  if (nodes && slot.dataset.done === want) still.draw(slot, nodes, mine ? act : null);
-  still.point(slot, view.state === "follow" ? view.pointer : null);
+  if (nodes && slot.dataset.done === want) still.draw(slot, nodes, mine ? act : null, mine);
+  component.follow(slot, view.moved); // also a copy begins where the teacher's picture is
+  follow();
 }
 
 /** @param {string} id @param {any} value */
@@ -143,7 +143,7 @@ function lost() {
   return el("div", { class: "lost" }, el("button", { id: "lost", type: "button", disabled: told, onclick: async (/** @type {any} */ event) => {
     const step = view.step;
     event.target.disabled = true;
-    const answer = await post(`${code}/lost`, { step }).catch(() => ({ ok: false }));
+    const answer = await post(`${here}/lost`, { step }).catch(() => ({ ok: false }));
     if (answer.ok) {
       lostOn = step;
       announce(say("lost_sent"));
@@ -161,14 +161,14 @@ function asking() {
     view.vote === 2 && !done && view.mine?.[1] && el("p", {}, say("again")),
     ...mine(),
     done ? el("p", { class: "note" }, say("saved")) : form(),
-    view.left !== null && el("p", { class: "clock small" }),
+    view.left !== null && el("p", { class: "small" }, clock.node),
     lost(),
   ];
 }
 
 function form() {
   const several = view.kind === "several";
-  const number = view.kind === "number";
+  const numeric = view.kind === "number";
   const ready = () => (several ? chosen.given?.length : chosen.given !== null && chosen.given !== "");
   const button = el("button", { class: "main", id: "lock", disabled: !ready() || sending }, say(sending ? "sending" : "lock"));
   /** @param {any} given */
@@ -182,20 +182,32 @@ function form() {
     input.checked = several ? chosen.given?.includes(key) : chosen.given === key;
     return el("label", { class: "option" }, input, el("span", { html: text }));
   });
-  const field = number && el("input", { id: "number", type: "number", inputmode: "decimal", min: view.scale.low, max: view.scale.high,
-    step: "any", value: chosen.given ?? "", oninput: () => choose(field.value === "" ? null : Number(field.value)) });
+  const field = numeric && el("input", { id: "number", inputmode: "decimal", autocomplete: "off", maxlength: 20, value: chosen.given ?? "",
+    oninput: () => choose(field.value.trim()) });
   return el("form", { id: "answer", onsubmit: lock },
     el("fieldset", {}, el("legend", {}, say(view.part === "check" ? "check" : "question")),
-      number ? el("label", {}, say("number", view.scale), field) : null, ...options),
+      several && el("p", { class: "small" }, say("several")),
+      numeric ? el("label", {}, say("number", view.scale), field) : null, ...options),
     el("p", { class: "wrong", role: "alert" }, problem), button,
-    !number && el("p", { class: "small keys" }, say("keys", { count: options.length })));
+    !numeric && el("p", { class: "small keys" }, say("keys", { count: options.length })));
 }
 
 /** @param {Event} event */
 function lock(event) {
   event.preventDefault();
-  const given = chosen.given, vote = view.vote;
+  const vote = view.vote, given = view.kind === "number" && chosen.given ? inScale(chosen.given) : chosen.given;
+  if (given === undefined) {
+    problem = say("no_number", view.scale);
+    return redraw();
+  }
+  problem = "";
   if (given !== null) send(given, () => { view.mine = { ...view.mine, [vote]: { said: words(given), given } }; });
+}
+
+/** A typed number; undefined if it is none that the question takes. @param {string} text */
+function inScale(text) {
+  const found = parsed(text), { low, high } = view.scale;
+  return found === null || found < low || found > high ? undefined : found;
 }
 
 /** @param {any} given @param {() => void} stored what to note once the server has it */
@@ -206,7 +218,7 @@ async function send(given, stored) {
   redraw();
   for (;;) {
     try {
-      const answer = await post(`${code}/vote`, { step, given });
+      const answer = await post(`${here}/vote`, { step, given });
       if (step !== view.step) break;
       if (answer.ok) {
         stored();
@@ -229,27 +241,9 @@ async function send(given, stored) {
 
 /** @param {any} given */
 function words(given) {
-  if (typeof given === "number") return String(given);
+  if (typeof given === "number") return number(given);
   const names = Object.fromEntries(view.options);
   return [given].flat().map((key) => names[key]).join(", ");
-}
-
-/** How an answer is introduced: the first of two as such. @param {any} row @param {number} at */
-const which = (row, at) => (at + 1 < row.said.length ? "you_said_then" : "you_said");
-
-const results = () => view.results.map((/** @type {any} */ row) => el("section", { class: "card" },
-  el("p", { class: "small" }, row.title), el("div", { html: row.question }),
-  ...row.said.map((/** @type {any} */ said, /** @type {number} */ at) =>
-    el("p", { html: `${say(which(row, at), { said: `<b>${said.said}</b>` })} ${say(said.right ? "right" : "wrong")}` })),
-  el("p", { html: say("it_was", { was: `<b>${row.outcome}</b>` }) })));
-
-function download() {
-  const text = view.results.map((/** @type {any} */ row) => [row.title, plain(row.question).trim(),
-    ...row.said.map((/** @type {any} */ said, /** @type {number} */ at) => `${say(which(row, at), { said: plain(said.said) })} ${say(said.right ? "right" : "wrong")}`),
-    say("it_was", { was: plain(row.outcome) })].join("\n")).join("\n\n");
-  const link = el("a", { href: URL.createObjectURL(new Blob([text], { type: "text/plain" })), download: `room-${code}.txt` });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
 const outcome = () => [...mine(), !view.mine?.[1] && !view.mine?.[2] && el("p", {}, say("no_answer")),
@@ -262,9 +256,9 @@ function together() {
   const answer = (given, at) => el("button", { id: `option-${at}`, type: "button", disabled: Boolean(run.mine) || sending, "aria-pressed": run.mine === given ? "true" : "false",
     onclick: () => send(given, () => { view.run = { ...view.run, mine: given }; }) }, say(`run_${given}`));
   return [el("h1", { class: "title" }, say("run")), ...drawn(run),
-    run.asking && el("div", { class: "note", id: "vote" }, el("p", {}, el("b", {}, say("run_ask", { guess: (run.guesses[0] ?? "").trim() || "␣" }))),
+    run.asking && el("div", { class: "note", id: "vote" }, el("p", {}, el("b", {}, asked(run))),
       el("div", { class: "buttons" }, ...["accepted", "rejected"].map(answer)),
-      run.mine ? el("p", {}, say("saved")) : null, el("p", { class: "wrong", role: "alert" }, problem), el("p", { class: "clock small" })),
+      run.mine ? el("p", {}, say("saved")) : null, el("p", { class: "wrong", role: "alert" }, problem), el("p", { class: "small" }, clock.node)),
     !run.asking && run.last && el("p", {}, say("you_said", { said: say(`run_${run.last.given}`) }), " ", say(run.last.right ? "right" : "wrong")), lost()];
 }
 
@@ -275,16 +269,16 @@ const PARTS = {
   check: asking,
   locked: () => [el("h2", {}, say("locked")), ...mine(), !view.mine?.[view.vote] && el("p", {}, say("no_answer")), lost()],
   discuss: () => [el("h2", {}, say("discuss")), el("div", { class: "prose", html: view.prose }), ...mine(),
-    view.left !== null && el("p", { class: "clock small" }), lost()],
+    view.left !== null && el("p", { class: "small" }, clock.node), lost()],
   reveal: () => [...outcome(), lost()],
   follow: () => [el("h2", {}, say("follow")), el("div", { html: view.text }),
-    pictured(view.picture, JSON.stringify(view.moved) + view.picture), ...mine(), lost()],
+    pictured(view.picture, JSON.stringify(component.drawing(view.moved)) + view.picture), ...mine(), lost()],
   play: () => [el("h2", {}, say("play")), el("div", { html: view.text }),
     pictured(view.picture, JSON.stringify(own.moves) + view.picture),
     el("button", { type: "button", id: "back", onclick: () => { own.moves = []; redraw(); } }, say("back_to_teacher")), ownRun(view), lost()],
   run: together,
-  ended: () => [el("h1", {}, say(view.results.length ? "ended" : "ended_none")), ...results(),
-    view.results.length && el("button", { type: "button", onclick: download }, say("download")),
+  ended: () => [el("h1", {}, say(any(view) ? "ended" : "ended_none")), ...results(view),
+    any(view) && el("button", { type: "button", onclick: () => download(view) }, say("download")),
     el("p", {}, el("a", { href: `${top}/course?inventory=after` }, say("after")))],
 };
 
