@@ -23,7 +23,12 @@ page = st.navigation(
     position="top",
 )
 FIXES = (
-    quirks.ON_PRIMARY + quirks.LEGIBLE_CODE + quirks.NO_EMPTY_BOXES + quirks.NO_KEYS_ON_PHONES + quirks.UNSEEN
+    quirks.ON_PRIMARY
+    + quirks.LEGIBLE_CODE
+    + quirks.NO_EMPTY_BOXES
+    + quirks.NO_KEYS_ON_PHONES
+    + quirks.FOCUS
+    + quirks.UNSEEN
 )
 st.html(quirks.style(CSS + FIXES))
 quirks.scheme()

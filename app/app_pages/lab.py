@@ -35,6 +35,7 @@ with st.container(border=True, key="desk"):
     writing, choosing = st.columns(2, gap="medium")
     with writing, st.container(key=presenter.box("prompt"), gap="xsmall"):
         prompt.prompt_box()
+        about_prompt = st.container()
     with choosing, st.container(gap="xsmall"):
         with st.container(key=presenter.box("choices"), gap="xsmall"):
             controls.essentials(models.card.missing if models else {})
@@ -50,10 +51,12 @@ with notice:
         st.caption(line)
     if state.proposer != "none" and not RULES[state.rule].lossless:
         st.badge(plain(controls.rule_title(state.rule)), icon=":material/warning:", color="orange")
-    if penalty := controls.usual_penalty():
-        st.caption(f":material/repeat: With a repetition penalty of {penalty:g}; see More settings.")
     if not run.asked and (why_not := controls.refusal()):
         st.caption(f":material/block: {plain(why_not)}")
+
+if penalty := controls.usual_penalty():
+    with about_prompt if presenter.shows("prompt") else notice:
+        st.caption(f":material/repeat: With a repetition penalty of {penalty:g}; see More settings.")
 
 run.report("Its settings are set here: press Run to repeat it.")
 if run.shown is None and (status := services.shelf().status(Choice())).state == "failed":

@@ -90,7 +90,7 @@ def prompt_box() -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall", key="start-from"):
         if offered():
             _example_picker(titles, family_of.get(preset.id) if preset else None, preset)
-        reading = st.container(width="content")
+    reading = st.container(key="reading")
     st.text_area(
         "Prompt",
         key=State.prompt.key,

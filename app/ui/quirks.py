@@ -96,8 +96,16 @@ SIGNS = ':--chosen-pill::before, :--chosen-segment::before { content: "✓" / ""
 
 # Buttons and boxes name their keys everywhere, also where there is no keyboard, and where there is no room.
 NO_KEYS_ON_PHONES = (
+    "@media (max-width: 1100px) { :--app button kbd { display: none; } }\n"
     "@media (pointer: coarse), (max-width: 640px) { :--app button kbd, :--instructions { display: none; } }\n"
 )
+# Links, switches and boxes show by a pale ground or a thin border that the keyboard is on them.
+FOCUS = """
+:is(:--app, :--popover) :is(a, button, textarea, input, summary):focus-visible,
+:is(:--app, :--popover) label:has(:is([type="checkbox"], [type="radio"]):focus-visible),
+:--main:focus-visible { outline: 2px solid var(--accent) !important; outline-offset: 2px; }
+:is(:--app, :--popover) :is(textarea, input):focus-visible, :--main:focus-visible { outline-offset: -2px; }
+"""
 
 # --- Fragments ---
 

@@ -133,7 +133,7 @@ class Diagnosis:
         right = f"α = {rate:.2f}" if rate is not None else f"{share or 0.0:.0%} accepted"
         missing = "" if rate is None else f" at α = {rate:.2f}"
         words = {
-            "acceptance": f"wrong guesses ({right}), {self.rejected:.2f} tokens a round",
+            "acceptance": f"wrong guesses ({right}), which lose {self.rejected:.2f} tokens a round",
             "few guesses": f"guesses not made, worth up to {self.unguessed:.2f} tokens a round{missing}",
             "drafting": f"drafting, {self.drafting:.2f} of a plain round",
             "width": f"{self._pass}, {self.width:.2f} of a plain round",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import pytest
@@ -43,3 +44,41 @@ def test_an_open_popover_follows_the_system_s_colour_scheme(open_page: Open) -> 
     expect(words).to_have_css("color", "rgb(20, 24, 31)")
     page.emulate_media(color_scheme="light")
     expect(words).to_have_css("color", "rgb(251, 250, 248)")
+
+
+PLACE = """() => {
+  const at = document.activeElement;
+  if (!at || at === document.body || at.shadowRoot) return null; // the player has marks of its own
+  const marked = (element) => {
+    const { outlineStyle, outlineWidth, boxShadow } = getComputedStyle(element);
+    return (outlineStyle !== "none" && parseFloat(outlineWidth) >= 2) || boxShadow !== "none";
+  };
+  const seen = [at, at.closest("label"), at.parentElement].filter(Boolean).some(marked);
+  return [seen, `${at.tagName} ${at.getAttribute("aria-label") ?? at.textContent}`.slice(0, 60)];
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_one_sees_where_the_keyboard_is(open_page: Open, scheme: str) -> None:
+    """Catches: a link or a box that shows by a paler ground alone that it has the keyboard."""
+    page = open_page("/", color_scheme=scheme)
+    found = []
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        found.append(page.evaluate(PLACE))
+    places = [place for place in found if place]
+    assert len(places) > 15
+    assert [name for seen, name in places if not seen] == []
+
+
+@pytest.mark.parametrize("width", [1024, 1280, 390])
+def test_the_buttons_beside_run_do_not_lie_on_each_other(open_page: Open, width: int) -> None:
+    page = open_page("/", viewport={"width": width, "height": 768})
+    boxes = [
+        page.get_by_role("button", name=name).first.bounding_box() for name in (RUN, "Stop", "More settings")
+    ]
+    for one, other in itertools.combinations(filter(None, boxes), 2):
+        beside = one["x"] + one["width"] <= other["x"] or other["x"] + other["width"] <= one["x"]
+        below = one["y"] + one["height"] <= other["y"] or other["y"] + other["height"] <= one["y"]
+        assert beside or below, (one, other)
+    assert all(boxes)

@@ -77,6 +77,7 @@ def test_a_message_is_answered_and_the_page_shows_what_is_read(
     read = page.locator(".st-key-templated code")
     expect(read).to_contain_text("<|im_start|>user")
     expect(read).to_contain_text("checks whether a word is a palindrome")
+    page.get_by_text("What the model reads").click()  # closed again: it would lie over Run
     page.get_by_role("button", name=RUN).click()
     until(lambda: real.health()["runs"]["done"] > done and real.busy() == 0, WRITE_S)
     expect(page.locator(".leads .committed")).to_contain_text("def", timeout=30_000)

@@ -238,7 +238,8 @@ export function mount(root, first, api = {}) {
     screen.panels.open(wanted.view);
     const opened = wanted.stop === null && !moving ? tellingStop(lanes[leader(lanes, wanted.lead)]) : null;
     move(wantedAt(lanes, { ...wanted, stop: wanted.stop ?? (moving ? 0 : (opened ?? Infinity)) }));
-    if (opened !== null && opened < lastStop(lanes, cursor.lead)) screen.hint(T.opened(visible(lanes, whole(cursor, Infinity), data.least).speedup));
+    if (opened !== null && opened < lastStop(lanes, cursor.lead)) screen.hint(T.opened);
+    if (opened !== null || data.provenance === "measured") screen.whole(visible(lanes, whole(cursor, Infinity), data.least).speedup);
     reporter.forget();
     slow = moving && isNew();
     if (!moving) return;

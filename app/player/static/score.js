@@ -6,7 +6,7 @@
  * @import { View } from "./state.js"
  */
 
-import { el, setText } from "./dom.js";
+import { el, setNote, setText } from "./dom.js";
 import { sure } from "./sure.js";
 import { LEGEND, MARK, T } from "./text.js";
 
@@ -16,10 +16,12 @@ const UNPAID = new Set(["oracle", "you"]); // whose drafting is off the clock
 /** @type {WeakMap<Round, string[]>} the rare verdicts in it */
 const occurring = new WeakMap();
 
-/** @returns the head's view: `root`, `show(view, lanes, data)` */
+/** @returns the head's view: `root`, `whole(ratio)`, `show(view, lanes, data)` */
 export function createScore() {
   const value = el("span", { class: "speedup-value" });
   const words = el("span", { class: "speedup-words" });
+  const whole = el("span", { class: "speedup-whole", hidden: true });
+  let inAll = "";
   const title = el("span", { class: "speedup-title" });
   const origin = el("span", { class: "provenance" });
   const details = el("details", { class: "how" }, el("summary", {}, T.how), el("p", {}, T.definition));
@@ -27,7 +29,7 @@ export function createScore() {
   const lossy = el("p", { class: "note lossy", hidden: true }, el("b", { class: "lossy-mark" }, T.lossyMark), el("span"));
   const speedup = el(
     "div", { class: "speedup", title: T.definition },
-    title, el("span", { class: "speedup-line" }, value, words),
+    title, el("span", { class: "speedup-line" }, value, words, whole),
   );
   const legend = el("ul", { class: "legend", "aria-label": T.marksTitle });
   for (const [verdict, meaning] of LEGEND) {
@@ -37,6 +39,14 @@ export function createScore() {
   details.addEventListener("toggle", () => root.classList.toggle("explained", details.open));
   return {
     root,
+    /**
+     * What the whole run gave, beside the figure so far, which would be taken for it.
+     * @param {number|null} ratio
+     */
+    whole(ratio) {
+      inAll = ratio === null ? "" : T.inAll(ratio);
+      setNote(whole, inAll);
+    },
     /**
      * @param {Pick<View, "lanes"|"speedup"|"compared"|"baseline">|null} view null: nothing yet
      * @param {Lane[]} lanes
@@ -56,6 +66,7 @@ export function createScore() {
       const bounded = head && ratio !== null && UNPAID.has(head.proposer) ? T.bound(said) : said;
       const { repeated, tokens } = view?.lanes[view.compared] ?? { repeated: 0, tokens: 0 };
       setText(words, ratio !== null && repeated ? T.flattered(bounded, repeated, tokens) : bounded);
+      setNote(whole, over ? "" : inAll);
       setText(origin, [T.provenance[data.provenance], data.provenance_note].filter(Boolean).join(" · "));
       legend.hidden = lanes.length > 0 && lanes.every((lane) => lane.proposer === "none"); // nothing is judged
       const rare = rareIn((view?.lanes ?? []).flatMap((lane) => lane.rounds));

@@ -126,6 +126,7 @@ export function createScreen(on) {
      * @param {number} leading
      */
     setLanes(lanes, leading) {
+      score.whole(null);
       while (ribbons.length > lanes.length) ribbons.pop()?.root.remove();
       while (ribbons.length < lanes.length) {
         const made = createLane(ribbons.length, on.lead);
@@ -166,6 +167,7 @@ export function createScreen(on) {
     },
     /** @param {string} text why the cursor is where it is, until it moves */
     hint: controls.hint,
+    whole: score.whole,
     setTheme() {
       box.dataset.theme = isDark(box) ? "dark" : "light";
     },
