@@ -20,6 +20,7 @@ from app import config
 from app.course import ahead
 from app.monitoring import log as server_log
 from app.records import visitor
+from app.ui import quirks
 from app.web.below import Below
 from app.web.ending import EndingStreams, watch
 from app.web.headers import KnownHosts, OwnPages, SecurityHeaders
@@ -37,6 +38,7 @@ environment variables: the README has the table, docs/operate.md is for whoever 
 async def lifespan(_app: st.App) -> AsyncIterator[None]:
     """Warm up the models and the course in the background, so that the first page does not wait for them."""
     server_log.join()
+    logging.getLogger("uvicorn.error").addFilter(quirks.unless_closed_twice)
     watch()
     services.shelf().warm()
     if hasattr(os, "nice"):

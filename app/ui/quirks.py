@@ -8,6 +8,7 @@ then raise `VERSION`.
 from __future__ import annotations
 
 import json
+import logging
 import re
 import threading
 import time
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import streamlit as st
+from starlette.websockets import WebSocketDisconnected
 from streamlit.components.v2.bidi_component.constants import EVENT_DELIM
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
@@ -126,6 +128,18 @@ def fragment(draw: Callable[P, R], run_every: float | None = None) -> Callable[P
             return inner(*given, **named)
 
     return within
+
+
+# --- The log ---
+
+
+def unless_closed_twice(record: logging.LogRecord) -> bool:
+    """A filter of the web server's log, without errors about a page that was closed already.
+
+    Streamlit takes whatever goes wrong when a page's message is read for a message of text, closes the connection, and
+    fails if both sides have closed it by then. The web server logs that as an error with a traceback; nothing is wrong.
+    """
+    return not (record.exc_info and isinstance(record.exc_info[1], WebSocketDisconnected))
 
 
 # --- The address ---

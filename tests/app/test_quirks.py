@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import asyncio
+import logging
 import re
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +15,7 @@ from typing import Any
 
 import pytest
 import streamlit as st
+from starlette.websockets import WebSocket, WebSocketState
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 from streamlit.testing.v1 import AppTest
@@ -100,6 +104,25 @@ def test_the_flag_of_the_browser_s_way_back_is_there_and_its_loss_is_loud(
 
     at = AppTest.from_function(page).run()
     assert not at.exception and at.text[0].value == "False"
+
+
+def test_a_page_that_both_sides_closed_is_no_error_in_the_log() -> None:
+    """It ends once Streamlit's handler tells a closed connection from a message of text."""
+
+    async def nothing() -> Any:
+        return {"type": "websocket.disconnect"}
+
+    def line(error: BaseException) -> logging.LogRecord:
+        return logging.LogRecord("uvicorn.error", logging.ERROR, "", 0, "", (), (type(error), error, None))
+
+    page = WebSocket({"type": "websocket"}, nothing, nothing)  # type: ignore[arg-type]
+    page.client_state = WebSocketState.DISCONNECTED
+    with pytest.raises(RuntimeError) as told, ThreadPoolExecutor(1) as apart:
+        apart.submit(asyncio.run, page.receive()).result()
+    handler = (Path(st.__file__).parent / "web/server/starlette/starlette_websocket.py").read_text("utf-8")
+    assert "except RuntimeError:" in handler
+    assert not quirks.unless_closed_twice(line(told.value))
+    assert quirks.unless_closed_twice(line(RuntimeError("something else")))
 
 
 def test_streamlit_s_page_has_inline_scripts_and_each_is_in_the_policy() -> None:
