@@ -116,12 +116,14 @@ def read(environment: Mapping[str, str] = os.environ) -> Policy:
             f"SPECDEC_ALLOW_MODELS has to be one of {', '.join(get_args(Allowed))}, got {models!r}."
         )
     root = environment.get("SPECDEC_MODELS_ROOT", "").strip()
-    if root and not Path(root).is_dir():
-        raise ValueError(f"SPECDEC_MODELS_ROOT has to be a folder, got {root!r}.")
+    if root and not os.path.isdir(root):  # which, unlike Path's, takes any text
+        raise ValueError(f"SPECDEC_MODELS_ROOT has to be a folder, got {root[:80]!r}.")
     named = _hosts(environment.get("SPECDEC_ALLOWED_HOSTS", ""))
     secret = environment.get("SPECDEC_COOKIE_SECRET", "").strip()
     if secret and len(secret) < SECRET:
-        raise ValueError(f"SPECDEC_COOKIE_SECRET has to have at least {SECRET} characters.")
+        raise ValueError(
+            f"SPECDEC_COOKIE_SECRET has to have at least {SECRET} characters; docs/operate.md says how to make one."
+        )
     database = environment.get("SPECDEC_DATABASE", "").strip()
     if database and not database.startswith(DATABASES):
         raise ValueError("SPECDEC_DATABASE has to be a URL that begins with postgresql:// or sqlite:///.")
@@ -152,6 +154,8 @@ def _known(environment: Mapping[str, str]) -> None:
         if setting != name and setting not in SETTINGS:
             near = difflib.get_close_matches(setting, SETTINGS, n=1)
             raise ValueError(f"{name} is no setting{f'; did you mean SPECDEC_{near[0]}?' if near else '.'}")
+    if (loads := environment.get("SPECDEC_IGNORE_MEMORY", "").strip()) not in ("", "0", "1"):
+        raise ValueError(f"SPECDEC_IGNORE_MEMORY has to be 1 or empty, got {loads[:80]!r}.")
     if (form := environment.get("SPECDEC_LOG", "").strip()) not in ("", "json"):
         raise ValueError(f"SPECDEC_LOG has to be json or empty, got {form[:80]!r}.")
 
@@ -161,7 +165,7 @@ def _library_bytes(named: str) -> int:
     number = named.strip() or str(LIBRARY_BYTES // 1_000_000)
     if not re.fullmatch(r"\d{1,8}", number) or int(number) < 10:
         raise ValueError(
-            f"SPECDEC_LIBRARY_MB has to be a whole number from 10 on, got {named.strip()[:80]!r}."
+            f"SPECDEC_LIBRARY_MB has to be a whole number from 10 to 99999999, got {named.strip()[:80]!r}."
         )
     return int(number) * 1_000_000
 

@@ -16,6 +16,7 @@ import logging
 import math
 import os
 import re
+import socket
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PATIENT_CALLS = 250  # at once, on one replica: a visitor's guess may take minutes
 PER_PATIENT = 4  # decoders for which one patient replica is enough
 LONGEST_S = 330.0  # a replica that is to end waits so long for its calls: a visitor's guess, and what follows
+REACH_S = 5.0  # for a cluster's head to answer at all
 IDLE_S = 600.0  # before a replica that nobody needs ends
 
 
@@ -154,6 +156,7 @@ def join(cluster: Cluster) -> None:
 
     quiet: dict[str, Any] = {"logging_level": logging.WARNING}
     if cluster.address is not None:
+        _reach(cluster.address)
         ray.init(address=cluster.address, **quiet)
         return
     needed = cluster.cpus * (cluster.most + cluster.patient)
@@ -174,6 +177,24 @@ def join(cluster: Cluster) -> None:
         object_store_memory=500_000_000,  # of records on their way; by default a third of the memory
         **quiet,
     )
+
+
+def _reach(address: str) -> None:
+    """Try a cluster's address: Ray itself would try for minutes, and could not be interrupted.
+
+    Raises:
+        OSError: one sentence, if nothing answers there.
+    """
+    host, _, port = address.rpartition("/")[2].rpartition(":")
+    if address == "auto" or address.startswith("local"):
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=REACH_S).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise OSError(
+            f"SPECDEC_RAY_ADDRESS is {address[:80]!r}, and no cluster answers there ({error}). Name a running "
+            "cluster's head as host:port, usually port 6379, or auto on one of its machines."
+        ) from None
 
 
 def deploy(cluster: Cluster) -> None:
@@ -198,7 +219,10 @@ def main() -> None:
         sys.exit(
             "SPECDEC_RAY_ADDRESS has to name the cluster to deploy to, such as auto on one of its machines."
         )
-    join(cluster)
+    try:
+        join(cluster)
+    except OSError as error:
+        sys.exit(str(error))
     deploy(cluster)
 
 

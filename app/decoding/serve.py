@@ -150,6 +150,8 @@ class Connection:
             self._mailbox = ray.remote(_mailbox()).options(num_cpus=0, max_restarts=-1).remote()
             handles = {name: _handle(name) for name in ("decoder", "patient")}
             self._handles = {name: handle.options(stream=True) for name, handle in handles.items()}
+        except OSError as error:
+            log.error("Ray cannot be used: %s", error)
         except Exception:
             log.exception("Ray cannot be used")
         self._ready.set()

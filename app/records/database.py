@@ -52,7 +52,7 @@ class Database:
         """
         self.url, self._asked = _url(place)
         self.shared = self.url.get_backend_name() == "postgresql"
-        file = None if self.shared else self.url.database
+        file = None if self.shared else self.url.database or None
         self.lasting = self.shared or file is not None
         self._engine = self._connect(Path(file) if file else None)
         self._writer = self._engine.execution_options(writes=True)
@@ -65,10 +65,15 @@ class Database:
         """Where it is, for the operator; without a password."""
         if not self.lasting:
             return "in memory"
-        return self.url.render_as_string() if self.shared else str(self.url.database)
+        return _shown(self.url) if self.shared else str(self.url.database)
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections; with SQLite, everything is in the one file then."""
+        if self.lasting:
+            with suppress(
+                Unavailable
+            ):  # it has been logged, and the next start reads the log beside the file
+                self.scrub()
         self._engine.dispose()
 
     @contextmanager
@@ -274,7 +279,13 @@ def _url(place: Path | str | None) -> tuple[URL, str]:
         raise LibraryError(
             "SPECDEC_DATABASE has to be a database's URL, and cannot be read as one."
         ) from None
-    asked = f"The library is to be kept in {url.render_as_string()} (SPECDEC_DATABASE)"
+    if (
+        "@" in (url.database or "") and url.get_backend_name() != "sqlite"
+    ):  # what follows it is a password's rest
+        raise LibraryError(
+            "SPECDEC_DATABASE cannot be read: in its password, write @ as %40, / as %2F, : as %3A and % as %25."
+        )
+    asked = f"The library is to be kept in {_shown(url)} (SPECDEC_DATABASE)"
     if url.get_backend_name() == "postgresql":
         return url, asked
     if url.get_backend_name() != "sqlite":
@@ -282,6 +293,12 @@ def _url(place: Path | str | None) -> tuple[URL, str]:
     if url.query:
         raise LibraryError(f"{asked}, but options after a question mark are not taken for SQLite.")
     return url.set(database=str(Path(url.database).resolve()) if url.database else None), asked
+
+
+def _shown(url: URL) -> str:
+    """The URL without secrets, which may also stand behind the question mark."""
+    query = {name: "***" if "pass" in name.lower() else value for name, value in url.query.items()}
+    return url.set(query=query).render_as_string()
 
 
 def _prepare(raw: Any, _record: Any) -> None:

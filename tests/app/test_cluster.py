@@ -7,7 +7,7 @@ import pytest
 from app import services
 from app.config import Policy
 from app.config import read as read_policy
-from app.decoding.cluster import read
+from app.decoding.cluster import _reach, read
 from app.decoding.local import Local
 
 
@@ -35,6 +35,13 @@ def test_what_makes_no_sense_is_refused_by_name(name: str, value: str) -> None:
     """Catches: a cluster that starts with a size nobody asked for, and a traceback at the start."""
     with pytest.raises(ValueError, match=name):
         read({name: value})
+
+
+@pytest.mark.parametrize("address", ["rubbish", "127.0.0.1:1", "head.invalid:6379", "[::1]:99999"])
+def test_a_cluster_that_is_not_there_is_one_sentence(address: str) -> None:
+    """Catches: minutes in which Ray tries an address, and cannot be stopped."""
+    with pytest.raises(OSError, match=r"SPECDEC_RAY_ADDRESS is .* and no cluster answers there"):
+        _reach(address)
 
 
 def test_the_decoder_is_chosen_by_one_setting(monkeypatch: pytest.MonkeyPatch) -> None:

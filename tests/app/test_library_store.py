@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -419,10 +420,27 @@ def test_the_operator_names_a_database_by_its_url(tmp_path: Path, kept: list[tup
     )
     assert Limits.within(policy.LIBRARY_BYTES) == Limits()
     nowhere = "postgresql://me:secret@127.0.0.1:1/lab"
-    for named, words in ((nowhere, "Connection refused[.]$"), (url + "?mode=ro", "question mark")):
+    behind = "postgresql://127.0.0.1:1/lab?user=me&password=secret"
+    with_a_slash = "postgresql://me:se@cr/secret@127.0.0.1:1/lab"
+    for named, words in (
+        (nowhere, "Connection refused[.]$"),
+        (behind, "Connection refused[.]$"),
+        (with_a_slash, "write @ as %40, / as %2F"),
+        (url + "?mode=ro", "question mark"),
+    ):
         with pytest.raises(LibraryError, match=words) as caught:
             Library(named)
         assert "SPECDEC_DATABASE" in str(caught.value) and "secret" not in str(caught.value)
+
+
+def test_a_closed_library_is_all_in_its_file(tmp_path: Path, kept: list[tuple[Summary, bytes]]) -> None:
+    """Catches: a copy of the file of a stopped server in which nothing is."""
+    library = Library(tmp_path / "lab.sqlite3")
+    run = add(library, kept)
+    library.close()
+    shutil.copy(tmp_path / "lab.sqlite3", tmp_path / "copy.sqlite3")
+    assert Library(tmp_path / "copy.sqlite3").get(ANNA, run)
+    assert Database("sqlite:///").place == "in memory"
 
 
 def test_only_this_server_makes_owners_and_all_its_processes_share_the_secret(place: Path | str) -> None:

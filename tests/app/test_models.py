@@ -97,7 +97,14 @@ def test_strangers_may_load_nothing_but_the_bundled_models_unless_told_otherwise
 
 @pytest.mark.parametrize(
     "variables",
-    [{"PORT": "x"}, {"PORT": "70000"}, {"SPECDEC_ALLOW_MODELS": "all"}, {"SPECDEC_MODELS_ROOT": "/nowhere"}],
+    [
+        {"PORT": "x"},
+        {"PORT": "70000"},
+        {"SPECDEC_ALLOW_MODELS": "all"},
+        {"SPECDEC_MODELS_ROOT": "/nowhere"},
+        {"SPECDEC_MODELS_ROOT": "x" * 300},
+        {"SPECDEC_IGNORE_MEMORY": "maybe"},
+    ],
 )
 def test_an_environment_that_makes_no_sense_is_named(variables: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=next(iter(variables))):
