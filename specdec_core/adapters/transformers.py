@@ -21,6 +21,7 @@ from specdec_core.record.trace import Trace
 from specdec_core.runtime.machine import describe, packages
 from specdec_core.settings import Settings
 
+from .asked import asked
 from .keeping import Keeping, Observed
 from .observing import Observer, Setup
 
@@ -49,11 +50,11 @@ def record(
     Raises:
         SettingsError: with one sentence, where `generate` does not speculate, or in a way that is not recorded.
     """
+    wanted = asked(max_new_tokens, seed, options)
     ids = tokenizer.encode(prompt) if isinstance(prompt, str) else list(prompt)
     if not ids:
         raise SettingsError("The prompt has no tokens; transformers needs at least one.")
-    asked = Settings(max_new_tokens=max_new_tokens, seed=seed)
-    keeping = Keeping(HubCodec(tokenizer), ids, asked)
+    keeping = Keeping(HubCodec(tokenizer), ids, wanted)
 
     def take(seen: Observed) -> None:
         assert observer.setup is not None
@@ -77,7 +78,7 @@ def record(
     text = prompt if isinstance(prompt, str) else ""
     ends = observer.setup.config.eos_token_id
     trace = keeping.trace(
-        _header(observer, model, assistant_model, keeping, text, asked), max_new_tokens,
+        _header(observer, model, assistant_model, keeping, text, wanted), max_new_tokens,
         [] if ends is None else ends if isinstance(ends, list) else [ends],
     )  # fmt: skip
     if [*ids, *trace.token_ids] != returned:
@@ -91,14 +92,14 @@ def _header(
     draft: PreTrainedModel | None,
     keeping: Keeping,
     prompt: str,
-    asked: Settings,
+    wanted: Settings,
 ) -> Header:
     assert observer.setup is not None
     return Header(
         id=secrets.token_urlsafe(12), created=datetime.now(UTC).isoformat(timespec="seconds"),
         packages=packages(), device=model.device.type, dtype=str(model.dtype).removeprefix("torch."),
         machine=describe(model.device), target=_info(model), draft=_info(draft) if draft is not None else None,
-        settings=settings_of(observer.setup, asked.seed, asked.max_new_tokens).model_dump(mode="json"),
+        settings=settings_of(observer.setup, wanted.seed, wanted.max_new_tokens).model_dump(mode="json"),
         prompt=prompt or keeping.codec.decode(keeping.prompt),
         prompt_ids=keeping.prompt, prompt_texts=keeping.codec.names(keeping.prompt),
         vocabulary=int(model.get_output_embeddings().weight.shape[0]),

@@ -31,6 +31,7 @@ from . import render as cli_render
 from . import sweep as cli_sweep
 from .common import (
     ask_person,
+    check_progress,
     check_writable,
     load,
     print_generation,
@@ -245,20 +246,18 @@ def models(
 ) -> None:
     """List the models that are known to go together, and those that were converted; fetch, convert or delete one."""
     with sentences():
-        if progress not in ("bar", "json"):
-            raise SpecdecError(f"There is no progress '{progress}'; expected bar or json.")
+        from . import models as cli_models
+
+        check_progress(progress)
+        cli_models.check_together(prepare, fetch, most_gb, delete)
         if delete is not None:
             from specdec_core.models import conversions
 
             err.print(Text(f"deleted '{delete}', {conversions.delete(delete) / 1e6:,.0f} MB"))
         if fetch is not None:
-            from . import models as cli_models
-
             most = None if most_gb is None else round(most_gb * 1e9)
             cli_models.download(fetch, most, json_lines=progress == "json")
         if prepare is not None:
-            from . import models as cli_models
-
             cli_models.prepare(prepare, json_lines=progress == "json")
         if fetch is None and prepare is None and delete is None:
             out.print(cli_render.known_models())
@@ -310,6 +309,8 @@ def profile(
         plan = replace(plan, contexts=tuple(context or plan.contexts), widths=tuple(width or plan.widths))
         with err.status("loading models …") as status:
             models = cli_profile.models_for((model, draft), (shape, draft_shape), device, dtype, not eager)
+            if remark := cli_profile.check_asked(models, plan, width, eager):
+                err.print(Text.assemble(("note: ", "bold yellow"), remark))
             recorded = recording.record(
                 models, plan, label=label, note=note, weights="random" if shape else "trained",
                 on_progress=lambda done, of: status.update(f"measuring, {done} of {of} …"),

@@ -72,8 +72,20 @@ def print_generation(models: Models, settings: Settings, json: str | None) -> No
             err.print(Text.assemble(("note: ", "bold yellow"), said))
 
 
-def check_writable(json: str | None) -> None:
+def check_progress(progress: str) -> None:
+    """
+    Raises:
+        SpecdecError: one sentence, if there is no such way to show progress.
+    """
+    if progress not in ("bar", "json"):
+        raise SpecdecError(f"There is no progress '{progress}'; expected bar or json.")
+
+
+def check_writable(json: str | None, what: str = "trace") -> None:
     """Refuse a file that cannot be written, before anything is computed; its content is kept until the end.
+
+    Args:
+        what: what would be written, for the sentence.
 
     Raises:
         SpecdecError: one sentence.
@@ -87,15 +99,15 @@ def check_writable(json: str | None) -> None:
         if not there:
             path.unlink()
     except OSError as error:
-        raise unwritable(json, error) from None
+        raise unwritable(json, error, what) from None
 
 
-def unwritable(json: str | None, error: OSError) -> SpecdecError:
+def unwritable(json: str | None, error: OSError, what: str = "trace") -> SpecdecError:
     reason = error.strerror or "unknown error"
-    return SpecdecError(f"The trace could not be written to '{json}': {reason}. Choose another file.")
+    return SpecdecError(f"The {what} could not be written to '{json}': {reason}. Choose another file.")
 
 
-def write(text: str, json: str) -> None:
+def write(text: str, json: str, what: str = "trace") -> None:
     try:
         if json == "-":
             sys.stdout.write(text + "\n")
@@ -105,5 +117,5 @@ def write(text: str, json: str) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise unwritable(json, error) from None
+        raise unwritable(json, error, what) from None
     err.print(f"wrote {json} ({len(text):,} bytes)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from specdec_core.errors import SettingsError
+from specdec_core.errors import PromptError, SettingsError
 
 from .common import load
 from .options import Shared
@@ -63,6 +64,7 @@ def fit(
             raise SettingsError(
                 f"A fit looks for the best {option[2:].replace('-', ' ')} itself: leave {option} out."
             )
+    _check_paths(prompts, folder)
     from specdec_core.fitting.prompts import read
 
     read(prompts)  # a file that is wrong is refused before the models are loaded
@@ -76,6 +78,21 @@ def fit(
     if not found.whole:
         err.print("stopped; the same command continues from there.")
         raise typer.Exit(130)
+
+
+def _check_paths(prompts: Path, folder: Path) -> None:
+    """Refuse prompts that are not there and a folder that cannot be made, before anything heavy is imported."""
+    if prompts.suffix.lower() in (".txt", ".jsonl", ".csv") and not prompts.exists():
+        raise PromptError(
+            f"The prompts could not be read from '{prompts}': No such file or directory. Check the path."
+        )
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise SettingsError(
+            f"The fit needs a folder for --out, and '{there}' is a file. Choose another folder."
+        )
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise SettingsError(f"Nothing can be written in '{there}', which --out needs. Choose another folder.")
 
 
 def _watched(models: Models, shared: Shared, prompts: Path, folder: Path, asked: dict[str, Any]) -> Fit:

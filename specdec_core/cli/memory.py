@@ -10,6 +10,7 @@ import typer
 
 from specdec_core.errors import SpecdecError
 
+from .common import check_progress
 from .render import out, sentences
 
 
@@ -25,6 +26,7 @@ def memory(
 ) -> None:
     """How much memory a model needs and how much is free, before anything is downloaded; fails if it does not fit."""
     with sentences():
+        check_progress(progress)
         from specdec_core.models.memory import ahead
         from specdec_core.runtime.machine import choose_device, choose_dtype
 

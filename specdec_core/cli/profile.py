@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -11,6 +12,7 @@ from transformers.utils.logging import disable_progress_bar
 from specdec_core.errors import ModelError, SettingsError, SpecdecError
 from specdec_core.machines.model_sizes import Shape, shape
 from specdec_core.machines.profiles import Recorded, write
+from specdec_core.machines.recording import Plan
 from specdec_core.models.bundle import Models
 from specdec_core.models.hub import load_tokenizer
 from specdec_core.models.loading import arrange_weights, assemble, load_models
@@ -64,6 +66,28 @@ def random_models(target: Shape, draft: Shape | None, device: str, dtype: str, g
     models = assemble(tokenizer, large, small[0] if small else None, names=names, graphs=graphs)
     arrange_weights(models)
     return models
+
+
+def check_asked(models: Models, plan: Plan, given: Sequence[int] | None, eager: bool) -> str | None:
+    """A remark on what has no effect with these models, before anything is measured; None if there is none.
+
+    Args:
+        given: the widths that were asked for; the usual ones are measured as far as the models can read them.
+
+    Raises:
+        SettingsError: if a pass of a given width does not fit the models' window.
+    """
+    plan.check(models)
+    window = models.window(with_draft=True)
+    room = window - max(plan.contexts)
+    if given and max(given) > room:
+        raise SettingsError(
+            f"These models read {window:,} tokens, so after a context of {max(plan.contexts):,} a pass has at most "
+            f"{room:,}; got a width of {max(given):,}. Choose smaller widths or contexts."
+        )
+    if eager and torch.device(models.device).type != "cuda":
+        return f"--eager changes nothing on {models.device}: only on cuda are passes launched as graphs."
+    return None
 
 
 def save(profile: Recorded | None, out: Path) -> None:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from specdec_core.adapters import answers, logs
 from specdec_core.adapters.acceptance import Acceptance
+from specdec_core.adapters.asked import asked
 from specdec_core.errors import SettingsError, SpecdecError, TraceError
 from specdec_core.record import foreign
 from specdec_core.record.read import race_json
@@ -25,6 +26,8 @@ NO_PAGE = (
     "These are counts over many rounds, not a record of them, so there is nothing to play. "
     "Of a vLLM answer with detailed counts and token ids, give --proposer and --temperature."
 )
+
+FIRST_PASS = "Its first pass also reads the prompt, so these times include what 'decode' reports as prefill."
 
 
 def import_(
@@ -66,7 +69,7 @@ def import_(
     """Check what another program recorded or counted, fill in what follows from it, and make a trace playable."""
     with sentences():
         if schema:
-            out.print(json.dumps(foreign.schema(), indent=1), markup=False)
+            _print_schema(output)
             return
         if file is None:
             raise SpecdecError("Name the file to import, or give --schema.")
@@ -87,6 +90,15 @@ def import_(
 
             show(traces, path=page)
             err.print(Text(f"wrote {page} ({page.stat().st_size:,} bytes)"))
+
+
+def _print_schema(output: str | None) -> None:
+    """The format as JSON Schema, on standard output or in a file."""
+    text = json.dumps(foreign.schema(), indent=1)
+    if output is None:
+        out.print(text, markup=False)
+        return
+    write(text, output, "schema")
 
 
 def _keep(found: Acceptance, output: str | None, page: Path | None) -> None:
@@ -186,6 +198,8 @@ def record_transformers(
 ) -> None:
     """Record transformers' own assisted generation while it runs."""
     with sentences():
+        sampling = {"do_sample": True, "temperature": temperature} if temperature else {"do_sample": False}
+        asked(max_new_tokens, seed, sampling | {"prompt_lookup_num_tokens": lookup})
         check_writable(json)
         from transformers.utils.logging import set_verbosity_error
 
@@ -207,7 +221,6 @@ def record_transformers(
             if lookup is None and isinstance(small, HubModel)
             else {"prompt_lookup_num_tokens": lookup}
         )
-        sampling = {"do_sample": True, "temperature": temperature} if temperature else {"do_sample": False}
         trace = record(
             models.causal_target, text, models.codec.tokenizer,
             max_new_tokens=max_new_tokens, seed=seed, **speculation, **sampling,
@@ -215,9 +228,7 @@ def record_transformers(
         if json != "-":
             out.print(Text(cli_render.shown(trace.text)))
             print_numbers({trace.header.settings["proposer"]: trace})
-            err.print(
-                "Its first pass also reads the prompt, so these times include what 'decode' reports as prefill."
-            )
+            err.print(FIRST_PASS)
         cli_render.audit([trace])
         if json is not None:
             write(trace.to_json(), json)

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from specdec_core.errors import PromptError, SettingsError
+from specdec_core.errors import PromptError, SettingsError, SpecdecError
 from specdec_core.options import fields
 from specdec_core.proposers import proposer_class
 from specdec_core.settings import Settings
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from specdec_core.models.bundle import Models
 
 SETTINGS = ("draft_length", "rule", "length_policy", "overlap", "memory_budget_mb")
+MAX_HEADER = 1_000_000  # bytes of a store's first line that are looked at
 FAILURES = 5  # are listed one by one
 
 
@@ -79,8 +80,9 @@ def sweep(
     """Measure families of prompts in several lanes, plain decoding always among them: where does guessing pay?"""
     lanes = lanes_of(shared, lane or ["draft-model", "prompt-lookup"])
     cases = cases_of(families, prompts, per_family)
-    for file in (csv, json):
-        check_writable(file)
+    check_writable(csv, "table of cells")
+    check_writable(json, "sweep's results")
+    check_store(store)
     quiet = "-" in (csv, json)
     family = load(shared.model, shared.draft, device=shared.device, dtype=shared.dtype, **shared.parts)
     if families is None and prompts is None and family.chat_template and shared.chat is not False:
@@ -92,9 +94,25 @@ def sweep(
         show(rows, family.machine)
         recommend(rows, lanes)
     for file, text in exports(family, lanes, rows, csv, json):
-        write(text, file)
+        write(text, file, "sweep's results")
     if not whole:
         raise stopped(rows, len(cases) * len(lanes) * repeats, store)
+
+
+def check_store(store: Path | None) -> None:
+    """Refuse a file that cannot keep a sweep's cells, before models are loaded; what it holds is compared later.
+
+    Raises:
+        SpecdecError: one sentence.
+    """
+    if store is None:
+        return
+    check_writable(str(store), "sweep's measurements")
+    if store.is_file() and store.stat().st_size:
+        with store.open("rb") as file:
+            first = file.readline(MAX_HEADER)
+        if b'"specdec-sweep"' not in first:
+            raise SpecdecError(f"'{store}' is no file of a sweep, and is left as it is. Choose another file.")
 
 
 def lanes_of(shared: Shared, given: Sequence[str]) -> list[Settings]:

@@ -76,8 +76,19 @@ def _listed(entry: catalogue.Entry, dtype: torch.dtype) -> list[Need]:
 
 
 def _ahead(name: str, device: torch.device, dtype: torch.dtype) -> Need:
+    if not name.strip():
+        raise ModelError("The model's name is empty. Give a catalogue name, a hub id or a folder.")
     path = Path(sources.resolve(name))
-    if name.lower().endswith(gguf.SUFFIX) or (path.is_dir() and not (path / "config.json").is_file()):
+    bare = path.is_dir() and not (path / "config.json").is_file()
+    if bare and gguf.find(path) is None:
+        raise ModelError(
+            f"The folder '{short(name)}' holds no model: neither a config.json nor a GGUF file. Choose another folder."
+        )
+    if bare:
+        raise ModelError(
+            f"The folder '{short(name)}' holds a GGUF file: what it needs is known once it is converted."
+        )
+    if name.lower().endswith(gguf.SUFFIX):
         raise ModelError(f"'{short(name)}' is a GGUF file: what it needs is known once it is converted.")
     return need(str(path) if path.exists() else name, device, dtype)
 

@@ -15,8 +15,12 @@ from typer.testing import CliRunner, Result
 
 import specdec_core as sd
 from specdec_core.cli import commands as cli
+from specdec_core.cli import fit as cli_fit
+from specdec_core.cli import profile as cli_profile
+from specdec_core.cli import records as cli_records
 from specdec_core.cli import sweep as cli_sweep
 from specdec_core.lengths import LENGTH_POLICIES
+from specdec_core.machines import recording
 from specdec_core.models import catalogue, conversions
 from specdec_core.models.generation import OFF, Generation
 from specdec_core.options import OptionSet, fields
@@ -256,6 +260,69 @@ def test_a_refusal_is_one_sentence_before_any_model_is_loaded(
     assert sentence in flat(result.stderr)
     assert flat(result.stderr).startswith("error: ")
     assert run.given == []
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("record-transformers x --lookup 0", "1 to 64 tokens a round, got 0"),
+        ("record-transformers x --lookup -1", "1 to 64 tokens a round, got -1"),
+        ("record-transformers x --lookup 2 -t -2", "temperature"),
+        ("record-transformers x --lookup 2 -t nan", "temperature"),
+        ("record-transformers x --lookup 2 -n 0", "max_new_tokens"),
+        ("memory {here}", "holds no model: neither a config.json nor a GGUF file"),
+        ("memory {empty}", "The model's name is empty"),
+        ("memory bundled --progress x", "There is no progress 'x'"),
+        ("models --prepare nope", "There is no model 'nope'"),
+        ("models --prepare {here}", "holds no model"),
+        ("models --prepare a --delete b", "--delete does not go together with --prepare"),
+        ("models --most-gb 5", "--most-gb limits a download and needs --fetch"),
+        ("models --fetch a/b --most-gb inf", "--most-gb is a number of gigabytes"),
+        ("sweep --csv {here}", "The table of cells could not be written"),
+        ("sweep --json {here}", "The sweep's results could not be written"),
+        ("sweep --out {here}", "The sweep's measurements could not be written"),
+        ("sweep --out {file}", "is no file of a sweep"),
+        ("fit --prompts {here}/none.txt --out {here}/fit", "No such file or directory. Check the path."),
+        ("fit --prompts {file} --out {file}/fit", "is a file. Choose another folder."),
+        ("import --schema -o {here}", "The schema could not be written"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_any_model_is_loaded(
+    run: Any, line: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches: a traceback, a wait for models, an option that is ignored, a sentence about something else."""
+    for module in (cli_fit, cli_records):
+        monkeypatch.setattr(module, "load", lambda *_, **__: pytest.fail("models were loaded"))
+    here, file = tmp_path / "here", tmp_path / "file.txt"
+    here.mkdir()
+    file.write_text("not a sweep\n")
+    places = {"here": here, "file": file, "empty": ""}
+    result = run(*(word.format(**places) for word in line.split()))
+    said = flat(result.stderr)
+    assert result.exit_code == 2 and said.startswith("error: ") and sentence in said
+    assert run.given == [] and not [*here.iterdir()] and file.read_text() == "not a sweep\n"
+
+
+def test_the_schema_is_written_to_a_file(run: Any, tmp_path: Path) -> None:
+    """Catches: an output file that is ignored."""
+    file = tmp_path / "schema.json"
+    result = run("import", "--schema", "-o", str(file))
+    assert result.exit_code == 0 and json.loads(file.read_text()) == json.loads(
+        run("import", "--schema").stdout
+    )
+
+
+def test_a_profile_refuses_widths_beyond_the_window(
+    run: Any, family: sd.Models, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches: a width that is dropped in silence after all was measured, and --eager without effect or a word."""
+    monkeypatch.setattr(cli_profile, "load_models", lambda *_, **__: family)
+    given = ("profile", "--out", str(tmp_path / "x.json"), "--device", "cpu")
+    result = run(*given, "--width", "99999999")
+    assert result.exit_code == 2 and "got a width of 99,999,999" in flat(result.stderr)
+    assert not [*tmp_path.iterdir()]
+    remark = cli_profile.check_asked(family, recording.Plan(), None, True)
+    assert remark is not None and "--eager changes nothing on cpu" in remark
 
 
 def test_a_model_is_converted_listed_and_deleted(
