@@ -295,8 +295,8 @@ def test_what_would_lock_everybody_out_or_fail_later_is_one_sentence(variable: s
         ("SPECDEC_ALLOWED_HOST", "lab.example", "is no setting; did you mean SPECDEC_ALLOWED_HOSTS[?]"),
         ("SPECDEC_XYZ", "1", "is no setting[.]"),
         ("SPECDEC_LOG", "xml", "has to be json or empty, got 'xml'"),
-        ("SPECDEC_LIBRARY_MB", "9", "has to be a whole number from 10 on"),
-        ("SPECDEC_LIBRARY_MB", "many", "has to be a whole number from 10 on"),
+        ("SPECDEC_LIBRARY_MB", "9", "has to be a whole number from 10 to 99999999"),
+        ("SPECDEC_LIBRARY_MB", "many", "has to be a whole number from 10 to 99999999"),
     ],
 )
 def test_a_setting_that_would_do_nothing_is_refused(variable: str, value: str, words: str) -> None:
