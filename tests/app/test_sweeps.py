@@ -25,7 +25,7 @@ from specdec_core.sweep.measured import Measured
 from .conftest import scripted_models
 from .tables import tables
 
-WAIT = 20.0
+WAIT = 60.0
 PLAIN = Settings(proposer="none", max_new_tokens=20)
 LANES = (PLAIN, PLAIN.but(proposer="draft-model"))
 LABELS = ("A · Plain decoding", "B · Draft model")
