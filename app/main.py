@@ -26,7 +26,7 @@ FIXES = (
     quirks.ON_PRIMARY
     + quirks.LEGIBLE_CODE
     + quirks.NO_EMPTY_BOXES
-    + quirks.NO_KEYS_ON_PHONES
+    + quirks.NO_KEYS_WITHOUT_ROOM
     + quirks.FOCUS
     + quirks.UNSEEN
 )

@@ -90,13 +90,15 @@ def prompt_box() -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall", key="start-from"):
         if offered():
             _example_picker(titles, family_of.get(preset.id) if preset else None, preset)
-    reading = st.container(key="reading")
-    st.text_area(
-        "Prompt",
-        key=State.prompt.key,
-        height=_height(state.prompt),
-        help=current.words().prompt_help + (f"\n\n**Look for:** {plain(preset.look_for)}" if preset else ""),
-    )
+    look_for = f"\n\n**Look for:** {plain(preset.look_for)}" if preset else ""
+    with st.container(gap=None):
+        reading = st.container(key="reading")
+        st.text_area(
+            "Prompt",
+            key=State.prompt.key,
+            height=_height(state.prompt),
+            help=current.words().prompt_help + look_for,
+        )
     state.last_prompt = state.prompt
     if len(state.prompt) > links.MAX_PROMPT:
         st.warning(too_long(state.prompt), icon=":material/content_cut:")
@@ -185,7 +187,9 @@ def _mark_family(name: str) -> None:
 
 
 def _take_family() -> None:
-    chosen = st.session_state[_family_key()]
+    chosen = st.session_state.get(_family_key())
+    if chosen is None:  # a late message about a mark that is gone
+        return
     family = next((item for item in presets.families() if item.name == chosen), None)
     state.prompt = family.presets[0].text if family else state.own_prompt or ""
 

@@ -32,14 +32,16 @@ LAB = """
 .st-key-start-from button[kind="tertiary"] { min-height: 1.75rem; }
 .st-key-start-from [data-variant="pills"] { padding-inline: 0.45rem; } /* in one row at 1280 pixels */
 .st-key-look-for { margin-block: -0.5rem; }
-/* In the line of the prompt's label, beside its help. */
-:--layout:has(> .st-key-reading) { block-size: 0; margin-block-end: -0.5rem; z-index: 1; }
-.st-key-reading > * { align-self: flex-end; inline-size: fit-content; margin-inline-end: 2rem; }
-.st-key-reading button { min-block-size: 1.5rem; padding-block: 0; }
 @media (max-width: 640px) {
   :--page > :--vertical:has(.st-key-look-for) > :has(.st-key-part-title) { order: -2; }
   :--page > :--vertical:has(.st-key-look-for) > :is(:has(> .st-key-look-for), :has(> .st-key-stage)) { order: -1; }
 }
+"""
+# In the line of the prompt's label, beside its help.
+READING = """
+:--layout:has(> .st-key-reading) { block-size: 0; z-index: 1; }
+.st-key-reading > * { align-self: flex-end; inline-size: fit-content; margin-inline-end: 2rem; }
+.st-key-reading button { min-block-size: 1.5rem; padding-block: 0; }
 """
 RUN = ".st-key-part-run { flex-wrap: nowrap; }\n"  # Run beside Stop, also where a browser rounds letters' widths
 
@@ -66,7 +68,7 @@ def box(part: str) -> str:
 
 def look() -> str:
     """Fixes to Streamlit's own look on every page."""
-    return quirks.SIGNS + RUN
+    return quirks.SIGNS + READING + RUN
 
 
 def nothing_to_show() -> None:

@@ -97,7 +97,7 @@ NO_EMPTY_BOXES = ":--layout:has(> :--vertical:empty) { display: none; }\n"
 SIGNS = ':--chosen-pill::before, :--chosen-segment::before { content: "✓" / ""; margin-right: 0.3em; }\n'
 
 # Buttons and boxes name their keys everywhere, also where there is no keyboard, and where there is no room.
-NO_KEYS_ON_PHONES = (
+NO_KEYS_WITHOUT_ROOM = (
     "@media (max-width: 1100px) { :--app button kbd { display: none; } }\n"
     "@media (pointer: coarse), (max-width: 640px) { :--app button kbd, :--instructions { display: none; } }\n"
 )

@@ -96,6 +96,19 @@ def test_what_is_chosen_has_no_sign_of_its_own_and_ours_has_one(bare: Page) -> N
         assert all("✓" in each.evaluate(sign) for each in chosen)
 
 
+def test_a_button_has_no_outline_for_the_keyboard_and_ours_has_one(bare: Page) -> None:
+    """Else `FOCUS` can go."""
+    outline = """() => {
+      const there = document.querySelector('[data-testid="stApp"] button');
+      there.focus();
+      return getComputedStyle(there).outlineStyle;
+    }"""
+    bare.keyboard.press("Tab")  # from now on the focus is the keyboard's
+    assert bare.evaluate(outline) == "none"
+    with dressed(bare, ":root { --accent: blue; }" + quirks.css(quirks.FOCUS)):
+        assert bare.evaluate(outline) == "solid"
+
+
 def test_a_page_that_takes_another_s_place_stays_where_that_was_scrolled_to(bare: Page) -> None:
     """Else `to_top` can go."""
     before = int(re.findall(r"\d+", bare.get_by_text("line 99").inner_text())[0])
