@@ -1,19 +1,24 @@
-"""Linear layers on a CPU: weights stored so that the passes of speculative decoding are cheap.
+"""Linear layers on a CPU: by which product each is computed, so that the passes of speculative decoding are cheap.
 
-By columns: the plain product over one row is a quarter faster. That is best for whatever reads one token at a time, and
-for small models, which stay in the processor's cache, at every width.
+Three products of the same weights are fastest at different widths, the number of tokens in a pass:
 
-Packed: a product with 2 to 64 rows of weights from memory spends most of its time rearranging them for the processor,
-in each call. oneDNN can keep the rearranged copy, so that a pass over a few tokens costs little more than over one.
+- By columns: one row times the transposed weights. Best for what reads one token at a time and stays in the
+  processor's cache, such as a draft.
+- From the left: the weights, as they are, times the rows as columns. Best for a few tokens.
+- Packed: with more rows, a product of weights from memory spends much of its time rearranging them for the processor,
+  in each call. oneDNN can keep the rearranged copy, so that a pass over a few tokens costs little more than over one.
 
-Which is used follows from sizes alone and not from a measurement at each start: the products differ by rounding, and
-the same seed is to write the same text after every start.
+A small target keeps its weights for few tokens and a packed copy for more; a large one has only the packed copy, since
+twice its weights would be too much memory.
+
+Which is used follows from sizes and the processor's kind, and not from a measurement at each start: the products differ
+by rounding, and the same seed is to write the same text after every start.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -26,32 +31,47 @@ from .llama import Joined
 from .machine import available_bytes
 
 LARGEST_SHARE = 0.25  # of the free memory the copies may take
-TYPICAL_ROWS = 8  # the number of tokens the packing is chosen for
-SMALL_BYTES = 64_000_000  # of a model whose weights largely stay in the cache from pass to pass
+TYPICAL_ROWS = 16  # the number of tokens the packing is chosen for
+SMALL_BYTES = 64_000_000  # of a model that may have a packed copy besides its weights
+FEW = 2  # tokens for which weights from memory are multiplied from the left
+CACHED_BYTES = 16_000_000  # of a draft that stays in the processor's cache, where packing gains nothing
+
+Product = Callable[[Tensor], Tensor]
 
 
 def arrange(model: nn.Module, joined: Sequence[Joined] = ()) -> None:
-    """Store the weights of a model that reads several tokens in a pass: a small one's by columns, others packed.
+    """Choose the products of a model that reads several tokens in a pass.
 
     This and the following concern float32 layers on a CPU; the others stay as they are. Of a `joined` product the whole
     is arranged, and its parts compute as before.
     """
-    if sum(module.weight.nbytes for module in _linears(model, joined)) <= SMALL_BYTES:
+    if _bytes(model, joined) > SMALL_BYTES:
+        pack(model, joined)
+    elif not _works():
         by_columns(model, joined)
     else:
-        pack(model, joined)
+        few = _few()
+        for module in _linears(model, joined):
+            _use(module, _ByWidth(few, _FromTheLeft(module), _Packed(module)))
+        _slice(joined)
 
 
 def by_columns(model: nn.Module, joined: Sequence[Joined] = ()) -> None:
-    """Store the weights by columns. Of a matrix that another module reads too there is a copy, if it is small."""
+    """Store the weights by columns, for a model that mostly reads one token in a pass; one that is too large for the
+    cache also gets a packed copy. Of a matrix that another module reads too there is a copy, if it is small."""
     shared = _shared(model)
+    packed = _bytes(model, joined) > CACHED_BYTES and _works()
     for module in _linears(model, joined):
         if module.weight not in shared or module.weight.nbytes <= SMALL_BYTES:
-            module.forward = _Columns(module, shared)  # type: ignore[method-assign, assignment]
+            wide = [_Packed(module)] if packed else []  # before the weight is stored by columns
+            columns = _Columns(module, shared)
+            _use(module, _ByWidth(1, columns, *wide) if wide else columns)
     for whole in joined:
         rows = whole.weight.detach().split([part.out_features for part in whole.parts])
         for part, own in zip(whole.parts, rows, strict=True):
             part.weight.data = own
+    if packed:
+        _slice(joined)
 
 
 def pack(model: nn.Module, joined: Sequence[Joined] = ()) -> int:
@@ -69,17 +89,45 @@ def pack(model: nn.Module, joined: Sequence[Joined] = ()) -> int:
     if not linears or not _works() or kept + largest > LARGEST_SHARE * available_bytes(torch.device("cpu")):
         return 0
     for module in linears:
-        module.forward = _Packed(module)  # type: ignore[method-assign, assignment]
-        if module.weight not in shared:
+        packed = _Packed(module)
+        if module.weight in shared:
+            _use(module, _ByWidth(FEW, _FromTheLeft(module), packed))
+        else:
+            _use(module, packed)
             _drop(module)
+    _slice(joined)
     for whole in joined:
-        start = 0
         for part in whole.parts:
-            part.forward = _Part(whole, start, part.out_features)  # type: ignore[method-assign, assignment]
-            start += part.out_features
             _drop(part)
     _give_back()
     return len(linears)
+
+
+def twice(whole: Joined) -> bool:
+    """Whether a pass over one token is cheaper as one over two equal ones."""
+    return isinstance(whole.forward, _ByWidth) and isinstance(whole.forward.narrow, _FromTheLeft)
+
+
+def _few() -> int:
+    """The same for a small model: without AVX-512 the packed product is slower."""
+    return FEW if torch.backends.cpu.get_cpu_capability() == "AVX512" else 6
+
+
+def _slice(joined: Sequence[Joined]) -> None:
+    """Let the parts of joined products compute as slices of the whole."""
+    for whole in joined:
+        start = 0
+        for part in whole.parts:
+            _use(part, _Part(whole, start, part.out_features))
+            start += part.out_features
+
+
+def _use(module: nn.Linear, product: Product) -> None:
+    module.forward = product  # type: ignore[method-assign, assignment]
+
+
+def _bytes(model: nn.Module, joined: Sequence[Joined]) -> int:
+    return sum(module.weight.nbytes for module in _linears(model, joined))
 
 
 def _linears(model: nn.Module, joined: Sequence[Joined]) -> list[nn.Linear]:
@@ -97,16 +145,12 @@ def copied_bytes(model: nn.Module | None) -> int:
     """Bytes of what products hold besides the parameters, packed copies assumed to be as large as the originals."""
     if model is None:
         return 0
-    shared, total = _shared(model), 0
-    for module in model.modules():
-        if type(module) is not nn.Linear:
-            continue
-        product = vars(module).get("forward")
-        if isinstance(product, _Packed | _Part) or (
-            isinstance(product, _Columns) and module.weight in shared
-        ):
-            total += module.weight.nbytes
-    return total
+    products = (vars(module).get("forward") for module in model.modules() if type(module) is nn.Linear)
+    return sum(
+        one.copied
+        for one in products
+        if isinstance(one, _ByWidth | _Columns | _FromTheLeft | _Packed | _Part)
+    )
 
 
 def _shared(model: nn.Module) -> set[nn.Parameter]:
@@ -132,6 +176,18 @@ def _give_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
+class _ByWidth:
+    """The forward of one linear layer: up to `few` rows by one product, more by another."""
+
+    def __init__(self, few: int, narrow: _Columns | _FromTheLeft, wide: _Packed) -> None:
+        self.few, self.narrow, self.wide = few, narrow, wide
+        self.copied = narrow.copied + wide.copied
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        count = len(rows) if rows.dim() == 2 else rows.shape[:-1].numel()
+        return self.narrow(rows) if count <= self.few else self.wide(rows)
+
+
 class _Columns:
     """The forward of one linear layer: (…, in) → (…, out), float32.
 
@@ -140,6 +196,7 @@ class _Columns:
 
     def __init__(self, module: nn.Linear, shared: set[nn.Parameter]) -> None:
         self.bias, self.transposed = module.bias, module.weight.detach().t().contiguous()
+        self.copied = module.weight.nbytes if module.weight in shared else 0
         if module.weight not in shared:
             module.weight.data = self.transposed.t()
 
@@ -149,11 +206,35 @@ class _Columns:
         return F.linear(rows, self.transposed.t(), self.bias)
 
 
+class _FromTheLeft:
+    """The forward of one linear layer: (…, in) → (…, out), float32, for a few rows.
+
+    A single row is multiplied twice over: two columns take less time than one, for which the library would use another,
+    slower product. The result is a transposed view.
+    """
+
+    copied = 0
+
+    def __init__(self, module: nn.Linear) -> None:
+        self.weight = module.weight.detach()
+        self.bias = None if module.bias is None else module.bias.detach().unsqueeze(1)
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        if rows.dim() != 2:
+            return self(rows.reshape(-1, rows.shape[-1])).reshape(*rows.shape[:-1], -1)
+        if len(rows) == 1:
+            return self(torch.cat((rows, rows)))[:1]
+        columns = rows.contiguous().t()
+        if self.bias is None:
+            return torch.mm(self.weight, columns).t()
+        return torch.addmm(self.bias, self.weight, columns).t()
+
+
 class _Packed:
     """The forward of one linear layer: (…, in) → (…, out), float32."""
 
     def __init__(self, module: nn.Linear) -> None:
-        self.bias = module.bias
+        self.bias, self.copied = module.bias, module.weight.nbytes
         self.product = _ops()._linear_pointwise.default  # looked up once: a pass makes eighty of these calls
         with torch.no_grad():
             self.weight = _ops()._reorder_linear_weight(module.weight.detach(), TYPICAL_ROWS)
@@ -168,6 +249,7 @@ class _Part:
 
     def __init__(self, whole: Joined, start: int, count: int) -> None:
         self.whole, self.start, self.count = whole, start, count
+        self.copied = whole.parts[0].weight[:1].nbytes * count
 
     def __call__(self, rows: Tensor) -> Tensor:
         return self.whole.forward(rows)[..., self.start : self.start + self.count]

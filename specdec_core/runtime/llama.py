@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -28,9 +28,12 @@ PLAIN = (nn.Linear, nn.Embedding)  # not their quantised or adapted kinds
 # angles that depend on nothing but the position
 ROPE_TYPES = ("default", "linear", "llama3", "yarn")
 
+FEW = 33  # tokens of a pass for which attention in three products is faster than the fused one
+
 Product = Callable[[Tensor], Tensor]
-# a pass's queries, keys and values (n, heads, width) and a layer's block of the KV cache → what was attended to (n, d)
-Attention = Callable[[Tensor, Tensor], Tensor]
+Block = TypeVar("Block")  # a layer's part of the KV cache
+# a pass's queries, keys and values (n, heads, width) and a layer's block → what was attended to (n, d)
+Attention = Callable[[Tensor, Block], Tensor]
 
 
 class Joined(nn.Linear):
@@ -77,6 +80,9 @@ class LlamaForward:
 
     Args:
         model: in eval mode, for which `suits` holds; shares its weights with this object.
+
+    Attributes:
+        twice: whether a single token is read as two equal ones; see `cpu_linear.twice`.
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
@@ -91,6 +97,8 @@ class LlamaForward:
         attention: Any = core.layers[0].self_attn
         self.width, self.scaling = int(attention.head_dim), float(attention.scaling)
         self._rotary = core.rotary_emb
+        self.twice = False
+        self._nothing = self.embedding.weight.new_zeros(1)
         self._angles = self._table(64)  # replaced as a whole: lanes in other threads read it
 
     def joined(self) -> list[Joined]:
@@ -125,32 +133,41 @@ class LlamaForward:
             Logits (1, m, V) in the model's dtype, and the states of all tokens (n, d) they are computed from.
         """
         count, end = len(tokens), memory.end
+        if count == 1 and self.twice:
+            tokens, positions = tokens.repeat(2), positions.repeat(2)
+            mask = None if mask is None else mask.repeat(2, 1)
+        whole = memory.reserved(self.embedding.weight, self.shared_heads, self.width)
+        # of all layers at once: a view costs as much as a small operation
+        written = whole[:, :, :, end : end + count].unbind()
+        seen = whole[:, :, :, : end + count].flatten(0, 1).unbind()
+        blocks = zip(written, seen[::2], seen[1::2], strict=True)
+        attend = self._attending(len(tokens), mask)
 
-        def attention(rows: Tensor, block: Tensor) -> Tensor:
-            """`block` is (2, heads, rows, width)."""
-            pairs = rows[:, self.heads :].view(count, 2, self.shared_heads, -1)
-            block[:, :, end : end + count] = pairs.permute(1, 2, 0, 3)
-            keys, values = block[:, None, :, : end + count]
-            return self.attend(rows[:, : self.heads].transpose(0, 1).unsqueeze(0), keys, values, mask)[0]
+        def attention(rows: Tensor, block: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+            written, keys, values = block
+            pairs = rows[:count, self.heads :].view(count, 2, self.shared_heads, self.width)
+            written.copy_(pairs.permute(1, 2, 0, 3))
+            return attend(rows[:, : self.heads], keys, values)
 
-        blocks = memory.reserved(self.embedding.weight, self.shared_heads, self.width)
-        states = self.states(tokens, positions, blocks, attention, inner)
+        states = self.states(tokens, positions, blocks, attention, inner)[:count]
+        if inner is not None:
+            inner.update({layer: read[:count] for layer, read in inner.items()})
         logits: Tensor = self.output(states[-logits_to_keep:])
-        return logits.unsqueeze(0), states
+        return logits.contiguous().unsqueeze(0), states
 
     def states(
         self,
         tokens: Tensor,
         positions: Tensor,
-        blocks: Iterable[Tensor],
-        attention: Attention,
+        blocks: Iterable[Block],
+        attention: Attention[Block],
         inner: dict[int, Tensor] | None = None,
     ) -> Tensor:
         """The states (n, d) that logits are computed from, of tokens int64 (n,) of one text or of several.
 
         Args:
             positions, inner: as in `__call__`.
-            blocks: the KV cache of each layer to be run.
+            blocks: the part of the KV cache of each layer to be run.
             attention: writes a layer's keys and values to its block and attends.
         """
         cos, sin = (table[positions].unsqueeze(1) for table in self._angles)
@@ -159,10 +176,33 @@ class LlamaForward:
             if inner is not None and number in inner:
                 inner[number] = states
             mixed = attention(self._turned(layer, states, cos, sin), block)
-            states = layer.attention_output.forward(mixed).add_(states)
+            states = states + layer.attention_output.forward(mixed)
             gate, up = layer.gate_and_up.forward(layer.before_mlp(states)).chunk(2, -1)
-            states = layer.down.forward(layer.activation(gate).mul_(up)).add_(states)
+            states = states + layer.down.forward(layer.activation(gate).mul_(up))
         return self.norm(states)
+
+    def _attending(self, count: int, mask: Tensor | None) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+        """Attention of a pass's queries (n, heads, width) to a layer's keys and values (shared heads, m, width), as
+        rows (n, heads × width)."""
+        heads, shared, width = self.heads, self.shared_heads, self.width
+        # 16 bits are too few between the products
+        if count > FEW or self.embedding.weight.dtype != torch.float32:
+            return lambda queries, keys, values: self.attend(
+                queries.transpose(0, 1).unsqueeze(0), keys.unsqueeze(0), values.unsqueeze(0), mask
+            )[0]
+        # the queries of one shared head stand below each other; so the mask is repeated, and no key or value is
+        group = heads // shared
+        added = self._nothing if mask is None else mask.repeat(group, 1)
+        beta = 0 if mask is None else 1
+
+        def attend(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+            grouped = queries.view(count, shared, group, width).permute(1, 2, 0, 3)
+            rows = grouped.reshape(shared, group * count, width)
+            scores = torch.baddbmm(added, rows, keys.transpose(1, 2), beta=beta, alpha=self.scaling)
+            mixed = torch.bmm(scores.softmax(-1), values).view(shared, group, count, width)
+            return mixed.permute(2, 0, 1, 3).reshape(count, heads * width)
+
+        return attend
 
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
         """Attention of queries (texts, heads, n, width) to keys and values (texts, shared heads, m, width), as rows

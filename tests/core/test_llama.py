@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from specdec_core.models.bundle import HubModel
-from specdec_core.runtime.cpu_linear import by_columns, copied_bytes, pack
+from specdec_core.runtime.cpu_linear import arrange, by_columns, copied_bytes, pack, twice
 from specdec_core.runtime.llama import LlamaForward
 from specdec_core.runtime.reader import CausalReader, lean_forward
 from specdec_core.tree import TokenTree
@@ -48,7 +48,7 @@ def _model(kind: str) -> PreTrainedModel:
     return model
 
 
-@pytest.mark.parametrize("stored", ["plain", "packed", "by columns"])
+@pytest.mark.parametrize("stored", ["plain", "packed", "by columns", "by width"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_pass_is_that_of_transformers(kind: str, stored: str) -> None:
     """Prompts, chains, trees, steps, kept paths and rewinds on a copy of the model that nothing was done to; logits and
@@ -61,6 +61,10 @@ def test_every_pass_is_that_of_transformers(kind: str, stored: str) -> None:
         assert pack(model, lean.joined()) and copied_bytes(model)
     elif stored == "by columns":
         by_columns(model, lean.joined())
+    elif stored == "by width":
+        arrange(model, lean.joined())
+        lean.twice = twice(lean.joined()[0])
+        assert lean.twice is torch.backends.mkldnn.is_available()
     walk(whole, CausalReader(model, CAPACITY, lean=lean), 1e-4)
 
 
@@ -108,6 +112,28 @@ def test_the_first_layers_are_those_of_a_shorter_model(kind: str) -> None:
         one.prefill([3, 1, 4])
     tree = TokenTree([5, 6, 7], [-1, -1, 0])
     assert largest_difference(expected.read(2, tree), reader.read(2, tree)) < 1e-4
+
+
+def test_a_single_token_that_is_read_twice_shows_one_row() -> None:
+    """What layers read and what logits are computed from, on a model arranged for it; the cache keeps one row.
+    Catches: a listener that gets a row too many, or logits of another shape."""
+    model = HubModel("tiny", _model("llama"))
+    seen: list[list[Tensor]] = []
+    for arranged in (False, True):
+        if arranged:
+            model.arrange()
+            assert model.lean is not None and model.lean.twice is torch.backends.mkldnn.is_available()
+        reader, got = model.reader(16), []
+        reader.prefill([3, 1, 4])
+        reader.watch(got.append, (0, 1))
+        reader.watch(got.append)
+        got.append(reader.read(5, TokenTree()))
+        reader.keep([0])
+        assert reader.length == 4
+        seen.append(got)
+    for plain, twice_read in zip(*seen, strict=True):
+        assert plain.shape == twice_read.shape
+        assert largest_difference(plain, twice_read) < 1e-5
 
 
 @pytest.mark.parametrize("wrong", ["differs", "fails"])
