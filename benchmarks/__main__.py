@@ -1,4 +1,5 @@
-"""`python -m benchmarks`: our decoder against transformers' own on this machine, as a table and as JSON.
+"""`python -m benchmarks`: our decoder against transformers' own on this machine, as a table and as JSON; against
+llama.cpp as well, where llama-cpp-python is installed.
 
 Every figure is measured now, on this machine; a ratio above 1 means ours is faster. Greedy decoding throughout,
 and outputs are compared token for token: being fast at writing a different text proves nothing.
@@ -7,6 +8,7 @@ and outputs are compared token for token: being fast at writing a different text
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -19,7 +21,7 @@ from rich.table import Table
 from specdec_core import theory
 from specdec_core.models import catalogue
 
-from . import decoding, overhead, passes, subjects
+from . import decoding, llama_cpp, overhead, passes, subjects
 from .decoding import (
     ASSISTED,
     DRAFT,
@@ -27,10 +29,13 @@ from .decoding import (
     GENERATE,
     GENERATE_LOOKUP,
     LOOKUP,
+    LOOKUP_TOKENS,
     PLAIN,
     PLAIN_OFF,
     STATIC,
 )
+
+WIDTHS = (1, 5, 9, 17)  # compared with llama.cpp's
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,10 @@ def main(
     subject = subjects.load(family)
     where = subjects.surroundings(subject)
     chosen = subjects.prompts(subject, per_family=1 if quick else 4)
-    with errors.status("Measuring; leave the machine alone meanwhile.") as status:
+    peer = (
+        llama_cpp.Peer(subject.target, subject.draft, gamma, LOOKUP_TOKENS) if llama_cpp.installed() else None
+    )
+    with errors.status("Measuring; leave the machine alone meanwhile.") as status, peer or nullcontext():
         result = decoding.compare(
             subject,
             chosen,
@@ -69,9 +77,11 @@ def main(
             gamma=gamma,
             repeats=2 if quick else 5,
             on_progress=lambda text: status.update(f"Decoding, {text}"),
+            peer=peer,
         )
         status.update("Passes of different widths")
         widths, step = passes.width_curve(subject, 20 if quick else 60)
+        theirs = peer.widths((1, subject.default_threads), WIDTHS, 20 if quick else 60) if peer else {}
         stream = passes.streaming(subject, 20 if quick else 60)
         status.update("Rounds outside the models")
         around = overhead.outside(subject, chosen[0], 3 if quick else 9)
@@ -85,6 +95,7 @@ def main(
         "plain / generate, static cache": result.ratio(STATIC, PLAIN),
         **({"draft / assisted": result.ratio(ASSISTED, DRAFT)} if subject.draft is not None else {}),
         "prompt lookup / theirs": result.ratio(GENERATE_LOOKUP, LOOKUP),
+        **_against_llama_cpp(result),
         "draft / plain": result.ratio(PLAIN, DRAFT),
         "prompt lookup / plain": result.ratio(PLAIN, LOOKUP),
         "draft / plain, lane clock": result.ratio(PLAIN, DRAFT, "clock"),
@@ -96,6 +107,7 @@ def main(
         *_rows(families, result, other),
         *_around(around),
         *_limit(widths, stream),
+        *(Row(f"T({width}) against llama.cpp's", widths[width] / theirs[width], "×") for width in theirs),
     ]
     _print(console, where, rows, families, widths, cost, gamma, result)
     if file is not None:
@@ -106,6 +118,7 @@ def main(
             "by_cpu_time": _by_cpu_time(result),
             "speeds_tokens_per_s": {name: result.speed(name) for name in next(iter(result.timings.values()))},
             "width_curve_s": widths,
+            "width_curve_of_llama_cpp_s": theirs,
             "draft_step_s": step,
             "streaming_s": stream,
             "cost_ratio": cost,
@@ -115,6 +128,16 @@ def main(
         file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
         errors.print(f"Written: {file}")
     raise typer.Exit(1 if result.mismatches else 0)
+
+
+def _against_llama_cpp(result: decoding.Comparison) -> dict[str, dict[str, float]]:
+    """Ratios by family, where it was measured."""
+    pairs = (
+        ("plain / llama.cpp", llama_cpp.PLAIN, PLAIN),
+        ("draft / llama.cpp's", llama_cpp.DRAFT, DRAFT),
+        ("prompt lookup / llama.cpp's", llama_cpp.LOOKUP, LOOKUP),
+    )
+    return {name: result.ratio(theirs, ours) for name, theirs, ours in pairs if theirs in result.threads}
 
 
 def _rows(
@@ -137,6 +160,11 @@ def _rows(
     ]
     if "draft / assisted" in families:
         rows.append(at_least("draft model against assisted generation", over("draft / assisted"), 1.3))
+    rows += [
+        Row(name.replace(" / ", " against "), median(ratios.values()), "×")
+        for name, ratios in families.items()
+        if "llama.cpp" in name
+    ]
     if "code" in code:
         rows.append(at_least("draft model against plain on code", code["code"], 1.4))
     rows += [

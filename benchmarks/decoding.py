@@ -12,6 +12,7 @@ from typing import Literal
 
 import specdec_core as sd
 
+from .llama_cpp import Decoder, Peer
 from .subjects import Mode, Prompt, Subjects
 
 PLAIN, DRAFT, DRAFT_OFF, PLAIN_OFF = "plain", "draft-model", "draft-model, no record", "plain, no record"
@@ -75,8 +76,10 @@ def compare(
     gamma: int,
     repeats: int,
     on_progress: Callable[[str], None],
+    peer: Peer | None = None,
 ) -> Comparison:
-    """Time every decoder on every prompt `repeats` times, interleaved, after one untimed call each."""
+    """Time every decoder on every prompt `repeats` times, interleaved, after one untimed call each; llama.cpp too,
+    where a `peer` is given."""
     prompts = list(prompts)
     theirs: dict[str, tuple[Mode, int]] = {
         GENERATE: ("plain", 0),
@@ -115,6 +118,10 @@ def compare(
         **{name: in_transformers(name, *how) for name, how in theirs.items()},
         DRAFT_OFF: in_lab("draft-model", "off"),
         PLAIN_OFF: in_lab("none", "off"),
+        **{
+            name: lambda prompt, timing, call=call: call(prompt.ids, length)  # type: ignore[misc]
+            for name, call in _fastest_of(peer, subjects, prompts[0], counts).items()
+        },
     }
     result = Comparison({}, counts, [])
     for prompt in prompts:
@@ -135,6 +142,21 @@ def compare(
             if (place := _first_difference(timings[name].tokens, timings[GENERATE].tokens)) is not None
         ]
     return result
+
+
+def _fastest_of(
+    peer: Peer | None, subjects: Subjects, prompt: Prompt, counts: dict[str, int]
+) -> dict[str, Decoder]:
+    """llama.cpp's ways of decoding, each with its best number of threads, which is added to `counts`."""
+    found = {}
+    for name, load in peer.ways.items() if peer else ():
+        loaded = {count: load(count) for count in sorted({1, subjects.default_threads})}
+        counts[name] = _fastest(
+            list(loaded),
+            lambda count, loaded=loaded: loaded[count](prompt.ids, 24),  # type: ignore[misc]
+        )
+        found[name] = loaded[counts[name]]
+    return found
 
 
 def _fastest(counts: Sequence[int], call: Callable[[int], object]) -> int:

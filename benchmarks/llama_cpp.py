@@ -20,6 +20,9 @@ from gguf import GGUFWriter
 from transformers import PreTrainedModel
 
 ROOM = 1024  # tokens of text
+PLAIN, DRAFT, LOOKUP = "llama.cpp", "llama.cpp, draft model", "llama.cpp, prompt lookup"
+
+Decoder = Callable[[Sequence[int], int], list[int]]
 
 
 def installed() -> bool:
@@ -178,9 +181,10 @@ def drafting(path: Path, count: int, gamma: int) -> Any:
 
 
 class Peer:
-    """llama.cpp with a target and perhaps a draft, and its best number of threads for each way of decoding.
+    """llama.cpp with a target and perhaps a draft. A context manager: the files are deleted at its end.
 
-    Use as a context manager; the files are deleted at its end.
+    Attributes:
+        ways: by name, from a number of threads to a function of prompt and length; the models are loaded each time.
     """
 
     def __init__(
@@ -189,21 +193,18 @@ class Peer:
         from llama_cpp.llama_speculative import LlamaPromptLookupDecoding
 
         self._folder = TemporaryDirectory()
-        path = Path(self._folder.name) / "target.gguf"
+        path = self._path = Path(self._folder.name) / "target.gguf"
         write(target, path)
-        self.ways: dict[str, Callable[[int], Callable[[Sequence[int], int], list[int]]]] = {
-            "plain": lambda count: Loaded(path, count).plain,
-            "prompt lookup": lambda count: (
+        self.ways: dict[str, Callable[[int], Decoder]] = {
+            PLAIN: lambda count: Loaded(path, count).plain,
+            LOOKUP: lambda count: (
                 Loaded(path, count, LlamaPromptLookupDecoding(num_pred_tokens=lookup)).speculated
             ),
         }
         if draft is not None:
             small = Path(self._folder.name) / "draft.gguf"
             write(draft, small)
-            self.ways["draft model"] = lambda count: (
-                Loaded(path, count, drafting(small, count, gamma)).speculated
-            )
-        self._path = path
+            self.ways[DRAFT] = lambda count: Loaded(path, count, drafting(small, count, gamma)).speculated
 
     def __enter__(self) -> Peer:
         return self

@@ -73,7 +73,7 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
             "Target's rearranged weights",
             copied_bytes(_module(models.target)),
             "modelled",
-            "Copies stored for the processor; in a large model they replace the weights. Assumed to be as large as those.",
+            "Copies stored for the processor, in a large model in place of the weights; assumed as large as those.",
         ),
         Line("Draft's weights", weight_bytes(draft), "exact", "Of the draft model."),
         Line(

@@ -13,8 +13,8 @@ import torch
 
 import specdec_core as sd
 from specdec_core.engine.recorder import Recorder
-from specdec_core.rules.speculative_sampling import SpeculativeSampling
 from specdec_core.models.bundle import HubModel
+from specdec_core.rules.speculative_sampling import SpeculativeSampling
 from specdec_core.runtime import cpu_linear
 from specdec_core.runtime.cpu_linear import arrange, by_columns, copied_bytes, pack
 from specdec_core.runtime.reader import CausalReader
