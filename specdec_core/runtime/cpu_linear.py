@@ -184,7 +184,8 @@ class _ByWidth:
         self.copied = narrow.copied + wide.copied
 
     def __call__(self, rows: Tensor) -> Tensor:
-        count = len(rows) if rows.dim() == 2 else rows.shape[:-1].numel()
+        # not `len(rows)`, which takes as long as a small product
+        count = rows.shape[0] if rows.dim() == 2 else rows.shape[:-1].numel()
         return self.narrow(rows) if count <= self.few else self.wide(rows)
 
 
@@ -222,7 +223,7 @@ class _FromTheLeft:
     def __call__(self, rows: Tensor) -> Tensor:
         if rows.dim() != 2:
             return self(rows.reshape(-1, rows.shape[-1])).reshape(*rows.shape[:-1], -1)
-        if len(rows) == 1:
+        if rows.shape[0] == 1:
             return self(torch.cat((rows, rows)))[:1]
         columns = rows.contiguous().t()
         if self.bias is None:

@@ -132,7 +132,7 @@ class LlamaForward:
         Returns:
             Logits (1, m, V) in the model's dtype, and the states of all tokens (n, d) they are computed from.
         """
-        count, end = len(tokens), memory.end
+        count, end = tokens.shape[0], memory.end
         if count == 1 and self.twice:
             tokens, positions = tokens.repeat(2), positions.repeat(2)
             mask = None if mask is None else mask.repeat(2, 1)
@@ -141,7 +141,7 @@ class LlamaForward:
         written = whole[:, :, :, end : end + count].unbind()
         seen = whole[:, :, :, : end + count].flatten(0, 1).unbind()
         blocks = zip(written, seen[::2], seen[1::2], strict=True)
-        attend = self._attending(len(tokens), mask)
+        attend = self._attending(tokens.shape[0], mask)
 
         def attention(rows: Tensor, block: tuple[Tensor, Tensor, Tensor]) -> Tensor:
             written, keys, values = block
@@ -219,7 +219,7 @@ class LlamaForward:
 
     def _turned(self, layer: _Layer, states: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         """A layer's queries, keys and values (n, heads, width), the first two turned by their positions (RoPE)."""
-        count, shared, turned = len(states), self.shared_heads, self.heads + self.shared_heads
+        count, shared, turned = states.shape[0], self.shared_heads, self.heads + self.shared_heads
         rows = layer.attention_input.forward(layer.before_attention(states)).view(count, -1, self.width)
         both = rows[:, :turned]
         if layer.query_norm is not None and layer.key_norm is not None:
