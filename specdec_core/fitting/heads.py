@@ -7,7 +7,6 @@ fit's folder, so a fit that was stopped goes on with it.
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -107,7 +106,7 @@ def _watch(process: subprocess.Popen[bytes], work: Tuning, until: float) -> floa
         work.say(f"Medusa heads, {max(0.0, until - time.monotonic()):.0f} seconds left")
         stopped = stopped or work.cancelled()
         if not asked and (stopped or time.monotonic() > until):
-            process.send_signal(signal.SIGINT)
+            process.terminate()  # not SIGINT, which is ignored in what a shell started with "&"
             asked = True
         time.sleep(POLL_S)
     if stopped:
