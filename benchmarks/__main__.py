@@ -187,18 +187,25 @@ def _rows(
     return rows
 
 
-def _around(seconds: dict[str, float]) -> list[Row]:
+def _around(measured: dict[str, tuple[float, float]]) -> list[Row]:
     bounds = {overhead.CHAIN: 1.0, overhead.TREE: 2.5}
-    return [
+    rows = [
         Row(
             name,
-            1e3 * value,
+            1e3 * seconds,
             "ms",
             f"≤ {bounds[name]:g} ms" if name in bounds else "",
-            1e3 * value <= bounds[name] if name in bounds else None,
+            1e3 * seconds <= bounds[name] if name in bounds else None,
         )
-        for name, value in seconds.items()
+        for name, (seconds, _) in measured.items()
     ]
+    shares = {overhead.DRAFTED: 0.05, overhead.TREE: 0.08}
+    names = {overhead.DRAFTED: "its share, draft model and γ = 4", overhead.TREE: "its share, tree of 64"}
+    for name, bound in shares.items():
+        if name in measured:
+            share = measured[name][1]
+            rows.append(Row(names[name], 100 * share, "%", f"≤ {100 * bound:g} %", share <= bound))
+    return rows
 
 
 def _limit(widths: dict[int, float], stream: float) -> list[Row]:

@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from statistics import median
 from typing import Any
 
@@ -19,6 +20,7 @@ from .subjects import Prompt, Subjects
 
 NODES = 64
 CHAIN = "round of a chain of 4, outside the models"
+DRAFTED = "the same, drafted by the draft model"
 TREE = "round of a tree of 64, outside the models"
 
 
@@ -37,10 +39,17 @@ class _Bush(Proposer):
         return NODES
 
     def propose(self, context: Context) -> Proposal:
-        source = random.Random(context.round)
-        parents = [source.randrange(max(-1, node - 12), node) if node else -1 for node in range(NODES)]
-        tree = TokenTree([source.randrange(context.vocabulary) for _ in parents], parents)
-        return Proposal(tree if max(tree.depths) <= context.limit else TokenTree())
+        parents, tokens, depth = _bush(context.round, context.vocabulary)
+        return Proposal(TokenTree(tokens, parents) if depth <= context.limit else TokenTree())
+
+
+@cache
+def _bush(number: int, vocabulary: int) -> tuple[list[int], list[int], int]:
+    """Parents, tokens and depth of a random tree; drawn before anything is timed."""
+    source = random.Random(number)
+    parents = [source.randrange(max(-1, node - 12), node) if node else -1 for node in range(NODES)]
+    tokens = [source.randrange(vocabulary) for _ in parents]
+    return parents, tokens, max(TokenTree(tokens, parents).depths)
 
 
 class _Chain(_Bush):
@@ -58,12 +67,13 @@ class _Chain(_Bush):
         return Proposal(TokenTree.chain([source.randrange(context.vocabulary) for _ in range(length)]))
 
 
-def outside(subjects: Subjects, prompt: Prompt, repeats: int) -> dict[str, float]:
-    """Median over the runs of (wall time − time in the models' forward) / rounds, in seconds, full record included."""
-    found: dict[str, list[float]] = {}
+def outside(subjects: Subjects, prompt: Prompt, repeats: int) -> dict[str, tuple[float, float]]:
+    """Medians over the runs of (wall time − time in the models' forward) / rounds, in seconds, and of its share of the
+    wall time; full record included."""
+    found: dict[str, list[tuple[float, float]]] = {}
     cases = {
         CHAIN: Settings(proposer=_Chain.name, max_new_tokens=96),
-        "the same, drafted by the draft model": Settings(max_new_tokens=96),
+        DRAFTED: Settings(max_new_tokens=96),
         TREE: Settings(proposer=_Bush.name, max_new_tokens=96),
     }
     added = {kind.name: kind for kind in (_Bush, _Chain)}
@@ -79,11 +89,15 @@ def outside(subjects: Subjects, prompt: Prompt, repeats: int) -> dict[str, float
                     rounds = sum(isinstance(event, sd.Step) for event in stream)
                     wall = time.perf_counter() - began
                 if turn:
-                    found.setdefault(name, []).append((wall - spent[0]) / rounds)
+                    around = wall - spent[0]
+                    found.setdefault(name, []).append((around / rounds, around / wall))
     finally:
         for name in added:
             del PROPOSERS[name]
-    return {name: median(values) for name, values in found.items()}
+    return {
+        name: (median(seconds), median(shares))
+        for name, (seconds, shares) in ((name, zip(*values, strict=True)) for name, values in found.items())
+    }
 
 
 @contextmanager

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+import numpy as np
+
 from specdec_core.lazy_torch import torch
 from specdec_core.settings import Settings
 
@@ -43,7 +45,7 @@ class Warp:
     def __call__(self, logits: Tensor) -> Tensor:
         """The sampled distribution: float32 (…, V) → float32 (…, V), each row summing to 1."""
         if self.greedy:
-            return torch.zeros_like(logits).scatter_(-1, logits.argmax(-1, keepdim=True), 1.0)
+            return torch.zeros_like(logits).scatter_(-1, first_best(logits).unsqueeze(-1), 1.0)
         logits = logits / self.temperature
         if 0 < self.top_k < logits.shape[-1]:
             kth = logits.topk(self.top_k, dim=-1).values[..., -1:]
@@ -64,6 +66,14 @@ def _nucleus(probs: Tensor, top_p: float) -> Tensor:
     ordered = ordered.masked_fill(before >= top_p, 0.0)
     kept = torch.zeros_like(probs).scatter_(-1, order, ordered)
     return kept / kept.sum(-1, keepdim=True)
+
+
+def first_best(scores: Tensor) -> Tensor:
+    """The token of the largest score in each row, the first of equal ones: float32 (…, V) → int64 (…)."""
+    if scores.device.type == "cpu" and scores.dtype == torch.float32:
+        # numpy's search takes a tenth of the time of torch's
+        return torch.from_numpy(np.asarray(scores.detach().numpy().argmax(-1)))
+    return scores.argmax(-1)
 
 
 def draw(probs: Tensor, uniform: float | Tensor) -> Tensor:

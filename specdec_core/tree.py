@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from specdec_core.lazy_torch import torch
 
 if TYPE_CHECKING:
@@ -91,13 +93,10 @@ class TokenTree:
         size = len(self) + 1
         if self.is_chain:
             return _lower(size)
-        above: list[list[int]] = [[0]]  # per position: itself and its ancestors
+        seen = np.eye(size, dtype=np.bool_)
         for node, parent in enumerate(self.parents):
-            above.append([*above[parent + 1], node + 1])
-        seen = torch.zeros(size, size, dtype=torch.bool)
-        rows = [position for position, line in enumerate(above) for _ in line]
-        seen[rows, [position for line in above for position in line]] = True
-        return seen
+            seen[node + 1] |= seen[parent + 1]  # a parent's row is complete before its children's
+        return torch.from_numpy(seen)
 
 
 @lru_cache(maxsize=80)

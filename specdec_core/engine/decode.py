@@ -21,7 +21,7 @@ from specdec_core.record.trace import Trace
 from specdec_core.rules import Decision
 from specdec_core.runtime import PREFILL_CHUNK
 from specdec_core.runtime.machine import threads
-from specdec_core.sampling import draw
+from specdec_core.sampling import draw, first_best
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
@@ -245,14 +245,14 @@ class Lane:
         if self.past is not None:
             scores = self.past.penalised(scores, paths_of(tree))
         if self.warp.greedy and proposal.q is None and not self.plan.rule.own_probabilities:
-            best: list[int] = scores.argmax(-1).tolist()
+            best: list[int] = first_best(scores).tolist()
             if (decision := self.plan.rule.judge_greedy(tree, best, coins)) is not None:
                 tokens = [*(tree.tokens[node] for node in decision.path), best[decision.end]]
                 return Judged(decision, decision.source_in(tree), scores, coins, tokens)
         p, q = self._distributions(scores, proposal)
         judgement = self.plan.rule.judge(tree, p, q, coins)
         if self.warp.greedy:
-            number, last = None, int(judgement.final.argmax())
+            number, last = None, int(first_best(judgement.final))
         else:
             number = float(uniforms(seed, Stream.CORRECTION, context.round, 1)[0])
             last = int(draw(judgement.final, number))

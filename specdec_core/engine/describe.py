@@ -11,7 +11,7 @@ from specdec_core.record.schema import TOP, Candidates, Position, Round
 from specdec_core.rules import Decision
 from specdec_core.rules.block import recorded_masses
 from specdec_core.rules.speculative_sampling import at_nodes, thresholds
-from specdec_core.sampling import Warp
+from specdec_core.sampling import Warp, first_best
 from specdec_core.tree import TokenTree
 
 
@@ -112,8 +112,10 @@ def _fill_nodes(batch: list[RawRound], target: _Described, draft: _Described | N
     penalised = [raw.scores for raw in batch if raw.scores is not None]  # of all rounds or of none
     scores = torch.cat(penalised) if penalised else target.logits
     chosen = scores[at]
-    rank = ((chosen > chosen.gather(1, token.unsqueeze(1))).sum(-1) + 1).tolist()
-    best = (chosen.argmax(-1) == token).float().tolist() if rows else []
+    # counted in floats, which are added several times as fast as truth values
+    above = torch.gt(chosen, chosen.gather(1, token.unsqueeze(1)), out=torch.empty_like(chosen))
+    rank = [int(count) + 1 for count in above.sum(-1).tolist()]
+    best = (first_best(scores)[at] == token).float().tolist()
     # Of tokens tied for first place, one is the argmax.
     rank = [2 if place == 1 and not first else place for place, first in zip(rank, best, strict=True)]
     entropy, largest = target.entropy, target.largest
@@ -216,7 +218,7 @@ class _Heads:
 
     def _best(self, raw: RawRound, at: int, model_p: Candidates) -> int:
         """The token that greedy decoding takes after a node."""
-        return model_p.id[0] if raw.scores is None else int(raw.scores[at + 1].argmax())
+        return model_p.id[0] if raw.scores is None else int(first_best(raw.scores[at + 1]))
 
     def _residual(self, raw: RawRound, token: int) -> Candidates | None:
         """What a corrected token was drawn from; one-hot at temperature 0."""

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from specdec_core.lazy_torch import torch
 from specdec_core.lengths import longest
-from specdec_core.sampling import draw
+from specdec_core.sampling import draw, first_best
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
@@ -89,7 +89,7 @@ class Chain:
         logits = fit(self.reader.step(self.unread), self.vocabulary)
         scores = logits if self.past is None else self.past.next(logits, self.path)
         if self.warp.greedy:
-            token = scores.argmax()
+            token = first_best(scores)
         else:
             self.q.append(self.warp(scores))
             token = draw(self.q[-1], self.numbers[len(self.tokens)])
@@ -182,7 +182,7 @@ class ChainGuess:
         if self.next is None:
             logits = fit(self.reader.step(self.last), self.context.vocabulary)
             past = self.context.past
-            token = (logits if past is None else past.next(logits)).argmax()
+            token = first_best(logits if past is None else past.next(logits))
             self.guess = token, logits
             if past is not None:
                 past.extend([int(token)])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from specdec_core.lazy_torch import torch
 from specdec_core.record.schema import Verdict
-from specdec_core.sampling import draw
+from specdec_core.sampling import draw, first_best
 from specdec_core.tree import ROOT, TokenTree
 
 from .contract import Context, Dropped, Outcome
@@ -281,7 +281,7 @@ class TreeGuess:
             self.passes += 1
             logits = fit(growth.rows.read([node.token], [growth.row[node.parent]]), growth.vocabulary)[0]
         past = self.context.past
-        token = int((logits if past is None else past.next(logits)).argmax())
+        token = int(first_best(logits if past is None else past.next(logits)))
         if past is not None:
             past.extend([token])
         self.guess = token, float(logits.softmax(-1)[token])

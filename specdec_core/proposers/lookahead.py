@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from specdec_core.penalties import paths_of
+from specdec_core.sampling import first_best
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
@@ -161,7 +162,7 @@ class Lookahead(Proposer):
         rows = extra[-len(self.columns) :]
         if context.past is not None:
             rows = context.past.penalised(rows, paths_of(self.proposal.extra)[-len(self.columns) :])
-        found: list[int] = rows.argmax(-1).tolist()
+        found: list[int] = first_best(rows).tolist()
         return found
 
     def _grow(self, newest: list[int]) -> list[Gram]:

@@ -14,7 +14,7 @@ from pydantic import Field
 from specdec_core.errors import SettingsError
 from specdec_core.lazy_torch import torch
 from specdec_core.penalties import Past
-from specdec_core.sampling import widen
+from specdec_core.sampling import first_best, widen
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
@@ -188,5 +188,5 @@ def _penalised(logits: Tensor, past: Past) -> Tensor:
     rows = []
     for row in logits:
         rows.append(past.next(row, path))
-        path.append(int(rows[-1].argmax()))
+        path.append(int(first_best(rows[-1])))
     return torch.stack(rows)

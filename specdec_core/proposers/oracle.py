@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from specdec_core.lazy_torch import torch
-from specdec_core.sampling import draw
+from specdec_core.sampling import draw, first_best
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
@@ -87,7 +87,7 @@ class Oracle(Proposer):
                 drawn_q.append(warp(scores))
                 tokens.append(draw(drawn_q[-1], numbers[step]))
             else:
-                tokens.append(scores.argmax())
+                tokens.append(first_best(scores))
             if past is not None:
                 path.append(int(tokens[-1]))
             unread = tokens[-1].reshape(1)

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from specdec_core.lazy_torch import torch
 from specdec_core.lengths import longest
-from specdec_core.sampling import draw
+from specdec_core.sampling import draw, first_best
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
@@ -111,7 +111,7 @@ class ParallelDraft(Proposer):
         for place, row in enumerate(logits):
             scores = row if context.past is None else context.past.next(row, tokens)
             if context.warp.greedy:
-                token = scores.argmax()
+                token = first_best(scores)
             else:
                 q.append(context.warp(scores))
                 token = draw(q[-1], numbers[place])
