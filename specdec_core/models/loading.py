@@ -12,7 +12,7 @@ from specdec_core.errors import ModelError, OtherTokenizer
 from specdec_core.runtime.check import self_check, skeleton, window_check
 from specdec_core.runtime.cpu_linear import arrange
 from specdec_core.runtime.cuda_graphs import works
-from specdec_core.runtime.machine import choose_device, choose_dtype, describe, fitting_threads
+from specdec_core.runtime.machine import choose_device, choose_dtype, describe, fitting_threads, threads
 from specdec_core.runtime.reader import CausalReader
 from specdec_core.runtime.recurrent import recurrent, state_check
 from specdec_core.runtime.t5 import EncoderDecoder
@@ -233,7 +233,13 @@ def _drafting(
 
 
 def _checked(name: str, model: PreTrainedModel, graphs: bool) -> Model:
-    """A loaded model as a `Model`, after checking that it reads trees."""
+    """A loaded model as a `Model`, after checking that it reads trees; on as many CPU threads as it will run on: where
+    another process keeps a core busy, two that wait for each other take ten times as long."""
+    with threads(fitting_threads(model.device, int(model.num_parameters()))):
+        return _wrapped(name, model, graphs)
+
+
+def _wrapped(name: str, model: PreTrainedModel, graphs: bool) -> Model:
     model.eval()
     if recurrent(model.config):
         state_check(model, name)
