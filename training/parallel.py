@@ -26,6 +26,12 @@ def shape_with_mask(shape: Shape) -> Shape:
     return replace(shape, vocab=shape.vocab + 1)
 
 
+def with_mask(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Weights for `shape_with_mask`: the mask begins as the mean of all tokens."""
+    table = weights["model.embed_tokens.weight"]
+    return weights | {"model.embed_tokens.weight": torch.cat((table, table.mean(0, keepdim=True)))}
+
+
 def visible(length: int, places: Tensor, masks: int) -> Tensor:
     """Who sees whom: bool (t + a·m, t + a·m) for a row of t tokens and m masks after each of `places` (a,)."""
     place = torch.arange(length, device=places.device)
