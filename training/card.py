@@ -85,6 +85,8 @@ def measure(
         result["runs"][name] = {key: state[key] for key in ("step", "tokens", "seconds")}
     loaded = sd.load_models()
     result["heads"] = {name: sum(w.numel() for w in part.parameters()) for name, part in loaded.heads.items()}
+    if loaded.parallel_draft is not None:
+        result["heads"]["draft-parallel"] = loaded.parallel_draft.info.parameters
     result["figures"] = measure_figures(loaded, prompts, repeats, store)
     return result
 

@@ -330,7 +330,7 @@ def draft(
     rows, heldout = rows_for(model, text, runs / "data", plan)
     state = train_draft(runs / name, shape, target, rows, heldout, plan, parallel, weights)
     folder = out or runs / name / "export"
-    export_draft(runs / name, model, target, folder)
+    export_draft(runs / name, model, target, folder, state.get("shares"))
     remember_command(runs)
     typer.echo(f"{state['step']} steps, {state['tokens']} tokens; draft written to {folder}.")
 

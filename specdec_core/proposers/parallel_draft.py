@@ -99,7 +99,7 @@ class ParallelDraft(Proposer):
             torch.stack(q) if q else None,
             logits[: len(tokens)],
             passes=1,
-            note={"draft_read": len(read)},
+            note={"draft_read": len(read), "masks": length - 1},
         )
 
     def _drawn(self, context: Context, logits: Tensor) -> tuple[list[int], list[Tensor]]:
