@@ -51,13 +51,23 @@ def measure(
 ) -> dict[str, Any]:
     """Everything the card states, measured on the exported folders and read from the runs' states.
 
-    `store` keeps the rows of the sweep, so that an interrupted run can resume.
+    Of runs that are not here (training is rarely repeated, and its checkpoints do not ship) the card before and the
+    heads' own files tell. `store` keeps the rows of the sweep, so that an interrupted run can resume.
+
+    Raises:
+        ValueError: if the prepared data is missing.
     """
+    if not (data / "manifest.json").is_file():
+        raise ValueError(
+            f"There is no prepared text in {data}, on which held-out losses are measured: run `prepare` with the "
+            "bundled tokenizer (--tokenizer assets/models/specdec-target)."
+        )
     family, tokenizer = load_family(models)
     manifest = json.loads((data / "manifest.json").read_text(encoding="utf-8"))
+    before = trained_before(models)
     result: dict[str, Any] = {
         "date": date,
-        "commands": commands,
+        "commands": list(dict.fromkeys([*before["commands"], *commands])),
         "mix": [{key: row[key] for key in ("name", "family", "weight", "train_tokens")} for row in manifest],
         "parameters": {
             name: sum(weight.numel() for weight in model.parameters()) for name, model in family.items()
@@ -68,15 +78,35 @@ def measure(
             name: latency_ratio(family["target"], family[name]) for name in family if name != "target"
         },
         "continuations": continuations(family["target"], tokenizer, data, QUOTES),
-        "runs": {},
+        "runs": before["runs"],
     }
     for name, run in runs.items():
         state = load_state(require_checkpoint(run))
         result["runs"][name] = {key: state[key] for key in ("step", "tokens", "seconds")}
     loaded = sd.load_models()
     result["heads"] = {name: sum(w.numel() for w in part.parameters()) for name, part in loaded.heads.items()}
+    if loaded.parallel_draft is not None:
+        result["heads"]["draft-parallel"] = loaded.parallel_draft.info.parameters
     result["figures"] = measure_figures(loaded, prompts, repeats, store)
     return result
+
+
+def trained_before(models: Path) -> dict[str, Any]:
+    """Commands and counters of training runs by name, from the card before and from what trained parts hold."""
+    card, runs, commands = models / "measurements.json", {}, []
+    if card.is_file():
+        found = json.loads(card.read_text(encoding="utf-8"))
+        runs, commands = dict(found["runs"]), list(found["commands"])
+    for name in PARTS:
+        config = models / f"specdec-{name}" / "config.json"
+        said = (
+            json.loads(config.read_text(encoding="utf-8")).get("specdec_training")
+            if config.is_file()
+            else None
+        )
+        if said:
+            runs[name] = {key: said[key] for key in ("step", "tokens", "seconds")}
+    return {"commands": commands, "runs": runs}
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -302,16 +332,18 @@ def render(measured: dict[str, Any]) -> str:
 
 
 def write_card(models: Path, measured: dict[str, Any], runs: dict[str, Path]) -> None:
-    """Write `README.md`, `measurements.json` and the two plots into the models' folder."""
-    plots = {name: read_losses(run / "log.jsonl") for name, run in runs.items() if name in PLOTTED}
-    (models / "training-loss.svg").write_text(loss_plot(plots), encoding="utf-8")
-    further = [runs[name] / "log.jsonl" for name in PLOTTED[:3] if name in runs]
-    svg = loss_plot(read_heldout(further), "Held-out loss of the target", span=1)
-    (models / "heldout-loss.svg").write_text(svg, encoding="utf-8")
+    """Write `README.md`, `measurements.json` and, where the logs are here, the two plots into the models' folder."""
+    if runs.keys() >= set(PLOTTED):
+        plots = {name: read_losses(runs[name] / "log.jsonl") for name in PLOTTED}
+        (models / "training-loss.svg").write_text(loss_plot(plots), encoding="utf-8")
+        further = [runs[name] / "log.jsonl" for name in PLOTTED[:3]]
+        svg = loss_plot(read_heldout(further), "Held-out loss of the target", span=1)
+        (models / "heldout-loss.svg").write_text(svg, encoding="utf-8")
     (models / "measurements.json").write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
     (models / "README.md").write_text(render(measured), encoding="utf-8")
 
 
+PARTS = ("draft-parallel", "medusa", "eagle", "eagle3", "mtp")  # their folders say how they were trained
 PLOTTED = ("target", "target-2", "target-3", "draft", "draft-large")
 PROGRAM_WRITTEN = frozenset(
     "copying tables forms summaries fact_questions name_questions class_templates function_templates "

@@ -292,7 +292,7 @@ def eagle(
 
 @app.command()
 def draft(
-    text: Annotated[list[Path], typer.Option(help="UTF-8 file to train on; may be given again.")],
+    text: Text = None,
     model: Model = "bundled",
     runs: Runs = RUNS,
     out: Annotated[Path | None, typer.Option(help="Folder of the draft; default: in the run's.")] = None,
@@ -304,26 +304,33 @@ def draft(
         int,
         typer.Option(min=1, max=16, help="Tokens it guesses in one pass, for the proposer parallel-draft."),
     ] = 1,
+    start: Annotated[
+        Path | None,
+        typer.Option(help="Folder of a draft to train further; --layers and --hidden are then its own."),
+    ] = None,
     name: Annotated[str, typer.Option(help="Run name.")] = "own-draft",
     batch: Annotated[int, typer.Option(help="Rows per step.")] = 8,
     context: Annotated[int, typer.Option(help="Tokens per row.")] = 256,
     seed: int = 0,
+    rate: Annotated[float, typer.Option(help="Peak rate of the blocks' matrices (Muon).")] = 0.02,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
+    focus: Annotated[bool, typer.Option("--focus", help="Weights of the closing phase (mix.py).")] = False,
 ) -> None:
-    """Distil a small draft for any target, on one's own text; continues the run if it has a checkpoint."""
-    from training.heads_data import open_target, tokens_of
+    """Distil a small draft for any target; continues the run if it has a checkpoint."""
+    from training.heads_data import open_target, rows_for
     from training.loop import Plan
-    from training.own_draft import export_draft, shape_for, train_draft
-    from training.own_text import OwnText, read_texts
+    from training.optimisers import Rates
+    from training.own_draft import export_draft, shape_for, started_from, train_draft
     from training.pretrain import pick_device
 
-    plan = Plan(minutes, tokens, context, batch, seed, 50, evaluate_every=200)
+    rates = Rates(rate, 0.15 * rate)
+    plan = Plan(minutes, tokens, context, batch, seed, 50, focus=focus, rates=rates, evaluate_every=200)
     target = open_target(model, pick_device(device))
-    shape = shape_for(target, layers, hidden)
-    own = OwnText(tokens_of(model, read_texts(text)), context, batch, seed)
-    state = train_draft(runs / name, shape, target, own, own.heldout, plan, parallel)
+    shape, weights = started_from(start) if start else (shape_for(target, layers, hidden), None)
+    rows, heldout = rows_for(model, text, runs / "data", plan)
+    state = train_draft(runs / name, shape, target, rows, heldout, plan, parallel, weights)
     folder = out or runs / name / "export"
-    export_draft(runs / name, model, target, folder)
+    export_draft(runs / name, model, target, folder, state.get("shares"))
     remember_command(runs)
     typer.echo(f"{state['step']} steps, {state['tokens']} tokens; draft written to {folder}.")
 

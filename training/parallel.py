@@ -26,6 +26,12 @@ def shape_with_mask(shape: Shape) -> Shape:
     return replace(shape, vocab=shape.vocab + 1)
 
 
+def with_mask(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Weights for `shape_with_mask`: the mask begins as the mean of all tokens."""
+    table = weights["model.embed_tokens.weight"]
+    return weights | {"model.embed_tokens.weight": torch.cat((table, table.mean(0, keepdim=True)))}
+
+
 def visible(length: int, places: Tensor, masks: int) -> Tensor:
     """Who sees whom: bool (t + a·m, t + a·m) for a row of t tokens and m masks after each of `places` (a,)."""
     place = torch.arange(length, device=places.device)
@@ -50,14 +56,40 @@ def parallel_loss(draft: SmallLlama, target: Frozen, ahead: int, seed: int) -> C
         length = ids.shape[1]
         count = max(1, int(SHARE * (length - masks)))
         places = torch.randperm(length - masks, generator=numbers)[:count].to(ids.device)
-        beyond = (places[:, None] + torch.arange(1, ahead, device=ids.device)).flatten()
-        read = torch.cat((ids, ids.new_full((len(ids), len(beyond)), draft.shape.vocab - 1)), 1)
-        positions = torch.cat((torch.arange(length, device=ids.device), beyond))
-        with target.autocast():
-            wanted = F.log_softmax(target.read(ids)[1].float(), -1)[:, positions]
-            guessed = draft.packed(read, positions, visible(length, places, masks)).float()
-            guessed = F.log_softmax(guessed[..., : wanted.shape[-1]], -1)
+        wanted, guessed = both(draft, target, ids, places, masks)
+        wanted, guessed = F.log_softmax(wanted, -1), F.log_softmax(guessed, -1)
         distance = (wanted.exp() * (wanted - guessed)).sum(-1)
         return torch.stack((distance[:, :length].mean(), distance[:, length:].mean()))
 
     return losses
+
+
+def both(draft: SmallLlama, target: Frozen, ids: Tensor, places: Tensor, masks: int) -> tuple[Tensor, Tensor]:
+    """The target's and the draft's logits for the same tokens, float32 (b, t + a·m, V): after each of the t tokens,
+    then after each of `masks` masks behind each of `places` (a,)."""
+    length = ids.shape[1]
+    beyond = (places[:, None] + torch.arange(1, masks + 1, device=ids.device)).flatten()
+    read = torch.cat((ids, ids.new_full((len(ids), len(beyond)), draft.shape.vocab - 1)), 1)
+    positions = torch.cat((torch.arange(length, device=ids.device), beyond))
+    with target.autocast():
+        wanted = target.read(ids)[1].float()[:, positions]
+        guessed = draft.packed(read, positions, visible(length, places, masks)).float()
+    return wanted, guessed[..., : wanted.shape[-1]]
+
+
+@torch.no_grad()
+def accuracy(
+    draft: SmallLlama, target: Frozen, rows: Tensor, ahead: int, every: int = 8, batch: int = 4
+) -> list[float]:
+    """For each of the `ahead` guesses of a pass, at every eighth place, the share that is the target's most likely
+    token after the true text."""
+    hits, count = torch.zeros(ahead), 0
+    for ids in torch.split(rows[:, :-1].to(target.device), batch):
+        places = torch.arange(0, ids.shape[1] - ahead + 1, every, device=ids.device)
+        wanted, guessed = both(draft, target, ids, places, ahead - 1)
+        right = (wanted.argmax(-1) == guessed.argmax(-1)).float()
+        length = ids.shape[1]
+        hits[0] += right[:, places].sum().cpu()
+        hits[1:] += right[:, length:].view(len(ids), len(places), ahead - 1).sum((0, 1)).cpu()
+        count += len(ids) * len(places)
+    return [round(share, 4) for share in (hits / count).tolist()]

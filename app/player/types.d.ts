@@ -77,6 +77,8 @@ export interface Note {
   draft_ids?: number[];
   draft_text?: string;
   draft_ends?: number[];
+  draft_read?: number;
+  masks?: number;
   known?: number;
   renewed?: number;
   window?: number[][];

@@ -21,7 +21,8 @@ MOST_ANSWERS = 10_000
 MOST_GUESSES = 10_000  # in one round
 HOW = (
     "vLLM reports its guesses if it is started with --per-request-spec-decode-metrics detailed, SGLang in the "
-    "meta_info of /generate, llama.cpp's server in timings; each only while it speculates."
+    "meta_info of /generate, or elsewhere if the request has return_spec_tokens_details, llama.cpp's server in "
+    "timings; each only while it speculates."
 )
 SGLANG: dict[str, tuple[str, ...]] = {  # the names have changed; newest first
     "drafted": ("spec_num_proposed_drafts", "spec_proposed_drafts", "spec_draft_token_num"),
@@ -67,7 +68,7 @@ def engine(answer: dict[str, Any]) -> Engine | None:
     """Whose answer it is, by the counts in it."""
     if _inside(answer, "metrics", "speculative_decoding"):
         return "vLLM"
-    if "spec_verify_ct" in _inside(answer, "meta_info"):
+    if "spec_verify_ct" in _of_sglang(answer):
         return "SGLang"
     return "llama.cpp" if "draft_n" in _inside(answer, "timings") else None
 
@@ -182,8 +183,13 @@ def _vllm(answer: dict[str, Any]) -> Acceptance:
     return Acceptance("vLLM", "one answer", rounds, drafted, accepted, tuple(at), tuple(reached))
 
 
+def _of_sglang(answer: dict[str, Any]) -> dict[str, Any]:
+    """The same counts are in one place of `/generate` and in another of the OpenAI paths."""
+    return _inside(answer, "meta_info") or _inside(answer, "sglext", "spec_tokens_details")
+
+
 def _sglang(answer: dict[str, Any]) -> Acceptance:
-    said = _inside(answer, "meta_info")
+    said = _of_sglang(answer)
     named = {key: next((name for name in names if name in said), names[0]) for key, names in SGLANG.items()}
     rounds, accepted = _count(said, "spec_verify_ct"), _count(said, named["accepted"])
     histogram = _numbers(said, named["histogram"])

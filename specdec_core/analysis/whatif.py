@@ -73,9 +73,9 @@ class WhatIf:
 def replay(
     trace: Trace,
     profile: Profile,
+    *,
     batch: int = 1,
     context: int | None = None,
-    *,
     target: str | None = None,
     draft: str | None = None,
     layers: int | None = None,

@@ -39,6 +39,7 @@ def _option(group: str, *names: str, help: str) -> Any:
     return typer.Option(*names, help=help, rich_help_panel=group)
 
 
+DRAFTS = ("larger_draft", "parallel_draft", "foreign_draft")
 MODELS, GUESSING, JUDGING, TEXT = "Models", "Guessing", "Judging", "Text"
 OPEN = "If left out: as the model's generation config sets it."
 PAIRS = "as name=value; may be given again, and the command 'proposers' lists them."
@@ -57,6 +58,10 @@ class Shared:
     ] = None
     larger_draft: Annotated[
         str | None, _option(MODELS, help="Second draft, for lanes with the option draft=larger.")
+    ] = None
+    parallel_draft: Annotated[
+        str | None,
+        _option(MODELS, help="Draft trained with mask tokens, for the proposer parallel-draft."),
     ] = None
     foreign_draft: Annotated[
         str | None,
@@ -181,7 +186,7 @@ class Shared:
     @property
     def parts(self) -> dict[str, str]:
         """The other drafts and the trained heads that were named."""
-        named = {name: getattr(self, name) for name in ("larger_draft", "foreign_draft", *HEADS)}
+        named = {name: getattr(self, name) for name in DRAFTS + HEADS}
         return {name: path for name, path in named.items() if path is not None}
 
 

@@ -101,7 +101,7 @@ def elsewhere(job: Job, fit: Fit) -> list[tuple[str, str]]:
         draft = fit.load["draft"]
     elif kind.uses_draft():
         which = kind.which_draft(lane)
-        named = {"usual": "draft", "larger": "larger_draft", "foreign": "foreign_draft"}[which]
+        named = "draft" if which == "usual" else f"{which}_draft"
         drafting = models.drafting(which).draft
         draft = job.load.get(named) or (drafting.info.name if drafting else None)
     layers = None

@@ -104,6 +104,7 @@ class Models:
 
     Attributes:
         larger_draft: another draft that proposers can be set to use, to compare sizes.
+        parallel_draft: a draft that was trained to guess several tokens in one pass, with mask tokens.
         foreign_draft: a draft with another tokenizer; see `translation`.
         heads: trained heads by name: "medusa", "eagle", "eagle3", "mtp".
         eos: token ids that end the text.
@@ -124,17 +125,21 @@ class Models:
     machine: str = "unknown"
     threads: int = 1
     larger_draft: Model | None = None
+    parallel_draft: Model | None = None
     foreign_draft: ForeignDraft | None = None
     generation: Generation = field(default_factory=Generation)
 
     def drafting(self, which: str) -> Models:
-        """These models with the chosen draft, "usual", "larger" or "foreign".
+        """These models with the chosen draft: "usual", "larger", "foreign", or "parallel", which is the usual one
+        where no other was loaded.
 
         Raises:
             SettingsError: if there is no larger one.
         """
-        if which == "usual":
+        if which == "usual" or (which == "parallel" and self.parallel_draft is None):
             return self
+        if which == "parallel":
+            return replace(self, draft=self.parallel_draft)
         if which == "foreign":
             return replace(self, draft=self.foreign_draft.model if self.foreign_draft else None)
         if self.larger_draft is None:

@@ -44,6 +44,7 @@ class Entry:
     draft_parameters: float
     note: str
     larger_draft: str | None = None
+    parallel_draft: str | None = None  # one that guesses several tokens in one pass
     foreign_draft: str | None = None  # one with another tokenizer
     medusa: str | None = None
     eagle: str | None = None
@@ -70,8 +71,8 @@ HEADS = ("medusa", "eagle", "eagle3", "mtp")  # the kinds of trained heads, as a
 _ENTRIES = (
     Entry(
         BUNDLED, "Specdec family (bundled)", "specdec-target", "specdec-draft", 7.9, 0.9, "Ships with the app; CPU.",
-        larger_draft="specdec-draft-large", medusa="specdec-medusa", eagle="specdec-eagle",
-        eagle3="specdec-eagle3", mtp="specdec-mtp", aliases=("tiny",),
+        larger_draft="specdec-draft-large", parallel_draft="specdec-draft-parallel", medusa="specdec-medusa",
+        eagle="specdec-eagle", eagle3="specdec-eagle3", mtp="specdec-mtp", aliases=("tiny",),
     ),
     Entry(
         CHAT, "SmolLM2 135M Instruct", "HuggingFaceTB/SmolLM2-135M-Instruct", "smollm2-draft", 134.5, 16.5,
@@ -154,6 +155,7 @@ _SHIPPED = frozenset(
         entry.target,
         entry.draft,
         entry.larger_draft,
+        entry.parallel_draft,
         entry.foreign_draft,
         *(getattr(entry, kind) for kind in HEADS),
     )

@@ -11,7 +11,7 @@ from specdec_core.errors import DownloadRefused, ModelError
 from specdec_core.lazy_torch import torch
 
 from .explain import no_safetensors, sentences, short
-from .quantised import check_quantised
+from .quantised import check_quantised, widen
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -191,6 +191,7 @@ def load_model(source: str, device: torch.device, dtype: torch.dtype) -> PreTrai
         raise ModelError(no_safetensors(source))
     with sentences(source):
         config.return_dict = True
+        widen(config)
         model: PreTrainedModel
         model, info = auto(config).from_pretrained(
             source,

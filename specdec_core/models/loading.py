@@ -39,6 +39,7 @@ def load_models(
     draft: str | Path | None = None,
     *,
     larger_draft: str | Path | None = None,
+    parallel_draft: str | Path | None = None,
     foreign_draft: str | Path | None = None,
     medusa: str | Path | None = None,
     eagle: str | Path | None = None,
@@ -58,6 +59,8 @@ def load_models(
         draft: likewise; None takes the catalogue's partner of the target, and none for an unknown target.
         larger_draft: a second draft, to compare sizes with (`draft="larger"` among a proposer's options); None takes
             the one that ships for the target, if any.
+        parallel_draft: a draft trained with mask tokens, for the proposer 'parallel-draft'; likewise, and where none
+            ships, `draft` serves if it was trained so.
         foreign_draft: a draft with another tokenizer, for the proposers 'text-draft' and 'shared-tokens'; likewise.
         medusa: Medusa heads trained for the target: a folder or hub id; None takes those that ship for it, if any.
         eagle: an EAGLE head, likewise.
@@ -81,8 +84,9 @@ def load_models(
     target_source = locate(str(target), report)
     draft_source = _draft(draft, entry.draft if entry else None, report)
     larger_source = _draft(larger_draft, entry.larger_draft if entry else None, report)
+    parallel_source = _draft(parallel_draft, entry.parallel_draft if entry else None, report)
     foreign_source = _draft(foreign_draft, entry.foreign_draft if entry else None, report)
-    drafts = [source for source in (draft_source, larger_source) if source]
+    drafts = [source for source in (draft_source, larger_source, parallel_source) if source]
 
     sources = (target_source, *drafts, *([foreign_source] if foreign_source else []))
     for source in sources:
@@ -114,12 +118,34 @@ def load_models(
         tokenizer, model, small, names=names, graphs=graphs, heads=heads, larger_draft=larger,
         draft_vocabularies=(parts.get(draft_source or ""), parts.get(larger_source or "")),
     )  # fmt: skip
+    if parallel_source:
+        models.parallel_draft = _parallel(
+            parallel_source, parts[parallel_source], models, chosen_device, chosen_dtype, graphs
+        )
     if foreign_source:
         other = load_model(foreign_source, chosen_device, chosen_dtype)
         words = load_tokenizer(foreign_source)
         models.foreign_draft = foreign(models, words, other, _name(foreign_source), graphs)
     arrange_weights(models)
     return models
+
+
+def _parallel(
+    source: str, ids: Tensor | None, models: Models, device: torch.device, dtype: torch.dtype, graphs: bool
+) -> Model:
+    """The draft of the proposer 'parallel-draft'.
+
+    Raises:
+        ModelError: if it was not trained with mask tokens.
+    """
+    vocabulary, name = models.target.vocabulary, _name(source)
+    draft = _drafting(name, load_model(source, device, dtype), graphs, ids, vocabulary)
+    if draft is None or draft.mask is None:
+        raise ModelError(
+            f"'{name}' was not trained to guess several tokens in one pass: its config.json names no mask token "
+            "('pard_token'). Load it as draft=…, or train one with `python -m training draft --parallel 4`."
+        )
+    return draft
 
 
 def foreign(
@@ -163,6 +189,8 @@ def arrange_weights(models: Models) -> None:
         own = one.model if isinstance(one, NarrowModel) else one
         if isinstance(own, HubModel):
             own.arrange(steps=True)  # drafts read one token at a time
+    if isinstance(models.parallel_draft, HubModel):
+        models.parallel_draft.arrange()
 
 
 def assemble(

@@ -21,9 +21,9 @@ METHODS: dict[str, tuple[str, tuple[str, ...]]] = {
     "auto-round": ("AutoRound", ("auto_round",)),
     "fp8": ("FP8", ("accelerate",)),
     "mxfp8": ("MXFP8", ("accelerate",)),
-    "mxfp4": ("MXFP4", ("accelerate",)),
+    "mxfp4": ("MXFP4", ()),
 }
-# what transformers turns into 16 or 32 bits as it loads, where there is no GPU for it
+# what becomes 16 or 32 bits as it is loaded: MXFP4 always (see `widen`), the others where there is no GPU for them
 WIDENED = ("fp8", "mxfp8", "mxfp4")
 
 
@@ -34,6 +34,17 @@ def method(config: Any) -> str | None:
         return None
     name = found.get("quant_method") if isinstance(found, dict) else getattr(found, "quant_method", None)
     return str(getattr(name, "value", name) or "bitsandbytes")  # old files of bitsandbytes name none
+
+
+def widen(config: Any) -> None:
+    """Have MXFP4 weights, in which gpt-oss is published, read as the numbers that they stand for: no package is needed
+    for it, and every device computes with them."""
+    if method(config) == "mxfp4":
+        found = config.quantization_config
+        config.quantization_config = {
+            **(found if isinstance(found, dict) else found.to_dict()),
+            "dequantize": True,
+        }
 
 
 def check_quantised(config: Any, name: str) -> None:

@@ -3,9 +3,7 @@ one (PARD, An et al. 2025)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Any
 
 from specdec_core.lazy_torch import torch
 from specdec_core.lengths import longest
@@ -14,7 +12,7 @@ from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
 from .contract import Context, Outcome, Proposal, Proposer, Resources
-from .draft_model import WHICH, fit, own, readable
+from .draft_model import fit, own, readable
 from .elsewhere import Counterpart
 
 if TYPE_CHECKING:
@@ -42,20 +40,21 @@ class ParallelDraft(Proposer):
     needs = ("draft",)
     uses = ("length", "more")
 
-    class Options(Proposer.Options):
-        """Which draft."""
-
-        draft: Literal["usual", "larger"] = Field("usual", description=WHICH)
-
     @classmethod
     def why_not(cls, models: Models, person: bool = True) -> str | None:
+        models = models.drafting("parallel")
         reason = super().why_not(models, person)
         if reason is None and models.draft is not None and models.draft.mask is None:
             return (
                 f"The proposer '{cls.name}' needs a draft trained with mask tokens, and '{models.draft.info.name}' has "
-                "none. Train one (python -m training draft --parallel 4), or use 'draft-model'."
+                "none. Train one (python -m training draft --parallel 4) and load it (parallel_draft=…), or use "
+                "'draft-model'."
             )
         return reason
+
+    @classmethod
+    def which_draft(cls, settings: Settings) -> str:
+        return "parallel"
 
     @classmethod
     def in_vllm(cls, settings: Settings, draft: str | None = None) -> Counterpart | None:
@@ -100,7 +99,7 @@ class ParallelDraft(Proposer):
             torch.stack(q) if q else None,
             logits[: len(tokens)],
             passes=1,
-            note={"draft_read": len(read)},
+            note={"draft_read": len(read), "masks": length - 1},
         )
 
     def _drawn(self, context: Context, logits: Tensor) -> tuple[list[int], list[Tensor]]:

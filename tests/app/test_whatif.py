@@ -89,7 +89,7 @@ def test_a_link_brings_every_choice_back(race_traces: list[Trace]) -> None:
     assert f"measured · {measured.machine}" in " ".join(one.value for one in at.caption), (
         "a batch has its measurement"
     )
-    result = replay(race_traces[1], known()[CARD], 32, 2048, target="3B", draft="135M")
+    result = replay(race_traces[1], known()[CARD], batch=32, context=2048, target="3B", draft="135M")
     assert f"{result.speedup:.2f}× there (modelled)" in words(at)
 
 
@@ -98,7 +98,7 @@ def test_a_size_of_ones_own_is_taken_and_a_wrong_one_is_explained(race_traces: l
     given = {"wp": CARD, "wt": "14B", "wd": "700M"}
     at = opened(race_traces, **given)
     assert address(at) == given and not at.warning
-    result = replay(race_traces[1], known()[CARD], 1, 128, target="14B", draft="700M")
+    result = replay(race_traces[1], known()[CARD], context=128, target="14B", draft="700M")
     assert f"{result.speedup:.2f}× there (modelled)" in words(at) and "14B with 700M" in words(at)
     for key, typed, said in (
         ("wd", "20B", "20B is not smaller than 14B"),
@@ -194,7 +194,7 @@ def test_what_does_not_fit_is_said_and_nothing_is_drawn(race_traces: list[Trace]
 def test_measured_and_modelled_stand_apart_and_say_which_they_are(race_traces: list[Trace]) -> None:
     """Catches: one figure out of two clocks, a measured speedup under another machine's name."""
     at = opened(race_traces, wp=CARD)
-    result = replay(race_traces[1], known()[CARD], 1, 128, target="8B", draft="1B")
+    result = replay(race_traces[1], known()[CARD], context=128, target="8B", draft="1B")
     measured = race_traces[1].stats.tokens_per_second / race_traces[0].stats.tokens_per_second  # type: ignore[operator]
     row = tables(at)[0][0]
     assert [*row][1:3] == ["speedup, measured", "speedup, modelled"]
@@ -234,7 +234,7 @@ def test_a_profile_without_a_draft_says_which_lane_it_cannot_time(
 
 
 def test_the_bars_are_the_speedups(race_traces: list[Trace]) -> None:
-    result = replay(race_traces[1], known()[CARD], 8)
+    result = replay(race_traces[1], known()[CARD], batch=8)
     chart = charts.clocks(["one", "two", "one"], [1.5, None, 2.0], [result, result, None], "a machine, today")
     here, there = chart.figure.data
     assert [*here.x] == [1.5, None, 2.0] and [*there.x] == [result.speedup, result.speedup, None]
@@ -246,7 +246,7 @@ def test_the_bars_are_the_speedups(race_traces: list[Trace]) -> None:
 
 
 def test_the_curve_is_marked_where_the_rounds_were(race_traces: list[Trace]) -> None:
-    result = replay(race_traces[1], known()[CARD], 64)
+    result = replay(race_traces[1], known()[CARD], batch=64)
     chart = charts.widths(result.costs, ["b"], [1], [result], result.provenance)
     line, marks = chart.figure.data
     for width, ratio in zip(line.x, line.y, strict=True):
@@ -274,7 +274,7 @@ def test_the_sentence_about_the_knee_is_the_roofline_s(race_traces: list[Trace])
     assert isinstance(profile, Modelled)
     for batch in (1, 32, 256):
         choice = whatif.Choice(CARD, batch, 512, "8B", "1B")
-        result = replay(race_traces[1], profile, batch, 512, target="8B", draft="1B")
+        result = replay(race_traces[1], profile, batch=batch, context=512, target="8B", draft="1B")
         said = whatif.sentences(["B"], [1.2], [result], profile, choice)
         widest = max(result.widths)
         assert f"over {widest} tokens costs {result.costs.ratio(widest):.2f} plain passes" in said[0]

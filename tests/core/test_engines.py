@@ -133,6 +133,8 @@ def test_the_counts_in_answers_are_summed() -> None:
     assert (
         found.at == (32, 18, 7, 3, 3) and found.rate is None and found.per_round == pytest.approx(1 + 63 / 43)
     )
+    chat = {"choices": [{}], "sglext": {"spec_tokens_details": sglang["meta_info"]}}
+    assert answers.likely([chat]) and answers.acceptance([chat]) == found  # of /v1/chat/completions
     older = {
         "spec_verify_ct": 7,
         "spec_accept_token_num": 0,

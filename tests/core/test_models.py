@@ -269,3 +269,31 @@ def test_a_lane_may_take_the_larger_draft(proposer: str, tmp_path: Path) -> None
     assert apart(larger) < 1e-5 < apart(small)
     with pytest.raises(sd.SettingsError, match="larger draft is requested and none is loaded"):
         sd.decode(sd.load_models(target, usual, device="cpu"), "the cat sat", settings)
+
+
+def test_a_parallel_draft_is_loaded_beside_the_usual_one(tmp_path: Path) -> None:
+    """Each proposer runs its own. Catches: masks read by a draft that has none, the usual draft replaced, a draft
+    without a mask token taken for one with."""
+    target, usual = _save(tmp_path / "target"), _save(tmp_path / "usual", draft=True)
+    masked = _save(tmp_path / "masked", draft=True)
+    with pytest.raises(sd.ModelError, match="'masked' was not trained to guess several tokens in one pass"):
+        sd.load_models(target, usual, parallel_draft=masked, device="cpu")
+    config = json.loads((masked / "config.json").read_text(encoding="utf-8"))
+    (masked / "config.json").write_text(json.dumps(config | {"pard_token": 5}), encoding="utf-8")
+    models = sd.load_models(target, usual, parallel_draft=masked, device="cpu")
+    texts = set()
+    for proposer, name in (("parallel-draft", "masked"), ("draft-model", "usual")):
+        trace = sd.decode(models, "the cat sat", sd.Settings(proposer=proposer, max_new_tokens=16))
+        assert trace.header.draft is not None and trace.header.draft.name == name
+        assert trace.audit() == [] and all(
+            (row.draft_passes == 1) == (name == "masked") for row in trace.rounds
+        )
+        texts.add(tuple(trace.token_ids))
+    assert len(texts) == 1
+    alone = sd.load_models(target, masked, device="cpu")  # as the only draft it serves both
+    trace = sd.decode(alone, "the cat sat", sd.Settings(proposer="parallel-draft", max_new_tokens=16))
+    assert (
+        tuple(trace.token_ids) in texts
+        and trace.header.draft is not None
+        and trace.header.draft.name == "masked"
+    )

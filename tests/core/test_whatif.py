@@ -158,13 +158,13 @@ def test_rounds_as_the_formula_assumes_them_give_the_formula_s_speedup(
     tokens = [min(count, gamma + 1) for count in tokens]
     rounds = [a_round(list(range(-1, gamma - 1)), count, gamma) for count in tokens]
     expected = theory.speedup_on(TABLE, sum(tokens) / len(tokens), gamma, 0.001)
-    assert replay(with_rounds(rounds), HERE, 1, context).speedup == pytest.approx(expected)
+    assert replay(with_rounds(rounds), HERE, context=context).speedup == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("card", CARDS)
 def test_a_modelled_card_gives_the_formula_s_speedup_too(card: str) -> None:
     rounds = [a_round([-1, 0, 1, 2], count, 4) for count in (5, 3, 1, 4)]
-    result = replay(with_rounds(rounds), CARDS[card], 4, 1024, target="1.5B", draft="0.5B")
+    result = replay(with_rounds(rounds), CARDS[card], batch=4, context=1024, target="1.5B", draft="0.5B")
     costs = result.costs
     assert costs.draft is not None
     curve = {n: costs.target(n) for n in (1, 5)}
@@ -177,7 +177,8 @@ def test_a_large_batch_makes_a_wide_tree_not_pay() -> None:
     tree = a_round([-1] * 4 + [node // 4 for node in range(60)], 3, 3)
     for name in ("h100-sxm", "a100-80gb"):
         speedups = [
-            replay(with_rounds([tree], "branching"), CARDS[name], batch).speedup for batch in (1, 8, 32, 64)
+            replay(with_rounds([tree], "branching"), CARDS[name], batch=batch).speedup
+            for batch in (1, 8, 32, 64)
         ]
         assert speedups == sorted(speedups, reverse=True)
         assert speedups[0] > 1.0 > speedups[-1]
@@ -250,7 +251,7 @@ def test_what_cannot_be_put_on_a_clock_is_refused_in_one_sentence() -> None:
     for refused, said in (
         (lambda: replay(empty, HERE), "holds no rounds"),
         (lambda: replay(decoded(), alone), "drafted by a model, and the profile knows none"),
-        (lambda: replay(decoded(), HERE, 4), "not recorded at batch 4"),
+        (lambda: replay(decoded(), HERE, batch=4), "not recorded at batch 4"),
         (lambda: replay(decoded(), HERE, target="8B"), "recorded with its own models"),
         (lambda: replay(decoded(), CARDS["l4"], target="70B"), "Choose smaller models"),
     ):

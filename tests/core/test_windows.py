@@ -27,8 +27,12 @@ from specdec_core.runtime.reader import CausalReader
 from specdec_core.runtime.windows import Windows
 from specdec_core.testing import Letters
 
+from .matrix import MASK
+from .offers import offered
 from .tiny import PROMPTS, generate, module, tokenizer
+from .tiny_heads import all_heads
 
+USUAL = ("draft-model", "branching", "suffix", "recycling", "early-exit")
 WINDOW, LENGTH = 6, 30
 _SHAPE = {
     "vocab_size": 97,
@@ -80,27 +84,37 @@ def _build(config: PreTrainedConfig, noise: float = 0.0) -> PreTrainedModel:
 @cache
 def _models(kind: str) -> sd.Models:
     draft = _checked("draft", _build(CONFIGS[kind], 0.1), False)
-    return sd.Models(Letters(97), _checked("target", _build(CONFIGS[kind]), False), draft)
+    draft.mask = MASK
+    target = _checked("target", _build(CONFIGS[kind]), False)
+    return sd.Models(Letters(97), target, draft, heads=all_heads(97))
 
 
 @pytest.mark.parametrize("kind", CONFIGS)
-@pytest.mark.parametrize(
-    ("proposer", "options"),
-    [("draft-model", {}), ("branching", {}), ("suffix", {}), ("recycling", {}), ("early-exit", {})],
-)
-def test_greedy_text_beyond_the_window_is_that_of_generate(
-    kind: str, proposer: str, options: dict[str, object]
-) -> None:
+@pytest.mark.parametrize("proposer", USUAL)
+def test_greedy_text_beyond_the_window_is_that_of_generate(kind: str, proposer: str) -> None:
     """Chains and trees, thirty tokens with a window of six, so that rejected drafts push rows out of it. Catches: a row
     that is forgotten or seen beyond the window, a distance between rows instead of positions, a mask for the wrong
     layer."""
     prompt = PROMPTS[3]
-    settings = sd.Settings(proposer=proposer, options=options, max_new_tokens=LENGTH)
+    settings = sd.Settings(proposer=proposer, max_new_tokens=LENGTH)
     trace = sd.decode(_models(kind), prompt, settings)
     assert trace.token_ids == generate(module(_models(kind)), prompt, LENGTH)
     assert trace.audit() == [] and trace.stats.rejected > 0
     if proposer in ("draft-model", "branching"):
         assert trace.stats.accepted > 5
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_every_other_proposer_writes_it_too(kind: str) -> None:
+    """Catches: a proposer whose pass has another shape (a window of extra tokens, masks, heads' trees) and is seen
+    beyond the layers' window, or one that was left out."""
+    prompt, models = PROMPTS[3], _models(kind)
+    text = generate(module(models), prompt, LENGTH)
+    others = [name for name in offered(models) if name not in USUAL]
+    assert {"lookahead", "medusa", "eagle", "eagle3", "mtp", "parallel-draft", "prompt-lookup"} <= {*others}
+    for name in others:
+        trace = sd.decode(models, prompt, sd.Settings(proposer=name, max_new_tokens=LENGTH))
+        assert trace.token_ids == text and trace.audit() == [], name
 
 
 @pytest.mark.parametrize("kind", CONFIGS)

@@ -256,6 +256,10 @@ def test_work_drafted_ahead_is_drawn_to_scale_and_what_was_lost_is_hatched(page:
         ("medusa", r"\d+ heads? .* proposed \d+ node"),
         ("eagle", r"the head wrote \d+ candidates"),
         ("early-exit", r"first \d+ layers"),
+        (
+            "parallel-draft",
+            r"pass of the draft over 1 token of the text and 3 mask tokens made these 4 guesses; none",
+        ),
         ("suffix", r"last (token|\d+ tokens) occurs? at \d+ earlier place|No earlier place gave"),
         ("recycling", r"Successors of \d+ tokens were known.*; from these \d+ node"),
     ],
@@ -294,12 +298,14 @@ HOSTILE: list[Any] = [
     {"match_length": {}, "matches": "<img src=x>", "earlier": -1, "known": [], "renewed": "x"},
     {"draft_text": "<img src=x>", "draft_ends": [4, "x", 1e9, -2, None]},
     {"heads": "<img src=x>", "levels": [], "exit_layer": {}, "ahead": "all"},
+    {"draft_read": "<img src=x>", "masks": -4},
     None,
 ]
 
 
 @pytest.mark.parametrize(
-    "proposer", ["lookahead", "prompt-lookup", "suffix", "medusa", "draft-model", "text-draft"]
+    "proposer",
+    ["lookahead", "prompt-lookup", "suffix", "medusa", "draft-model", "text-draft", "parallel-draft"],
 )
 def test_hostile_notes_break_nothing(page: Page, proposer: str) -> None:
     for note in HOSTILE:

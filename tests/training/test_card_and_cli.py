@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import shutil
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -10,9 +12,11 @@ import pytest
 
 from specdec_core import testing
 from training import cli, figures
-from training.card import loop_words, table
+from training.card import loop_words, measure, table, trained_before, write_card
 from training.measure import grouped
 from training.plot import loss_plot, read_heldout, read_losses, smooth
+
+MODELS = Path(__file__).resolve().parents[2] / "assets" / "models"
 
 
 def test_plot_is_valid_svg_with_every_curve() -> None:
@@ -62,6 +66,26 @@ def test_the_card_says_by_which_definition_its_loops_were_left_out() -> None:
     assert loop_words({"loop": {"run": 16, "share": 0.2}}).startswith(
         "has less than 20% of its tokens in runs of 16"
     )
+
+
+def test_the_card_outlives_the_training_logs(tmp_path: Path) -> None:
+    """On a machine where nothing was trained: checkpoints and logs do not ship. Catches: an empty table of runs, the
+    commands lost, plots overwritten with nothing, hours of measuring before the card cannot be written."""
+    models = tmp_path / "models"
+    shutil.copytree(MODELS, models, ignore=shutil.ignore_patterns("*.safetensors", "tokenizer.json"))
+    shipped = json.loads((models / "measurements.json").read_text(encoding="utf-8"))
+    plots = [models / name for name in ("training-loss.svg", "heldout-loss.svg")]
+    drawn = [plot.read_bytes() for plot in plots]
+    before = trained_before(models)
+    assert before["commands"] == shipped["commands"] and len(before["commands"]) > 10
+    assert before["runs"].keys() >= shipped["runs"].keys() | {"eagle3", "mtp"}
+    assert {name: before["runs"][name] for name in shipped["runs"]} == shipped["runs"]
+    write_card(models, shipped | before, {})
+    assert [plot.read_bytes() for plot in plots] == drawn
+    card = (models / "README.md").read_text(encoding="utf-8")
+    assert "| target-3 | 1,702 | 13,942,784 |" in card and "| eagle3 | 1,465 | 3,000,320 |" in card
+    with pytest.raises(ValueError, match=r"no prepared text in .*run `prepare`"):
+        measure(models, tmp_path / "data", tmp_path, {}, [], "today")
 
 
 def test_numbers_and_tables() -> None:

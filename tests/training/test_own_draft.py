@@ -84,6 +84,38 @@ def test_what_cannot_be_built_is_one_sentence(target: Path, tmp_path: Path) -> N
     assert isinstance(result.exception, ValueError) and "multiple of 64, got 100" in str(result.exception)
 
 
+def test_a_draft_can_be_trained_further(target: Path, tmp_path: Path) -> None:
+    """Without a step it is the draft it started from, mask row and all. Catches: a start that is ignored, weights in
+    another's place, sizes taken from the options."""
+    text = tmp_path / "text.txt"
+    text.write_text(TEXT, encoding="utf-8")
+    before = _train(target, text, 2_000)
+    more = ("--parallel", "3", "--start", str(before), "--layers", "2", "--rate", "1e-12")
+    after = _train(target, text, 1, *more)
+    old, new = (sd.load_models(target, folder, device="cpu").draft for folder in (before, after))
+    assert old is not None and new is not None and (old.mask, new.mask) == (None, old.vocabulary)
+    ids = [3, 5, 4]
+    rows = []
+    for draft in (old, new):
+        reader = draft.reader(16)
+        reader.prefill(ids[:-1])
+        rows.append(reader.read(ids[-1], TokenTree())[:, : old.vocabulary])
+    assert torch.allclose(*rows, atol=2e-3)  # stored in 16 bits
+    arguments = [
+        "draft",
+        "--model",
+        str(target),
+        "--text",
+        str(text),
+        "--tokens",
+        "1",
+        "--start",
+        str(target),
+    ]
+    result = CliRunner().invoke(app, [*arguments, "--runs", str(tmp_path / "other")])
+    assert isinstance(result.exception, ValueError) and "is no draft to start from" in str(result.exception)
+
+
 def test_a_parallel_draft_guesses_several_tokens_in_one_pass(target: Path, tmp_path: Path) -> None:
     """Trained by the documented command, it is right about what follows two and three tokens on. Catches: masks at
     other positions than in decoding, a mask that text can contain, guesses that see the text they are to guess."""

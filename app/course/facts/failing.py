@@ -84,7 +84,7 @@ def crowd(example: str, profile: str, batch: int, context: int) -> float | None:
     """The same; None if it does not fit into memory."""
     machine = machines(profile)
     try:
-        return whatif.replay(trace(example), machine, batch, context).speedup
+        return whatif.replay(trace(example), machine, batch=batch, context=context).speedup
     except SettingsError:
         return None
 

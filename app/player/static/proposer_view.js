@@ -29,6 +29,7 @@ const FACTS = {
   mtp: (scene) => W.mtp(number(scene.note.levels), number(scene.note.candidates), drafted(scene)),
   suffix: (scene) => W.suffix(number(scene.note.match_length), number(scene.note.matches), number(scene.note.earlier), drafted(scene)),
   recycling: (scene) => W.recycling(number(scene.note.known), number(scene.note.renewed), drafted(scene)),
+  "parallel-draft": (scene) => W.parallel(number(scene.note.draft_read), number(scene.note.masks), drafted(scene)),
   "text-draft": (scene) => W.byText(drafts(scene.note), drafted(scene)),
   "shared-tokens": (scene) => W.byTokens(drafts(scene.note), drafted(scene)),
   "early-exit": (scene) => W.exit(number(scene.note.exit_layer), drafted(scene)),

@@ -10,6 +10,7 @@ export const W = {
   titles: {
     lookahead: "Window and pool", "prompt-lookup": "Where the guesses were copied from",
     "text-draft": "What the draft wrote", "shared-tokens": "What the draft wrote",
+    "parallel-draft": "What the draft read",
     "draft-model": "Drafting while the target checks", branching: "Drafting while the target checks",
     suffix: "Where the text read like this before", recycling: "What the target found likely before",
     medusa: "The heads", eagle: "The head", eagle3: "The head", mtp: "The modules", "early-exit": "The exit",
@@ -18,6 +19,11 @@ export const W = {
   medusa: (/** @type {number|null} */ heads, /** @type {number} */ nodes) => `${heads === null ? "The heads" : count(heads, "head")} on the target's last state, each for one position further ahead, proposed ${count(nodes, "node")} without a pass of their own.`,
   eagle: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes) => `${levels === null ? "The head" : `In ${count(levels, "level")} the head`} wrote ${found === null ? "its candidates" : count(found, "candidate")}; ${nodes} of them were sent to the target.`,
   mtp: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes) => `${levels === null ? "The modules" : `In ${count(levels, "level")} the modules`} wrote ${found === null ? "their candidates" : count(found, "candidate")}; ${nodes} of them were sent to the target.`,
+  parallel: (/** @type {number|null} */ read, /** @type {number|null} */ masks, /** @type {number} */ nodes) => {
+    if (!nodes) return "The draft proposed nothing.";
+    const what = read === null || masks === null ? "" : ` over ${count(read - masks, "token")} of the text and ${count(masks, "mask token")}`;
+    return `One pass of the draft${what} made ${nodes === 1 ? "this guess" : `these ${nodes} guesses; none of them was made from another`}.`;
+  },
   byText: (/** @type {string[]} */ own, /** @type {number} */ nodes) => own.length ? `In its own tokens the draft wrote ${pieces(own)}; split anew, ${nodes === 1 ? "this is one token" : `these are ${nodes} tokens`} of the target.` : "The draft wrote nothing.",
   byTokens: (/** @type {string[]} */ own, /** @type {number} */ nodes) => own.length ? `In its own tokens the draft wrote ${pieces(own)}; ${nodes === 1 ? "it is a token" : "all of them are tokens"} of the target as well.` : "The draft wrote nothing.",
   exit: (/** @type {number|null} */ layer, /** @type {number} */ nodes) => `The first ${layer === null ? "layers" : count(layer, "layer")} of the target alone wrote ${nodes === 1 ? "this" : `these ${count(nodes, "guess")}`}; its other layers check.`,

@@ -13,6 +13,7 @@ const pieces = (texts) => texts.map((text) => `‚${text}‘`).join(" ");
 export const W = {
   titles: {
     lookahead: "Fenster und Pool", "prompt-lookup": "Woher die Vorschläge abgeschrieben sind",
+    "parallel-draft": "Was der Draft las",
     "draft-model": "Raten, während das Zielmodell prüft", branching: "Raten, während das Zielmodell prüft",
     "text-draft": "Was der Draft schrieb", "shared-tokens": "Was der Draft schrieb",
     medusa: "Die Köpfe", eagle: "Der Kopf", eagle3: "Der Kopf", mtp: "Die Vorhersageschichten", "early-exit": "Der Ausstieg",
@@ -22,6 +23,11 @@ export const W = {
   medusa: (heads, nodes) => `${heads === null ? "Die Köpfe" : count(heads, "Kopf", "Köpfe")} auf dem letzten Zustand des Zielmodells, jeder für eine Position weiter, ohne eigenen Durchlauf; vorgeschlagen: ${count(nodes, "Knoten", "Knoten")}.`,
   eagle: (levels, found, nodes) => `${levels === null ? "Der Kopf schrieb" : `In ${count(levels, "Ebene", "Ebenen")} schrieb der Kopf`} ${found === null ? "seine Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; an das Zielmodell geschickt: ${nodes}.`,
   mtp: (levels, found, nodes) => `${levels === null ? "Die Vorhersageschichten schrieben" : `In ${count(levels, "Ebene", "Ebenen")} schrieben die Vorhersageschichten`} ${found === null ? "ihre Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; an das Zielmodell geschickt: ${nodes}.`,
+  parallel: (read, masks, nodes) => {
+    if (!nodes) return "Der Draft schlug nichts vor.";
+    const what = read === null || masks === null ? "" : ` über ${tokens(read - masks)} des Texts und ${count(masks, "Masken-Token", "Masken-Tokens")}`;
+    return `Ein Durchlauf des Drafts${what} ergab ${nodes === 1 ? "diesen Vorschlag" : `diese ${nodes} Vorschläge; keiner entstand aus einem anderen`}.`;
+  },
   byText: (own, nodes) => own.length ? `In seinen eigenen Tokens schrieb der Draft ${pieces(own)}; neu zerlegt ${nodes === 1 ? "ist das ein Token" : `sind das ${nodes} Tokens`} des Zielmodells.` : "Der Draft schrieb nichts.",
   byTokens: (own, nodes) => own.length ? `In seinen eigenen Tokens schrieb der Draft ${pieces(own)}; ${nodes === 1 ? "auch das Zielmodell hat dieses Token" : "auch das Zielmodell hat diese Tokens alle"}.` : "Der Draft schrieb nichts.",
   exit: (layer, nodes) => `${layer === null ? "Die ersten Schichten" : `Allein die ersten ${count(layer, "Schicht", "Schichten")}`} des Zielmodells schrieben ${nodes === 1 ? "diesen Vorschlag" : `diese ${nodes} Vorschläge`}; seine übrigen Schichten prüfen.`,
