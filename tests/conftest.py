@@ -53,11 +53,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: (not item.nodeid.startswith(APP), item.path not in slow))
 
 
-def pytest_collection_finish() -> None:
-    """What is imported by now stays until the end: the collector need not walk over its million objects, half a second
-    each time, in the middle of one test after another."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is imported by then stays until the end: the collector need not walk over its million objects, neither while
+    it grows nor, half a second each time, in the middle of one test after another."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -188,7 +188,7 @@ def _mark_family(name: str) -> None:
 
 def _take_family() -> None:
     chosen = st.session_state.get(_family_key())
-    if chosen is None:  # a late message about a mark that is gone
+    if chosen is None:  # a late message about a mark that was removed
         return
     family = next((item for item in presets.families() if item.name == chosen), None)
     state.prompt = family.presets[0].text if family else state.own_prompt or ""

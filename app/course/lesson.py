@@ -125,7 +125,7 @@ class Section:
 
 
 def _words(text: str) -> int:
-    """Number of words; a sign that stands alone, as in 60 %, is none."""
+    """Number of words; a sign by itself, as in 60 %, is none."""
     return sum(any(map(str.isalnum, word)) for word in text.split())
 
 
@@ -135,7 +135,7 @@ class Lesson:
 
     id: str
     number: str
-    """What stands before its title: 0, 6a; the beginning of the file's name."""
+    """What precedes its title: 0, 6a; the beginning of the file's name."""
     front: Front
     sections: Mapping[str, Section]
     facts: Mapping[str, Any]

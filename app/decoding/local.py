@@ -109,7 +109,7 @@ class Child:
         return number, answers
 
     def send(self, *message: Any) -> None:
-        """Send a message; if the child is gone, its calls are told so."""
+        """Send a message; if the child has ended, its calls are told so."""
         try:
             with self._sending:
                 self._pipe.send(message)

@@ -121,5 +121,5 @@ async def _hear(mailbox: Any, number: int, call: Call) -> None:
             call.receive(*message)
     except asyncio.CancelledError:
         raise
-    except Exception:  # of Ray's: the mailbox is gone
+    except Exception:  # of Ray's: the mailbox has ended
         call.receive("cancel")

@@ -95,7 +95,7 @@ def make(
 <body>
 {_head(traces, names, heading, raced)}
 <main>
-<p id="notice" role="status">The player needs JavaScript; the record itself stands in this page as JSON.</p>
+<p id="notice" role="status">The player needs JavaScript; the record itself is in this page as JSON.</p>
 <div id="player"></div>
 </main>
 {_foot(traces)}

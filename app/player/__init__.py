@@ -16,7 +16,7 @@ import streamlit as st
 STATIC = Path(__file__).parent / "static"
 
 CURSOR = ("round", "step", "node", "lead", "view")
-"""Where a viewer stands; see `player`. All are whole numbers but the last."""
+"""The position of a viewer; see `player`. All are whole numbers but the last."""
 VIEWS = ("tree", "mask", "odds", "window")
 
 

@@ -296,7 +296,7 @@ def _url(place: Path | str | None) -> tuple[URL, str]:
 
 
 def _shown(url: URL) -> str:
-    """The URL without secrets, which may also stand behind the question mark."""
+    """The URL without secrets, which may also come after the question mark."""
     query = {name: "***" if "pass" in name.lower() else value for name, value in url.query.items()}
     return url.set(query=query).render_as_string()
 

@@ -1,6 +1,6 @@
 """Several texts on one Llama-shaped model, read in one pass; each has its own length in the KV cache.
 
-Rejected guesses leave the texts of a batch at different places. Their tokens of a pass stand in rows of equal length,
+Rejected guesses leave the texts of a batch at different places. In a pass their tokens are rows of equal length,
 filled up where one text has fewer; positions and masks are each text's own. What was filled up is written after the
 text's end, where the next pass overwrites it. Proposals are chains, whose accepted tokens are in place already: to keep
 them is to move a text's length.

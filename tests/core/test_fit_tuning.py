@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -127,7 +129,9 @@ def test_a_trainer_that_fails_or_is_stopped_leaves_the_fit_alone(
     whole = words.decode(words.encode(CASES[0].prompt) + greedy.token_ids)
     assert len(first) > len(CASES[0].prompt) and whole.startswith(first)
     code, stop = "import time; time.sleep(60)", True
-    process = subprocess.Popen([sys.executable, "-S", "-c", code])
+    # As the trainer does: a background job of a shell, and all it starts, would ignore it.
+    reacts = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    process = subprocess.Popen([sys.executable, "-S", "-c", code], preexec_fn=reacts)
     with pytest.raises(Stopped):
         heads._watch(process, work, time.monotonic() + 60.0)
     assert process.returncode != 0

@@ -21,7 +21,7 @@ from specdec_core.settings import Settings
 __all__ = ["differing_words", "distribution_distance", "flips"]
 
 Table = Mapping[str, Mapping[str, float]]
-"""For each word what may follow it, and how likely; a word that does not stand there is never followed."""
+"""For each word what may follow it, and how likely; a word that is not in it is never followed."""
 
 RULE = "speculative-sampling"
 

@@ -12,7 +12,7 @@ import { LEGEND, MARK, T } from "./text.js";
 
 /** @type {Set<string>} */
 const RARE = new Set(["pruned", "discarded", "cut", "again"]); // explained next to the others only if they occur
-const UNPAID = new Set(["oracle", "you"]); // whose drafting is off the clock
+const UNTIMED = new Set(["oracle", "you"]); // whose drafting is off the clock
 /** @type {WeakMap<Round, string[]>} the rare verdicts in it */
 const occurring = new WeakMap();
 
@@ -63,7 +63,7 @@ export function createScore() {
       value.classList.toggle("none", ratio === null);
       const missing = over ? T.never : T.notyet;
       const said = ratio === null ? missing(data.least ?? 1) : T.faster(ratio, lanes[view?.baseline ?? -1]?.label ?? "");
-      const bounded = head && ratio !== null && UNPAID.has(head.proposer) ? T.bound(said) : said;
+      const bounded = head && ratio !== null && UNTIMED.has(head.proposer) ? T.bound(said) : said;
       const { repeated, tokens } = view?.lanes[view.compared] ?? { repeated: 0, tokens: 0 };
       setText(words, ratio !== null && repeated ? T.flattered(bounded, repeated, tokens) : bounded);
       setNote(whole, over ? "" : inAll);

@@ -259,7 +259,7 @@ function redraw() {
     made.set(name, key);
     document.getElementById(`part-${name}`)?.replaceChildren(...make().filter(Boolean));
   }
-  // A button that led on is gone: from its place the next Tab reaches the usual next step.
+  // A button that led on has been removed: from its place the next Tab reaches the usual next step.
   if (focus && document.activeElement?.id !== focus) (document.getElementById(focus) ?? document.getElementById(within ?? ""))?.focus();
   picture();
 }
