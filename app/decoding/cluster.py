@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from app.config import SETTINGS
 from app.config import read as read_policy
 from specdec_core.models import catalogue
 
@@ -99,6 +100,17 @@ def read(environment: Mapping[str, str] = os.environ) -> Cluster:
         gpus=gpus,
         default=read_policy(environment).family,
     )
+
+
+def refuse_unused(environment: Mapping[str, str] = os.environ) -> None:
+    """For a server whose decoder is its own.
+
+    Raises:
+        ValueError: one sentence, if a setting says how large the cluster is that there is not.
+    """
+    for name in (f"SPECDEC_{setting}" for setting in SETTINGS if setting.startswith(("SERVE_", "RAY_"))):
+        if environment.get(name, "").strip():
+            raise ValueError(f"{name} does nothing without SPECDEC_DECODER=serve: set that, or unset this.")
 
 
 def shortage(cluster: Cluster, machines: Sequence[Mapping[str, float]]) -> str | None:

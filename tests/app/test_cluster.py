@@ -119,12 +119,17 @@ def test_a_cluster_that_is_not_there_is_one_sentence(address: str) -> None:
 
 
 def test_the_decoder_is_chosen_by_one_setting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Catches: Ray asked for and not used, and a server that starts although Ray is missing."""
+    """Catches: Ray, or three replicas, asked for and not used, and a server that starts although Ray is missing."""
     with pytest.raises(ValueError, match="SPECDEC_DECODER"):
         read_policy({"SPECDEC_DECODER": "ray"})
     made = services.decoder.__wrapped__
     monkeypatch.setattr(services, "operator", Policy)
     assert isinstance(made(), Local)
+    for name in ("SPECDEC_SERVE_REPLICAS", "SPECDEC_RAY_ADDRESS"):
+        with monkeypatch.context() as setting:
+            setting.setenv(name, "3")
+            with pytest.raises(ValueError, match=f"{name} does nothing without SPECDEC_DECODER=serve"):
+                made()
     monkeypatch.setattr(services, "operator", lambda: Policy(decoder="serve"))
     monkeypatch.setattr("app.decoding.serve.find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"requirements-serve\.txt"):
