@@ -172,8 +172,8 @@ class Connection:
         while self._handles and not self._closing.wait(LOOK_S):
             try:
                 self._look()
-            except Exception:  # the cluster is away, and its calls end
-                log.warning("Ray does not say which machines there are", exc_info=True)
+            except Exception as error:  # the cluster is away, and its calls end
+                log.warning("Ray does not say which machines there are: %s", error)
         ray.shutdown()
 
     def _look(self) -> None:
