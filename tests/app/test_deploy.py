@@ -134,6 +134,7 @@ def test_the_proxy_of_the_compose_file_passes_requests_on(tmp_path: Path) -> Non
         subprocess.run([*command, "-t"], check=True, capture_output=True)
         proxy = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         try:
+            seen = ""
             asked = urllib.request.Request(f"http://127.0.0.1:{port}/", headers={"Host": "lab.example:8501"})
             for _ in range(100):
                 try:
