@@ -61,7 +61,7 @@ app = st.App(
     routes=routes(),
     middleware=[
         Middleware(EndingStreams),
-        Middleware(SecurityHeaders),
+        Middleware(SecurityHeaders, path=lambda: services.operator().path),
         Middleware(Below, path=lambda: services.operator().path),
         Middleware(KnownHosts, hosts=lambda: services.operator().hosts),
         Middleware(OwnPages),

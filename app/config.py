@@ -156,8 +156,22 @@ def _known(environment: Mapping[str, str]) -> None:
             raise ValueError(f"{name} is no setting{f'; did you mean SPECDEC_{near[0]}?' if near else '.'}")
     if (loads := environment.get("SPECDEC_IGNORE_MEMORY", "").strip()) not in ("", "0", "1"):
         raise ValueError(f"SPECDEC_IGNORE_MEMORY has to be 1 or empty, got {loads[:80]!r}.")
+    _cache(environment.get("SPECDEC_CACHE", "").strip())
     if (form := environment.get("SPECDEC_LOG", "").strip()) not in ("", "json"):
         raise ValueError(f"SPECDEC_LOG has to be json or empty, got {form[:80]!r}.")
+
+
+def _cache(named: str) -> None:
+    """Reject a folder for converted models that cannot be made: with it, only a visitor would meet the error."""
+    if not named:
+        return
+    try:
+        there = next(path for path in (Path(named), *Path(named).absolute().parents) if path.exists())
+        usable = there.is_dir() and (there == Path(named) or os.access(there, os.W_OK))
+    except (OSError, ValueError):  # too long, or otherwise no path
+        usable = False
+    if not usable:
+        raise ValueError(f"SPECDEC_CACHE has to be a folder, or one that can be made, got {named[:80]!r}.")
 
 
 def _library_bytes(named: str) -> int:

@@ -32,9 +32,13 @@ def decoder() -> Decoders:
     """The decoders: in processes of this server, or on Ray Serve.
 
     Raises:
-        ValueError: one sentence, if they are to be on Ray Serve and a setting is invalid or Ray is not installed.
+        ValueError: one sentence, if they are to be on Ray Serve and a setting is invalid or Ray is not installed, or if
+            they are not and a setting is only for Ray Serve.
     """
-    return Serve(cluster.read()) if operator().decoder == "serve" else Local()
+    if operator().decoder == "serve":
+        return Serve(cluster.read())
+    cluster.refuse_unused()
+    return Local()
 
 
 @cache

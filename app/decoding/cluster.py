@@ -18,11 +18,12 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from app.config import SETTINGS
 from app.config import read as read_policy
 from specdec_core.models import catalogue
 
@@ -65,6 +66,11 @@ class Cluster:
         """How many patient replicas there are at most."""
         return math.ceil(self.most / PER_PATIENT)
 
+    @property
+    def needed(self) -> int:
+        """How many replicas there have to be: the fewest decoders, and a patient one."""
+        return self.least + 1
+
 
 def read(environment: Mapping[str, str] = os.environ) -> Cluster:
     """The cluster that the environment describes.
@@ -79,6 +85,11 @@ def read(environment: Mapping[str, str] = os.environ) -> Cluster:
         raise ValueError(
             f"SPECDEC_SERVE_REPLICAS has to be a number such as 3, or bounds such as 1-8, got {named!r}."
         )
+    gpus = _number(environment, "SPECDEC_SERVE_GPUS", 0)
+    if gpus > 1 and gpus % 1:
+        raise ValueError(
+            f"SPECDEC_SERVE_GPUS has to be a share of one GPU or a whole number, got '{gpus:g}'."
+        )
     return Cluster(
         address=environment.get("SPECDEC_RAY_ADDRESS", "").strip() or None,
         least=least,
@@ -86,9 +97,52 @@ def read(environment: Mapping[str, str] = os.environ) -> Cluster:
         queued=int(_number(environment, "SPECDEC_SERVE_QUEUE", 100, least=1, whole=True)),
         families=int(_number(environment, "SPECDEC_SERVE_FAMILIES", 3, least=1, whole=True)),
         cpus=_number(environment, "SPECDEC_SERVE_CPUS", 1),
-        gpus=_number(environment, "SPECDEC_SERVE_GPUS", 0),
+        gpus=gpus,
         default=read_policy(environment).family,
     )
+
+
+def refuse_unused(environment: Mapping[str, str] = os.environ) -> None:
+    """For a server whose decoder is its own.
+
+    Raises:
+        ValueError: one sentence, if a setting says how large the cluster is that there is not.
+    """
+    for name in (f"SPECDEC_{setting}" for setting in SETTINGS if setting.startswith(("SERVE_", "RAY_"))):
+        if environment.get(name, "").strip():
+            raise ValueError(f"{name} does nothing without SPECDEC_DECODER=serve: set that, or unset this.")
+
+
+def shortage(cluster: Cluster, machines: Sequence[Mapping[str, float]]) -> str | None:
+    """Why fewer replicas than needed fit on machines with these of Ray's resources, as a sentence; None if all do.
+
+    Ray itself lets a replica wait without a word until a machine comes that has what it reserves.
+    """
+    reserved = {name: each for name, each in (("CPU", cluster.cpus), ("GPU", cluster.gpus)) if each}
+    room = sum(
+        min(math.floor(machine.get(name, 0.0) / each + 1e-6) for name, each in reserved.items())
+        for machine in machines
+        if reserved
+    )
+    if not reserved or room >= cluster.needed:
+        return None
+    there = "; ".join(_amounts(machine.get("CPU", 0.0), machine.get("GPU", 0.0)) for machine in machines[:8])
+    return (
+        f"Ray has room for {room} of the {cluster.needed} replicas that are needed, one of them patient: each reserves "
+        f"{_amounts(cluster.cpus, cluster.gpus)} (SPECDEC_SERVE_CPUS, SPECDEC_SERVE_GPUS), and its machines have "
+        f"{there or 'nothing'}{'; …' if len(machines) > 8 else ''}."
+    )
+
+
+def _amounts(cpus: float, gpus: float) -> str:
+    return f"{cpus:g} CPU{'' if cpus == 1 else 's'} and {gpus:g} GPU{'' if gpus == 1 else 's'}"
+
+
+def machines() -> list[dict[str, float]]:
+    """What each machine of the cluster that this process has joined gives to Ray."""
+    import ray
+
+    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
 
 
 def _number(
@@ -150,7 +204,11 @@ def _application(cluster: Cluster, name: str, least: int, most: int, *, calls: i
 
 
 def join(cluster: Cluster) -> None:
-    """Connect this process to the cluster, which is started on this machine if it has no address."""
+    """Connect this process to the cluster, which is started on this machine if it has no address.
+
+    Raises:
+        OSError: one sentence, if it cannot be reached, or if this machine has too few GPUs for what is to be started.
+    """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would report to its makers
     import ray
 
@@ -177,6 +235,8 @@ def join(cluster: Cluster) -> None:
         object_store_memory=500_000_000,  # of records on their way; by default a third of the memory
         **quiet,
     )
+    if missing := shortage(cluster, machines()):
+        raise OSError(missing)  # to a cluster of its own no machine will come
 
 
 def _reach(address: str) -> None:
@@ -224,6 +284,8 @@ def main() -> None:
     except OSError as error:
         sys.exit(str(error))
     deploy(cluster)
+    if missing := shortage(cluster, machines()):
+        print(f"{missing} They wait until there is.", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from specdec_core.proposers import PROPOSERS
 
 from .api import Cancelled, DecoderLost
 from .calls import LAST, STOPPED
-from .cluster import Cluster, deploy, join
+from .cluster import Cluster, deploy, join, machines, shortage
 from .models import Choice
 from .remote import Answers, Caller, Remote
 
@@ -30,6 +30,10 @@ log = logging.getLogger(__name__)
 
 ON_ITS_WAY_S = 0.5  # a call that has not begun after this long waits for a replica
 DEPLOYED_S = 120.0  # how long to wait for a cluster's applications
+LOOK_S = 2.0  # how often a waiting call's chances are looked at
+NO_ROOM_S = (
+    30.0  # how long a call waits for a machine that a replica fits on, unless it can say that it waits
+)
 MISSING = "SPECDEC_DECODER=serve needs Ray Serve: install requirements-serve.txt, or unset it."
 UNREACHED = (
     "The decoders' cluster cannot be reached; the server's log has the details. What is stored is safe."
@@ -37,6 +41,9 @@ UNREACHED = (
 FULL = (
     "All decoders are busy, and as many runs wait for one as this server takes. Try again in a moment; your prompt and "
     "settings are kept."
+)
+NO_ROOM = (
+    "No machine of the decoders' cluster has room for another decoder; the server's log says what is missing"
 )
 CLOSED = "The server is shutting down."
 
@@ -47,8 +54,10 @@ class Open:
 
     answers: Answers
     kind: str  # of the replicas that can answer it
+    progresses: bool = False  # its caller shows how far it is
     response: Any = None
     begun: bool = False  # a replica has it
+    told: bool = False  # that none may come
     since: float = field(default_factory=time.monotonic)
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
@@ -66,6 +75,7 @@ class Connection:
         self._calls: dict[int, Open] = {}
         self._handles: dict[str, Any] = {}
         self._mailbox: Any = None
+        self._missing: str | None = None  # what the log was last told
         self._ready, self._closing = threading.Event(), threading.Event()
         # What Ray starts ends with the thread that started it, so that one lives as long as the connection.
         self._thread = threading.Thread(target=self._live, name="ray", daemon=True)
@@ -82,18 +92,18 @@ class Connection:
 
         answers: Answers = queue.SimpleQueue()
         kind = "decoder" if name == "race" and not _asks(given) else "patient"
-        number, call = next(self._numbers), Open(answers, kind)
+        number, call = next(self._numbers), Open(answers, kind, "on_progress" in hooks)
         try:
             _check_texts(given[0])
         except PromptError as error:
             answers.put(("refused", (type(error).__name__, str(error))))
             return number, answers
-        self._calls[number] = call
         call.response = (
             self._handles[kind]
             .options(multiplexed_model_id=model_id(choice))
             .answer.remote(self._mailbox, number, name, choice, given, hooks, paced)
         )
+        self._calls[number] = call
         threading.Thread(
             target=self._receive, args=(number, call), name=f"call-{number}", daemon=True
         ).start()
@@ -105,9 +115,13 @@ class Connection:
         if call is None:  # answered meanwhile
             return
         if kind == "cancel" and not call.begun:
-            call.response.cancel()
-            call.answers.put(("refused", (SpecdecError.__name__, STOPPED)))
+            self._give_up(call, STOPPED)
         self._mailbox.put.remote(number, kind, *rest)
+
+    def _give_up(self, call: Open, sentence: str) -> None:
+        """End a call that no replica has yet."""
+        call.response.cancel()
+        call.answers.put(("refused", (SpecdecError.__name__, sentence)))
 
     def forget(self, number: int) -> None:
         """Answers that still come are not missed."""
@@ -125,12 +139,12 @@ class Connection:
         others = [other for earlier, other in list(self._calls.items()) if earlier < number]
         return 1 + sum(other.kind == call.kind and not other.begun for other in others)
 
-    def ready(self) -> int:
-        """How many decoders of the cluster run; each has loaded its families by then."""
+    def ready(self, kind: str = "decoder") -> int:
+        """How many replicas of a kind run in the cluster; each has loaded its families by then."""
         from ray import serve
 
         try:
-            deployed = serve.status().applications["decoder"].deployments["decoder"]
+            deployed = serve.status().applications[kind].deployments[kind]
         except Exception:  # the cluster is away, or has no such application yet
             return 0
         return int(deployed.replica_states.get("RUNNING", 0))
@@ -155,9 +169,32 @@ class Connection:
         except Exception:
             log.exception("Ray cannot be used")
         self._ready.set()
-        if self._handles:
-            self._closing.wait()
+        while self._handles and not self._closing.wait(LOOK_S):
+            try:
+                self._look()
+            except Exception as error:  # the cluster is away, and its calls end
+                log.warning("Ray does not say which machines there are: %s", error)
         ray.shutdown()
+
+    def _look(self) -> None:
+        """If the cluster has no room for the replicas that calls wait for, tell the log once and each call.
+
+        A machine may still come, so a call whose caller can show it waits on; the others end after a while.
+        """
+        waiting = [call for call in list(self._calls.values()) if not call.begun]
+        missing = shortage(self._cluster, machines()) if waiting else None
+        if missing is not None and missing != self._missing:
+            log.error("%s", missing)
+        self._missing = missing if waiting else self._missing
+        running = {kind: self.ready(kind) for kind in {call.kind for call in waiting if missing}}
+        for call in waiting:
+            if running.get(call.kind) != 0:
+                continue
+            if call.progresses and not call.told:
+                call.told = True
+                call.answers.put(("progress", (None, NO_ROOM)))
+            elif not call.progresses and time.monotonic() - call.since > NO_ROOM_S:
+                self._give_up(call, f"{NO_ROOM}.")
 
     def _receive(self, number: int, call: Open) -> None:
         """Pass on a call's answers until the last one, whatever happens to its replica."""

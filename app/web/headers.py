@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from urllib.parse import urlsplit
 
@@ -14,18 +15,20 @@ from app.ui.quirks import inline_scripts
 
 from .below import UNNAMED, inside, refuse
 
+ROOMS = re.compile(r"/r(/|$)")
 
-def content_security_policy() -> str:
-    """The policy: everything from this server, plus what Streamlit's front end needs, listed one by one."""
+
+def content_security_policy(*, streamlit: bool) -> str:
+    """The policy: everything from this server, and on Streamlit's pages what its front end needs, one by one."""
     rules = {
         "default-src": ["'self'"],
         # Components' code comes as blob URLs. Plotly needs no 'unsafe-eval'; Vega's charts would.
-        "script-src": ["'self'", "blob:", *inline_scripts()],
+        "script-src": ["'self'", *(["blob:", *inline_scripts()] if streamlit else [])],
         "style-src": ["'self'", "'unsafe-inline'"],
         "img-src": ["'self'", "data:", "blob:"],
         "font-src": ["'self'", "data:"],
         "connect-src": ["'self'"],
-        "worker-src": ["'self'", "blob:"],
+        "worker-src": ["'self'", *(["blob:"] if streamlit else [])],
         "frame-src": ["'none'"],
         "object-src": ["'none'"],
         "base-uri": ["'self'"],
@@ -99,12 +102,17 @@ class OwnPages:
 
 
 class SecurityHeaders:
-    """ASGI middleware; plain ASGI rather than Starlette's base class, so that event streams are not buffered."""
+    """ASGI middleware; plain ASGI rather than Starlette's base class, so that event streams are not buffered.
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+    Args:
+        path: returns the path that the app is below, as in the operator's policy.
+    """
+
+    def __init__(self, app: ASGIApp, path: Callable[[], str] = str) -> None:
+        self.app, self.path = app, path
+        # A room's pages are our own, and strangers' words are on them.
+        self.policy = {page: content_security_policy(streamlit=page) for page in (True, False)}
         self.headers = {
-            "Content-Security-Policy": content_security_policy(),
             "X-Content-Type-Options": "nosniff",
             "X-Frame-Options": "SAMEORIGIN",
             "Referrer-Policy": "no-referrer",  # a page's address contains the prompt
@@ -118,7 +126,8 @@ class SecurityHeaders:
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(self.headers)
+                policy = self.policy[not ROOMS.match(scope["path"].removeprefix(self.path()))]
+                MutableHeaders(scope=message).update(self.headers | {"Content-Security-Policy": policy})
             await send(message)
 
         await self.app(scope, receive, with_headers)

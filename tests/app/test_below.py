@@ -85,6 +85,23 @@ def test_host_names_are_checked_below_the_path_too(client: TestClient) -> None:
     assert client.get(f"{PATH}/healthz", headers=evil).status_code == 200
 
 
+def test_scripts_come_from_files_only_on_a_room_s_pages(client: TestClient) -> None:
+    """Catches: a student's words that become a script by a blob's address or by Streamlit's inline ones."""
+
+    def scripts(path: str) -> list[str]:
+        policy = client.get(PATH + path).headers["content-security-policy"]
+        return [
+            rule
+            for rule in policy.split("; ")
+            if rule.startswith(("script-src", "worker-src", "default-src"))
+        ]
+
+    strict = ["default-src 'self'", "script-src 'self'", "worker-src 'self'"]
+    for path in ("/r", "/r/start", "/r/ABCDEF", "/r/ABCDEF/host", "/r/ABCDEF/screen"):
+        assert scripts(path) == strict
+    assert "blob:" in scripts("/")[1] and "blob:" in scripts("/room")[1]
+
+
 def test_a_room_s_code_to_scan_leads_below_the_path(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

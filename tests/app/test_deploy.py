@@ -10,6 +10,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +20,7 @@ import pytest
 import yaml
 
 from app import config as policy
+from app.decoding import cluster as decoders
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -45,6 +47,34 @@ def test_applications_of_the_manifest_can_be_imported_and_ray_is_the_pinned_one(
         assert callable(getattr(import_module(module), name)) and name == application["name"]
     pinned = (ROOT / "requirements-serve.txt").read_text(encoding="utf-8")
     assert f"ray[serve]=={spec['rayClusterConfig']['rayVersion']}" in pinned
+
+
+@pytest.mark.serve
+def test_ray_accepts_what_the_manifest_says_of_serve() -> None:
+    """Catches: a misspelled part, which a cluster would refuse or leave out."""
+    schema = pytest.importorskip("ray.serve.schema", reason="Ray is not installed: requirements-serve.txt")
+    given = yaml.safe_load(read("rayservice.yaml")["spec"]["serveConfigV2"])
+    found = schema.ServeDeploySchema.model_validate(given)
+    assert found.model_dump(mode="json", exclude_unset=True) == given, "it leaves out what it does not know"
+
+
+def test_the_replicas_of_deploy_fit_on_its_machines() -> None:
+    """Catches: decoders that wait for ever for processors that no container of the same file has."""
+    cluster = read("rayservice.yaml")["spec"]["rayClusterConfig"]
+    (group,) = cluster["workerGroupSpecs"]
+    (worker,) = group["template"]["spec"]["containers"]
+    settings = {one["name"]: one["value"] for one in worker["env"] if "value" in one}
+    machine = {"CPU": float(worker["resources"]["limits"]["cpu"])}
+    size = decoders.read(settings)
+    assert decoders.shortage(size, group["minReplicas"] * [machine]) is None
+    most = replace(size, least=size.most + size.patient - 1)
+    assert decoders.shortage(most, group["maxReplicas"] * [machine]) is None
+
+    ray = read("compose.yaml")["services"]["ray"]
+    (replicas,) = re.findall(r":-(\d+)", ray["environment"]["SPECDEC_SERVE_REPLICAS"])
+    (processors,) = re.findall(r"--num-cpus=(\d+)", " ".join(ray["command"]))
+    size = decoders.read({"SPECDEC_SERVE_REPLICAS": replicas})
+    assert decoders.shortage(size, [{"CPU": float(processors)}]) is None
 
 
 def test_services_of_the_compose_file_depend_on_each_other_in_order() -> None:
@@ -104,6 +134,7 @@ def test_the_proxy_of_the_compose_file_passes_requests_on(tmp_path: Path) -> Non
         subprocess.run([*command, "-t"], check=True, capture_output=True)
         proxy = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         try:
+            seen = ""
             asked = urllib.request.Request(f"http://127.0.0.1:{port}/", headers={"Host": "lab.example:8501"})
             for _ in range(100):
                 try:

@@ -282,11 +282,19 @@ def test_the_names_a_server_answers_to(
         ("HOST", "256.1.1.1"),
         ("HOST", "a b"),
         ("SPECDEC_LIBRARY", "x" * 300),
+        ("SPECDEC_CACHE", "/dev/null/x"),
+        ("SPECDEC_CACHE", __file__),
+        ("SPECDEC_CACHE", "/" + "x" * 300),
     ],
 )
 def test_what_would_lock_everybody_out_or_fail_later_is_one_sentence(variable: str, value: str) -> None:
     with pytest.raises(ValueError, match=f"^{variable} has to"):
         policy.read({"SPECDEC_LIBRARY": "", variable: value})
+
+
+def test_a_folder_for_converted_models_is_made_when_it_is_needed(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "a" / "b"):
+        policy.read({"SPECDEC_LIBRARY": "", "SPECDEC_CACHE": str(folder)})
 
 
 @pytest.mark.parametrize(

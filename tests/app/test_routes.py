@@ -345,16 +345,49 @@ def test_the_log_can_be_json(tmp_path: Path) -> None:
         "logging.getLogger('app.x').info('run %s', 'é\\n1');"
         "\ntry: 1 / 0\nexcept ZeroDivisionError: logging.exception('bad')"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "SPECDEC_LOG": "json"},
-        capture_output=True,
-        text=True,
-    )
+    done = in_json(code)
     first, second = (json.loads(line) for line in done.stderr.splitlines())
     assert (first["level"], first["logger"], first["message"]) == ("INFO", "app.x", "run é\n1")
     assert datetime.fromisoformat(first["time"]).tzinfo is not None
     assert "ZeroDivisionError" in second["exc_info"]
+
+
+def test_what_a_library_prints_is_in_the_json_log_too() -> None:
+    """Catches: Ray's own lines between the objects of a log that a program reads."""
+    code = (
+        "import logging, sys; from app.monitoring import log; log.start();"
+        "print('\\x1b[36m(Replica pid=7)\\x1b[0m WARNING 2026 slow', file=sys.stderr, flush=True);"
+        "print('one\\ntwo', end=''); print();"
+        "own = logging.getLogger('ray'); own.propagate = False; own.addHandler(logging.StreamHandler());"
+        "own.warning('of its own'); sys.exit('No.')"
+    )
+    done = in_json(code)
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [(line["level"], line["logger"], line["message"]) for line in lines] == [
+        ("WARNING", "stderr", "(Replica pid=7) WARNING 2026 slow"),
+        ("INFO", "stdout", "one"),
+        ("INFO", "stdout", "two"),
+        ("INFO", "stderr", "of its own"),
+        ("INFO", "stderr", "No."),
+    ]
+    assert done.stdout == ""
+
+
+def test_a_log_that_cannot_be_written_complains_of_it_and_goes_on() -> None:
+    """Catches: a complaint that is logged, which cannot be written either, and so on."""
+    code = (
+        "import logging, sys; from app.monitoring import log; log.start();"
+        "logging.root.handlers[0].stream = None; logging.info('x'); print('y')"
+    )
+    done = in_json(code)
+    assert done.returncode == 0
+    assert "--- Logging error" in done.stderr and "RecursionError" not in done.stderr
+
+
+def in_json(code: str) -> subprocess.CompletedProcess[str]:
+    """Run it with the log as JSON."""
+    environment = {**os.environ, "SPECDEC_LOG": "json"}
+    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
 
 
 def test_the_log_s_forms_have_the_same_lines() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,29 @@ def visit(server: Server, complaints: Sight, come: Come) -> Open:
         return page
 
     return open_one
+
+
+def test_the_served_app_signs_its_visitors_and_takes_no_invented_one(server: Server) -> None:
+    """Catches: a server that checks signatures everywhere but does not ask for them."""
+
+    def given(sent: str = "", **headers: str) -> str:
+        """The cookie that a page comes with."""
+        asked = urllib.request.Request(server.url, headers={"Accept": "text/html", "Cookie": sent, **headers})
+        with urllib.request.urlopen(asked, timeout=60) as answer:
+            return str(answer.headers["Set-Cookie"])
+
+    first = given().partition(";")[0]
+    owner, _, signature = first.partition("=")[2].partition(".")
+    assert len(owner) >= 32 and len(signature) >= 32
+    assert given(first).startswith(f"{first};")
+    for invented in (owner, "a" * 43, f"{'a' * 43}.{signature}"):
+        assert owner not in (new := given(f"specdec_owner={invented}")) and invented not in new
+    behind_tls = given(first, **{"X-Forwarded-Proto": "https"})
+    assert (
+        behind_tls.startswith("__Host-specdec_owner=")
+        and "; Secure" in behind_tls
+        and owner not in behind_tls
+    )
 
 
 def test_an_example_is_opened_walked_through_and_found_again_by_its_address(visit: Open) -> None:
