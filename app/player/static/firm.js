@@ -2,6 +2,7 @@
 
 /** @import { Round } from "./model.js" */
 
+const LASTING = 1.5; // times the error of single rounds: chance alone brings blocks there about once in twenty
 const NORMAL_95 = 1.959964; // standard deviations on either side that hold 95 % of a normal distribution
 
 /**
@@ -15,8 +16,8 @@ export function isFirm(speedup, one, other) {
 }
 
 /**
- * The relative standard error of the mean round time: that of single rounds or that of blocks of them, whichever is larger,
- * as other work on the machine slows several rounds in turn.
+ * The relative standard error of the mean round time: that of single rounds, or that of blocks of them if these scatter
+ * clearly more, as other work on the machine slows several rounds in turn.
  * @param {Round[]} rounds
  */
 function scatter(rounds) {
@@ -24,7 +25,8 @@ function scatter(rounds) {
   const size = Math.floor(Math.sqrt(times.length));
   const blocks = Array.from({ length: size && Math.floor(times.length / size) }, (_, at) => mean(times.slice(at * size, (at + 1) * size)));
   const middle = mean(times);
-  return middle > 0 ? Math.max(error(times), error(blocks)) / middle : 0;
+  const [single, lasting] = [error(times), error(blocks)];
+  return middle > 0 ? (lasting > LASTING * single ? lasting : single) / middle : 0;
 }
 
 /** @param {number[]} values */
