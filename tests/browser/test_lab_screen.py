@@ -24,6 +24,23 @@ def test_the_sentence_is_in_sight_before_the_first_run(open_page: Open, size: tu
     assert line <= size[1]
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_a_phone_run_and_the_race_are_on_the_first_screen(open_page: Open, scheme: str) -> None:
+    """Catches: Run below the recorded race, two screens down; a bar that covers what has the focus."""
+    page = open_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+    run = page.get_by_role("button", name="Run", exact=True)
+    for part in (run, page.locator(".lane.leads"), page.locator(".transcript")):
+        expect(part).to_be_in_viewport(ratio=0.99)
+    top = (run.bounding_box() or {})["y"]
+    page.locator(".player").evaluate("player => player.focus()")
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        place = page.evaluate(FOCUSED)
+        if place and not place[2]:
+            assert place[0] < top, place
+    assert (run.bounding_box() or {})["y"] == top  # wherever the page was scrolled
+
+
 def test_run_and_stop_are_side_by_side_on_a_phone(open_page: Open) -> None:
     page = open_page(viewport={"width": 390, "height": 844})
 
@@ -52,6 +69,14 @@ def test_an_open_popover_follows_the_system_s_colour_scheme(open_page: Open) -> 
     expect(words).to_have_css("color", "rgb(251, 250, 248)")
 
 
+# Where the part that has the focus begins and ends, and whether it is in the bar of Run.
+FOCUSED = """() => {
+  let at = document.activeElement;
+  while (at?.shadowRoot?.activeElement) at = at.shadowRoot.activeElement;
+  if (!at || at === document.body) return null;
+  const { top, bottom } = at.getBoundingClientRect();
+  return [top, bottom, at.closest(".st-key-part-run") !== null];
+}"""
 PLACE = """() => {
   const at = document.activeElement;
   if (!at || at === document.body || at.shadowRoot) return null; // the player has marks of its own

@@ -141,6 +141,18 @@ def test_a_stopped_run_is_not_called_finished(page: Page, server: Server) -> Non
     expect(expect_end).to_have_text("The end: the run was stopped")
 
 
+def test_what_the_scatter_of_the_rounds_explains_is_not_called_faster(page: Page, server: Server) -> None:
+    """Other work slows some of the plain lane's rounds. Catches: "faster" over luck, beside "not clearly" below it."""
+    record = json.loads(plain_trace().to_json())
+    for row in record["rounds"][4:8]:
+        row["verify_s"] *= 9
+    server.files["/traces/plain.json"] = json.dumps(record)
+    server.files["/traces/spec.json"] = spec_trace(ms=22).to_json()
+    open_player(page)
+    assert float(page.locator(".speedup-value").inner_text().rstrip("×")) > 1.01
+    expect(page.locator(".speedup-words")).to_have_text("not clearly faster than Plain")
+
+
 def test_slower_is_said_as_plainly(page: Page, server: Server) -> None:
     server.files["/traces/spec.json"] = spec_trace(ms=60).to_json()
     open_player(page)
