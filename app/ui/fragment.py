@@ -35,7 +35,7 @@ def _alone(draw: Callable[P, R], run_every: float | None) -> Callable[P, R | Non
     def current(*given: P.args, **named: P.kwargs) -> R | None:
         address.catch_up()
         if state.presented not in (None, presenter.presenting()):
-            # The browser sent a press of Leave along with a fragment's own change: the page around is still the old one.
+            # The browser sent a press of Leave along with a fragment's own change: the page around is the old one.
             st.rerun()
         try:
             return draw(*given, **named)

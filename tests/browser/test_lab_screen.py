@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 
 import pytest
@@ -22,6 +23,22 @@ def test_the_sentence_is_in_sight_before_the_first_run(open_page: Open, size: tu
         "part => part.getBoundingClientRect().top + parseFloat(getComputedStyle(part).lineHeight)"
     )
     assert line <= size[1]
+
+
+WORDS = r"[^\W\d_][\w'’-]*"
+BEFORE = 123  # as this test counts them on the page as it was on 2026-11-21 (66bb9d5)
+
+
+def test_the_page_before_a_run_has_half_the_words_it_had(open_page: Open) -> None:
+    """All visible words of the page's body but the prompt, signs drawn by name, and the recorded race itself."""
+    page = open_page("/", viewport={"width": 1440, "height": 900})
+    expect(page.locator(".lane.leads")).to_be_visible()
+    text = page.get_by_test_id("stMain").evaluate("""main => {
+      main.querySelectorAll("textarea, [data-testid=stIconMaterial]").forEach((part) => part.remove());
+      return main.innerText;
+    }""")
+    words = re.findall(WORDS, text)
+    assert 40 < len(words) <= BEFORE / 2, words
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -163,8 +163,8 @@ def test_what_the_rounds_noise_explains_is_called_neither_faster_nor_slower() ->
 def test_load_that_lasts_for_several_rounds_is_called_neither_faster_nor_slower() -> None:
     """Other work doubles a plain round's time for seven rounds in turn, or for as many here and there. Catches: an
     interval that takes rounds slowed by one cause for independent ones."""
-    slow = {at for at in range(8, 15)}
-    spread = {at for at in range(2, 40) if at % 5 == 2 and at < 37}
+    slow = set(range(8, 15))
+    spread = set(range(2, 37, 5))
     said = []
     for where in (slow, spread):
         base, lane = plain(), record(wrong, draft_length=1)
