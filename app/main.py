@@ -9,7 +9,8 @@ import streamlit as st
 from app.records.database import Unavailable
 from app.text import plain
 from app.theme import CSS
-from app.ui import address, quirks
+from app.ui import address, presenter, quirks
+from app.ui.state import state
 
 st.set_page_config(page_title="Specdec Lab", page_icon=Path(__file__).with_name("icon.png"), layout="wide")
 
@@ -33,6 +34,7 @@ FIXES = (
 st.html(quirks.style(CSS + FIXES))
 quirks.scheme()
 address.catch_up(page.url_path)
+state.presented = presenter.presenting()
 try:
     page.run()
 except Unavailable as error:

@@ -32,8 +32,14 @@ def draw(page: str) -> None:
             with st.popover("Glossary", width="stretch"):
                 _glossary(page)
         if presenter.shows("link"):
-            with st.popover("Teacher's link", width="stretch"):
-                builder.draw(page)
+            _link(page)
+
+
+@fragment
+def _link(page: str) -> None:
+    """The teacher's link, made when it is opened: the viewer may have stepped since the page was drawn."""
+    with st.popover("Teacher's link", width="stretch", key=f"teachers_link_{page}", on_change="rerun"):
+        builder.draw(page)
 
 
 @fragment

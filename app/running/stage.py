@@ -87,22 +87,21 @@ def stage(shown: Run | None, active: bool, kept: Entry | None = None, example: S
         )
 
 
-def draw(of: str, *, opens: int | None = None, **shown: Any) -> Seen:
-    """Draw the player at the address's cursor and write it back as the viewer moves; call it in a fragment.
+def draw(of: str, *, opens: int | None = None, key: str = "player", **shown: Any) -> Seen:
+    """Draw the player at the address's cursor, to which the viewer's moves are written first; call it in a fragment.
 
     `of` names what is shown (an old cursor does not apply to a new run), `opens` the round where it opens if the
     address names none; the rest is passed to `player`.
     """
+    reported = (st.session_state.get(key) or {}).get("cursor") or {}
+    for name in CURSOR if reported.get("of") == of else ():
+        value = None if reported.get(name) is None else str(reported[name])
+        if st.query_params.get(name) != value:
+            address.put(name, value)
     cursor = cursor_in(st.query_params)
     if cursor["round"] is None:
         cursor["round"] = opens
-    seen = player(cursor=cursor, rules=RULE_WORDS, of=of, addressed=True, **shown)
-    reported = seen.cursor or {}
-    for key in CURSOR if reported.get("of") == of else ():
-        value = None if reported.get(key) is None else str(reported[key])
-        if st.query_params.get(key) != value:
-            address.put(key, value)
-    return seen
+    return player(cursor=cursor, rules=RULE_WORDS, of=of, addressed=True, key=key, **shown)
 
 
 def cursor_in(params: Mapping[str, str]) -> dict[str, int | str | None]:

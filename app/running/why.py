@@ -26,11 +26,11 @@ class Why:
 
 
 def html(lanes: Sequence[Why]) -> str:
-    """All lanes on one scale; every text is escaped."""
+    """All lanes on one scale; every text is escaped. Letters tell several lanes apart; one alone has none."""
     known = [lane.found for lane in lanes if lane.found is not None]
     most = ROOM * max((max(found.tokens, found.cost) for found in known), default=1.0)
     rows = "".join(
-        f'<div class="sd-why">{chip(lane.number)}<div><p>{escape(lane.words)}</p>'
+        f'<div class="sd-why">{chip(lane.number) if len(lanes) > 1 else ""}<div><p>{escape(lane.words)}</p>'
         + (_bar(lane.found, most) if lane.found is not None else "")
         + "</div></div>"
         for lane in lanes

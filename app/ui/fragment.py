@@ -12,7 +12,8 @@ import streamlit as st
 from app.records.database import Unavailable
 from app.text import plain
 
-from . import address, quirks
+from . import address, presenter, quirks
+from .state import state
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -33,6 +34,9 @@ def _alone(draw: Callable[P, R], run_every: float | None) -> Callable[P, R | Non
     @wraps(draw)
     def current(*given: P.args, **named: P.kwargs) -> R | None:
         address.catch_up()
+        if state.presented not in (None, presenter.presenting()):
+            # The browser sent a press of Leave along with a fragment's own change: the page around is the old one.
+            st.rerun()
         try:
             return draw(*given, **named)
         except Unavailable as error:  # main.py does not run around a fragment's own reruns

@@ -27,7 +27,7 @@ html { --stage: calc(100dvh - 1.8rem); } /* what the way out and the page's edge
 """
 
 # The lab's recorded race is to be in sight below the choices: what is above it takes little room. On a phone the race
-# comes before the choices; a run of the visitor's own is shown below them.
+# comes before the choices, and Run stays at the bottom of the screen; a run of the visitor's own is shown below them.
 LAB = """
 .st-key-start-from button[kind="tertiary"] { min-height: 1.75rem; }
 .st-key-start-from [data-variant="pills"] { padding-inline: 0.45rem; } /* in one row at 1280 pixels */
@@ -35,6 +35,15 @@ LAB = """
 @media (max-width: 640px) {
   :--page > :--vertical:has(.st-key-look-for) > :has(.st-key-part-title) { order: -2; }
   :--page > :--vertical:has(.st-key-look-for) > :is(:has(> .st-key-look-for), :has(> .st-key-stage)) { order: -1; }
+  :--page:has(.st-key-look-for) { padding-block-end: 5rem; }
+  :--main:has(.st-key-look-for) { scroll-padding-block-end: 5rem; } /* what has the focus is not under it */
+  :--page:has(.st-key-look-for) .st-key-part-run {
+    position: fixed; inset-inline: 0; inset-block-end: 0; z-index: 20; box-sizing: border-box; width: 100%;
+    padding: 0.6rem 1rem max(0.6rem, env(safe-area-inset-bottom));
+    background: var(--page); border-top: 1px solid color-mix(in srgb, currentColor 20%, transparent);
+  }
+  :--page:has(.st-key-look-for) .st-key-part-run > :first-child { flex: 1; }
+  :--page:has(.st-key-look-for) .st-key-part-run > :first-child button { width: 100%; }
 }
 """
 # In the line of the prompt's label, beside its help.

@@ -146,6 +146,8 @@ class State:
     settled = Kept[str | None](_nothing)  # the models that the settings were last adapted to
     ready_now = Kept[str | None](_nothing)  # models that became ready since the last run
 
+    presented = Kept[bool | None](_nothing)  # whether the whole page was last drawn as a presentation
+
     # The run
     noted = Kept[dict[str, str]](dict)  # by page, the run that was written to its address
     example_shown = Kept[str | None](_nothing)  # the recorded example shown before it

@@ -7,7 +7,8 @@ unit, as a token is worth a plain round: L tokens per round were lost to rejecte
 The largest of L, U, D, W and O is the main loss. Guesses beyond the end of the text do not count as rejected.
 
 Round times vary with the machine's noise. The scatter of both lanes' rounds gives the speedup an
-interval, and nothing is called faster or slower while 1 lies in it.
+interval, and nothing is called faster or slower while 1 lies in it. Other work on the machine slows several rounds in
+turn, so that blocks of rounds scatter more than single ones would suggest; where they clearly do, the blocks count.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from specdec_core.sweep.totals import LEAST_TOKENS, NORMAL_95
 from specdec_core.theory import Curve, pass_time
 
 Cause = Literal["acceptance", "few guesses", "drafting", "width", "overhead", "unexplained", "nothing"]
+LASTING = 1.5  # times the error of single rounds: chance alone brings blocks there about once in twenty
 LEAST_LOSS = 0.005  # tokens or plain rounds: smaller ones would show as 0.00
 
 
@@ -37,7 +39,7 @@ class Diagnosis:
 
     Attributes:
         speedup: measured, time per token of the plain lane over that of this one.
-        low, high: its 95 % interval from the scatter of both lanes' rounds, taken as independent.
+        low, high: its 95 % interval from the scatter of both lanes' rounds or of blocks of them.
         alpha: acceptance rate; None where proposals branch or nothing was judged.
         accepted_share: accepted guesses / guesses the target read; None where it read none.
         tokens: τ, committed tokens.
@@ -195,9 +197,17 @@ def why(plain: Trace, lane: Trace, curve: Curve | None = None) -> Diagnosis | No
 
 
 def _scatter(rounds: Sequence[Round]) -> float:
-    """The relative standard error of the mean round time."""
+    """The relative standard error of the mean round time: of single rounds, or of blocks if these scatter more."""
     times = [row.draft_s + row.verify_s + row.judge_s + row.commit_s for row in rounds]
-    return math.sqrt(variance(times) / len(times)) / fmean(times) if len(times) > 1 and any(times) else 0.0
+    size = math.isqrt(len(times))
+    blocks = [fmean(times[at : at + size]) for at in range(0, len(times) - size + 1, size)] if size else []
+    single, lasting = _error(times), _error(blocks)
+    return (lasting if lasting > LASTING * single else single) / fmean(times) if any(times) else 0.0
+
+
+def _error(values: Sequence[float]) -> float:
+    """The standard error of their mean; 0 of fewer than two."""
+    return math.sqrt(variance(values) / len(values)) if len(values) > 1 else 0.0
 
 
 def _depth(row: Round) -> int:

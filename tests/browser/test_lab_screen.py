@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 
 import pytest
@@ -22,6 +23,39 @@ def test_the_sentence_is_in_sight_before_the_first_run(open_page: Open, size: tu
         "part => part.getBoundingClientRect().top + parseFloat(getComputedStyle(part).lineHeight)"
     )
     assert line <= size[1]
+
+
+WORDS = r"[^\W\d_][\w'’-]*"
+BEFORE = 123  # as this test counts them on the page as it was on 2026-11-21 (66bb9d5)
+
+
+def test_the_page_before_a_run_has_half_the_words_it_had(open_page: Open) -> None:
+    """All visible words of the page's body but the prompt, signs drawn by name, and the recorded race itself."""
+    page = open_page("/", viewport={"width": 1440, "height": 900})
+    expect(page.locator(".lane.leads")).to_be_visible()
+    text = page.get_by_test_id("stMain").evaluate("""main => {
+      main.querySelectorAll("textarea, [data-testid=stIconMaterial]").forEach((part) => part.remove());
+      return main.innerText;
+    }""")
+    words = re.findall(WORDS, text)
+    assert 40 < len(words) <= BEFORE / 2, words
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_a_phone_run_and_the_race_are_on_the_first_screen(open_page: Open, scheme: str) -> None:
+    """Catches: Run below the recorded race, two screens down; a bar that covers what has the focus."""
+    page = open_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+    run = page.get_by_role("button", name="Run", exact=True)
+    for part in (run, page.locator(".lane.leads"), page.locator(".transcript")):
+        expect(part).to_be_in_viewport(ratio=0.99)
+    top = (run.bounding_box() or {})["y"]
+    page.locator(".player").evaluate("player => player.focus()")
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        place = page.evaluate(FOCUSED)
+        if place and not place[2]:
+            assert place[0] < top, place
+    assert (run.bounding_box() or {})["y"] == top  # wherever the page was scrolled
 
 
 def test_run_and_stop_are_side_by_side_on_a_phone(open_page: Open) -> None:
@@ -52,6 +86,14 @@ def test_an_open_popover_follows_the_system_s_colour_scheme(open_page: Open) -> 
     expect(words).to_have_css("color", "rgb(251, 250, 248)")
 
 
+# Where the part that has the focus begins and ends, and whether it is in the bar of Run.
+FOCUSED = """() => {
+  let at = document.activeElement;
+  while (at?.shadowRoot?.activeElement) at = at.shadowRoot.activeElement;
+  if (!at || at === document.body) return null;
+  const { top, bottom } = at.getBoundingClientRect();
+  return [top, bottom, at.closest(".st-key-part-run") !== null];
+}"""
 PLACE = """() => {
   const at = document.activeElement;
   if (!at || at === document.body || at.shadowRoot) return null; // the player has marks of its own

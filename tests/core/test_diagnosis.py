@@ -160,6 +160,24 @@ def test_what_the_rounds_noise_explains_is_called_neither_faster_nor_slower() ->
         assert f"({unclear.low:.2f} to {unclear.high:.2f} by the scatter of the rounds)" in unclear.sentence
 
 
+def test_load_that_lasts_for_several_rounds_is_called_neither_faster_nor_slower() -> None:
+    """Other work doubles a plain round's time for seven rounds in turn, or for as many here and there. Catches: an
+    interval that takes rounds slowed by one cause for independent ones."""
+    slow = set(range(8, 15))
+    spread = set(range(2, 37, 5))
+    said = []
+    for where in (slow, spread):
+        base, lane = plain(), record(wrong, draft_length=1)
+        assert len(where) == 7
+        noisy(base, np.array([(20 if at in where else 10) * MS for at in range(len(base.rounds))]))
+        noisy(lane, np.full(len(lane.rounds), 10 * MS))
+        found = why(base, lane)
+        assert found is not None and found.speedup > 1.1
+        said.append(found)
+    assert said[0].speedup == pytest.approx(said[1].speedup)
+    assert said[0].short.startswith("Not clearly faster") and said[1].short.startswith("Faster")
+
+
 def test_a_round_that_took_less_than_a_plain_one_is_said_to_be_noise() -> None:
     found = why(plain(), timed(record(), 0.1, 5.0, 1.0))
     assert found is not None and found.cost < 1.0

@@ -59,9 +59,10 @@ const LENT = new Set(["ArrowRight", "ArrowLeft", "Home", "End", " "]);
  * presses it, on a plain button. Not ↑ and ↓, which scroll, and no letters.
  * @param {HTMLElement} box the player
  * @param {(event: KeyboardEvent) => void} keys the player's own
+ * @param {() => void} before called first
  * @returns {{destroy: () => void}}
  */
-export function lendKeys(box, keys) {
+export function lendKeys(box, keys, before) {
   const page = box.ownerDocument;
   /** @param {KeyboardEvent} event */
   function lend(event) {
@@ -71,7 +72,9 @@ export function lendKeys(box, keys) {
     const button = event.key !== " " && target.matches("button:not([role], [aria-haspopup])") && !target.closest(CHOICE);
     if (!(ground || button) || event.shiftKey || page.querySelector("dialog[open], [role=dialog]")) return;
     const { top, bottom, height } = box.getBoundingClientRect();
-    if (height > 0 && bottom > 0 && top < innerHeight) keys(event); // do not move what is out of sight
+    if (height <= 0 || bottom <= 0 || top >= innerHeight) return; // do not move what is out of sight
+    before();
+    keys(event);
   }
   page.addEventListener("keydown", lend);
   return { destroy: () => page.removeEventListener("keydown", lend) };

@@ -117,6 +117,7 @@ export function mount(root, first, api = {}) {
 
   const reporter = createReporter(box, {
     value: () => (replaying && view && !playback.isPlaying() ? published(view, screen.panels.current()) : null),
+    named: () => [data.of, asked],
     say: (value) => {
       if (data.addressed) keepInAddress(value);
       api.setStateValue?.("cursor", data.of === undefined ? value : { ...value, of: data.of });
@@ -133,9 +134,7 @@ export function mount(root, first, api = {}) {
     ready: () => replaying,
     moves,
     node: stepNode,
-    lead: (lane) => {
-      if (lane < lanes.length) letLead(lane);
-    },
+    lead: letLead,
     view: () => {
       screen.panels.next();
       reporter.soon();
@@ -147,7 +146,7 @@ export function mount(root, first, api = {}) {
     help: screen.help,
   });
   box.addEventListener("keydown", keys);
-  const lent = lendKeys(box, keys);
+  const lent = lendKeys(box, keys, reporter.touch);
 
   // --- the cursor -----------------------------------------------------------------------------------------------
 
@@ -172,6 +171,7 @@ export function mount(root, first, api = {}) {
 
   /** @param {number} lane */
   function letLead(lane) {
+    if (lane >= lanes.length) return;
     if (replaying && view) {
       go(ledBy(lanes, view, lane));
       return;
@@ -264,7 +264,7 @@ export function mount(root, first, api = {}) {
 
   function open() {
     feed.close();
-    const wanted = cursorOf(data.cursor);
+    const wanted = cursorOf(reporter.stood() ?? data.cursor);
     cursor = { stop: 0, event: null, selection: null, lead: wanted.lead };
     if (data.mode === "live" && data.events) {
       follow(data.events);

@@ -3,7 +3,9 @@
 /** @import { View } from "./state.js" */
 
 import { NAMES } from "./panels.js";
+import { sure } from "./sure.js";
 
+const REPLACED_MS = 10_000;
 const REST_MS = 400; // how long the cursor rests before it is written to the page's address
 
 /**
@@ -45,33 +47,57 @@ export function published(view, panel) {
   };
 }
 
+/** @type {{of: string|undefined, asked: string, value: PageCursor, at: number}|null} where the player stood that the page removed last */
+let removed = null;
+
 /**
  * Reports to the page where the cursor rests, but only for the viewer's moves: playing itself leaves the address alone.
  * @param {HTMLElement} box where gestures count as the viewer's
- * @param {{value: () => PageCursor|null, say: (value: PageCursor) => void}} on `value` is null while there is nothing to report
+ * @param {{value: () => PageCursor|null, named: () => [string|undefined, string], say: (value: PageCursor) => void}} on `value` is null while there is
+ *   nothing to report; `named` is the run, and the cursor that the page names
  */
 export function createReporter(box, on) {
   let touched = false;
+  let resumed = false; // whether it goes on from a player that was replaced
   let timer = 0;
   let last = "";
   /** @type {string[]} */
   let reports = []; // reported and possibly still to be handed back: the page responds late, with what it knew before
   for (const gesture of ["pointerdown", "keydown"]) box.addEventListener(gesture, () => (touched = true), { capture: true });
 
+  function report() {
+    const value = touched ? on.value() : null;
+    if (value === null || JSON.stringify(value) === last) return;
+    last = JSON.stringify(value);
+    reports.push(last);
+    on.say(value);
+  }
+
   return {
     soon() {
       clearTimeout(timer);
-      timer = setTimeout(() => {
-        const value = touched ? on.value() : null;
-        if (value === null || JSON.stringify(value) === last) return;
-        last = JSON.stringify(value);
-        reports.push(last);
-        on.say(value);
-      }, REST_MS);
+      timer = setTimeout(report, REST_MS);
+    },
+    /** The viewer moved by a gesture outside of the box. */
+    touch() {
+      touched = true;
+    },
+    /**
+     * Where to begin instead: where a player of the same run stood that the page has just replaced by this one, as on
+     * leaving a presentation, if the page still names what it did then. What that one reported last may be lost with it.
+     */
+    stood() {
+      const last = removed;
+      removed = null;
+      const [of, asked] = on.named();
+      resumed = last !== null && of !== undefined && last.of === of && last.asked === asked && performance.now() - last.at < REPLACED_MS;
+      return resumed ? sure(last).value : null;
     },
     /** The page itself set the cursor: nothing to report before the viewer moves. */
     forget() {
-      touched = false;
+      touched = resumed;
+      if (resumed) report(); // the page does not know it yet
+      resumed = false;
       last = JSON.stringify(on.value());
       reports = [last];
     },
@@ -84,6 +110,11 @@ export function createReporter(box, on) {
       reports = reports.slice(Math.max(at, 0));
       return at >= 0;
     },
-    destroy: () => clearTimeout(timer),
+    destroy() {
+      clearTimeout(timer);
+      const value = touched ? on.value() : null;
+      const [of, asked] = on.named();
+      if (value !== null) removed = { of, asked, value, at: performance.now() };
+    },
   };
 }

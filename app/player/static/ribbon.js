@@ -38,7 +38,7 @@ export function createLane(at, lead) {
   };
   const ratio = el("span", { class: "number ratio", title: "" }, numbers.ratio, " ", el("span"));
   const repeated = el("span", { class: "repeated", title: T.repeatsMean });
-  const forkMark = el("span", { class: "fork", role: "note" });
+  const forkMark = el("span", { class: "fork", role: "note" }, T.differs);
   const head = el(
     "div", { class: "lane-head" },
     el("div", { class: "lane-name" }, label, ended, repeated),

@@ -7,11 +7,12 @@
  */
 
 import { el, setNote, setText } from "./dom.js";
+import { isFirm } from "./firm.js";
 import { sure } from "./sure.js";
 import { LEGEND, MARK, T } from "./text.js";
 
 /** @type {Set<string>} */
-const RARE = new Set(["pruned", "discarded", "cut", "again"]); // explained next to the others only if they occur
+const RARE = new Set(["pruned", "discarded", "cut", "parted", "again"]); // explained next to the others only if they occur
 const UNTIMED = new Set(["oracle", "you"]); // whose drafting is off the clock
 /** @type {WeakMap<Round, string[]>} the rare verdicts in it */
 const occurring = new WeakMap();
@@ -62,7 +63,8 @@ export function createScore() {
       setText(value, ratio === null ? T.none : T.times(ratio));
       value.classList.toggle("none", ratio === null);
       const missing = over ? T.never : T.notyet;
-      const said = ratio === null ? missing(data.least ?? 1) : T.faster(ratio, lanes[view?.baseline ?? -1]?.label ?? "");
+      const plain = view?.lanes[view.baseline];
+      const said = ratio === null || !view || !plain ? missing(data.least ?? 1) : T.faster(ratio, plain.lane.label, isFirm(ratio, plain.rounds, view.lanes[view.compared].rounds));
       const bounded = head && ratio !== null && UNTIMED.has(head.proposer) ? T.bound(said) : said;
       const { repeated, tokens } = view?.lanes[view.compared] ?? { repeated: 0, tokens: 0 };
       setText(words, ratio !== null && repeated ? T.flattered(bounded, repeated, tokens) : bounded);
@@ -71,6 +73,7 @@ export function createScore() {
       legend.hidden = lanes.length > 0 && lanes.every((lane) => lane.proposer === "none"); // nothing is judged
       const rare = rareIn((view?.lanes ?? []).flatMap((lane) => lane.rounds));
       if (view?.lanes.some((lane) => lane.repeated)) rare.add("again");
+      if (view?.lanes.some((lane) => lane.fork)) rare.add("parted");
       for (const item of /** @type {HTMLCollectionOf<HTMLElement>} */ (legend.children)) {
         const verdict = String(item.dataset.verdict);
         if (RARE.has(verdict)) item.hidden = !rare.has(verdict);

@@ -32,9 +32,9 @@ export function below(bound) {
   return next < 1 ? `< ${next.toFixed(3)}` : "—";
 }
 
-/** @type {Record<Exclude<Seen, "absent">|Source|"again", string> & {absent?: string}} */
+/** @type {Record<Exclude<Seen, "absent">|Source|"again"|"parted", string> & {absent?: string}} */
 export const MARK = {
-  accepted: "✓", corrected: "↻", bonus: "★", plain: "", rejected: "✗", waiting: "○", unreached: "·", pruned: "–", cut: "┤", discarded: "∅", again: "↺",
+  accepted: "✓", corrected: "↻", bonus: "★", plain: "", rejected: "✗", waiting: "○", unreached: "·", pruned: "–", cut: "┤", discarded: "∅", again: "↺", parted: "≠",
 };
 
 /**

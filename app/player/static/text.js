@@ -62,6 +62,7 @@ export const LEGEND = [
   ["cut", "cut: beyond the end of the text"],
   ["corrected", "corrected: written by the target in place of a rejected guess"],
   ["bonus", "bonus: added by the target after the last guess of an accepted path"],
+  ["parted", "differs: from here on, the text is not that of plain decoding"],
   ["again", "repeats: word for word what the text said before, which is easy to guess"],
 ];
 
@@ -86,7 +87,7 @@ export const T = {
   guesses: "Guesses of this round, not text yet",
   moreGuesses: (/** @type {number} */ n) => `${count(n, "more guess")} in the tree`,
   chip: (/** @type {string} */ text, /** @type {string} */ verdict, /** @type {number} */ round) => `${quote(text)}, ${verdict}, round ${round}`,
-  more: (/** @type {number} */ n) => `+${n}`,
+  more: (/** @type {number} */ n) => `${n} more`,
   unshown: (/** @type {number} */ n) => count(n, "proposal"),
   /** @type {Record<string, string|undefined>} */
   ends: { length: "length limit", eos: "end of text", stop: "stop text", cancelled: "stopped" },
@@ -97,7 +98,8 @@ export const T = {
   soFar: "so far",
   none: "—",
   times: (/** @type {number} */ value) => `${value < 9.995 ? value.toFixed(2) : value.toFixed(1)}×`,
-  faster: (/** @type {number} */ value, /** @type {string} */ label) => (value > 1.005 ? `faster than ${label}` : value < 0.995 ? `the speed of ${label}: slower` : `as fast as ${label}`),
+  faster: (/** @type {number} */ value, /** @type {string} */ label, /** @type {boolean} */ firm) =>
+    value > 1.005 ? `${firm ? "" : "not clearly "}faster than ${label}` : value < 0.995 ? `the speed of ${label}: ${firm ? "" : "not clearly "}slower` : `as fast as ${label}`,
   bound: (/** @type {string} */ words) => `${words}; a bound, as its drafting is not on the clock`,
   notyet: (/** @type {number} */ least) => `shown once every lane has ${count(least, "token")}`,
   never: (/** @type {number} */ least) => `none: fewer than ${count(least, "token")} in a lane`,
@@ -142,14 +144,14 @@ export const T = {
   marksTitle: "Marks",
   keys: [
     ["→ ←", "next, previous event; also while nothing else uses these keys"],
-    ["↓ ↑", "next, previous round"],
+    ["↓ ↑", "next, previous round; only while the player has the focus, as they scroll the page"],
     [". ,", "next, previous token"],
     ["Space", "play, pause"],
     ["Home End", "to the prompt, to the end; also while nothing else uses them, as Space"],
     ["1 … 6", "step through that lane"],
     ["V", "next view, where one is shown at a time"],
     ["Esc", "clear the selection"],
-    ["?", "this help"],
+    ["?", "this help; only while the player has the focus, as with all letters and signs"],
   ],
   slow: (/** @type {number} */ factor, /** @type {number} */ round) => `a round in about ${seconds(round)}: ${factor >= 1.5 ? `${factor < 10 ? factor.toFixed(1) : Math.round(factor)} × slower than it ran` : "about as fast as it ran"}`,
 
@@ -163,6 +165,7 @@ export const T = {
   repeats: (/** @type {number} */ n, /** @type {number} */ of) => `${n} of ${of} repeat`,
   repeatsMean: "These tokens repeat earlier text word for word. That is easy to guess, so this lane's figures flatter its proposer.",
   flattered: (/** @type {string} */ words, /** @type {number} */ n, /** @type {number} */ of) => `${words}; flattered: ${n} of ${count(of, "token")} repeat (↺)`,
+  differs: "differs",
   fork: (/** @type {string} */ label) => `From here on, the text differs from that of ${label}.`,
   rateOf: (/** @type {number} */ value) => value.toFixed(1),
   clockOf: (/** @type {number} */ value) => value.toFixed(value < 10 ? 3 : 2),

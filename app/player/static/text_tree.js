@@ -35,7 +35,7 @@ export const W = {
     };
     return layout + now[phase];
   },
-  rootMark: "root",
+  rootMark: "last token",
   node: (/** @type {string} */ text, /** @type {string} */ verdict, /** @type {number} */ depth, /** @type {string} */ parent, /** @type {string} */ facts) => `${text}, ${verdict}, level ${depth} after ${parent}${facts ? `; ${facts}` : ""}`,
   ownNode: (/** @type {string} */ text, /** @type {string} */ source, /** @type {string} */ parent) => `${text}, ${source}, after ${parent}`,
   ranked: (/** @type {number} */ rank) => (rank === 1 ? "the target's first choice here" : `rank ${rank} for the target here`),

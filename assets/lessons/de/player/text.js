@@ -84,6 +84,7 @@ export const LEGEND = [
   ["cut", "abgeschnitten: hinter dem Textende"],
   ["corrected", "korrigiert: vom Zielmodell anstelle eines abgelehnten Vorschlags geschrieben"],
   ["bonus", "Bonus: vom Zielmodell nach dem letzten Vorschlag eines angenommenen Pfads hinzugefügt"],
+  ["parted", "weicht ab: Von hier an ist der Text ein anderer als bei einfacher Dekodierung"],
   ["again", "wiederholt: Wort für Wort, was schon im Text stand, und daher leicht zu raten"],
 ];
 
@@ -109,7 +110,7 @@ export const T = {
   moreGuesses: (n) => `${count(n, "weiterer Vorschlag", "weitere Vorschläge")} im Baum`,
   unshown: (n) => count(n, "Vorschlag", "Vorschläge"),
   chip: (text, verdict, round) => `${quote(text)}, ${verdict}, Runde ${round}`,
-  more: (n) => `+${n}`,
+  more: (n) => `${n} weitere`,
   ends: { length: "Längengrenze", eos: "Textende", stop: "Stopptext", cancelled: "angehalten" },
   waiting: "wartet auf das erste Token",
 
@@ -118,7 +119,8 @@ export const T = {
   soFar: "bisher",
   none: "—",
   times: (value) => `${fixed(value, value < 9.995 ? 2 : 1)}×`,
-  faster: (value, label) => (value > 1.005 ? `so schnell wie ${label}` : value < 0.995 ? `so schnell wie ${label}: langsamer` : `gleich schnell wie ${label}`),
+  faster: (value, label, firm) =>
+    value > 1.005 ? `so schnell wie ${label}${firm ? "" : ": nicht eindeutig schneller"}` : value < 0.995 ? `so schnell wie ${label}: ${firm ? "" : "nicht eindeutig "}langsamer` : `gleich schnell wie ${label}`,
   bound: (words) => `${words}; eine Schranke, denn das Raten läuft hier außerhalb der Uhr`,
   notyet: (least) => `erscheint, sobald jede Spur ${count(least, "Token", "Tokens")} hat`,
   never: (least) => `keine: in einer Spur weniger als ${count(least, "Token", "Tokens")}`,
@@ -161,14 +163,14 @@ export const T = {
   marksTitle: "Zeichen",
   keys: [
     ["→ ←", "nächstes, voriges Ereignis; auch, solange nichts anderes diese Tasten braucht"],
-    ["↓ ↑", "nächste, vorige Runde"],
+    ["↓ ↑", "nächste, vorige Runde; nur mit dem Fokus im Player, da sie die Seite verschieben"],
     [". ,", "nächstes, voriges Token"],
     ["Leertaste", "abspielen, anhalten"],
     ["Pos1 Ende", "zum Prompt, zum Ende; wie die Leertaste auch, solange nichts anderes sie braucht"],
     ["1 … 6", "durch diese Spur gehen"],
     ["V", "nächste Ansicht, wo nur eine zu sehen ist"],
     ["Esc", "Auswahl aufheben"],
-    ["?", "diese Hilfe"],
+    ["?", "diese Hilfe; nur mit dem Fokus im Player, wie alle Buchstaben und Zeichen"],
   ],
   slow: (factor, round) => `eine Runde in etwa ${seconds(round)}: ${factor >= 1.5 ? `${factor < 10 ? fixed(factor, 1) : Math.round(factor)}-mal langsamer, als sie lief` : "etwa so schnell, wie sie lief"}`,
 
@@ -182,6 +184,7 @@ export const T = {
   repeats: (n, of) => `${n} von ${of} wiederholt`,
   repeatsMean: "Diese Tokens wiederholen früheren Text Wort für Wort. Das ist leicht zu raten und schönt die Zahlen dieser Spur.",
   flattered: (words, n, of) => `${words}; geschönt: ${n} von ${count(of, "Token", "Tokens")} wiederholt (↺)`,
+  differs: "weicht ab",
   fork: (label) => `Von hier an weicht der Text von dem von ${label} ab.`,
   rateOf: (value) => fixed(value, 1),
   clockOf: (value) => fixed(value, value < 10 ? 3 : 2),

@@ -33,7 +33,7 @@ export const W = {
     };
     return layout + now[phase];
   },
-  rootMark: "Wurzel",
+  rootMark: "letztes Token",
   node: (text, verdict, depth, parent, facts) => `${text}, ${verdict}, Ebene ${depth} nach ${parent}${facts ? `; ${facts}` : ""}`,
   ownNode: (text, source, parent) => `${text}, ${source}, nach ${parent}`,
   ranked: (rank) => (rank === 1 ? "hier die erste Wahl des Zielmodells" : `hier Rang ${rank} beim Zielmodell`),
