@@ -27,6 +27,7 @@ HERE = Path(__file__).parent
 SETS = {"held out": HERE / "chat_heldout.toml", "fresh eyes": HERE / "chat_fresh.toml"}
 FAILURES = HERE / "chat_failures.md"  # written by hand after reading the output
 PARTS = ("eagle", "medusa", "draft")
+MEASUREMENTS = "smollm2-measurements.json"
 UNMEASURED = "Not measured yet for these weights: `python -m training chat card` on an idle machine does it."
 WANTED = (  # the project's targets for the family: kind of prompt, lane, figure, least value
     ("chat", "eagle", "tokens_per_pass", 2.1),
@@ -76,6 +77,7 @@ def measure(
     most: int | None = None,
     only: Sequence[str] = (),
     on_prompt: Callable[[str], None] = print,
+    before: Path | None = None,
 ) -> dict[str, Any]:
     """All figures of the card, as plain values for JSON.
 
@@ -87,7 +89,9 @@ def measure(
         most: prompts of each kind, from the beginning of each file; None takes all.
         only: lanes to measure, by name; none named means all.
         on_prompt: receives each prompt.
+        before: the figures of the card so far, for the training of parts whose runs are not here.
     """
+    known = json.loads(before.read_text(encoding="utf-8"))["training"] if before and before.is_file() else {}
     models = sd.load_models(model)
     found: dict[str, Any] = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -103,7 +107,11 @@ def measure(
                 for name, part in models.heads.items()
             },
         },
-        "training": {part: training_of(runs / part) for part in PARTS if latest_checkpoint(runs / part)},
+        "training": {
+            part: training_of(runs / part) if latest_checkpoint(runs / part) else known[part]
+            for part in PARTS
+            if latest_checkpoint(runs / part) or part in known
+        },
         "curve": asdict(curve_of(models, "usual")),
         "sets": {},
     }
@@ -339,6 +347,6 @@ def wanted_table(found: dict[str, Any]) -> str:
 
 
 def write_card(folder: Path, found: dict[str, Any]) -> None:
-    """Write `smollm2.md` and `smollm2-measurements.json` into the models' folder."""
-    (folder / "smollm2-measurements.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    """Write `smollm2.md` and its figures as JSON into the models' folder."""
+    (folder / MEASUREMENTS).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     (folder / "smollm2.md").write_text(render(found), encoding="utf-8")

@@ -89,7 +89,9 @@ def card(
     from training import chat_card
 
     store = runs / "figures"
-    found = chat_card.measure(model, runs, repeats, store, most, only or ())
+    found = chat_card.measure(
+        model, runs, repeats, store, most, only or (), before=folder / chat_card.MEASUREMENTS
+    )
     chat_card.write_card(folder, found)
     for name in chat_card.SETS:
         store.with_suffix(f".{name.replace(' ', '-')}.jsonl").unlink(missing_ok=True)
