@@ -219,29 +219,28 @@ def timetable(
     """Which lane is busy when, in plain target passes: a check takes one, a draft `drafting`.
 
     A guess passes if its number is below α. During a check the draft already drafts the next round, assuming that all
-    guesses and its own guess of the token after them are right. If so, that draft is continued; otherwise it is thrown
-    away when the check ends.
+    guesses and its own guess of the token after them are right, and that guess takes a draft pass of its own. If they
+    are, the draft is continued; otherwise it is thrown away when the check ends.
     """
     spans: list[Span] = []
     clock, left, tokens, won, lost = 0.0, drafting, 0, 0, 0.0
     gamma = len(random_numbers[0]) - 1
+    one_pass = drafting / gamma
     for number, row in enumerate(random_numbers):
         if left > 0.0:
-            spans.append(Span("draft", number, clock, left, gamma * left / drafting))
+            spans.append(Span("draft", number, clock, left, left / one_pass))
             clock += left
         accepted = next((at for at, coin in enumerate(row[:gamma]) if coin >= alpha), gamma)
         held = accepted == gamma and row[gamma] < alpha
         spans.append(Span("verify", number, clock, 1.0, accepted + 1))
         left = drafting
         if overlap and number + 1 < len(random_numbers):
-            ahead = min(drafting, 1.0)
-            spans.append(
-                Span("draft" if held else "lost", number + 1, clock, ahead, gamma * ahead / drafting)
-            )
+            ahead = min(drafting + one_pass, 1.0)
+            spans.append(Span("draft" if held else "lost", number + 1, clock, ahead, ahead / one_pass))
             if held:
-                left, won = drafting - ahead, won + 1
+                left, won = drafting + one_pass - ahead, won + 1
             else:
-                lost += gamma * ahead / drafting
+                lost += ahead / one_pass
         clock += 1.0
         tokens += accepted + 1
     return Timetable(tuple(spans), clock, tokens, won, lost)
