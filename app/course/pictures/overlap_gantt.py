@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
@@ -65,7 +65,7 @@ def draw(given: With, at: Place) -> None:
     if given.fixed:
         for mode in MODES:
             chart = gantt(given, given.alpha, given.drafting, mode, at.words)
-            draw_chart(chart, at.key(f"gantt-{mode}"), at.words)
+            draw_chart(above(chart) if mode == MODES[0] else chart, at.key(f"gantt-{mode}"), at.words)
         st.markdown(expected(given, given.alpha, given.drafting, at.words, "overlap-gantt.steady"))
         return
 
@@ -98,6 +98,12 @@ def draw(given: With, at: Place) -> None:
         st.markdown(expected(given, alpha, drafting, at.words))
 
     show()
+
+
+def above(chart: Chart) -> Chart:
+    """The same without what the chart below it says too, so that a projector shows both."""
+    figure = go.Figure(chart.figure).update_layout(height=150, showlegend=False)
+    return replace(chart, figure=figure.update_xaxes(title_text=""), provenance="")
 
 
 def expected(
@@ -168,7 +174,7 @@ def gantt(given: With, alpha: float, drafting: float, mode: Mode, words: Words) 
         margin={"l": 8, "r": 8, "t": 30, "b": 8},
         legend={
             "orientation": "h",
-            "y": -0.32,
+            "y": -0.48,  # below the axis title on a phone too, where three rows leave the plot little height
             "yanchor": "top",
             "x": 0,
             "title": "",

@@ -87,8 +87,8 @@ def draw(given: With, at: Place) -> None:
                 found.begin()
             _wait(found, at.words)
             lines = lines[:3] + measured(found, at.words)
-        st.html(table(lines, marked, at.words))
         draw_chart(chart(lines, marked, at.words), at.key("chart"), at.words)
+        st.html(table(lines, marked, at.words))
 
     show()
 
