@@ -85,7 +85,8 @@ def test_question_and_way_on_are_in_sight_on_a_projector(
 PLOTS = """() => {
   const end = [...document.querySelectorAll(".st-key-course-bar")].at(-1).getBoundingClientRect().top;
   return [...document.querySelectorAll(".st-key-course-picture-watch .nsewdrag")]
-    .map((one) => one.getBoundingClientRect()).filter((one) => one.height && one.top + one.height * 2 / 3 <= end).length;
+    .map((one) => one.getBoundingClientRect())
+    .filter((one) => one.height && one.top + one.height * 2 / 3 <= end).length;
 }"""
 
 
@@ -93,7 +94,7 @@ PLOTS = """() => {
 def test_the_plots_that_a_step_asks_about_are_in_sight_on_a_projector(
     browser: Browser, server: Server, key: str, asked: int
 ) -> None:
-    """Catches: a table above the curve, or a legend between two charts, that pushes what is asked about out of sight."""
+    """Catches: a table above the curve, or a legend between two charts, that pushes what is asked out of sight."""
     page = browser.new_page(viewport={"width": 1024, "height": 768}, reduced_motion="reduce")
     page.set_default_timeout(SLOW)
     page.goto(f"{server.url}/course?lesson={key}&present=1")
