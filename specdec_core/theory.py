@@ -216,18 +216,18 @@ def correct_guess_rate(alpha: float, gamma: int) -> float:
 
 
 def overlap_gain(alpha: float, gamma: int, cost: float) -> float:
-    """Speedup from drafting ahead: (γc + 1) / (w max(γc, 1) + (1 − w)(γc + 1)), w = α^(γ+1).
+    """Speedup from drafting ahead: (γc + 1) / (w max((γ + 1)c, 1) + (1 − w)(γc + 1)), w = α^(γ+1).
 
     A round after a correct guess waits only for what was not drafted in time, `overlapped_time`; any other
-    round drafts again. Assumes that neither slows the other, the guess takes no time, and a verifying pass costs as
-    much as a plain one. By the law of large numbers the mean of a round's time is that of all rounds, as guesses are
-    independent.
+    round drafts again. Drafting ahead takes one pass more than a draft, for the guess of the token in between. Assumes
+    that neither slows the other, a wrong guess is given up at once, and a verifying pass costs as much as a plain one.
+    By the law of large numbers the mean of a round's time is that of all rounds, as guesses are independent.
 
     Args:
         alpha, gamma, cost: as for `speedup`.
     """
     won, serial = correct_guess_rate(alpha, gamma), gamma * _cost(cost) + 1.0
-    return serial / (won * overlapped_time(gamma, cost, 1.0) + (1.0 - won) * serial)
+    return serial / (won * overlapped_time(gamma + 1, cost, 1.0) + (1.0 - won) * serial)
 
 
 def memory_bound_rate(read: float, bandwidth: float) -> float:

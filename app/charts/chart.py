@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A figure, a title that says what to look at, the source of its numbers, and its text for screen readers."""
+    """A figure, a title that says what to look at, the source of its numbers (empty only where the chart below has the
+    same), and its text for screen readers."""
 
     figure: go.Figure
     title: str

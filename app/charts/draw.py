@@ -16,7 +16,8 @@ def draw(chart: Chart, key: str) -> None:
     # Streamlit's own grey is too pale
     figure = inked(chart.figure, TEXT.dark if st.context.theme.type == "dark" else TEXT.light)
     st.plotly_chart(figure, alt=chart.alt, config={"displayModeBar": False}, key=key, width="stretch")
-    st.caption(chart.provenance)
+    if chart.provenance:
+        st.caption(chart.provenance)
 
 
 def inked(figure: go.Figure, colour: str) -> go.Figure:

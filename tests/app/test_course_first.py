@@ -349,6 +349,8 @@ def test_the_curves_are_the_profiles_and_lie_between_the_two_beliefs() -> None:
     chart = width_curve.chart(lines, 8, WORDS)
     assert [len(trace.x) for trace in chart.figure.data] == [len(width_curve.WIDTHS)] * 4
     assert "recorded" in chart.provenance and "modelled" in chart.provenance
+    # Where nothing was measured the line is not a measurement, and says so.
+    assert "1, 2, 3, 5, 9, 17, 33, 65; straight" in chart.provenance and "n =" not in lines[1].provenance
     cells = re.findall(r"<td>([\d.]+)×</td>", width_curve.table(lines, 8, WORDS))
     assert cells[:2] == [f"{lines[0].ratios[8]:.2f}", f"{8 / lines[0].ratios[8]:.1f}"]
 
@@ -452,6 +454,7 @@ def test_this_machine_is_measured_once_for_all_who_ask(fresh: Runs, monkeypatch:
     assert not found.active and found.curve is curve
     (line,) = width_curve.measured(found, WORDS)
     assert line.ratios[1] == 1.0 and "scripted" in line.provenance
+    assert ", ".join(map(str, curve.widths)) in line.provenance
 
 
 def wait(found: measuring.Measuring) -> None:

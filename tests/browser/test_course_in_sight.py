@@ -79,3 +79,31 @@ def test_question_and_way_on_are_in_sight_on_a_projector(
             page.locator(".st-key-course-onward button:visible").click()
             page.locator(f".st-key-course-{after}-prediction").wait_for()
     page.close()
+
+
+# How many plots of the picture have two thirds of their area above the bar.
+PLOTS = """() => {
+  const end = [...document.querySelectorAll(".st-key-course-bar")].at(-1).getBoundingClientRect().top;
+  return [...document.querySelectorAll(".st-key-course-picture-watch .nsewdrag")]
+    .map((one) => one.getBoundingClientRect())
+    .filter((one) => one.height && one.top + one.height * 2 / 3 <= end).length;
+}"""
+
+
+@pytest.mark.parametrize(("key", "asked"), [("weights", 1), ("overlap", 2)])
+def test_the_plots_that_a_step_asks_about_are_in_sight_on_a_projector(
+    browser: Browser, server: Server, key: str, asked: int
+) -> None:
+    """Catches: a table above the curve, or a legend between two charts, that pushes what is asked out of sight."""
+    page = browser.new_page(viewport={"width": 1024, "height": 768}, reduced_motion="reduce")
+    page.set_default_timeout(SLOW)
+    page.goto(f"{server.url}/course?lesson={key}&present=1")
+    at_step(page, "Predict")
+    press(page, "p")
+    at_step(page, "Watch")
+    until(
+        lambda: page.evaluate(PLOTS) == asked,
+        20,
+        lambda: f"{key}: {page.evaluate(PLOTS)} of {asked} in sight",
+    )
+    page.close()

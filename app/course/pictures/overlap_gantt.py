@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
@@ -65,7 +65,7 @@ def draw(given: With, at: Place) -> None:
     if given.fixed:
         for mode in MODES:
             chart = gantt(given, given.alpha, given.drafting, mode, at.words)
-            draw_chart(chart, at.key(f"gantt-{mode}"), at.words)
+            draw_chart(above(chart) if mode == MODES[0] else chart, at.key(f"gantt-{mode}"), at.words)
         st.markdown(expected(given, given.alpha, given.drafting, at.words, "overlap-gantt.steady"))
         return
 
@@ -98,6 +98,12 @@ def draw(given: With, at: Place) -> None:
         st.markdown(expected(given, alpha, drafting, at.words))
 
     show()
+
+
+def above(chart: Chart) -> Chart:
+    """The same without what the chart below it says too, so that a projector shows both."""
+    figure = go.Figure(chart.figure).update_layout(height=150, showlegend=False)
+    return replace(chart, figure=figure.update_xaxes(title_text=""), provenance="")
 
 
 def expected(
@@ -168,7 +174,7 @@ def gantt(given: With, alpha: float, drafting: float, mode: Mode, words: Words) 
         margin={"l": 8, "r": 8, "t": 30, "b": 8},
         legend={
             "orientation": "h",
-            "y": -0.32,
+            "y": -0.48,  # below the axis title on a phone too, where three rows leave the plot little height
             "yanchor": "top",
             "x": 0,
             "title": "",
@@ -219,29 +225,28 @@ def timetable(
     """Which lane is busy when, in plain target passes: a check takes one, a draft `drafting`.
 
     A guess passes if its number is below α. During a check the draft already drafts the next round, assuming that all
-    guesses and its own guess of the token after them are right. If so, that draft is continued; otherwise it is thrown
-    away when the check ends.
+    guesses and its own guess of the token after them are right, and that guess takes a draft pass of its own. If they
+    are, the draft is continued; otherwise it is thrown away when the check ends.
     """
     spans: list[Span] = []
     clock, left, tokens, won, lost = 0.0, drafting, 0, 0, 0.0
     gamma = len(random_numbers[0]) - 1
+    one_pass = drafting / gamma
     for number, row in enumerate(random_numbers):
         if left > 0.0:
-            spans.append(Span("draft", number, clock, left, gamma * left / drafting))
+            spans.append(Span("draft", number, clock, left, left / one_pass))
             clock += left
         accepted = next((at for at, coin in enumerate(row[:gamma]) if coin >= alpha), gamma)
         held = accepted == gamma and row[gamma] < alpha
         spans.append(Span("verify", number, clock, 1.0, accepted + 1))
         left = drafting
         if overlap and number + 1 < len(random_numbers):
-            ahead = min(drafting, 1.0)
-            spans.append(
-                Span("draft" if held else "lost", number + 1, clock, ahead, gamma * ahead / drafting)
-            )
+            ahead = min(drafting + one_pass, 1.0)
+            spans.append(Span("draft" if held else "lost", number + 1, clock, ahead, ahead / one_pass))
             if held:
-                left, won = drafting - ahead, won + 1
+                left, won = drafting + one_pass - ahead, won + 1
             else:
-                lost += gamma * ahead / drafting
+                lost += ahead / one_pass
         clock += 1.0
         tokens += accepted + 1
     return Timetable(tuple(spans), clock, tokens, won, lost)

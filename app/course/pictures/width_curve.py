@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from math import log10
@@ -19,6 +19,7 @@ from app.course.words import Words
 from app.text import plain
 from app.ui.fragment import fragment
 from app.ui.state import State, state
+from specdec_core.machines.profiles import Recorded
 
 from . import Place
 
@@ -87,8 +88,8 @@ def draw(given: With, at: Place) -> None:
                 found.begin()
             _wait(found, at.words)
             lines = lines[:3] + measured(found, at.words)
-        st.html(table(lines, marked, at.words))
         draw_chart(chart(lines, marked, at.words), at.key("chart"), at.words)
+        st.html(table(lines, marked, at.words))
 
     show()
 
@@ -116,8 +117,17 @@ def recorded(given: With, words: Words) -> list[Line]:
     for machine, name in given.machines.items():
         found = profile(machine)
         costs = found.costs()
-        lines.append(Line(name, origin(found, words), {width: costs.ratio(width) for width in WIDTHS}))
+        source = origin(found, words)
+        if isinstance(found, Recorded):
+            source = between(source, min(found.curves, key=lambda curve: curve.context).widths, words)
+        lines.append(Line(name, source, {width: costs.ratio(width) for width in WIDTHS}))
     return lines
+
+
+def between(source: str, widths: Sequence[int], words: Words) -> str:
+    """A measured curve's source, and what its line is where nothing was measured."""
+    listed = ", ".join(words.number(width, "d") for width in widths)
+    return words("width-curve.between", source=source, widths=listed)
 
 
 def measured(found: measuring.Measuring, words: Words) -> list[Line]:
@@ -126,7 +136,7 @@ def measured(found: measuring.Measuring, words: Words) -> list[Line]:
         return []
     curve = found.curve
     source = words("width-curve.here", model=curve.model, machine=curve.machine, time=curve.date[11:16])
-    first = curve.at(1)
+    source, first = between(source, curve.widths, words), curve.at(1)
     return [Line(words("width-curve.this"), source, {width: curve.at(width) / first for width in WIDTHS})]
 
 
