@@ -54,7 +54,7 @@ class Open:
 
     answers: Answers
     kind: str  # of the replicas that can answer it
-    progresses: bool = False  # its caller shows how far it is
+    progresses: bool = False  # its caller shows a sentence meanwhile
     response: Any = None
     begun: bool = False  # a replica has it
     told: bool = False  # that none may come
@@ -92,7 +92,7 @@ class Connection:
 
         answers: Answers = queue.SimpleQueue()
         kind = "decoder" if name == "race" and not _asks(given) else "patient"
-        number, call = next(self._numbers), Open(answers, kind, "on_progress" in hooks)
+        number, call = next(self._numbers), Open(answers, kind, name == "prepare")
         try:
             _check_texts(given[0])
         except PromptError as error:

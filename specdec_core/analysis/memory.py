@@ -79,8 +79,8 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
         Line(
             "Draft's rearranged weights",
             copied_bytes(_module(draft)),
-            "exact",
-            "An output matrix that is also its embedding, stored a second time for the processor.",
+            "modelled",
+            "Copies stored for the processor beside the weights, each assumed as large as what it copies.",
         ),
         *(
             Line(f"{need.title()} head's weights", _module_bytes(head), "exact", "Trained for this target.")

@@ -101,7 +101,8 @@ def elsewhere(job: Job, fit: Fit) -> list[tuple[str, str]]:
         draft = fit.load["draft"]
     elif kind.uses_draft():
         which = kind.which_draft(lane)
-        named = "draft" if which == "usual" else f"{which}_draft"
+        beside = which == "parallel" and models.parallel_draft is None  # the usual draft serves it
+        named = "draft" if which == "usual" or beside else f"{which}_draft"
         drafting = models.drafting(which).draft
         draft = job.load.get(named) or (drafting.info.name if drafting else None)
     layers = None

@@ -189,8 +189,10 @@ def arrange_weights(models: Models) -> None:
         own = one.model if isinstance(one, NarrowModel) else one
         if isinstance(own, HubModel):
             own.arrange(steps=True)  # drafts read one token at a time
-    if isinstance(models.parallel_draft, HubModel):
-        models.parallel_draft.arrange()
+    parallel = models.parallel_draft
+    own = parallel.model if isinstance(parallel, NarrowModel) else parallel
+    if isinstance(own, HubModel):
+        own.arrange()  # reads all its guesses in one pass
 
 
 def assemble(

@@ -45,23 +45,26 @@ def arrange(model: nn.Module, joined: Sequence[Joined] = ()) -> None:
     This and the following concern float32 layers on a CPU; the others stay as they are. Of a `joined` product the whole
     is arranged, and its parts compute as before.
     """
-    if _bytes(model, joined) > SMALL_BYTES:
+    linears = _linears(model, joined)
+    if not linears:
+        return
+    if _bytes(linears) > SMALL_BYTES:
         pack(model, joined)
     elif not _works():
         by_columns(model, joined)
     else:
         few = _few()
-        for module in _linears(model, joined):
+        for module in linears:
             _use(module, _ByWidth(few, _FromTheLeft(module), _Packed(module)))
         _slice(joined)
 
 
 def by_columns(model: nn.Module, joined: Sequence[Joined] = ()) -> None:
-    """Store the weights by columns, for a model that mostly reads one token in a pass; one that is too large for the
+    """Store the weights by columns, for a model that mostly reads one token in a pass; a small one that overflows the
     cache also gets a packed copy. Of a matrix that another module reads too there is a copy, if it is small."""
-    shared = _shared(model)
-    packed = _bytes(model, joined) > CACHED_BYTES and _works()
-    for module in _linears(model, joined):
+    shared, linears = _shared(model), _linears(model, joined)
+    packed = CACHED_BYTES < _bytes(linears) <= SMALL_BYTES and _works()
+    for module in linears:
         if module.weight not in shared or module.weight.nbytes <= SMALL_BYTES:
             wide = [_Packed(module)] if packed else []  # before the weight is stored by columns
             columns = _Columns(module, shared)
@@ -126,8 +129,8 @@ def _use(module: nn.Linear, product: Product) -> None:
     module.forward = product  # type: ignore[method-assign, assignment]
 
 
-def _bytes(model: nn.Module, joined: Sequence[Joined]) -> int:
-    return sum(module.weight.nbytes for module in _linears(model, joined))
+def _bytes(linears: Sequence[nn.Linear]) -> int:
+    return sum(module.weight.nbytes for module in linears)
 
 
 def _linears(model: nn.Module, joined: Sequence[Joined]) -> list[nn.Linear]:

@@ -146,7 +146,7 @@ def test_the_surface_has_its_ridge_where_the_best_lengths_are() -> None:
 
 def test_overlap_gains_less_than_twice_and_hardly_anything_at_half() -> None:
     found = lesson("overlap")
-    assert found.right == {"predict": {"third"}, "check": {"hardly"}}
+    assert found.right == {"predict": {"quarter"}, "check": {"hardly"}}
     assert found.facts["most"] == 2 / 1.25  # drafting ahead: four guesses, and the token before them
     assert found.facts["fair"] == pytest.approx(2 / (1.25 * 0.9**5 + (1 - 0.9**5) * 2))
     assert found.facts["won"] == pytest.approx(1 / 32)

@@ -86,8 +86,24 @@ def test_the_second_copy_of_small_weights_is_counted(
 
 
 def test_what_cannot_be_packed_is_left_as_it_is() -> None:
-    """Other dtypes have no packed product here."""
+    """Other dtypes have no packed product here. Catches: a ledger that shows copies which do not exist, and parts of a
+    joined product that compute the whole."""
     assert pack(build("llama").to(torch.bfloat16)) == 0
+    model = HubModel("tiny", build("llama").to(torch.bfloat16))
+    assert model.lean is not None
+    for steps in (False, True):
+        model.arrange(steps)
+        assert copied_bytes(model.model) == 0
+        assert not any("forward" in vars(module) for module in model.model.modules())
+
+
+def test_a_large_draft_has_its_weights_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches: a draft of a gigabyte that takes two, which the check before loading does not count."""
+    monkeypatch.setattr(cpu_linear, "CACHED_BYTES", 0)
+    monkeypatch.setattr(cpu_linear, "SMALL_BYTES", 1)
+    model = HubModel("tiny", build("llama", tie_word_embeddings=False))
+    model.arrange(steps=True)
+    assert copied_bytes(model.model) == 0
 
 
 @pytest.fixture
