@@ -25,7 +25,7 @@ export const W = {
   mtp: (levels, found, nodes) => `${levels === null ? "Die Vorhersageschichten schrieben" : `In ${count(levels, "Ebene", "Ebenen")} schrieben die Vorhersageschichten`} ${found === null ? "ihre Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; an das Zielmodell geschickt: ${nodes}.`,
   parallel: (read, masks, nodes) => {
     if (!nodes) return "Der Draft schlug nichts vor.";
-    const what = read === null || masks === null ? "" : ` über ${tokens(read - masks)} des Texts und ${count(masks, "Masken-Token", "Masken-Tokens")}`;
+    const what = read === null || masks === null ? "" : ` über ${tokens(read - masks)} des Textes und ${count(masks, "Masken-Token", "Masken-Tokens")}`;
     return `Ein Durchlauf des Drafts${what} ergab ${nodes === 1 ? "diesen Vorschlag" : `diese ${nodes} Vorschläge; keiner entstand aus einem anderen`}.`;
   },
   byText: (own, nodes) => own.length ? `In seinen eigenen Tokens schrieb der Draft ${pieces(own)}; neu zerlegt ${nodes === 1 ? "ist das ein Token" : `sind das ${nodes} Tokens`} des Zielmodells.` : "Der Draft schrieb nichts.",
