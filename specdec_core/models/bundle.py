@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from specdec_core.errors import ModelError, SettingsError
 from specdec_core.record.schema import ModelInfo
-from specdec_core.runtime.cpu_linear import arrange, by_columns, twice
+from specdec_core.runtime.cpu_linear import arrange, by_columns, least_rows
 from specdec_core.runtime.cuda_graphs import Graphs
 from specdec_core.runtime.reader import CausalReader, Reader, lean_forward
 from specdec_core.runtime.recurrent import RecurrentReader, attention_layers, recurrent
@@ -88,7 +88,7 @@ class HubModel:
         joined = self.lean.joined() if self.lean else []
         (by_columns if steps else arrange)(self.model, joined)
         if self.lean:
-            self.lean.twice = twice(joined[0])
+            self.lean.least = least_rows(joined[0])
 
     def reader(self, capacity: int, widest: int = 0) -> Reader:
         if self.graphs:

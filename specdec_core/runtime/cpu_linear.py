@@ -106,13 +106,14 @@ def pack(model: nn.Module, joined: Sequence[Joined] = ()) -> int:
     return len(linears)
 
 
-def twice(whole: Joined) -> bool:
-    """Whether a pass over one token is cheaper as one over two equal ones."""
-    return isinstance(whole.forward, _ByWidth) and isinstance(whole.forward.narrow, _FromTheLeft)
+def least_rows(whole: Joined) -> int:
+    """The number of tokens to which a narrower pass is filled up, as it takes less time with them."""
+    product = whole.forward
+    return 2 if isinstance(product, _ByWidth) and isinstance(product.narrow, _FromTheLeft) else 1
 
 
 def _few() -> int:
-    """The same for a small model: without AVX-512 the packed product is slower."""
+    """The same as `FEW` for a small model: without AVX-512 the packed product is slower."""
     return FEW if torch.backends.cpu.get_cpu_capability() == "AVX512" else 6
 
 

@@ -82,7 +82,7 @@ class LlamaForward:
         model: in eval mode, for which `suits` holds; shares its weights with this object.
 
     Attributes:
-        twice: whether a single token is read as two equal ones; see `cpu_linear.twice`.
+        least: a pass over fewer tokens is filled up to so many by its last one; see `cpu_linear.least_rows`.
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
@@ -97,7 +97,7 @@ class LlamaForward:
         attention: Any = core.layers[0].self_attn
         self.width, self.scaling = int(attention.head_dim), float(attention.scaling)
         self._rotary = core.rotary_emb
-        self.twice = False
+        self.least = 1
         self._nothing = self.embedding.weight.new_zeros(1)
         self._angles = self._table(64)  # replaced as a whole: lanes in other threads read it
 
@@ -133,9 +133,9 @@ class LlamaForward:
             Logits (1, m, V) in the model's dtype, and the states of all tokens (n, d) they are computed from.
         """
         count, end = tokens.shape[0], memory.end
-        if count == 1 and self.twice:
-            tokens, positions = tokens.repeat(2), positions.repeat(2)
-            mask = None if mask is None else mask.repeat(2, 1)
+        if count < self.least:
+            tokens, positions = (_filled(one, self.least) for one in (tokens, positions))
+            mask = None if mask is None else _filled(mask, self.least)
         whole = memory.reserved(self.embedding.weight, self.shared_heads, self.width)
         # of all layers at once: a view costs as much as a small operation
         written = whole[:, :, :, end : end + count].unbind()
@@ -253,6 +253,11 @@ class LlamaForward:
             activation=mlp.act_fn.forward,
             down=mlp.down_proj,
         )
+
+
+def _filled(rows: Tensor, count: int) -> Tensor:
+    """`rows` (n, …) with the last of them repeated, (count, …)."""
+    return torch.cat((rows, rows[-1:].expand(count - rows.shape[0], *rows.shape[1:])))
 
 
 def _norm(module: Any) -> Product:

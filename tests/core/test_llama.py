@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from specdec_core.models.bundle import HubModel
-from specdec_core.runtime.cpu_linear import arrange, by_columns, copied_bytes, pack, twice
+from specdec_core.runtime.cpu_linear import arrange, by_columns, copied_bytes, least_rows, pack
 from specdec_core.runtime.llama import LlamaForward
 from specdec_core.runtime.reader import CausalReader, lean_forward
 from specdec_core.tree import TokenTree
@@ -63,8 +63,8 @@ def test_every_pass_is_that_of_transformers(kind: str, stored: str) -> None:
         by_columns(model, lean.joined())
     elif stored == "by width":
         arrange(model, lean.joined())
-        lean.twice = twice(lean.joined()[0])
-        assert lean.twice is torch.backends.mkldnn.is_available()
+        lean.least = least_rows(lean.joined()[0])
+        assert lean.least == (2 if torch.backends.mkldnn.is_available() else 1)
     walk(whole, CausalReader(model, CAPACITY, lean=lean), 1e-4)
 
 
@@ -114,15 +114,15 @@ def test_the_first_layers_are_those_of_a_shorter_model(kind: str) -> None:
     assert largest_difference(expected.read(2, tree), reader.read(2, tree)) < 1e-4
 
 
-def test_a_single_token_that_is_read_twice_shows_one_row() -> None:
-    """What layers read and what logits are computed from, on a model arranged for it; the cache keeps one row.
-    Catches: a listener that gets a row too many, or logits of another shape."""
+@pytest.mark.parametrize("least", [2, 4])
+def test_a_single_token_that_is_filled_up_shows_one_row(least: int) -> None:
+    """What layers read and what logits are computed from; the cache keeps one row. Catches: a listener that gets a row
+    too many, or logits of another shape."""
     model = HubModel("tiny", _model("llama"))
+    assert model.lean is not None
     seen: list[list[Tensor]] = []
-    for arranged in (False, True):
-        if arranged:
-            model.arrange()
-            assert model.lean is not None and model.lean.twice is torch.backends.mkldnn.is_available()
+    for rows in (1, least):
+        model.lean.least = rows
         reader, got = model.reader(16), []
         reader.prefill([3, 1, 4])
         reader.watch(got.append, (0, 1))
@@ -131,9 +131,9 @@ def test_a_single_token_that_is_read_twice_shows_one_row() -> None:
         reader.keep([0])
         assert reader.length == 4
         seen.append(got)
-    for plain, twice_read in zip(*seen, strict=True):
-        assert plain.shape == twice_read.shape
-        assert largest_difference(plain, twice_read) < 1e-5
+    for plain, filled in zip(*seen, strict=True):
+        assert plain.shape == filled.shape
+        assert largest_difference(plain, filled) < 1e-5
 
 
 @pytest.mark.parametrize("wrong", ["differs", "fails"])
