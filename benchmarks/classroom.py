@@ -4,7 +4,8 @@
         [--json FILE]
 
 Starts the app with the tiny models and speaks Streamlit's protocol to it, as thirty tabs would. Each opens the lab,
-presses Run, and follows its run's event stream to the end; every fifth reloads the page meanwhile, every tenth stops.
+presses Run, and follows its run's event stream to the end; every fifth reloads the page meanwhile, every tenth stops,
+every tenth guesses the words itself, with the proposer "You" and a moment's thought for each.
 Measured: refused runs, errors, the wait for the first message and for the first token, the longest silence of a stream
 before its run is over, and the whole.
 
@@ -35,6 +36,8 @@ import psutil
 from .page import app
 from .tab import Tab
 
+YOU_TOKENS = 12  # of a run whose visitor guesses
+THOUGHT_S = 0.4
 SUBJECTS = ("fox", "boat", "king", "garden", "clock", "letter", "storm", "baker", "river", "lamp")
 TURNS = 5  # races with and without an audience
 
@@ -51,6 +54,7 @@ class Visit:
     silence_s: float = 0.0
     total_s: float = 0.0
     speedup: float | None = None
+    guesses: int = 0
 
 
 async def enter(port: int, query: dict[str, str]) -> Tab:
@@ -90,6 +94,14 @@ async def follow(
                     if drawn:
                         await drawn
                     await tab.ask(tab.named("stop_run"))
+            elif message["type"] == "ask":
+                await asyncio.sleep(THOUGHT_S)
+                words = {"question": message["question"], "words": " the little"}
+                taken = await client.post(
+                    address.removesuffix("events") + "answer", json=words, headers={"Cookie": tab.cookie}
+                )
+                visit.guesses += taken.status_code == 204
+                last = time.perf_counter()  # the page was not silent, it waited
             elif message["type"] == "finished":
                 clocks[message["lane"]] = message["stats"]
                 visit.end = message["end"]
@@ -105,7 +117,10 @@ async def visitor(port: int, number: int, tokens: int, within: float) -> Visit:
     """One visitor: opens the lab, presses Run some time within `within` seconds, and waits for the end."""
     rest, visit = random.Random(number), Visit()
     prompt = f"Once upon a time a {SUBJECTS[number % 10]} number {number} met"
-    tab = await enter(port, {"prompt": prompt, "tokens": str(tokens), "seed": str(number)})
+    query = {"prompt": prompt, "tokens": str(tokens), "seed": str(number)}
+    if number % 10 == 2:
+        query |= {"proposer": "you", "tokens": str(YOU_TOKENS)}
+    tab = await enter(port, query)
     await asyncio.sleep(rest.uniform(0, within))
     began = time.perf_counter()
     pressed = asyncio.create_task(tab.ask(tab.named("go")))
@@ -199,6 +214,8 @@ def of_class(visits: list[Visit]) -> dict[str, Any]:
         "errors": [error for visit in visits for error in visit.errors],
         "finished": sum(bool(visit.end) for visit in visits),
         "stopped": sum(visit.end == "cancelled" for visit in visits),
+        "guessed_themselves": sum(visit.guesses > 0 for visit in visits),
+        "guesses_taken": sum(visit.guesses for visit in visits),
         "first_message_s": spread([visit.first_message_s for visit in visits if visit.first_message_s]),
         "first_token_s": spread([visit.first_token_s for visit in visits if visit.first_token_s]),
         "silence_s": spread([visit.silence_s for visit in visits]),

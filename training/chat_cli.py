@@ -89,6 +89,7 @@ def card(
     from training import chat_card
 
     store = runs / "figures"
+    runs.mkdir(parents=True, exist_ok=True)
     found = chat_card.measure(
         model, runs, repeats, store, most, only or (), before=folder / chat_card.MEASUREMENTS
     )
