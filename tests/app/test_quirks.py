@@ -133,7 +133,7 @@ def test_streamlit_s_page_has_inline_scripts_and_each_is_in_the_policy() -> None
     assert len(scripts) == len(re.findall(r"<script\b", page)) - len(
         re.findall(r"<script\b[^>]*\ssrc=", page)
     )
-    rule = content_security_policy().split("script-src ")[1].split(";")[0].split()
+    rule = content_security_policy(streamlit=True).split("script-src ")[1].split(";")[0].split()
     assert set(scripts) <= set(rule) and "'unsafe-inline'" not in rule
 
 
