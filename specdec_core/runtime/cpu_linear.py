@@ -34,7 +34,6 @@ LARGEST_SHARE = 0.25  # of the free memory the copies may take
 TYPICAL_ROWS = 16  # the number of tokens the packing is chosen for
 SMALL_BYTES = 64_000_000  # of a model that may have a packed copy besides its weights
 FEW = 2  # tokens for which weights from memory are multiplied from the left
-CACHED_BYTES = 16_000_000  # of a draft that stays in the processor's cache, where packing gains nothing
 
 Product = Callable[[Tensor], Tensor]
 
@@ -60,21 +59,16 @@ def arrange(model: nn.Module, joined: Sequence[Joined] = ()) -> None:
 
 
 def by_columns(model: nn.Module, joined: Sequence[Joined] = ()) -> None:
-    """Store the weights by columns, for a model that mostly reads one token in a pass; a small one that overflows the
-    cache also gets a packed copy. Of a matrix that another module reads too there is a copy, if it is small."""
-    shared, linears = _shared(model), _linears(model, joined)
-    packed = CACHED_BYTES < _bytes(linears) <= SMALL_BYTES and _works()
-    for module in linears:
+    """Store the weights by columns, for a model that mostly reads one token in a pass. Of a matrix that another module
+    reads too there is a copy, if it is small."""
+    shared = _shared(model)
+    for module in _linears(model, joined):
         if module.weight not in shared or module.weight.nbytes <= SMALL_BYTES:
-            wide = [_Packed(module)] if packed else []  # before the weight is stored by columns
-            columns = _Columns(module, shared)
-            _use(module, _ByWidth(1, columns, *wide) if wide else columns)
+            _use(module, _Columns(module, shared))
     for whole in joined:
         rows = whole.weight.detach().split([part.out_features for part in whole.parts])
         for part, own in zip(whole.parts, rows, strict=True):
             part.weight.data = own
-    if packed:
-        _slice(joined)
 
 
 def pack(model: nn.Module, joined: Sequence[Joined] = ()) -> int:
@@ -108,8 +102,7 @@ def pack(model: nn.Module, joined: Sequence[Joined] = ()) -> int:
 
 def least_rows(whole: Joined) -> int:
     """The number of tokens to which a narrower pass is filled up, as it takes less time with them."""
-    product = whole.forward
-    return 2 if isinstance(product, _ByWidth) and isinstance(product.narrow, _FromTheLeft) else 1
+    return 2 if isinstance(whole.forward, _ByWidth) else 1
 
 
 def _few() -> int:
@@ -183,7 +176,7 @@ def _give_back() -> None:
 class _ByWidth:
     """The forward of one linear layer: up to `few` rows by one product, more by another."""
 
-    def __init__(self, few: int, narrow: _Columns | _FromTheLeft, wide: _Packed) -> None:
+    def __init__(self, few: int, narrow: _FromTheLeft, wide: _Packed) -> None:
         self.few, self.narrow, self.wide = few, narrow, wide
         self.copied = narrow.copied + wide.copied
 

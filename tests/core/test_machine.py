@@ -70,16 +70,12 @@ def test_weights_by_columns_stay(tied: bool) -> None:
 
 
 @pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN")
-@pytest.mark.parametrize("draft", [False, True])
 @pytest.mark.parametrize("lean", [False, True])
-def test_the_second_copy_of_small_weights_is_counted(
-    lean: bool, draft: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A small target has its weights and a packed copy; so has a draft that does not fit the cache. Joined products
-    count once. Catches: a ledger that shows half of what is held."""
-    monkeypatch.setattr(cpu_linear, "CACHED_BYTES", 0)
+def test_the_second_copy_of_small_weights_is_counted(lean: bool) -> None:
+    """A small target has its weights and a packed copy; joined products count once. Catches: a ledger that shows half of
+    what is held."""
     model = HubModel("tiny", build("llama", tie_word_embeddings=False), lean=lean)
-    model.arrange(steps=draft)
+    model.arrange()
     linears = [module for module in model.model.modules() if isinstance(module, torch.nn.Linear)]
     assert copied_bytes(model.model) == sum(module.weight.nbytes for module in linears)
     assert all(not module.weight.is_meta for module in linears)
@@ -97,10 +93,8 @@ def test_what_cannot_be_packed_is_left_as_it_is() -> None:
         assert not any("forward" in vars(module) for module in model.model.modules())
 
 
-def test_a_large_draft_has_its_weights_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_draft_has_its_weights_once() -> None:
     """Catches: a draft of a gigabyte that takes two, which the check before loading does not count."""
-    monkeypatch.setattr(cpu_linear, "CACHED_BYTES", 0)
-    monkeypatch.setattr(cpu_linear, "SMALL_BYTES", 1)
     model = HubModel("tiny", build("llama", tie_word_embeddings=False))
     model.arrange(steps=True)
     assert copied_bytes(model.model) == 0
