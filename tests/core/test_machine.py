@@ -72,8 +72,8 @@ def test_weights_by_columns_stay(tied: bool) -> None:
 @pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN")
 @pytest.mark.parametrize("lean", [False, True])
 def test_the_second_copy_of_small_weights_is_counted(lean: bool) -> None:
-    """A small target has its weights and a packed copy; joined products count once. Catches: a ledger that shows half of
-    what is held."""
+    """A small target has its weights and a packed copy; joined products count once. Catches: a ledger that shows half
+    of what is held."""
     model = HubModel("tiny", build("llama", tie_word_embeddings=False), lean=lean)
     model.arrange()
     linears = [module for module in model.model.modules() if isinstance(module, torch.nn.Linear)]
