@@ -73,17 +73,24 @@ def ledger(trace: Trace, models: Models) -> list[Line]:
             "Target's rearranged weights",
             copied_bytes(_module(models.target)),
             "modelled",
-            "Copies stored for the processor, in a large model in place of the weights; assumed as large as those.",
+            "Copies stored for the processor, in a large model in place of the weights: of 16 bits where these hold "
+            "the weights exactly, else assumed as large as the weights.",
         ),
         Line("Draft's weights", weight_bytes(draft), "exact", "Of the draft model."),
         Line(
             "Draft's rearranged weights",
             copied_bytes(_module(draft)),
             "modelled",
-            "Copies stored for the processor beside the weights, each assumed as large as what it copies.",
+            "Copies stored for the processor, in a large model in place of the weights: of 16 bits where these hold "
+            "the weights exactly.",
         ),
         *(
-            Line(f"{need.title()} head's weights", _module_bytes(head), "exact", "Trained for this target.")
+            Line(
+                f"{need.title()} head's weights",
+                _module_bytes(head) + copied_bytes(head),
+                "exact",
+                "Trained for this target, rearranged for the processor.",
+            )
             for need, head in models.heads.items()
             if need in kind.needs
         ),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from specdec_core.errors import ModelError, SettingsError
 from specdec_core.record.schema import ModelInfo
-from specdec_core.runtime.cpu_linear import arrange, by_columns, least_rows
+from specdec_core.runtime.cpu_linear import arrange
 from specdec_core.runtime.cuda_graphs import Graphs
 from specdec_core.runtime.reader import CausalReader, Reader, lean_forward
 from specdec_core.runtime.recurrent import RecurrentReader, attention_layers, recurrent
@@ -85,10 +85,7 @@ class HubModel:
 
     def arrange(self, steps: bool = False) -> None:
         """Store its weights for a CPU, where they are on one; `steps`: for passes over one token. See `cpu_linear`."""
-        joined = self.lean.joined() if self.lean else []
-        (by_columns if steps else arrange)(self.model, joined)
-        if self.lean:
-            self.lean.least = least_rows(joined[0])
+        arrange(self.model, self.lean.joined() if self.lean else (), steps)
 
     def reader(self, capacity: int, widest: int = 0) -> Reader:
         if self.graphs:

@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from specdec_core.errors import ModelError
-from specdec_core.runtime.cpu_linear import pack
+from specdec_core.runtime.cpu_linear import arrange
 from specdec_core.sampling import widen
 from specdec_core.tree import TokenTree
 
@@ -78,7 +78,7 @@ def output_for(output: nn.Module, ids: Tensor | None) -> nn.Module:
         )
     rows = nn.Linear(weight.shape[1], len(ids), bias=False, device="meta")
     rows.weight = nn.Parameter(weight.detach()[ids.to(weight.device)], requires_grad=False)
-    pack(rows)
+    arrange(rows, replace=True)
     return rows
 
 

@@ -1,18 +1,15 @@
 """Linear layers on a CPU: by which product each is computed, so that the passes of speculative decoding are cheap.
 
-Three products of the same weights are fastest at different widths, the number of tokens in a pass:
+A pass over a few tokens takes the time in which the weights come from memory, and published weights are of 16 bits
+although a CPU computes best in float32. So there are three products:
 
-- By columns: one row times the transposed weights. Best for what reads one token at a time and stays in the
-  processor's cache, such as a draft.
-- From the left: the weights, as they are, times the rows as columns. Best for a few tokens.
-- Packed: with more rows, a product of weights from memory spends much of its time rearranging them for the processor,
-  in each call. oneDNN can keep the rearranged copy, so that a pass over a few tokens costs little more than over one.
+- Of halves: weights that float16 holds exactly are kept so and widened in the processor's registers (FBGEMM). All
+  arithmetic is float32, from half of the memory; a row's result does not depend on how many rows a pass has.
+- Packed: other float32 weights, rearranged for the processor by oneDNN, which otherwise happens in each call.
+- By columns: one row times the transposed weights, for other float32 weights of what reads one token at a time.
 
-A small target keeps its weights for few tokens and a packed copy for more; a large one has only the packed copy, since
-twice its weights would be too much memory.
-
-Which is used follows from sizes and the processor's kind, and not from a measurement at each start: the products differ
-by rounding, and the same seed is to write the same text after every start.
+Which is used follows from the weights, and not from a measurement at each start: the products differ by rounding, and
+the same seed is to write the same text after every start.
 """
 
 from __future__ import annotations
@@ -32,99 +29,90 @@ from .machine import available_bytes
 
 LARGEST_SHARE = 0.25  # of the free memory the copies may take
 TYPICAL_ROWS = 16  # the number of tokens the packing is chosen for
-SMALL_BYTES = 64_000_000  # of a model that may have a packed copy besides its weights
-FEW = 2  # tokens for which weights from memory are multiplied from the left
+SMALL_BYTES = 64_000_000  # of a model that may have its weights beside the copies
+CHUNK = 1 << 18  # weights compared at a time, so that they stay in the processor's cache
+LOST = 2.0**-24  # share of the weights' size that 16 bits may lose: what a float32 rounds
 
 Product = Callable[[Tensor], Tensor]
 
 
-def arrange(model: nn.Module, joined: Sequence[Joined] = ()) -> None:
-    """Choose the products of a model that reads several tokens in a pass.
+def arrange(
+    model: nn.Module, joined: Sequence[Joined] = (), steps: bool = False, replace: bool = False
+) -> int:
+    """Choose the products of a model; returns of how many layers.
 
-    This and the following concern float32 layers on a CPU; the others stay as they are. Of a `joined` product the whole
-    is arranged, and its parts compute as before.
+    Concerns float32 layers on a CPU; the others stay as they are. Of a `joined` product the whole is arranged, and its
+    parts compute as before. The copies replace the weights of a large model, except those that another module also
+    reads, as embeddings do a tied output matrix: their shape and dtype stay (a tensor on the device "meta", which
+    nothing can compute with by mistake). It then takes hardly more memory than before, or less; it can no longer be
+    saved or moved to another device.
+
+    Args:
+        steps: it mostly reads one token in a pass.
+        replace: replace the weights of a small model too.
     """
-    linears = _linears(model, joined)
-    if not linears:
-        return
-    if _bytes(linears) > SMALL_BYTES:
-        pack(model, joined)
-    elif not _works():
-        by_columns(model, joined)
-    else:
-        few = _few()
-        for module in linears:
-            _use(module, _ByWidth(few, _FromTheLeft(module), _Packed(module)))
-        _slice(joined)
-
-
-def by_columns(model: nn.Module, joined: Sequence[Joined] = ()) -> None:
-    """Store the weights by columns, for a model that mostly reads one token in a pass. Of a matrix that another module
-    reads too there is a copy, if it is small."""
-    shared = _shared(model)
-    for module in _linears(model, joined):
-        if module.weight not in shared or module.weight.nbytes <= SMALL_BYTES:
-            _use(module, _Columns(module, shared))
-    for whole in joined:
-        rows = whole.weight.detach().split([part.out_features for part in whole.parts])
-        for part, own in zip(whole.parts, rows, strict=True):
-            part.weight.data = own
-
-
-def pack(model: nn.Module, joined: Sequence[Joined] = ()) -> int:
-    """Pack the weights; returns of how many layers.
-
-    Leaves the model as it is, and returns 0, where torch has no oneDNN or memory is short. The copies replace the
-    weights, unless another module also reads them, as embeddings do a tied output matrix: their shape and dtype stay (a
-    tensor on the device "meta", which nothing can compute with by mistake). So a packed model takes hardly more memory;
-    it can no longer be saved or moved to another device.
-    """
-    linears = _linears(model, joined)
-    shared = _shared(model)
-    kept = sum(module.weight.nbytes for module in linears if module.weight in shared)
+    linears, shared = _linears(model, joined), _shared(model)
+    size = sum(module.weight.nbytes for module in linears)
+    replace = replace or size > SMALL_BYTES
+    kept = sum(module.weight.nbytes for module in linears if not replace or module.weight in shared)
     largest = max((module.weight.nbytes for module in linears), default=0)
-    if not linears or not _works() or kept + largest > LARGEST_SHARE * available_bytes(torch.device("cpu")):
+    if kept + largest > LARGEST_SHARE * available_bytes(torch.device("cpu")):
         return 0
+    done = 0
     for module in linears:
-        packed = _Packed(module)
-        if module.weight in shared:
-            _use(module, _ByWidth(FEW, _FromTheLeft(module), packed))
-        else:
-            _use(module, packed)
-            _drop(module)
-    _slice(joined)
-    for whole in joined:
-        for part in whole.parts:
-            _drop(part)
+        product = _product(module, shared, steps)
+        if product is None:
+            continue
+        done += 1
+        _use(module, product)
+        if isinstance(module, Joined):
+            _rejoin(module) if isinstance(product, _Columns) else _slice(module)
+        if replace and not isinstance(product, _Columns) and module.weight not in shared:
+            for one in (module, *(module.parts if isinstance(module, Joined) else ())):
+                _drop(one)
     _give_back()
-    return len(linears)
+    return done
 
 
-def least_rows(whole: Joined) -> int:
-    """The number of tokens to which a narrower pass is filled up, as it takes less time with them."""
-    return 2 if isinstance(whole.forward, _ByWidth) else 1
+def _product(
+    module: nn.Linear, shared: set[nn.Parameter], steps: bool
+) -> _Halves | _Packed | _Columns | None:
+    """The best product of these weights that this build of torch has; None for the one it came with."""
+    if _works(_Halves) and _are_halves(module.weight):
+        return _Halves(module)
+    if steps:
+        if module.weight in shared and module.weight.nbytes > SMALL_BYTES:
+            return None
+        return _Columns(module, shared)
+    return _Packed(module) if _works(_Packed) else None
 
 
-def _few() -> int:
-    """The same as `FEW` for a small model: without AVX-512 the packed product is slower."""
-    return FEW if torch.backends.cpu.get_cpu_capability() == "AVX512" else 6
+def _are_halves(weight: Tensor) -> bool:
+    """Whether float16 holds these values, but for some so small that they are lost in the rounding of float32."""
+    for part in weight.detach().reshape(-1).split(CHUNK):
+        back = part.half().float()
+        if not (torch.equal(back, part) or back.sub_(part).norm() <= LOST * part.norm()):
+            return False
+    return True
 
 
-def _slice(joined: Sequence[Joined]) -> None:
-    """Let the parts of joined products compute as slices of the whole."""
-    for whole in joined:
-        start = 0
-        for part in whole.parts:
-            _use(part, _Part(whole, start, part.out_features))
-            start += part.out_features
+def _slice(whole: Joined) -> None:
+    """Let the parts of a joined product compute as slices of the whole."""
+    start = 0
+    for part in whole.parts:
+        _use(part, _Part(whole, start, part.out_features))
+        start += part.out_features
+
+
+def _rejoin(whole: Joined) -> None:
+    """Let the parts of a joined product view its weights, after these have moved."""
+    rows = whole.weight.detach().split([part.out_features for part in whole.parts])
+    for part, own in zip(whole.parts, rows, strict=True):
+        part.weight.data = own
 
 
 def _use(module: nn.Linear, product: Product) -> None:
     module.forward = product  # type: ignore[method-assign, assignment]
-
-
-def _bytes(linears: Sequence[nn.Linear]) -> int:
-    return sum(module.weight.nbytes for module in linears)
 
 
 def _linears(model: nn.Module, joined: Sequence[Joined]) -> list[nn.Linear]:
@@ -139,15 +127,12 @@ def _linears(model: nn.Module, joined: Sequence[Joined]) -> list[nn.Linear]:
 
 
 def copied_bytes(model: nn.Module | None) -> int:
-    """Bytes of what products hold besides the parameters, packed copies assumed to be as large as the originals."""
+    """Bytes of what products hold besides the parameters, packed float32 copies assumed to be as large as the
+    originals."""
     if model is None:
         return 0
     products = (vars(module).get("forward") for module in model.modules() if type(module) is nn.Linear)
-    return sum(
-        one.copied
-        for one in products
-        if isinstance(one, _ByWidth | _Columns | _FromTheLeft | _Packed | _Part)
-    )
+    return sum(one.copied for one in products if isinstance(one, _Columns | _Halves | _Packed | _Part))
 
 
 def _shared(model: nn.Module) -> set[nn.Parameter]:
@@ -173,17 +158,21 @@ def _give_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-class _ByWidth:
-    """The forward of one linear layer: up to `few` rows by one product, more by another."""
+class _Halves:
+    """The forward of one linear layer: (…, in) → (…, out), float32, from weights of 16 bits."""
 
-    def __init__(self, few: int, narrow: _FromTheLeft, wide: _Packed) -> None:
-        self.few, self.narrow, self.wide = few, narrow, wide
-        self.copied = narrow.copied + wide.copied
+    def __init__(self, module: nn.Linear) -> None:
+        self.copied = module.weight.nbytes // 2
+        # without the Python in between, which takes a tenth of the time of a small product
+        self.product = torch.ops.quantized.linear_dynamic_fp16.default._op
+        bias = None if module.bias is None else module.bias.detach()
+        self.weights = torch.ops.quantized.linear_prepack_fp16(module.weight.detach(), bias)
 
     def __call__(self, rows: Tensor) -> Tensor:
-        # not `len(rows)`, which takes as long as a small product
-        count = rows.shape[0] if rows.dim() == 2 else rows.shape[:-1].numel()
-        return self.narrow(rows) if count <= self.few else self.wide(rows)
+        if rows.dim() == 1:
+            return self(rows.unsqueeze(0))[0]
+        result: Tensor = self.product(rows, self.weights)
+        return result
 
 
 class _Columns:
@@ -204,36 +193,12 @@ class _Columns:
         return F.linear(rows, self.transposed.t(), self.bias)
 
 
-class _FromTheLeft:
-    """The forward of one linear layer: (…, in) → (…, out), float32, for a few rows.
-
-    A single row is multiplied twice over: two columns take less time than one, for which the library would use another,
-    slower product. The result is a transposed view.
-    """
-
-    copied = 0
-
-    def __init__(self, module: nn.Linear) -> None:
-        self.weight = module.weight.detach()
-        self.bias = None if module.bias is None else module.bias.detach().unsqueeze(1)
-
-    def __call__(self, rows: Tensor) -> Tensor:
-        if rows.dim() != 2:
-            return self(rows.reshape(-1, rows.shape[-1])).reshape(*rows.shape[:-1], -1)
-        if rows.shape[0] == 1:
-            return self(torch.cat((rows, rows)))[:1]
-        columns = rows.contiguous().t()
-        if self.bias is None:
-            return torch.mm(self.weight, columns).t()
-        return torch.addmm(self.bias, self.weight, columns).t()
-
-
 class _Packed:
     """The forward of one linear layer: (…, in) → (…, out), float32."""
 
     def __init__(self, module: nn.Linear) -> None:
         self.bias, self.copied = module.bias, module.weight.nbytes
-        self.product = _ops()._linear_pointwise.default  # looked up once: a pass makes eighty of these calls
+        self.product = _ops()._linear_pointwise.default
         with torch.no_grad():
             self.weight = _ops()._reorder_linear_weight(module.weight.detach(), TYPICAL_ROWS)
 
@@ -247,7 +212,8 @@ class _Part:
 
     def __init__(self, whole: Joined, start: int, count: int) -> None:
         self.whole, self.start, self.count = whole, start, count
-        self.copied = whole.parts[0].weight[:1].nbytes * count
+        product: Any = whole.forward
+        self.copied = product.copied * count // whole.out_features
 
     def __call__(self, rows: Tensor) -> Tensor:
         return self.whole.forward(rows)[..., self.start : self.start + self.count]
@@ -258,13 +224,12 @@ def _ops() -> Any:
 
 
 @cache
-def _works() -> bool:
-    """Whether this build of torch has a packed product that computes correctly."""
-    if not torch.backends.mkldnn.is_available():
-        return False
-    layer = nn.Linear(16, 8)
+def _works(kind: type[_Halves] | type[_Packed]) -> bool:
+    """Whether this build of torch has this product, and computes correctly by it."""
+    layer = nn.Linear(16, 8).requires_grad_(False)
+    layer.weight.copy_(layer.weight.half())
     rows = torch.linspace(-1, 1, 32).reshape(1, 2, 16)
     try:
-        return bool(torch.allclose(_Packed(layer)(rows), layer(rows), atol=1e-5))
+        return bool(torch.allclose(kind(layer)(rows), layer(rows), atol=1e-5))
     except (AttributeError, NotImplementedError, RuntimeError):
         return False

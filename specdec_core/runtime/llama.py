@@ -80,9 +80,6 @@ class LlamaForward:
 
     Args:
         model: in eval mode, for which `suits` holds; shares its weights with this object.
-
-    Attributes:
-        least: a pass over fewer tokens is filled up to so many by its last one; see `cpu_linear.least_rows`.
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
@@ -97,7 +94,6 @@ class LlamaForward:
         attention: Any = core.layers[0].self_attn
         self.width, self.scaling = int(attention.head_dim), float(attention.scaling)
         self._rotary = core.rotary_emb
-        self.least = 1
         self._nothing = self.embedding.weight.new_zeros(1)
         self._angles = self._table(64)  # replaced as a whole: lanes in other threads read it
 
@@ -133,25 +129,20 @@ class LlamaForward:
             Logits (1, m, V) in the model's dtype, and the states of all tokens (n, d) they are computed from.
         """
         count, end = tokens.shape[0], memory.end
-        if count < self.least:
-            tokens, positions = (_filled(one, self.least) for one in (tokens, positions))
-            mask = None if mask is None else _filled(mask, self.least)
         whole = memory.reserved(self.embedding.weight, self.shared_heads, self.width)
         # of all layers at once: a view costs as much as a small operation
         written = whole[:, :, :, end : end + count].unbind()
         seen = whole[:, :, :, : end + count].flatten(0, 1).unbind()
         blocks = zip(written, seen[::2], seen[1::2], strict=True)
-        attend = self._attending(tokens.shape[0], mask)
+        attend = self._attending(count, mask)
 
         def attention(rows: Tensor, block: tuple[Tensor, Tensor, Tensor]) -> Tensor:
             written, keys, values = block
-            pairs = rows[:count, self.heads :].view(count, 2, self.shared_heads, self.width)
+            pairs = rows[:, self.heads :].view(count, 2, self.shared_heads, self.width)
             written.copy_(pairs.permute(1, 2, 0, 3))
             return attend(rows[:, : self.heads], keys, values)
 
-        states = self.states(tokens, positions, blocks, attention, inner)[:count]
-        if inner is not None:
-            inner.update({layer: read[:count] for layer, read in inner.items()})
+        states = self.states(tokens, positions, blocks, attention, inner)
         logits: Tensor = self.output(states[-logits_to_keep:])
         return logits.contiguous().unsqueeze(0), states
 
@@ -253,11 +244,6 @@ class LlamaForward:
             activation=mlp.act_fn.forward,
             down=mlp.down_proj,
         )
-
-
-def _filled(rows: Tensor, count: int) -> Tensor:
-    """`rows` (n, …) with the last of them repeated, (count, …)."""
-    return torch.cat((rows, rows[-1:].expand(count - rows.shape[0], *rows.shape[1:])))
 
 
 def _norm(module: Any) -> Product:

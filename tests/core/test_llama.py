@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from specdec_core.models.bundle import HubModel
-from specdec_core.runtime.cpu_linear import arrange, by_columns, copied_bytes, least_rows, pack
+from specdec_core.runtime.cpu_linear import arrange
 from specdec_core.runtime.llama import LlamaForward
 from specdec_core.runtime.reader import CausalReader, lean_forward
 from specdec_core.tree import TokenTree
@@ -48,23 +48,20 @@ def _model(kind: str) -> PreTrainedModel:
     return model
 
 
-@pytest.mark.parametrize("stored", ["plain", "packed", "by columns", "by width"])
+@pytest.mark.parametrize("stored", ["plain", "packed", "by columns", "halves", "halves alone"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_pass_is_that_of_transformers(kind: str, stored: str) -> None:
     """Prompts, chains, trees, steps, kept paths and rewinds on a copy of the model that nothing was done to; logits and
     states within 1e-4 of their size. Catches: a head, sign, angle, norm, bias or row that is off."""
     model = _model(kind)
+    if "halves" in stored:
+        model.half().float()
     whole = CausalReader(copy.deepcopy(model), CAPACITY)
     lean = lean_forward(model, kind)
     assert lean is not None
-    if stored == "packed":
-        assert pack(model, lean.joined()) and copied_bytes(model)
-    elif stored == "by columns":
-        by_columns(model, lean.joined())
-    elif stored == "by width":
-        arrange(model, lean.joined())
-        lean.least = least_rows(lean.joined()[0])
-        assert lean.least == (2 if torch.backends.mkldnn.is_available() else 1)
+    if stored != "plain":
+        replace = stored in ("packed", "halves alone")
+        assert arrange(model, lean.joined(), steps=stored == "by columns", replace=replace)
     walk(whole, CausalReader(model, CAPACITY, lean=lean), 1e-4)
 
 
@@ -78,7 +75,7 @@ def test_the_model_still_computes_and_is_saved_as_before(packed: bool, tmp_path:
     lean = lean_forward(model, "qwen2")
     assert lean is not None and sum(parameter.numel() for parameter in model.parameters()) == size
     if packed:
-        pack(model, lean.joined())
+        arrange(model, lean.joined(), replace=True)
     else:
         model.save_pretrained(tmp_path)
         again = AutoModelForCausalLM.from_pretrained(tmp_path).state_dict()
@@ -167,7 +164,7 @@ def test_other_models_are_left_as_they_are() -> None:
     adapted: Any = build("llama")
     adapted.model.layers[0].mlp.up_proj = Adapted(32, 64, bias=False)
     packed = build("llama")
-    pack(packed)
+    arrange(packed, replace=True)
     for model in (build("olmo2"), build("llama", rope_parameters=dynamic), adapted, packed):
         weights = [weight.data_ptr() for weight in model.parameters()]
         assert lean_forward(model, "other") is None

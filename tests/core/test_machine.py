@@ -5,34 +5,38 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
 import torch
+from torch import Tensor
+from transformers import PreTrainedModel
 
 import specdec_core as sd
 from specdec_core.engine.recorder import Recorder
 from specdec_core.models.bundle import HubModel
 from specdec_core.rules.speculative_sampling import SpeculativeSampling
 from specdec_core.runtime import cpu_linear
-from specdec_core.runtime.cpu_linear import arrange, by_columns, copied_bytes, pack
+from specdec_core.runtime.cpu_linear import arrange, copied_bytes
+from specdec_core.runtime.machine import threads
 from specdec_core.runtime.reader import CausalReader
 
 from .tiny import ARCHITECTURES, PROMPTS, build, pair
 from .trees import largest_difference
 
+needs_halves = pytest.mark.skipif(
+    "fbgemm" not in torch.backends.quantized.supported_engines, reason="this torch has no FBGEMM"
+)
 
-@pytest.mark.parametrize("small", [True, False])
+
+@pytest.mark.parametrize("bits", [16, 32])
+@pytest.mark.parametrize("replace", [True, False])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_rearranged_products_are_the_same_products(
-    architecture: str, small: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rearranged_products_are_the_same_products(architecture: str, replace: bool, bits: int) -> None:
     """1 to 20 tokens in a pass. Catches: a bias that is forgotten, a shape that is not served. Tolerance 1e-5."""
-    if not small:
-        monkeypatch.setattr(cpu_linear, "SMALL_BYTES", 0)
-    plain, packed = build(architecture), build(architecture)
-    arrange(packed)
+    plain, packed = (stored(build(architecture), bits) for _ in range(2))
+    arrange(packed, replace=replace)
     if torch.backends.mkldnn.is_available():
         assert copied_bytes(packed) > 0
     for size in (1, 2, 7, 20):
@@ -41,14 +45,59 @@ def test_rearranged_products_are_the_same_products(
             assert largest_difference(plain(ids).logits, packed(ids).logits) <= 1e-5
 
 
+def stored(model: PreTrainedModel, bits: int) -> PreTrainedModel:
+    """In float32, with weights that came from a file of so many bits."""
+    return model.half().float() if bits == 16 else model
+
+
+@needs_halves
+def test_a_row_of_halves_does_not_depend_on_the_others() -> None:
+    """Bit by bit, in passes of 1 to 70 tokens and on one thread and two. Catches: a text that changes with the width
+    of a pass, which no tolerance would excuse here."""
+    layer = torch.nn.Linear(576, 300).half().float()
+    rows = torch.randn(70, 576)
+    assert arrange(layer) == 1 and copied_bytes(layer) == layer.weight.nbytes // 2
+    with torch.inference_mode():
+        whole = layer(rows)
+        assert torch.equal(layer(rows[0]), whole[0]) and torch.equal(layer(rows[None])[0], whole)
+        assert all(torch.equal(layer(rows[:count]), whole[:count]) for count in range(71))
+        with threads(1):
+            assert torch.equal(layer(rows), whole)
+
+
+@needs_halves
+@pytest.mark.parametrize(
+    ("change", "halves"),
+    [
+        (lambda weight: weight, True),
+        (lambda weight: weight[0, 0].fill_(1 + 2**-20), False),
+        (lambda weight: weight[0, 0].fill_(70_000.0), False),
+        (lambda weight: weight[0, 0].fill_(float("nan")), False),
+        (lambda weight: weight[0, 0].fill_(2.0**-30), True),  # below the rounding of any sum it is part of
+        (lambda weight: weight.mul_(2.0**-20), False),
+    ],
+    ids=["exact", "finer", "too large", "not a number", "lost in rounding", "all too small"],
+)
+def test_only_weights_that_16_bits_hold_are_kept_so(change: Callable[[Tensor], Tensor], halves: bool) -> None:
+    """Catches: a model that is quietly rounded."""
+    layer = torch.nn.Linear(64, 32).requires_grad_(False).half().float()
+    change(layer.weight)
+    arrange(layer)
+    assert (copied_bytes(layer) == layer.weight.nbytes // 2) is halves
+
+
 @pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN")
+@pytest.mark.parametrize("bits", [16, 32])
 @pytest.mark.parametrize("tied", [True, False])
-def test_the_weights_of_a_large_model_are_not_held_twice(tied: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_weights_of_a_large_model_are_not_held_twice(
+    tied: bool, bits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Catches: a target that takes twice its size, and a tied output matrix taken away from the embedding."""
-    model = build("llama", tie_word_embeddings=tied)
+    monkeypatch.setattr(cpu_linear, "SMALL_BYTES", 0)
+    model = stored(build("llama", tie_word_embeddings=tied), bits)
     sizes = {name: weight.shape for name, weight in model.named_parameters()}
     before = copied_bytes(model)
-    pack(model)
+    arrange(model)
     held = {name for name, weight in model.named_parameters() if weight.device.type != "meta"}
     assert not any("proj" in name for name in held)
     assert "model.embed_tokens.weight" in held and ("lm_head.weight" in held) is False
@@ -62,7 +111,7 @@ def test_weights_by_columns_stay(tied: bool) -> None:
     """Every weight keeps its values. Catches: an embedding that is stored by columns, where a token's row is to be
     found in one place; memory that the ledger forgets."""
     model, before = (build("llama", tie_word_embeddings=tied) for _ in range(2))
-    by_columns(model)
+    arrange(model, steps=True)
     for (name, weight), (_, old) in zip(model.named_parameters(), before.named_parameters(), strict=True):
         assert torch.equal(weight, old)
         assert weight.is_contiguous() is ("proj" not in name and "lm_head" not in name), name
@@ -70,21 +119,22 @@ def test_weights_by_columns_stay(tied: bool) -> None:
 
 
 @pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN")
+@pytest.mark.parametrize("bits", [16, 32])
 @pytest.mark.parametrize("lean", [False, True])
-def test_the_second_copy_of_small_weights_is_counted(lean: bool) -> None:
+def test_the_second_copy_of_small_weights_is_counted(lean: bool, bits: int) -> None:
     """A small target has its weights and a packed copy; joined products count once. Catches: a ledger that shows half
     of what is held."""
-    model = HubModel("tiny", build("llama", tie_word_embeddings=False), lean=lean)
+    model = HubModel("tiny", stored(build("llama", tie_word_embeddings=False), bits), lean=lean)
     model.arrange()
     linears = [module for module in model.model.modules() if isinstance(module, torch.nn.Linear)]
-    assert copied_bytes(model.model) == sum(module.weight.nbytes for module in linears)
+    assert copied_bytes(model.model) == sum(module.weight.nbytes for module in linears) * bits // 32
     assert all(not module.weight.is_meta for module in linears)
 
 
 def test_what_cannot_be_packed_is_left_as_it_is() -> None:
     """Other dtypes have no packed product here. Catches: a ledger that shows copies which do not exist, and parts of a
     joined product that compute the whole."""
-    assert pack(build("llama").to(torch.bfloat16)) == 0
+    assert arrange(build("llama").to(torch.bfloat16)) == 0
     model = HubModel("tiny", build("llama").to(torch.bfloat16))
     assert model.lean is not None
     for steps in (False, True):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor, nn
 
 from specdec_core.models.catalogue import HEADS
-from specdec_core.runtime.cpu_linear import by_columns, pack
+from specdec_core.runtime.cpu_linear import arrange
 
 from . import eagle, eagle3, medusa, mtp
 from .continuing import Continuing
@@ -49,10 +49,7 @@ def load_heads(target: PreTrainedModel, sources: Mapping[str, str | None]) -> di
         head.to(target.device, target.dtype)
         # copies a draft vocabulary's rows before the matrix is packed
         head.output(target.get_output_embeddings())
-        if isinstance(head, MedusaHeads):  # reads one token per pass
-            by_columns(head)
-        else:
-            pack(head)
+        arrange(head, steps=isinstance(head, MedusaHeads), replace=True)  # Medusa reads one token per pass
     return dict(heads)
 
 
