@@ -166,6 +166,7 @@ class Training:
     def _race(self, draft: PreTrainedModel) -> Generator[Report, None, None]:
         """Plain decoding, the draft as it was and the draft as it is, on the prompts held back."""
         weights, usual = _file(draft), self.score(_of(self.models.draft))
+        draft.half().float()  # what the file holds
         after, before = HubModel("the draft, trained", draft), HubModel("the draft, before", self._fresh())
         for side in (after, before):
             side.arrange(steps=True)
