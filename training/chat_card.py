@@ -46,15 +46,21 @@ WANTED = (  # the project's targets for the family: kind of prompt, lane, figure
 
 def lanes(models: sd.Models) -> list[Lane]:
     """The proposers these models can run, greedy."""
-    every = (
+    fixed = (
         lane("draft-model", "draft-model"),
         lane("branching", "branching"),
         lane("eagle", "eagle"),
-        lane("eagle, small tree", "eagle", depth=3, top_k=3, nodes=8),
+        lane("eagle, small tree", "eagle", depth=3, top_k=2, nodes=5),
         lane("medusa", "medusa"),
         lane("prompt-lookup", "prompt-lookup", gamma=10),
         lane("lookahead", "lookahead"),
     )
+    measuring = [
+        Lane(f"{each.name}, cost-aware", each.settings.but(length_policy="cost-aware"))
+        for each in fixed
+        if each.name in ("draft-model", "eagle", "medusa", "prompt-lookup")
+    ]
+    every = (*fixed, *measuring)
     missing = available(models)
     return [each for each in every if missing[each.settings.proposer] is None]
 

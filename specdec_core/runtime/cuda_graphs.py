@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64)  # tokens per pass
 ROWS = 512  # KV rows are reserved in multiples of this, so the next lane can often reuse captured graphs
+COLUMNS = 128  # positions of a tree, those read before included, that a graph can show
 IDLE = 3  # how many unused sets of blocks and graphs are kept per model
 
 _capturing = threading.Lock()
@@ -73,36 +74,73 @@ class StaticMemory(KVMemory):
 
 
 class FixedPass:
-    """The static inputs and outputs of a pass over `width` tokens: logits, states and perhaps its graph."""
+    """The static inputs and outputs of a pass over `width` tokens: logits, states and perhaps its graph.
+
+    The inputs are views of one buffer, so that they reach the device in one copy; the attention mask, which is as wide
+    as the block, is made from them there (`unpack`), as part of the graph.
+
+    Attributes:
+        ids, positions: int64 (1, width).
+        rows: int64 (width,), where keys and values are written.
+        mask: additive (1, 1, width, rows of the block).
+    """
 
     def __init__(self, model: PreTrainedModel, width: int, rows: int) -> None:
         device, dtype = model.device, model.dtype
         self.width, self.waste = width, rows - 1
         self.blocked = torch.finfo(dtype).min
-        self.ids = torch.zeros(1, width, dtype=torch.int64, device=device)
-        self.positions = torch.zeros(1, width, dtype=torch.int64, device=device)
-        self.rows = torch.full((width,), self.waste, device=device)
-        self.mask = torch.full((1, 1, width, rows), self.blocked, dtype=dtype, device=device)
+        self.inputs = torch.zeros(8 * (1 + 3 * width) + width * COLUMNS, dtype=torch.uint8, device=device)
+        self.length, ids, positions, self.rows, self.visible = self._views(self.inputs)
+        self.ids, self.positions = ids.unsqueeze(0), positions.unsqueeze(0)
+        self.mask = torch.empty((1, 1, width, rows), dtype=dtype, device=device)
+        self.places, self.columns = (torch.arange(size, device=device) for size in (rows, COLUMNS))
         self.graph: torch.cuda.CUDAGraph | None = None
         self.logits, self.states = Tensor(), Tensor()
-        self.fill(self.ids[:, :0], self.mask[:, :, :0], self.positions[:, :0], self.rows[:0])
+        self.fill([], [], torch.empty(0, 0), 0, 0)
 
-    def fill(self, ids: Tensor, mask: Tensor, positions: Tensor, rows: Tensor) -> None:
-        """Take the inputs of a pass over n ≤ width tokens: (1, n), (1, 1, n, k), (1, n), (n,); no device sync.
+    def _views(self, buffer: Tensor) -> tuple[Tensor, ...]:
+        """Parts of a buffer: rows kept before the pass (1,), ids, positions and rows (width,), int64; and the tree's
+        visibility, bool (width, COLUMNS)."""
+        at = 8 * (1 + 3 * self.width)
+        numbers = buffer[:at].view(torch.int64).split((1, self.width, self.width, self.width))
+        return (*numbers, buffer[at:].view(torch.bool).view(self.width, COLUMNS))
 
-        Padding is token 0 at position 0, sees the first row only, and writes to the last one.
+    def fill(
+        self, ids: Sequence[int] | Tensor, depths: Sequence[int], visible: Tensor, length: int, known: int
+    ) -> None:
+        """Take the inputs of a pass over n ≤ width tokens of a tree after `length` rows; no device sync.
+
+        Padding is token 0 at position 0, sees nothing beyond the rows kept and the tree's root, and writes to the last
+        row.
+
+        Args:
+            ids: n of them; a tensor on the device is copied there.
+            depths: of these tokens below the root.
+            visible: bool (n, m), which of the tree's first m positions each may attend to.
+            known: positions of the tree before these, read by the passes just before.
         """
-        count = ids.shape[1]
-        self.mask.fill_(self.blocked)
-        self.mask[:, :, :count, : mask.shape[-1]] = mask
-        for buffer, given, padding in (
-            (self.ids[0], ids[0], 0),
-            (self.positions[0], positions[0], 0),
-            (self.rows, rows, self.waste),
-            (self.mask[0, 0, :, 0], mask[0, 0, :, 0], 0),
-        ):
-            buffer[:count] = given
-            buffer[count:] = padding
+        count = len(depths)
+        host = torch.zeros(len(self.inputs), dtype=torch.uint8, pin_memory=self.inputs.is_cuda)
+        kept, own, positions, rows, seen = self._views(host)
+        kept[0] = length
+        rows[:count] = torch.arange(length + known, length + known + count)
+        rows[count:] = self.waste
+        positions[:count] = torch.tensor(depths, dtype=torch.int64) + length
+        seen[:count, : visible.shape[1]] = visible
+        seen[count:, 0] = True
+        if not isinstance(ids, Tensor):
+            own[:count] = torch.tensor(ids, dtype=torch.int64)
+        self.inputs.copy_(host, non_blocking=True)  # PyTorch keeps pinned memory until it has been read
+        if isinstance(ids, Tensor):
+            self.ids[0, :count] = ids
+
+    def unpack(self) -> None:
+        """Make the mask: the rows kept, and of the tree what is visible."""
+        mask = self.mask[0, 0]
+        mask.copy_(self.places >= self.length).mul_(self.blocked)
+        hidden = self.visible.logical_not().to(mask.dtype).mul_(self.blocked)
+        # columns beyond the tree are hidden, so that it does not matter that some fall on the same row
+        mask.index_copy_(1, (self.length + self.columns).clamp(max=self.waste), hidden)
 
 
 class StaticSet:
@@ -178,6 +216,7 @@ class StaticSet:
         )
         self.memory.rows = fixed.rows
         try:
+            fixed.unpack()
             output: Any = self.model(
                 input_ids=fixed.ids,
                 attention_mask=fixed.mask,
@@ -207,16 +246,30 @@ class GraphedReader(CausalReader):
         finally:
             self._prefilling = False
 
-    def _call(self, ids: Tensor, mask: Tensor, positions: Tensor, logits_to_keep: int) -> Tensor:
-        count, end = ids.shape[1], self.memory.end
-        width = next((width for width in WIDTHS if width >= count), None)
-        # a graph keeps the last states only
-        if width is None or self._prefilling or self._inner:
-            return super()._call(ids, mask, positions, logits_to_keep)
-        if end + count >= self.static.rows:
-            raise ValueError(f"the cache holds {self.static.rows - 1} rows, {end + count} are needed")
-        fixed = self.static.fixed(width)
-        fixed.fill(ids, mask, positions, self._steps[0, end : end + count])
+    @torch.inference_mode()
+    def step(self, tokens: Tensor) -> Tensor:
+        count = tokens.shape[0]
+        if count > WIDTHS[-1]:
+            return super().step(tokens)
+        logits = self._fixed_pass(tokens, TokenTree.chain([0] * (count - 1)), 0)
+        self.memory.extend(count)
+        return logits[0, -1]
+
+    def _forward(self, tokens: Sequence[int], tree: TokenTree, logits_to_keep: int, known: int = 0) -> Tensor:
+        wide = len(tokens) - known > WIDTHS[-1] or len(tokens) > COLUMNS
+        if wide or self._prefilling or self._inner:  # a graph keeps the last states only
+            return super()._forward(tokens, tree, logits_to_keep, known)
+        return self._fixed_pass(tokens[known:], tree, known)
+
+    def _fixed_pass(self, ids: Sequence[int] | Tensor, tree: TokenTree, known: int) -> Tensor:
+        """Float32 logits (1, n, V) of n tokens of a root with its tree, those after the first `known`."""
+        count, length = len(ids), self.length
+        if length + known + count >= self.static.rows:
+            raise ValueError(
+                f"the cache holds {self.static.rows - 1} rows, {length + known + count} are needed"
+            )
+        fixed = self.static.fixed(next(width for width in WIDTHS if width >= count))
+        fixed.fill(ids, [0, *tree.depths][known:], tree.visible()[known:], length, known)
         self.static.run(fixed)
         self._tell(fixed.states[0, :count].clone(), {})
         return fixed.logits[:, :count].to(torch.float32, copy=True)  # the next pass overwrites it

@@ -18,6 +18,7 @@ from specdec_core.runtime.reader import CausalReader
 from specdec_core.runtime.t5 import EncoderDecoder
 from specdec_core.sampling import Warp
 from specdec_core.testing import Letters
+from specdec_core.tree import TokenTree
 
 from .distributions import chance_of, exact_distribution, model_next_probs, sample
 from .offers import fitting_rule, offered
@@ -141,6 +142,20 @@ def test_captured_passes_equal_ordinary_ones(architecture: str) -> None:
         del reader
         gc.collect()
     assert graphs.reader(200).static is static
+
+
+def test_a_captured_pass_is_sent_in_one_piece() -> None:
+    """Tokens, positions, rows and the tree's shape in one copy, and the mask made on the device. Catches: an upload for
+    each of them, which costs more than the pass of a small draft."""
+    reader = Graphs(build("llama").to("cuda")).reader(64, 8)
+    reader.prefill([1, 2, 3])
+    tree = TokenTree([5, 6, 7, 8], [-1, -1, 0, 1])
+    reader.read(4, tree)
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=activities) as profile:
+        reader.read(4, tree)
+        torch.cuda.synchronize()
+    assert sum(event.count for event in profile.key_averages() if "Memcpy HtoD" in event.key) == 1
 
 
 @pytest.mark.usefixtures("proposers")
