@@ -18,6 +18,7 @@ from app.decoding.api import Family
 from app.decoding.models import Choice, Status, family, permitted
 from app.lanes import links
 from app.text import plain
+from app.ui import quirks
 from app.ui.fragment import fragment
 from app.ui.state import State, state
 from specdec_core.errors import ModelError
@@ -192,7 +193,7 @@ def _memory() -> None:
         if found is None:
             st.caption(":material/hourglass_top: Looking up how much memory these models need.")
         elif waiting:
-            st.rerun()
+            quirks.rerun()
         elif found.fits is False:
             st.warning(plain(found.words), icon=":material/memory:")
         else:

@@ -71,7 +71,7 @@ def begin(page: str, complaints: list[str]) -> None:
     if unusable:  # some widgets fail on invalid values, so the page restarts without them
         for key in unusable:
             del st.query_params[key]
-        st.rerun()
+        st.rerun()  # noqa: TID251 - before all widgets
 
 
 def prompt_box() -> None:

@@ -7,6 +7,7 @@ import streamlit as st
 from app import services
 from app.decoding.models import Choice
 from app.text import plain
+from app.ui import quirks
 from app.ui.fragment import fragment
 
 from . import model_picker
@@ -22,13 +23,14 @@ def show() -> None:
     def follow() -> None:
         if bundled:
             if services.shelf().status(Choice()).state != "loading":
-                st.rerun()
+                quirks.rerun()
             st.badge("Models warming up; Run waits for them", icon=":material/hourglass_top:", color="gray")
         elif waiting:
             now = model_picker.preparing()
             if now is None or now.state != "loading":
-                st.rerun()
-            st.badge(plain(_words(now.text, now.fraction)), icon=":material/downloading:", color="gray")
+                quirks.rerun()
+            else:
+                st.badge(plain(_words(now.text, now.fraction)), icon=":material/downloading:", color="gray")
 
     follow()
 

@@ -11,8 +11,9 @@ from app.decoding.jobs import Busy
 from app.decoding.run import Request, Run
 from app.records import visitor
 from app.text import count, plain
-from app.ui import address
+from app.ui import address, quirks
 from app.ui.fragment import fragment
+from app.ui.state import State, state
 from specdec_core.analysis.advice import LEAST_CASES, Advice, advise, ineligible
 from specdec_core.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS
@@ -49,8 +50,18 @@ def why_not(request: Request) -> str | None:
     return None
 
 
-def controls(run: Run) -> None:
-    """The button that starts repeats, and their progress."""
+def begin(run: Run) -> str | None:
+    """Start repeats if their button was pressed, before what they change is drawn; why they were refused, if so."""
+    if state.repeat:
+        try:
+            address.put(ADDRESS, sweeps().start(_order(run), visitor.of_session(), "repeats").id)
+        except (SpecdecError, Busy) as error:
+            return str(error)
+    return None
+
+
+def controls(run: Run, refused: str | None) -> None:
+    """The button that starts repeats, and their progress; `refused`: what `begin` said."""
     found, refusal = job(run), why_not(run.request)
     busy = found is not None and found.active
 
@@ -61,15 +72,15 @@ def controls(run: Run) -> None:
             return
         sweeps().watch(current)
         if not current.active:
-            st.rerun()
+            quirks.rerun()
         done, total = len(current.rows), current.order.cells
         st.progress(min(1.0, done / total), text=f"{done} of {count(total, 'cell')} measured")
 
     with st.container(horizontal=True, vertical_alignment="center"):
-        asked = st.button(
+        st.button(
             f"Repeat {TURNS} times",
             icon=":material/replay:",
-            key="repeat",
+            key=State.repeat.key,
             disabled=busy or refusal is not None,
             help="Runs all lanes again, in turns, without recording, to give the speedup a spread. "
             f"{LEAST_CASES} turns are needed at least to tell two lanes apart.",
@@ -86,13 +97,8 @@ def controls(run: Run) -> None:
         st.caption(refusal)
     if found is not None and found.error:
         st.error(plain(found.error), icon=":material/error:")
-    if asked:
-        try:
-            address.put(ADDRESS, sweeps().start(_order(run), visitor.of_session(), "repeats").id)
-        except (SpecdecError, Busy) as error:
-            st.error(plain(str(error)), icon=":material/error:")
-        else:
-            st.rerun()
+    if refused:
+        st.error(plain(refused), icon=":material/error:")
 
 
 def recommendation(run: Run) -> Advice | None:

@@ -104,13 +104,14 @@ def ledgers(shown: Run, traces: Sequence[Trace]) -> list[list[Line] | None]:
 
 
 def _table(shown: Run, traces: Sequence[Trace], numbers: Sequence[int]) -> None:
+    refused = repeats.begin(shown)
     measured = repeats.rows(shown)
     lines = ledgers(shown, traces)
     lanes = [shown.request.lanes[number] for number in numbers]
     titles = [shown.request.labels[number].partition(" · ")[2] for number in numbers]
     rows = table(traces, lanes, measured, lines, numbers)
     st.html(html(rows, titles, numbers))
-    repeats.controls(shown)
+    repeats.controls(shown, refused)
     repeats.advice(shown)
     with st.expander("What the rows mean", icon=":material/menu_book:"):
         for row in rows:

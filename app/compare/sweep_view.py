@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,9 @@ from app.lanes import links
 from app.records import visitor
 from app.records.database import Unavailable
 from app.text import count, plain
-from app.ui import address, tables
+from app.ui import address, quirks, tables
 from app.ui.fragment import fragment
+from app.ui.state import State, state
 from specdec_core.analysis.advice import advise, ineligible
 from specdec_core.errors import SpecdecError
 from specdec_core.proposers import PROPOSERS, Proposer
@@ -70,6 +71,9 @@ def show(
         )
     going = job is not None and job.active
     _form([lanes[at] for at in kept], [labels[at] for at in kept], choice, (chat, system), busy=going)
+    job = sweeps().get(
+        st.query_params.get(ADDRESS), visitor.of_session()
+    )  # it may have been started just now
     if job is not None:
         _watch(job)
 
@@ -125,7 +129,7 @@ def _form(
             if name in families  # a link may name kinds for other models
             for preset in families[name].presets[:most]
         ]
-        refusal = None
+        refusal = refused = None
         if file is not None:
             try:
                 own = [replace(case, chat=True) for case in sources.from_jsonl(file.getvalue())]
@@ -136,12 +140,18 @@ def _form(
         order = Order(tuple(cases), tuple(lanes), tuple(labels), repeats, choice)
         if refusal is None and order.cells > MAX_CELLS:
             refusal = f"That is {order.cells:,} cells; at most {MAX_CELLS:,} are measured. Reduce something."
+        if state.sweep_start and refusal is None and cases and not busy:
+            try:
+                address.put(ADDRESS, sweeps().start(order, visitor.of_session()).id)
+                busy = True
+            except (SpecdecError, Busy) as error:
+                refused = str(error)
         with st.container(horizontal=True, vertical_alignment="center"):
-            began = st.button(
+            st.button(
                 "Start the sweep",
                 icon=":material/grid_on:",
                 type="primary",
-                key="sweep_start",
+                key=State.sweep_start.key,
                 disabled=busy or refusal is not None or not cases,
                 help="Other runs get their turn between cells.",
             )
@@ -151,15 +161,8 @@ def _form(
                 if cases
                 else "Choose at least one kind of text, or bring a file."
             )
-        if refusal:
-            st.error(plain(refusal), icon=":material/error:")
-    if began:
-        try:
-            address.put(ADDRESS, sweeps().start(order, visitor.of_session()).id)
-        except (SpecdecError, Busy) as error:
-            st.error(plain(str(error)), icon=":material/error:")
-        else:
-            st.rerun()
+        if said := refusal or refused:
+            st.error(plain(said), icon=":material/error:")
 
 
 def _range(number: links.Number) -> dict[str, Any]:
@@ -193,14 +196,15 @@ def _watch(job: Sweep) -> None:
     def live() -> None:
         shown = sweeps().get(job.id, visitor.of_session()) or job if job.elsewhere else job
         sweeps().watch(shown)
-        if began_active and not shown.active:
-            st.rerun()
+        if began_active != shown.active or ADDRESS not in st.query_params:
+            quirks.rerun()
         rows = list(shown.rows)
         with st.container(horizontal=True, vertical_alignment="center", key="sweep_state"):
             _state(shown, len(rows))
             _buttons(shown, mine)
-        if shown.error:
-            st.error(plain(shown.error), icon=":material/error:")
+        for said in (State.sweep_refused.take(), shown.error):
+            if said:
+                st.error(plain(said), icon=":material/error:")
         if rows:
             origin = "measured · this machine, this sweep" + (" so far" if shown.active else "")
             matrix(rows, shown.about, origin)
@@ -260,32 +264,33 @@ def _buttons(job: Sweep, mine: bool) -> None:
         )
         return
     if job.state != "done":
-        resumed = st.button(
+        st.button(
             "Resume",
             icon=":material/play_arrow:",
             key="sweep_resume",
+            on_click=_do,
+            args=(job, sweeps().resume),
             help="Continues where it stopped; a turn that was cut short is measured again.",
         )
-        if resumed:
-            try:
-                sweeps().resume(job)
-            except (Busy, Unavailable) as error:
-                st.error(plain(str(error)), icon=":material/error:")
-            else:
-                st.rerun()
-    if st.button(
+    st.button(
         "Delete",
         icon=":material/delete:",
         key="sweep_delete",
+        on_click=_do,
+        args=(job, sweeps().delete),
         help="Deletes this sweep and what it measured from the server, for everybody who has its link.",
-    ):
-        try:
-            sweeps().delete(job)
-        except Unavailable as error:
-            st.error(plain(str(error)), icon=":material/error:")
-        else:
+    )
+
+
+def _do(job: Sweep, change: Callable[[Sweep], object]) -> None:
+    """Change a sweep before the page is drawn with it."""
+    try:
+        change(job)
+    except (Busy, Unavailable) as error:
+        state.sweep_refused = str(error)
+    else:
+        if sweeps().get(job.id, visitor.of_session()) is None:
             address.put(ADDRESS, None)
-            st.rerun()
 
 
 def matrix(rows: Sequence[Measured], about: dict[str, object], provenance: str) -> None:

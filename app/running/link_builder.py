@@ -13,7 +13,7 @@ from app.records import access as entries
 from app.records import visitor
 from app.records.database import Unavailable
 from app.records.store import Full
-from app.ui import presenter
+from app.ui import presenter, quirks
 from app.ui.fragment import fragment
 from app.ui.state import State, state
 
@@ -42,7 +42,7 @@ def draw(page: str) -> None:
         on_click=presenter.enter,
         help="Only the player, in large type, controlled by keys. Escape goes back.",
     ):
-        st.rerun()
+        quirks.rerun()
     st.markdown("**A link with less on the page**")
     away = st.pills(
         "Hide",

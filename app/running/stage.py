@@ -14,7 +14,7 @@ from app.player import CURSOR, VIEWS, Seen, player
 from app.records import access as entries
 from app.records import visitor
 from app.records.listing import Entry
-from app.ui import address, presenter
+from app.ui import address, presenter, quirks
 from app.ui.fragment import fragment
 from app.ui.state import state
 from specdec_core.rules import RULES
@@ -54,7 +54,7 @@ def stage(shown: Run | None, active: bool, kept: Entry | None = None, example: S
         )
         if active and seen.done == shown.id:
             shown.wait(1.0)
-            st.rerun()
+            quirks.rerun()
     elif shown is not None and shown.ends:
         run, turn = state.jump
         traces = [

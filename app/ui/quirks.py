@@ -130,6 +130,21 @@ def fragment(draw: Callable[P, R], run_every: float | None = None) -> Callable[P
     return within
 
 
+# --- Drawing the page again ---
+
+
+def rerun() -> None:
+    """`st.rerun`, from a fragment's own run only; while the whole page is drawn it does nothing.
+
+    `st.rerun` starts the script again without what a browser's message does first: Streamlit then takes the values that
+    widgets had from the address for values that the script set, and warns of two defaults. The drawing that a browser's
+    message, or the fragment's timer, asks for comes soon enough.
+    """
+    context = get_script_run_ctx()
+    if context is not None and context.fragment_ids_this_run:
+        st.rerun()  # noqa: TID251
+
+
 # --- The log ---
 
 

@@ -133,6 +133,8 @@ class State:
     memory = _number(links.MEMORY)
 
     go = Widget(lambda: False)  # whether Run was pressed
+    repeat = Widget(lambda: False)  # whether a comparison is to be repeated
+    sweep_start = Widget(lambda: False)  # whether the sweep's start was pressed
     ready_made = _text()  # the comparison chosen from the menu
 
     # How a page was opened
@@ -163,6 +165,7 @@ class State:
     usual_lanes: Kept[tuple[Lane, ...] | None] = Kept(
         _nothing
     )  # for the models of the last run of the script
+    sweep_refused = Kept[str | None](_nothing)  # why a sweep could not be resumed or deleted just now
     look_for = Kept(lambda: "")  # what the chosen comparison demonstrates
     whatif_link = Kept[tuple[list[str], dict[str, str]]](
         lambda: ([], {})
