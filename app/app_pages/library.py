@@ -13,7 +13,7 @@ from app.records import listing, visitor
 from app.records.examples import Example
 from app.running import corner
 from app.running import held as tools
-from app.running.stage import draw
+from app.running.flow import draw
 from app.text import count, plain
 from app.ui import address, presenter, quirks, reveal, widgets
 from app.ui.fragment import fragment

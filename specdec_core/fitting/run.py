@@ -33,7 +33,6 @@ TRAINING, SEARCH, HELD_BACK = (
     0.5,
     0.96,
 )  # of the time: training's share; the search's of what is left; the end
-LEAST_TO_TRAIN = 12  # prompts: three to train on, three to search on and six to test on
 
 
 @dataclass(frozen=True, slots=True)

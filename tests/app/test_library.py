@@ -31,7 +31,7 @@ from app.records import keeping, listing, visitor
 from app.records.listing import Entry
 from app.records.store import Library, Saved
 from app.records.summary import Summary, summarize
-from app.running import stage
+from app.running import flow
 from app.ui import presenter
 from app.web import routes
 from specdec_core.record.trace import Trace
@@ -411,8 +411,8 @@ def test_a_page_plays_a_run_that_only_the_library_still_holds(
     assert saved is not None
     monkeypatch.setattr(saving, "get", lambda run_id: None)
     given: list[dict[str, Any]] = []
-    draw = stage.player
-    monkeypatch.setattr(stage, "player", lambda **shown: given.append(shown) or draw(**shown))
+    draw = flow.player
+    monkeypatch.setattr(flow, "player", lambda **shown: given.append(shown) or draw(**shown))
     at = AppTest.from_file(MAIN, default_timeout=60)
     at.switch_page(f"app_pages/{script}.py")
     at.query_params["run"] = saved.id
@@ -758,8 +758,8 @@ def test_without_cookies_the_traces_travel_with_the_page(
 def played(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What the player is given."""
     given: list[dict[str, Any]] = []
-    draw = stage.player
-    monkeypatch.setattr(stage, "player", lambda **shown: given.append(shown) or draw(**shown))
+    draw = flow.player
+    monkeypatch.setattr(flow, "player", lambda **shown: given.append(shown) or draw(**shown))
     return given
 
 

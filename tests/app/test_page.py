@@ -26,7 +26,7 @@ from app.decoding.runs import Desk, Runs
 from app.lanes import links
 from app.records import examples as recorded
 from app.records import visitor
-from app.running import stage
+from app.running import flow
 from specdec_core.engine.events import Ended
 from specdec_core.proposers import PROPOSERS
 
@@ -571,8 +571,8 @@ def test_a_length_policy_that_changes_nothing_is_said(fresh: Runs) -> None:
 def played(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What the player is given from now on."""
     given: list[dict[str, Any]] = []
-    draw = stage.player
-    monkeypatch.setattr(stage, "player", lambda **shown: given.append(shown) or draw(**shown))
+    draw = flow.player
+    monkeypatch.setattr(flow, "player", lambda **shown: given.append(shown) or draw(**shown))
     return given
 
 

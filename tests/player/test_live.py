@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from tests.player.samples import WORDS, plain_trace, spec_trace
 from tests.player.test_replay import COMMITTED
 
 pytestmark = pytest.mark.browser
+ARCHITECTURE = Path(__file__).resolve().parents[2] / "docs" / "architecture.md"
 
 
 def messages() -> list[dict[str, Any]]:
@@ -350,3 +353,33 @@ def test_a_record_that_the_page_names_meanwhile_waits_for_the_slow_first_round(
     expect(page.locator(".where")).to_have_text("The end: every lane has finished", timeout=15_000)
     page.wait_for_timeout(1_000)  # nothing of the slow round comes after it
     expect(page.locator(".transcript")).not_to_contain_text("Round 1:")
+
+
+# The calls in progress whenever something rejected is put into the page.
+CROSSED = """() => {
+  const append = Element.prototype.append;
+  Error.stackTraceLimit = 100;
+  window.crossed = new Set();
+  Element.prototype.append = function (...parts) {
+    if (this.matches(".prop.rejected")) {
+      for (const [, name] of new Error().stack.matchAll(/\\/player\\/(\\w+\\.js)/g)) crossed.add(name);
+    }
+    return append.apply(this, parts);
+  };
+}"""
+
+
+def test_a_rejected_token_crosses_the_files_that_the_architecture_lists(page: Page, server: Server) -> None:
+    """From the stream to its pixels. Catches: one more file in between that docs/architecture.md does not name."""
+    section = ARCHITECTURE.read_text(encoding="utf-8").split("### One click's way")[1].split("\n###")[0]
+    said = messages()
+    server.streams["/runs/a/events"] = lambda last: (
+        [(id, said[id]) for id in range(len(said))] if last < 0 else []
+    )
+    page.evaluate(CROSSED)
+    live(page)
+    expect(page.locator(".prop.rejected").first).to_be_attached()
+    crossed = set(page.evaluate("[...crossed]"))
+    assert {"feed.js", "ribbon.js"} <= crossed
+    named = set(re.findall(r"`player/static/(\w+\.js)`", section))
+    assert crossed <= named, crossed - named

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 from app.course.lesson import Strict
 from app.player import CURSOR
 from app.records import examples as recorded
-from app.running.stage import draw as draw_player
+from app.running.flow import draw as draw_player
 from app.ui import address, presenter
 from app.ui.fragment import fragment
 

@@ -1,16 +1,18 @@
 /** Where what is drawn comes from: the records of a finished run, or a run that is followed until it has left some. */
 
 /**
- * @import { Question, Trace } from "../types.js"
+ * @import { Message, Question, Trace } from "../types.js"
  * @import { Lane } from "./model.js"
  * @import { TraceRef } from "./source.js"
  */
 
-import { followRun } from "./run.js";
+import { addStep, emptyLane } from "./model.js";
 import { address, fetchTraces, runId } from "./source.js";
 import { T } from "./text.js";
 
 const TRIGGER_MS = 500; // triggers sent while a component is being mounted can be lost
+const LATE_MS = 200; // a hidden tab gets no frames; its lanes are still kept up to date
+const MAX_LANES = 8;
 
 /** @typedef {{label: string, trace: Trace}[]} Traces */
 
@@ -91,6 +93,145 @@ export function createFeed(on) {
     destroy() {
       close();
       clearTimeout(doneTimer);
+    },
+  };
+}
+
+/**
+ * Follow a run to its end.
+ * @param {string} url its event stream
+ * @param {{prompt: string, labels: string[]}} known what the page already knows about it
+ * @param {{lanes: (lanes: Lane[]) => void, progress: () => void, say: (text: string|null) => void,
+ *   ask: (question: Question|null) => void, done: (refs: TraceRef[], failed: string|null) => void}} on `lanes` reports a new or renamed
+ *   lane, `progress` of rounds that were added to the lanes, `ask` of a question to the visitor, `done` comes once and last
+ * @returns {{close: () => void}}
+ */
+function followRun(url, known, on) {
+  /** @type {Lane[]} */
+  let lanes = [];
+  /** @type {string|null} */
+  let failed = null;
+  let over = false;
+  /** @type {string|null} */
+  let said = T.connecting;
+  /** @type {Map<number, string|undefined>} */
+  const finished = new Map();
+  /** @param {string|null} text */
+  const say = (text) => {
+    said = text;
+    on.say(text);
+  };
+
+  /** @param {number} at @param {Extract<Message, {type: "started"}>} message */
+  function start(at, message) {
+    const next = lanes.slice();
+    while (next.length <= at || next.length < Math.min(known.labels.length, MAX_LANES)) { // all at once: none changes the others' size
+      next.push(emptyLane(known.labels[next.length] ?? "", known.prompt, ""));
+    }
+    const proposer = String(message.proposer ?? "");
+    next[at] = { ...next[at], label: String(message.label ?? known.labels[at] ?? proposer), proposer, rule: String(message.rule ?? ""), root: String(message.root ?? "") };
+    lanes = next;
+    on.lanes(lanes);
+    say(failed);
+  }
+
+  /** @param {Message} message */
+  function take(message) {
+    const { lane = -1 } = message;
+    const at = Number.isInteger(lane) && lane >= 0 && lane < MAX_LANES ? lane : null;
+    if (message.type === "queued") say(T.queued(Number(message.place) || 1, message.wait_s ?? null));
+    else if (message.type === "error") say((failed = String(message.message ?? T.lost)));
+    else if (message.type === "started" && at !== null) start(at, message);
+    else if (message.type === "ask" && Number.isInteger(message.question)) on.ask(message);
+    else if (message.type === "answered") on.ask(null);
+    else if (message.type === "step" && at !== null && lanes[at]) addStep(lanes[at], message);
+    else if (message.type === "finished" && at !== null && lanes[at]) {
+      lanes[at].end = typeof message.end === "string" ? message.end : null;
+      finished.set(at, message.trace);
+    } else if (message.type === "done") {
+      over = true;
+      on.ask(null);
+    }
+  }
+
+  const stream = listen(url, {
+    batch(messages) {
+      messages.forEach(take);
+      if (lanes.length) on.progress();
+      if (over) on.done(lanes.map((lane, at) => ({ label: lane.label, url: finished.get(at) })), failed);
+    },
+    connection(state) {
+      if (failed || over) return;
+      if (state === "open" && said === T.reconnecting) say(lanes.length ? null : T.connecting);
+      else if (state === "reconnecting") say(T.reconnecting);
+      else if (state === "lost") say(T.lost);
+    },
+  });
+  say(T.connecting);
+  return stream;
+}
+
+/**
+ * Listen to a run. Messages repeated after a reconnect are passed on once.
+ * @param {string} url
+ * @param {{batch: (messages: Message[]) => void, connection: (state: "open"|"reconnecting"|"lost") => void}} on
+ * @returns {{close: () => void}}
+ */
+function listen(url, on) {
+  const source = new EventSource(url);
+  let seen = -1;
+  /** @type {Message[]} */
+  let waiting = [];
+  let frame = 0;
+  let timer = 0;
+
+  function flush() {
+    cancelAnimationFrame(frame);
+    clearTimeout(timer);
+    frame = timer = 0;
+    const messages = waiting;
+    waiting = [];
+    if (messages.length) on.batch(messages);
+  }
+
+  /** @param {string} data */
+  function take(data) {
+    let message = null;
+    try {
+      message = JSON.parse(data);
+    } catch {
+      return; // a truncated message of a broken connection; it will be sent again
+    }
+    if (message === null || typeof message !== "object") return;
+    if (message.type === "done") source.close(); // otherwise the browser would reconnect
+    waiting.push(message);
+    if (!frame) {
+      frame = requestAnimationFrame(flush);
+      timer = setTimeout(flush, LATE_MS);
+    }
+  }
+
+  source.onopen = () => on.connection("open");
+  source.addEventListener("waiting", (event) => take(event.data)); // without a number: how long it still takes
+  source.onmessage = (event) => {
+    const id = /^\d+$/.test(event.lastEventId) ? Number(event.lastEventId) : null;
+    if (id !== null) {
+      if (id <= seen) return;
+      seen = id;
+    }
+    take(event.data);
+  };
+  source.onerror = () => {
+    if (source.readyState === EventSource.CONNECTING) on.connection("reconnecting");
+    else on.connection("lost");
+  };
+
+  return {
+    close() {
+      source.close();
+      cancelAnimationFrame(frame);
+      clearTimeout(timer);
+      waiting = [];
     },
   };
 }

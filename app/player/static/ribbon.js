@@ -7,20 +7,21 @@
 
 /**
  * @import { Fork } from "./fork.js"
- * @import { Round } from "./model.js"
+ * @import { Hang, Round } from "./model.js"
  * @import { Repeats } from "./repeats.js"
  * @import { LaneView, Selection } from "./state.js"
  */
 
-import { el, setText } from "./dom.js";
+import { appendToken, el, setText } from "./dom.js";
 import { createGhosts } from "./ghosts.js";
-import { alike, drawRound, spread, unitOf } from "./ribbon_round.js";
-import { sure } from "./sure.js";
-import { T } from "./text.js";
+import { createHead } from "./lane_head.js";
+import { createPane } from "./pane.js";
+import { flat, MARK, T, VERDICT } from "./text.js";
 
 const PROMPT_SHOWN = 160; // characters of a long prompt's end
-const NEAR_END = 32; // pixels; if closer to the end than this, the pane follows the text
-const ABOVE = 1; // pixels between the pane's edge and the first visible row
+const HANGING_SHOWN = 3; // rejected proposals named under one position; trees may have dozens
+const OVER = 5; // characters that a rejected word may reach beyond its place; the pane's edge leaves room for them
+const DOTS_SHOWN = 3; // other proposals drawn one by one; the current round names them all
 
 /**
  * @param {number} at the lane's number
@@ -28,101 +29,25 @@ const ABOVE = 1; // pixels between the pane's edge and the first visible row
  * @returns a lane's view: `root`, `show(view, marks)`, `lead(leads, several)`, `settle()`, `follow()`, `reveal()`
  */
 export function createLane(at, lead) {
-  const name = el("span", { class: "lane-words" });
-  const button = el("button", { type: "button", class: "lane-lead" });
-  button.onclick = () => lead(at);
-  const label = el("h2", { class: "lane-label" }, name);
-  const ended = el("span", { class: "ended" });
-  const numbers = {
-    rate: el("b"), tokens: el("b"), clock: el("b"), unit: el("span"), ratio: el("b"),
-  };
-  const ratio = el("span", { class: "number ratio", title: "" }, numbers.ratio, " ", el("span"));
-  const repeated = el("span", { class: "repeated", title: T.repeatsMean });
+  const head = createHead(at, lead);
   const forkMark = el("span", { class: "fork", role: "note" }, T.differs);
-  const head = el(
-    "div", { class: "lane-head" },
-    el("div", { class: "lane-name" }, label, ended, repeated),
-    el(
-      "div", { class: "numbers" },
-      ratio,
-      el("span", { class: "number" }, numbers.rate, ` ${T.rate}`),
-      el("span", { class: "number" }, numbers.tokens, " ", numbers.unit),
-      el("span", { class: "number", title: T.clock }, numbers.clock, " s"),
-    ),
-  );
   const prompt = el("span", { class: "prompt" });
   const body = el("span", { class: "committed" });
   const rest = el("span", { class: "rest" });
   const ghosts = createGhosts(at);
   const text = el("div", { class: "pane-text" }, prompt, body, ghosts.root, rest);
-  const below = el("div", { "aria-hidden": "true", style: "block-size: 0px;" }); // padding that allows scrolling to a whole row
-  const pane = el("div", { class: "pane", tabindex: 0, role: "group" }, text, below);
-  const root = el("section", { class: "lane", "data-lane": at }, head, pane);
+  const pane = createPane(text, () => [rest, ghosts.root, ...[...body.children].reverse(), prompt]);
+  const root = el("section", { class: "lane", "data-lane": at }, head.root, pane.root);
 
   /** @type {Round[]} */
   let shown = []; // the drawn rounds' models, in step with body's children
   /** @type {Repeats|null} */
   let repeats = null; // of the lane that is drawn, and the length of its text when its repeats were marked
   let length = 0;
-  let following = true;
-  let due = false; // whether the end of the text has moved
-  let laid = ""; // the sizes for which the pane was last scrolled
-  let padding = 0; // px of `below`
   /** @type {Element|null} */
   let lit = null;
   /** @type {Element|null} */
   let now = null;
-  pane.addEventListener("scroll", () => {
-    if (sizes() !== laid) return; // the text moved, not the viewer: the observer scrolls back to its end
-    following = pane.scrollHeight - pane.scrollTop - pane.clientHeight < NEAR_END;
-  }, { passive: true });
-  const observer = new ResizeObserver(() => {
-    if (sizes() === laid) return;
-    due = true;
-    settle()();
-  });
-  for (const part of [pane, text]) observer.observe(part);
-
-  function sizes() {
-    return `${pane.clientWidth} ${pane.clientHeight} ${text.offsetHeight}`;
-  }
-
-  /**
-   * Where the pane shows only whole rows when scrolled at least to `low`; `low` itself if no row begins later.
-   * @param {number} low
-   */
-  function wholeRow(low) {
-    const from = pane.getBoundingClientRect().top + pane.clientTop - pane.scrollTop;
-    const rounds = [...body.children];
-    let first = Infinity;
-    for (const part of [rest, ghosts.root, ...rounds.reverse(), prompt]) {
-      const words = part.matches(".round, .draft") ? [...part.querySelectorAll(".tok, .guess")] : [part];
-      const tops = words.flatMap((word) => [...word.getClientRects()]).filter((box) => box.width > 0).map((box) => box.top - from - ABOVE);
-      first = Math.min(first, ...tops.filter((top) => top >= low));
-      if (tops.some((top) => top < low)) break; // everything before it is higher
-    }
-    return first === Infinity ? low : first;
-  }
-
-  /**
-   * Where to scroll as requested while drawing. Reading makes the browser lay out what was drawn, so that every lane is
-   * read before one is changed.
-   * @returns {() => void} scrolls there
-   */
-  function settle() {
-    if (!due) return () => {};
-    due = false;
-    laid = sizes();
-    if (!following || !pane.clientHeight) return () => {};
-    const low = pane.scrollHeight - padding - pane.clientHeight;
-    const top = low > 0 ? wholeRow(low) : 0;
-    return () => {
-      const wanted = low > 0 && top > low ? Math.ceil(top - low) + 1 : 0;
-      if (wanted !== padding) below.style.blockSize = `${wanted}px`;
-      padding = wanted;
-      pane.scrollTop = top;
-    };
-  }
 
   /**
    * Mark the repeats in the drawn text. Only tokens that are new or whose mark changes are visited.
@@ -196,23 +121,6 @@ export function createLane(at, lead) {
     }
   }
 
-  /** @param {LaneView} view @param {{baseline?: string}} marks */
-  function showHead(view, { baseline = "" }) {
-    setText(name, view.lane.label);
-    button.setAttribute("title", T.lead(view.lane.label, at + 1));
-    setText(numbers.ratio, view.speedup === null ? "" : T.ratio(view.speedup));
-    ratio.hidden = view.speedup === null;
-    setText(sure(ratio.lastChild), ratio.hidden ? "" : baseline);
-    ratio.setAttribute("title", T.ratioOf(baseline));
-    pane.setAttribute("aria-label", T.lane(view.lane.label));
-    setText(ended, view.end ? (T.ends[view.end] ?? "") : view.tokens ? T.soFar : "");
-    setText(numbers.rate, view.rate === null ? T.none : T.rateOf(view.rate));
-    setText(numbers.tokens, String(view.tokens));
-    setText(numbers.unit, T.tokens(view.tokens));
-    setText(numbers.clock, view.lane.untimed ? T.none : T.clockOf(view.clock));
-    setText(repeated, view.repeated ? T.repeats(view.repeated, view.tokens) : "");
-  }
-
   return {
     root,
     /**
@@ -221,10 +129,7 @@ export function createLane(at, lead) {
      */
     lead(leads, several) {
       root.classList.toggle("leads", leads && several);
-      button.setAttribute("aria-pressed", String(leads));
-      if (several === (name.parentNode === button)) return;
-      if (several) button.append(name);
-      label.replaceChildren(several ? button : name);
+      head.lead(leads, several);
     },
     /**
      * @param {LaneView} view
@@ -234,27 +139,131 @@ export function createLane(at, lead) {
      *   text is drawn, as often as it grows
      */
     show(view, marks = {}) {
-      if (!marks.only) showHead(view, marks);
+      if (!marks.only) {
+        head.show(view, marks.baseline ?? "");
+        pane.root.setAttribute("aria-label", T.lane(view.lane.label));
+      }
       const given = view.lane.prompt;
       setText(prompt, given.length > PROMPT_SHOWN ? `…${given.slice(-PROMPT_SHOWN)}` : given);
-      if (setRounds(view.rounds, given, view.lane.repeats)) due = true;
-      if (ghosts.show(marks.drafting ?? null, marks.checked ?? false)) due = true;
+      if (setRounds(view.rounds, given, view.lane.repeats)) pane.moved();
+      if (ghosts.show(marks.drafting ?? null, marks.checked ?? false)) pane.moved();
       setText(rest, view.rest);
       light(marks.focus ?? null, marks.chosen ?? false, marks.current ?? null);
       part(view.fork, marks.baseline ?? "");
     },
-    settle,
-    /** Follow the end of the text again, e.g. because the viewer stepped. */
-    follow() {
-      following = due = true;
-    },
-    /** Bring the lit token into the pane, without moving the page. */
+    settle: pane.settle,
+    follow: pane.follow,
+    /** Bring the lit token into the pane. */
     reveal() {
-      if (!lit) return;
-      const token = lit.getBoundingClientRect();
-      const frame = pane.getBoundingClientRect();
-      if (token.top < frame.top) pane.scrollTop -= frame.top - token.top + ABOVE;
-      else if (token.bottom > frame.bottom) pane.scrollTop = wholeRow(pane.scrollTop + token.bottom - frame.bottom + ABOVE);
+      if (lit) pane.reveal(lit);
     },
   };
+}
+
+/**
+ * Whether two rounds are drawn alike.
+ * @param {Round} one
+ * @param {Round} other
+ */
+function alike(one, other) {
+  return one === other || signature(one) === signature(other);
+}
+
+/** @param {Round} round */
+function signature(round) {
+  return JSON.stringify([round.tokens, round.proposals]);
+}
+
+/**
+ * @param {number} lane
+ * @param {Round} round
+ * @param {string} before the text before it, at least its end
+ */
+function drawRound(lane, round, before) {
+  const box = el("span", { class: "round", "data-round": round.index, "data-lane": lane });
+  const hangs = new Map(round.hangs.map((hang) => [hang.at, hang]));
+  round.tokens.forEach((token, at) => {
+    // One mark represents a run of equal verdicts. It follows the text, so that no line begins or ends between them.
+    const last = round.tokens[at + 1]?.source !== token.source;
+    const chip = el("span", {
+      class: `tok ${token.source}${last ? (token.text.endsWith("\n") ? " mark-before" : " mark-after") : ""}`,
+      "data-node": token.node,
+      role: "button",
+      tabindex: -1,
+      "aria-label": T.chip(token.name, VERDICT[token.source], round.index + 1),
+    });
+    // A piece is empty for a part of a character, whose last part contains the text, and for the end of the text.
+    if (token.text === "") chip.dataset.sign = token.name === "" || token.name.includes("0x") ? "◌" : "∎";
+    // The space before a word stays colourless where the line ends in it; after a line break it is kept unchanged.
+    const above = at > 0 ? round.tokens[at - 1].text : before;
+    if (!above.endsWith("\n") && /^ \S+$/.test(token.text)) chip.classList.add("word");
+    appendToken(chip, token.text);
+    const hang = hangs.get(at);
+    if (!hang) box.append(chip);
+    else if (token.text.includes("\n")) box.append(spot(hang, round, null), chip);
+    else box.append(spot(hang, round, chip));
+  });
+  for (const hang of round.hangs) {
+    if (hang.at >= round.tokens.length) box.append(spot(hang, round, null));
+  }
+  return box;
+}
+
+/**
+ * Let rejected words reach below the text after them, as far as nothing else hangs there: the text keeps its spaces.
+ * @param {Element} box the drawn round
+ * @param {Round} round
+ * @param {Round|undefined} next
+ */
+function spread(box, round, next) {
+  const hangs = [...round.hangs].sort((one, other) => one.at - other.at);
+  const tokens = [...round.tokens, ...(next?.tokens ?? [])];
+  const taken = [...hangs.map(({ at }) => at), ...(next?.hangs ?? []).map(({ at }) => at + round.tokens.length)];
+  box.querySelectorAll(".hang").forEach((below, index) => {
+    const { at } = hangs[index];
+    const other = Math.min(...taken.filter((place) => place > at));
+    const room = tokens.slice(at + 1, other).reduce((sum, { text }) => sum + text.length, 0);
+    const free = other === Infinity ? OVER : Math.min(room, OVER);
+    /** @type {HTMLElement} */ (below).style.setProperty("--over", String(free));
+  });
+}
+
+/**
+ * The element that contains a token: its own, or if something is shown below it, that of both.
+ * @param {Element} chip
+ */
+function unitOf(chip) {
+  const around = chip.parentElement;
+  return around?.classList.contains("spot") ? around : chip;
+}
+
+/**
+ * A token with what was rejected in its place below it. A line break cannot be in the upper row; it follows instead.
+ * @param {Hang} hang
+ * @param {Round} round
+ * @param {HTMLElement|null} upper
+ */
+function spot(hang, round, upper) {
+  const below = el("span", { class: "hang", role: "group", "aria-label": T.proposals });
+  const rejected = hang.nodes.filter((item) => item.verdict === "rejected");
+  const named = rejected.slice(0, HANGING_SHOWN);
+  const others = hang.nodes.filter((item) => item.verdict !== "rejected");
+  const dots = el("span", { class: others.length > DOTS_SHOWN ? "behind counted" : "behind" });
+  for (const item of [...named, ...others.slice(0, DOTS_SHOWN)]) {
+    const chip = el("span", {
+      class: `prop ${item.verdict}`,
+      "data-node": item.node,
+      role: "button",
+      tabindex: -1,
+      "aria-label": T.chip(item.text, VERDICT[item.verdict] ?? item.verdict, round.index + 1),
+      title: T.chip(item.text, VERDICT[item.verdict] ?? item.verdict, round.index + 1),
+    });
+    if (named.includes(item)) chip.append(el("span", { class: "gone" }, flat(item.text).trim() || "◌"));
+    else chip.append(MARK[item.verdict] ?? "");
+    (named.includes(item) ? below : dots).append(chip);
+  }
+  if (rejected.length > named.length) below.append(el("span", { class: "more", title: T.unshown(rejected.length - named.length) }, T.more(rejected.length - named.length)));
+  if (others.length > DOTS_SHOWN) dots.append(el("span", { class: "more", title: T.unshown(others.length - DOTS_SHOWN) }, T.more(others.length - DOTS_SHOWN)));
+  if (others.length) below.append(dots);
+  return el("span", { class: upper ? "spot" : "spot bare" }, upper ?? el("span", { class: "post" }), below);
 }
