@@ -1,8 +1,9 @@
 """Everything that works around Streamlit or relies on undocumented parts of it, and the only place that does.
 
 Each part says what Streamlit does, and tests/app/test_quirks.py or tests/browser/test_quirks.py fails once the
-workaround is obsolete, or once the private part it relies on is missing. When upgrading Streamlit, check each part and
-then raise `VERSION`.
+workaround is obsolete, or once the private part it relies on is missing. A part names its issue of Streamlit's where
+one was found (#1 is https://github.com/streamlit/streamlit/issues/1). When upgrading Streamlit, check each part and
+then raise `VERSION`. One is on a lower floor: `decoding.local.start`, as Streamlit makes the page the main script.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def style(text: str) -> str:
 
 
 # Text on the primary colour is always white, and a button's shortcut even paler: illegible on the dark theme's
-# light blue (https://github.com/streamlit/streamlit/issues/12801).
+# light blue (#12801).
 ON_PRIMARY = ":is(:--app, :--popover) :--primary :is(p, kbd, span) { color: var(--page); opacity: 1; }\n"
 # The colours of highlighted code are the same on every ground, and too pale for ours.
 LEGIBLE_CODE = """
@@ -137,8 +138,8 @@ def rerun() -> None:
     """`st.rerun`, from a fragment's own run only; while the whole page is drawn it does nothing.
 
     `st.rerun` starts the script again without what a browser's message does first: Streamlit then takes the values that
-    widgets had from the address for values that the script set, and warns of two defaults. The drawing that a browser's
-    message, or the fragment's timer, asks for comes soon enough.
+    widgets had from the address for values that the script set, and warns of two defaults (#15544 is about that
+    warning). The drawing that a browser's message, or the fragment's timer, asks for comes soon enough.
     """
     context = get_script_run_ctx()
     if context is not None and context.fragment_ids_this_run:
@@ -218,7 +219,8 @@ def _write(address: MutableMapping[str, str], key: str, value: str | None) -> No
 
 # --- Scroll position and keyboard focus ---
 
-# Streamlit keeps a page's scroll position when all of it is replaced, and cannot scroll to an element.
+# Streamlit keeps a page's scroll position when all of it is replaced (#3201, closed for other pages only), and cannot
+# scroll to an element.
 _to_top = st.components.v2.component(
     "specdec_to_top", html="<i hidden>\n</i>", js=(HERE / "to_top.js").read_text(encoding="utf-8")
 )
@@ -253,7 +255,7 @@ def scheme() -> None:
 
 # --- Language ---
 
-# Streamlit's page says `lang="en"`, whatever is written on it.
+# Streamlit's page says `lang="en"`, whatever is written on it (#15726).
 _speaks = st.components.v2.component(
     "specdec_speaks", html="<i hidden>\n</i>", js=(HERE / "speaks.js").read_text(encoding="utf-8")
 )

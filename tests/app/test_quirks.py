@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import inspect
 import logging
 import re
 import threading
@@ -195,6 +196,27 @@ def test_streamlit_s_page_has_inline_scripts_and_each_is_in_the_policy() -> None
     )
     rule = content_security_policy(streamlit=True).split("script-src ")[1].split(";")[0].split()
     assert set(scripts) <= set(rule) and "'unsafe-inline'" not in rule
+
+
+def test_streamlit_s_page_is_in_english_whatever_is_written_on_it() -> None:
+    """Else `quirks.speaks` can go."""
+    assert '<html lang="en">' in (STATIC / "index.html").read_text(encoding="utf-8")
+    assert not [name for name in inspect.signature(st.set_page_config).parameters if "lang" in name]
+
+
+def test_streamlit_makes_the_page_the_main_script() -> None:
+    """Else `decoding.local.start` can start a process as it is."""
+
+    def page() -> None:
+        import sys
+
+        import streamlit as st
+
+        st.text(str(sys.modules["__main__"].__file__))
+
+    at = AppTest.from_function(page).run()
+    assert not at.exception
+    assert at.text[0].value == at._script_path
 
 
 def test_a_drawing_needs_no_session_and_follows_its_controls() -> None:

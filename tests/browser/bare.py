@@ -9,6 +9,7 @@ from app.ui import quirks
 LINES = 100
 
 component = st.components.v2.component("bare", html="<p class='inside'>inside</p>")
+unseen = st.components.v2.component("unseen", html="<i hidden>\n</i>")
 
 
 @quirks.fragment
@@ -32,6 +33,13 @@ with st.container(key="with-nothing"):
     nothing()
     st.text("after")
 component()
+with st.container(key="with-unseen"):
+    st.text("before")
+    with st.container(key="scheme"):
+        unseen()
+    st.text("after")
+st.button("Keyed", shortcut="Ctrl+K")
+st.text_area("Words")
 for line in range(LINES):
     st.text(f"place {st.session_state.get('place', 0)}, line {line}")
 st.button("Turn", on_click=turn)

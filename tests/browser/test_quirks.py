@@ -84,6 +84,31 @@ def test_a_container_whose_fragment_draws_nothing_leaves_a_gap_and_ours_none(bar
     assert before is not None and after is not None and after["height"] < before["height"] - 4
 
 
+def test_an_element_without_height_leaves_a_gap_and_ours_none(bare: Page) -> None:
+    """Else `UNSEEN` can go."""
+    box = bare.locator(".st-key-with-unseen")
+    before = box.bounding_box()
+    with dressed(bare, quirks.css(quirks.UNSEEN)):
+        after = box.bounding_box()
+    assert before is not None and after is not None and after["height"] < before["height"] - 4
+
+
+def test_keys_are_named_where_there_is_no_room_and_ours_are_not(bare: Page) -> None:
+    """Else `NO_KEYS_WITHOUT_ROOM` can go; the page is 1000 pixels wide, and then as wide as a phone."""
+    key = bare.get_by_role("button", name="Keyed").locator("kbd")
+    expect(key).to_be_visible()
+    with dressed(bare, quirks.css(quirks.NO_KEYS_WITHOUT_ROOM)):
+        expect(key).to_be_hidden()
+    bare.set_viewport_size({"width": 390, "height": 600})
+    bare.get_by_role("textbox", name="Words").fill("a")
+    hint = bare.locator(quirks.SELECTORS["instructions"])
+    expect(hint).to_be_visible()
+    with dressed(bare, quirks.css(quirks.NO_KEYS_WITHOUT_ROOM)):
+        expect(hint).to_be_hidden()
+    bare.get_by_role("textbox", name="Words").fill("")
+    bare.set_viewport_size({"width": 1000, "height": 600})
+
+
 def test_what_is_chosen_has_no_sign_of_its_own_and_ours_has_one(bare: Page) -> None:
     """Else `SIGNS` can go."""
     sign = "chosen => getComputedStyle(chosen, '::before').content"
