@@ -137,9 +137,8 @@ def fragment(draw: Callable[P, R], run_every: float | None = None) -> Callable[P
 def rerun() -> None:
     """`st.rerun`, from a fragment's own run only; while the whole page is drawn it does nothing.
 
-    `st.rerun` starts the script again without what a browser's message does first: Streamlit then takes the values that
-    widgets had from the address for values that the script set, and warns of two defaults (#15544 is about that
-    warning). The drawing that a browser's message, or the fragment's timer, asks for comes soon enough.
+    It starts the script without what a browser's message does first: Streamlit then takes values that widgets had from
+    the address for the script's own, and warns of two defaults (#15544 is about that warning).
     """
     context = get_script_run_ctx()
     if context is not None and context.fragment_ids_this_run:
@@ -219,8 +218,7 @@ def _write(address: MutableMapping[str, str], key: str, value: str | None) -> No
 
 # --- Scroll position and keyboard focus ---
 
-# Streamlit keeps a page's scroll position when all of it is replaced (#3201, closed for other pages only), and cannot
-# scroll to an element.
+# Streamlit keeps a page's scroll position when all of it is replaced, and cannot scroll to an element.
 _to_top = st.components.v2.component(
     "specdec_to_top", html="<i hidden>\n</i>", js=(HERE / "to_top.js").read_text(encoding="utf-8")
 )
