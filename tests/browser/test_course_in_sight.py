@@ -95,7 +95,7 @@ def looked_at(page: Page, key: str) -> None:
         found = page.locator(selector).element_handles()
         return int(page.evaluate(SHOWN, [found, share]))
 
-    until(lambda: shown() == wanted, 20, lambda: f"{key}: {shown()} of {wanted} {selector} in sight")
+    until(lambda: shown() == wanted, SLOW / 1000, lambda: f"{key}: {shown()} of {wanted} {selector} in sight")
 
 
 @pytest.mark.timeout(900)
