@@ -102,7 +102,8 @@ def _moves(step: str, mine: progress.Progress, shown: Sequence[str], words: Word
 
 def _text(section: Section) -> None:
     if section.prose:
-        st.markdown(section.prose)
+        with st.container(key="course-text"):
+            st.markdown(section.prose)
 
 
 def _picture(picture: Picture | None, lesson: Lesson, step: str, words: Words) -> None:

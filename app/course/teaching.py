@@ -22,7 +22,8 @@ HEADS = """
 :--page h1 { font-size: 1.25rem !important; padding: 0.3rem 11.8rem 0.25rem 0 !important; }
 :--markdown:has(:is(h1, h2, h3, h4, h5)) { margin-bottom: 0 !important; }
 :--page h4 { font-size: 1rem !important; padding: 0.2rem 0 !important; }
-.st-key-course-asked p { font-size: 0.9rem; line-height: 1.35; }
+:is(.st-key-course-asked, .st-key-course-text) p { font-size: 0.9rem; line-height: 1.35; }
+:--layout:has(> .st-key-course-recorded) { order: 1; } /* the player before the choice of another recording */
 :--layout:has(> .st-key-course-bar) { padding: 0.15rem 0 !important; }
 [class*="st-key-course-picture-"] { --stage: calc(100dvh - 10.5rem); } /* what title, steps, text and bar leave */
 .st-key-presenter {

@@ -99,6 +99,7 @@ def player(
     rules: Mapping[str, Mapping[str, Any]] | None = None,
     compared: bool = True,
     present: bool = False,
+    view_first: bool = False,
     addressed: bool = False,
     language: str | None = None,
     key: str = "player",
@@ -124,6 +125,7 @@ def player(
         rules: for each acceptance rule by name its `title` and whether it is `lossless`.
         compared: whether the lanes were raced in one run; if not, no speedup is shown.
         present: presentation mode: one large lane and view.
+        view_first: in a presentation, the view is above the lane, for a page whose text asks about the view.
         addressed: whether the page keeps the cursor in its address; the player then puts it there first.
         language: the language of the texts, if the app has its own player catalogue for it.
         key: the component's identity; with the same key, new data goes to the same player.
@@ -150,6 +152,7 @@ def player(
             "rules": {name: dict(rule) for name, rule in (rules or {}).items()},
             "compared": compared,
             "present": present,
+            "view_first": view_first and present,
             "addressed": addressed,
             "folder": player_folder(language),
             "least": LEAST_TOKENS,

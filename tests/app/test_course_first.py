@@ -235,6 +235,7 @@ def test_eight_positions_cost_what_the_recorded_curve_says() -> None:
         "the machine that was asked about"
     )
     facts = lesson.facts
+    assert facts["one_ms"] == pytest.approx(facts["moving"]), "the time that “explain” and its picture say"
     assert facts["several_ms"] == pytest.approx(facts["one_ms"], rel=0.01)
     assert 1.5 * facts["one_ms"] < facts["lots_ms"] < facts["times_lots"] / 100
     best = profile("h100-sxm")["bytes_per_s"] / (lesson.facts["weights"] * 1e9)

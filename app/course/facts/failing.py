@@ -51,13 +51,14 @@ def over_temperatures(
 
 
 def tendency(values: Sequence[float]) -> str:
-    """“falls”, “rises”, “dips” (falls, then rises), “other”; changes below half a percent are ignored."""
+    """“falls”, “rises”, “dips” (falls, then rises), “peaks” (rises, then falls), “other”; changes below half
+    a percent are ignored."""
     steps = [other - one for one, other in pairwise(values)]
     directions = [1 if step > 0 else -1 for step in steps if abs(step) >= LEAST]
     turns = [
         direction for at, direction in enumerate(directions) if at == 0 or direction != directions[at - 1]
     ]
-    return {(-1,): "falls", (1,): "rises", (-1, 1): "dips"}.get(tuple(turns), "other")
+    return {(-1,): "falls", (1,): "rises", (-1, 1): "dips", (1, -1): "peaks"}.get(tuple(turns), "other")
 
 
 def cells_measured() -> int:

@@ -37,34 +37,21 @@ class With(Strict):
 
 
 def draw(given: With, at: Place) -> None:
-    """Draw the player, below the choice of an example if there are several."""
+    """Draw the player, with a choice of examples if there are several (in a presentation shown below it)."""
 
     @fragment
     def show() -> None:
-        picked = given.examples[0]
-        if len(given.examples) > 1:
-            picked = (
-                st.segmented_control(
-                    at.words("player.which"),
-                    given.examples,
-                    default=picked,
-                    format_func=lambda example: at.words(f"examples.{example}"),
-                    key=at.key("example"),
-                    on_change=forget,
-                )
-                or picked
-            )
-        example = recorded.find(picked)
-        assert example is not None
-        st.caption(at.words("player.recorded", machine=example.machine, date=example.recorded[:10]))
+        with st.container(key="course-recorded"):
+            example = choose(given, at)
         draw_player(
-            f"{at.id}-{at.step}-{picked}",
+            f"{at.id}-{at.step}-{example.id}",
             mode="replay",
             traces=lanes(example)[-1:] if given.alone else lanes(example),
             provenance="recorded",
             provenance_note=f"{example.machine}, {example.recorded[:10]}",
             autoplay=given.autoplay,
             present=presenter.presenting(),
+            view_first=given.view is not None,
             language=at.words.player,
             key=at.key("player"),
         )
@@ -73,6 +60,27 @@ def draw(given: With, at: Place) -> None:
         if (value := getattr(given, key)) is not None and key not in st.query_params:
             address.put(key, str(value))
     show()
+
+
+def choose(given: With, at: Place) -> recorded.Example:
+    """The example to show, picked by the learner if there are several."""
+    picked = given.examples[0]
+    if len(given.examples) > 1:
+        picked = (
+            st.segmented_control(
+                at.words("player.which"),
+                given.examples,
+                default=picked,
+                format_func=lambda example: at.words(f"examples.{example}"),
+                key=at.key("example"),
+                on_change=forget,
+            )
+            or picked
+        )
+    example = recorded.find(picked)
+    assert example is not None
+    st.caption(at.words("player.recorded", machine=example.machine, date=example.recorded[:10]))
+    return example
 
 
 def lanes(example: recorded.Example) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Two runs from one seed, plain and speculative: different words, and yet every text is equally frequent either way."""
+"""Two runs from one seed, plain and speculative: different words; in many runs, every text is equally frequent."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class With(Strict):
 
 
 def draw(given: With, at: Place) -> None:
-    """Draw the two runs and the counts, with new random numbers and more runs on demand."""
+    """Draw one run of each kind, or how often each text comes up in many; with new random numbers on demand."""
 
     @fragment
     def show() -> None:
@@ -69,11 +69,14 @@ def draw(given: With, at: Place) -> None:
                 args=(at.key("seed"),),
                 key=at.key("again"),
             )
-        st.html(lanes(of, same_distribution.texts(of, given.words, given.gamma, seed), seed, at.words))
+        if count == COUNTS[0]:
+            st.html(lanes(of, same_distribution.texts(of, given.words, given.gamma, seed), seed, at.words))
+            st.caption(at.words("same_distribution.origin", seed=seed))
+            return
         target, written = same_distribution.exact(of, given.counted, given.gamma)
         plain, guessed = same_distribution.sampled(of, given.counted, given.gamma, count, seed)
         st.html(table(of, target, written, plain, guessed, count, at.words))
-        st.caption(at.words("same_distribution.origin", seed=seed))
+        st.caption(at.words("same_distribution.counted", seed=seed))
 
     st.html(Path(__file__).with_suffix(".css"))
     show()

@@ -283,6 +283,7 @@ export function mount(root, first, api = {}) {
     data = next;
     screen.setTheme();
     screen.setPresenting(Boolean(data.present));
+    screen.box.classList.toggle("views-first", Boolean(data.view_first));
     screen.box.classList.toggle("is-brief", Boolean(data.brief)); // before a run is scrolled into view
     const name = nameOf(data);
     const wish = JSON.stringify(data.cursor ?? null);
