@@ -57,7 +57,9 @@ def test_the_chosen_view_is_seen_without_scrolling(screen: Page, view: str) -> N
 MASK = """() => {
   const box = shadow.querySelector(".mask-box");
   const words = [...shadow.querySelectorAll(".mask-word")].map((word) => word.getBoundingClientRect().height);
-  return [Math.max(box.scrollHeight - box.clientHeight, box.scrollWidth - box.clientWidth), shadow.querySelector(".player").getBoundingClientRect().bottom, Math.min(...words)];
+  const { bottom } = shadow.querySelector(".player").getBoundingClientRect();
+  const hidden = Math.max(box.scrollHeight - box.clientHeight, box.scrollWidth - box.clientWidth);
+  return [hidden, bottom, Math.min(...words)];
 }"""
 
 
