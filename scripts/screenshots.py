@@ -46,7 +46,7 @@ def compare(page: Page, url: str) -> None:
 def course(page: Page, url: str) -> None:
     """A lesson's first screen."""
     page.goto(f"{url}/course?lesson=coin")
-    page.get_by_role("radiogroup").first.wait_for(timeout=LONG_MS)
+    page.locator(".st-key-course-coin-prediction").wait_for(timeout=60_000)
 
 
 PAGES = {"lab": lab, "compare": compare, "course": course}
