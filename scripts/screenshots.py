@@ -14,6 +14,7 @@ import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 from PIL import Image
 from playwright.sync_api import BrowserContext, Page, sync_playwright
@@ -22,7 +23,7 @@ from benchmarks.chromium import chromium
 
 FOLDER = Path(__file__).resolve().parent.parent / "assets" / "screenshots"
 SIZES = ((1440, 900), (1024, 768), (390, 844))
-SCHEMES = ("light", "dark")
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 LONG_MS = 300_000
 RUN = re.compile("^Run")  # a pruned guess has it inside
 # A visitor to whom runs are shown in real time.
