@@ -34,7 +34,7 @@ def main() -> None:
     shown: list[int] = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1120, "height": 640}, reduced_motion="reduce")
+        page = browser.new_page(viewport={"width": 1120, "height": 580}, reduced_motion="reduce")
         header = traces[-1]["header"]
         show(page, traces, f"{header['machine']}, {header['created'][:10]}", round=FIRST, step=0)
         where = page.locator(".where")

@@ -113,7 +113,8 @@ def prompt_box() -> None:
 def _height(text: str) -> int:
     """Pixels of the box: all lines of a short program, the beginning of a long text."""
     lines = sum(1 + len(line) // LINE for line in text.splitlines())
-    return 24 * min(max(lines, LINES[0]), LINES[1]) + 28
+    edge = 28 if lines < LINES[0] else 36  # less is enough below a line that leaves room
+    return 24 * min(max(lines, LINES[0]), LINES[1]) + edge
 
 
 def offered() -> tuple[presets.Family, ...]:

@@ -18,6 +18,7 @@ from app.player import CURSOR
 from app.text import plain
 from app.ui import quirks
 from app.ui.chip import heading
+from app.ui.glossary import define
 from app.ui.state import State, state
 from specdec_core.errors import SettingsError, SpecdecError
 from specdec_core.proposers import PROPOSERS
@@ -149,8 +150,11 @@ def cards(shared: Settings, missing: Mapping[str, str | None]) -> None:
         for number, (name, lane) in enumerate(state.lanes.items(), start=1):
             with st.container(border=True, height="stretch", gap="xsmall", key=f"lane-{LETTERS[number]}"):
                 st.html(heading(number, PROPOSERS[lane.proposer].title))
-                summary = " · ".join(core.words(lane)) or "as usual"
-                st.caption(plain(summary + (" · open below" if state.editing == name else "")))
+                summary = " · ".join(core.words(lane)) or "default settings"
+                st.caption(
+                    plain(summary + (" · open below" if state.editing == name else "")),
+                    help=define("Draft length γ") if core.uses_length(lane) else None,
+                )
                 if not RULES[lane.rule].lossless:
                     st.badge("lossy", icon=":material/warning:", color="orange")
                 if why_not := form.broken(name, lane) or lane.refusal(shared, missing):

@@ -12,6 +12,9 @@ from app.lanes import links
 from . import address, quirks
 
 LARGE_REM = 27  # pixels: the player's smallest type is 0.75rem, and 20 pixels are legible from the last row
+# Of a wide screen that is a share of its height, 1080 lines at least: one with fewer draws larger pixels on the wall.
+TYPE = f"""html {{ font-size: {LARGE_REM}px !important; }}
+@media (min-aspect-ratio: 5/3) {{ html {{ font-size: min({LARGE_REM}px, 2.8dvh) !important; }} }}"""
 
 BOXES = {"settings": "more"}  # keys of containers that were named before they could be hidden
 DESK = {"prompt", "choices", "run", "settings"}
@@ -99,7 +102,7 @@ def dress(page: str) -> None:
     css = look() + (LAB if page == "lab" else "")
     css += f"{', '.join(sorted(rules))} {{ display: none !important; }}" if rules else ""
     if presenting():
-        css += f"\nhtml {{ font-size: {LARGE_REM}px !important; }}\n{CHROME}"
+        css += f"\n{TYPE}\n{CHROME}"
     # Always in the layout, even when empty: Streamlit would otherwise redraw everything after it.
     with st.container(key="presenter"):
         st.html(quirks.style(css))

@@ -7,7 +7,9 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Locator, Page
+
+from app.choosing import presets
 
 from .conftest import RUN, expect, until
 
@@ -23,6 +25,53 @@ def test_the_sentence_is_in_sight_before_the_first_run(open_page: Open, size: tu
         "part => part.getBoundingClientRect().top + parseFloat(getComputedStyle(part).lineHeight)"
     )
     assert line <= size[1]
+
+
+DECISION = """(panel, parts) => {
+  const box = panel.getBoundingClientRect();
+  const found = parts.map((name) => panel.querySelector(name)).map((part) => part?.getBoundingClientRect());
+  return [box.bottom <= innerHeight, ...found.map((part) => part && part.top >= box.top && part.bottom <= box.bottom)];
+}"""
+
+
+@pytest.mark.parametrize("proposer", ["draft-model", "eagle"])
+def test_the_decision_is_whole_on_the_first_screen(open_page: Open, proposer: str) -> None:
+    """Catches: a panel that is cut below its heading, so that a visitor sees a verdict and not its reason."""
+    page = open_page(f"/?proposer={proposer}", viewport={"width": 1440, "height": 900})
+    expect(page.locator(".odds .choice")).to_be_visible()
+    parts = [".odds-title", ".choice dl", ".compares"]
+    until(lambda: page.locator(".odds").evaluate(DECISION, parts) == [True] * 4, 10)
+
+
+MOST = 9  # lines
+IN_SIGHT = """box => {
+  const { lineHeight, paddingTop } = getComputedStyle(box);
+  return [box.scrollHeight - box.clientHeight, (box.clientHeight - parseFloat(paddingTop)) / parseFloat(lineHeight)];
+}"""
+
+
+def test_the_prompt_box_shows_whole_programs(open_page: Open) -> None:
+    """Catches: two and a half lines of a program of seven, as a box of one height shows them."""
+    page = open_page("/", viewport={"width": 1440, "height": 900})
+    code = next(family for family in presets.families() if family.name == "code")
+    for preset in [item for item in code.presets if item.text.count("\n") >= 3][:4]:
+        page.goto(f"{page.url.partition('?')[0]}?preset={preset.id}")
+        box = page.get_by_label("Prompt", exact=True)
+        expect(box).to_have_value(preset.text)
+        long = preset.text.count("\n") + 1 > MOST
+
+        def shown(box: Locator = box, long: bool = long) -> bool:
+            hidden, lines = box.evaluate(IN_SIGHT)
+            return bool(lines >= MOST if long else hidden <= 1)
+
+        until(shown, 10, lambda box=box: str(box.evaluate(IN_SIGHT)))  # type: ignore[misc]
+
+
+def test_a_phone_names_no_keys(open_page: Open) -> None:
+    """Catches: Run with “Ctrl + Enter” where there is no keyboard."""
+    page = open_page(viewport={"width": 390, "height": 844})
+    assert page.get_by_test_id("stMain").locator("kbd").count() > 0, "so there is something to hide"
+    expect(page.get_by_test_id("stMain").locator("kbd:visible")).to_have_count(0)
 
 
 WORDS = r"[^\W\d_][\w'’-]*"

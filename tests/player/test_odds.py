@@ -76,7 +76,7 @@ def _places(trace: sd.Trace) -> list[tuple[int, Round, Position, int]]:
 
 BUTTON = "() => [...shadow.querySelectorAll('.odds button')].find(button => {}.test(button.innerText))"
 ALL_ROWS = BUTTON.format("/all/")
-JUDGED = BUTTON.format("/What the judge saw/")
+JUDGED = BUTTON.format("/What was compared/")
 HINT = "() => shadow.querySelector('.odds .hint').innerText"
 
 

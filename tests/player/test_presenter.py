@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from playwright.sync_api import Page, expect
 
 from app.ui import presenter, quirks
-from tests.player.conftest import Server, data, open_player
+from tests.player.conftest import FRAME, Server, data, open_player
 from tests.player.samples import plain_trace, spec_trace
+from tests.player.test_screen import chain
+from tests.player.test_tree import random_parents, tree_record
 
 pytestmark = pytest.mark.browser
 
 # As on a page of the app: what the page says of its edge and type, and its way out before all else.
-TYPE = f"html {{ font-size: {presenter.LARGE_REM}px !important; }}"
-PAGE = f"body {{ padding: 0 !important; }}\n{TYPE}\n{quirks.css(presenter.CHROME)}"
+PAGE = f"body {{ padding: 0 !important; }}\n{presenter.TYPE}\n{quirks.css(presenter.CHROME)}"
 LEAVE = """() => {
   const box = document.createElement("div");
   box.className = "st-key-presenter";
@@ -23,7 +26,7 @@ LEAVE = """() => {
 PICTURES = {"tree": ".tree", "mask": ".mask-box", "odds": ".odds .chart"}
 
 
-@pytest.fixture(params=[(1024, 768), (1440, 900)])
+@pytest.fixture(params=[(1024, 768), (1440, 900), (1280, 720), (1920, 1080)])
 def screen(page: Page, request: pytest.FixtureRequest) -> Page:
     """A page as a presentation dresses it."""
     page.set_viewport_size(dict(zip(("width", "height"), request.param, strict=True)))
@@ -49,6 +52,33 @@ def test_the_chosen_view_is_seen_without_scrolling(screen: Page, view: str) -> N
     player = screen.locator(".player").bounding_box()
     assert way_out is not None and player is not None
     assert way_out["y"] + way_out["height"] <= player["y"]
+
+
+MASK = """() => {
+  const box = shadow.querySelector(".mask-box");
+  const words = [...shadow.querySelectorAll(".mask-word")].map((word) => word.getBoundingClientRect().height);
+  const { bottom } = shadow.querySelector(".player").getBoundingClientRect();
+  const hidden = Math.max(box.scrollHeight - box.clientHeight, box.scrollWidth - box.clientWidth);
+  return [hidden, bottom, Math.min(...words)];
+}"""
+
+
+@pytest.mark.parametrize("size", [(1280, 720), (1920, 1080)])
+@pytest.mark.parametrize("shape", ["chain of 4", "chain of 8", "tree of 16"])
+def test_on_a_projector_the_whole_mask_is_seen_at_once(
+    page: Page, server: Server, size: tuple[int, int], shape: str
+) -> None:
+    """Catches: a mask or a KV cache that scrolls inside its box, rows without their words, a frame that is cut off."""
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.evaluate(LEAVE)
+    page.add_style_tag(content=PAGE)
+    record = tree_record(random_parents(16, 3)) if shape.startswith("tree") else chain(int(shape.split()[-1]))
+    server.files["/traces/spec.json"] = json.dumps(record)
+    open_player(page, present=True, cursor={"round": 1, "node": None, "view": "mask"})
+    expect(page.locator(".mask-box")).to_be_visible()
+    page.evaluate(FRAME)
+    hidden, bottom, least = page.evaluate(MASK)
+    assert hidden <= 1 and bottom <= size[1] and least > 10
 
 
 def test_the_focus_frame_keeps_clear_of_the_text(screen: Page) -> None:

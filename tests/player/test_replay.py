@@ -392,8 +392,8 @@ def test_temperature_zero_shows_the_models_own_odds_first(page: Page, server: Se
     server.files["/traces/spec.json"] = spec_trace(temperature=0.0).to_json()
     open_player(page, cursor={"round": 1, "node": 0})
     expect(page.locator(".tab[aria-pressed=true]")).to_have_text("How sure the models were")
-    page.get_by_role("button", name="What the judge saw").click()
-    expect(page.locator(".odds")).to_contain_text("At temperature 0 the judge sees")
+    page.get_by_role("button", name="What was compared").click()
+    expect(page.locator(".odds")).to_contain_text("At temperature 0 the rule sees")
 
 
 def test_a_record_without_probabilities_says_so(page: Page, server: Server) -> None:

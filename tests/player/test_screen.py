@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,12 +12,15 @@ from playwright.sync_api import Page, expect
 
 from tests.player.conftest import Server, open_player
 from tests.player.samples import Plan, spec_trace
+from tests.player.test_live import live, messages
 from tests.player.test_tree import random_parents, tree_record
 from tests.player.views import recorded
 
 pytestmark = pytest.mark.browser
 
-PARTS = (".leads .pane", ".transcript", ".tree", ".odds-title", ".odds-main", ".controls", ".slider")
+PARTS = (".leads .pane", ".transcript", ".tree", ".odds-title", ".controls", ".slider")
+# The odds of the decision: what is compared, the guess's p and q, the coin and what it decided.
+ODDS = (".compares", ".bar-heads", ".bar-row.chosen", ".coin .axis", ".coin .met")
 BOXES = """parts => parts.map((name) => {
   const { left, top, right, bottom, width, height } = shadow.querySelector(name).getBoundingClientRect();
   return [left, top, right, bottom, width, height];
@@ -35,6 +40,17 @@ def chain(size: int) -> dict[str, Any]:
     return record
 
 
+def shaped(shape: str) -> dict[str, Any]:
+    """A record whose first round has that shape."""
+    if shape == "tree of 16":
+        return tree_record(random_parents(16, 3))
+    if shape.startswith("chain"):
+        return chain(int(shape.split()[-1]))
+    record: dict[str, Any] = json.loads(recorded("branching", TREE, temperature=1.0).to_json())
+    return record
+
+
+TREE = '{"width": 3, "depth": 2, "nodes": 12, "beam": 3}'
 WORDS = """() => {
   const box = shadow.querySelector(".tree").getBoundingClientRect();
   const keys = shadow.querySelector(".controls").getBoundingClientRect();
@@ -54,8 +70,12 @@ WORDS = """() => {
 PLACES = "all => all.map((chip) => [chip.style.left, chip.style.top])"
 
 
-@pytest.mark.parametrize("size", [(1440, 900), (1280, 720)])
-@pytest.mark.parametrize("shape", ["chain of 4", "chain of 16", "tree of 16"])
+SIZES = [(1440, 900), (1280, 720)]
+APP = "body { padding: 60px 80px 0 !important }"  # the app's head and margins
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("shape", ["chain of 4", "chain of 16", "tree of 12, drawn", "tree of 16"])
 def test_text_tree_odds_and_sentence_are_seen_together(
     page: Page, server: Server, size: tuple[int, int], shape: str
 ) -> None:
@@ -63,17 +83,22 @@ def test_text_tree_odds_and_sentence_are_seen_together(
     marks without words, or one whose guesses move at the commit."""
     width, height = size
     page.set_viewport_size({"width": width, "height": height})
-    page.add_style_tag(content="body { padding: 60px 80px 0 !important }")  # the app's head and margins
-    record = tree_record(random_parents(16, 3)) if shape.startswith("tree") else chain(int(shape.split()[-1]))
+    page.add_style_tag(content=APP)
+    record = shaped(shape)
     server.files["/traces/spec.json"] = json.dumps(record)
     open_player(page, cursor={"round": 1, "step": 2, "node": None})
     assert page.evaluate("document.scrollingElement.scrollHeight <= innerHeight")
     for name, box in zip(PARTS, page.evaluate(BOXES, list(PARTS)), strict=True):
         left, top, right, bottom, wide, high = box
         assert left >= 0 and top >= 60 and right <= width and wide > 100 and high > 15, (name, box)
-        assert bottom <= height or name == ".odds-main", (name, box)
+        assert bottom <= height, (name, box)
     panel = page.locator(".odds").bounding_box()
     assert panel is not None and panel["height"] >= 130 and panel["y"] + panel["height"] <= height
+    if shape != "tree of 16":  # this record has no distributions
+        for name, box in zip(ODDS, page.evaluate(BOXES, list(ODDS)), strict=True):
+            left, top, right, bottom, wide, high = box
+            assert panel["x"] <= left and right <= panel["x"] + panel["width"] and wide > 40, (name, box)
+            assert panel["y"] <= top and bottom <= panel["y"] + panel["height"] and high > 10, (name, box)
     assert max(page.evaluate(HIDDEN)) <= 1
     expect(page.locator(".mask")).to_be_hidden()
     page.locator(".player").focus()
@@ -90,6 +115,40 @@ def test_text_tree_odds_and_sentence_are_seen_together(
     assert mask is not None and mask["y"] + mask["height"] <= height
     for name in (".leads .pane", ".transcript"):
         expect(page.locator(name)).to_be_in_viewport(ratio=1)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("shape", ["chain", "tree of 16"])
+def test_a_run_that_goes_on_is_seen_on_the_same_screen(
+    page: Page, server: Server, size: tuple[int, int], shape: str
+) -> None:
+    """Catches: lanes, tree or sentence of a live run below the fold or cut off."""
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.add_style_tag(content=APP)
+    said = [message for message in messages() if message["type"] not in ("finished", "done")]
+    if shape.startswith("tree"):
+        for step in said:
+            if step["type"] == "step" and step["lane"] == 1:
+                step.update(parent=random_parents(16, 3), node_texts=[" word"] * 16, verdict=["waiting"] * 16)
+    told = threading.Event()
+
+    def stream(last: int) -> Iterator[tuple[int, dict[str, Any]]]:
+        yield from ((id, said[id]) for id in range(max(0, last + 1), len(said)))
+        told.wait(30)
+
+    server.streams["/runs/a/events"] = stream
+    live(page)
+    written = max(step["total"] for step in said if step.get("lane") == 1 and "total" in step)
+    expect(page.locator(".lane:nth-child(2) .number:nth-child(3) b")).to_have_text(str(written))
+    page.locator(".tree .chip").last.wait_for()
+    assert page.evaluate("document.scrollingElement.scrollHeight <= innerHeight")
+    parts = [".lane:first-child .pane", ".lane:last-child .pane", ".transcript", ".tree", ".timeline"]
+    for name, box in zip(parts, page.evaluate(BOXES, parts), strict=True):
+        left, top, right, bottom, wide, high = box
+        assert left >= 0 and top >= 60 and right <= size[0] and bottom <= size[1], (name, box)
+        assert wide > 100 and high > 15, (name, box)
+    assert max(page.evaluate(HIDDEN)) <= 1
+    told.set()
 
 
 SEEN = """() => {

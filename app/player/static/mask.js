@@ -59,6 +59,8 @@ export function createMask() {
   /** @type {number|"fit"|null} */
   let wish = null; // px of a cell, "fit", or null for the usual size
   let width = 0; // px that the view has
+  /** @type {[number, number]} */
+  let room = [Infinity, Infinity]; // px that its rows can have in width and height before the box scrolls
   let scale = 1; // how much larger than usual the page's type is, e.g. on a projector
   /** @type {Parameters<typeof write>[0]} */
   const drawn = { known: {} }; // sizes as last written
@@ -71,13 +73,14 @@ export function createMask() {
   /** @type {View|null} */
   let shown = null; // the last view
 
-  new ResizeObserver(() => {
-    if (root.clientWidth === width) return;
+  const observer = new ResizeObserver(() => {
+    const before = `${wish === "fit" ? width : ""} ${scale} ${room}`;
     width = root.clientWidth;
-    const before = scale;
     scale = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16 || 1;
-    if (pass && (wish === "fit" || scale !== before)) resize(wish);
-  }).observe(root);
+    room = [width - corner.offsetWidth - 2, parseFloat(getComputedStyle(box).maxBlockSize) - slotsHead.offsetHeight - slots.root.offsetHeight - 2 || Infinity];
+    if (pass && before !== `${wish === "fit" ? width : ""} ${scale} ${room}`) resize(wish);
+  });
+  observer.observe(root);
   box.addEventListener("keydown", onKey);
   for (const name of ["pointerover", "focusin"]) field.addEventListener(name, (event) => point(rowAt(elementOf(event))));
   for (const name of ["pointerleave", "focusout"]) field.addEventListener(name, () => point(null));
@@ -94,7 +97,10 @@ export function createMask() {
       root.replaceChildren(); // nothing of the old round stays in the page
       return;
     }
-    if (!root.firstChild) root.append(...parts);
+    if (!root.firstChild) {
+      root.append(...parts);
+      observer.observe(root.parentElement ?? root);
+    }
     const lane = view.lanes[view.lead].lane;
     const wanted = passOf(lane, round.index);
     if (wanted !== pass || owner.lane !== view.lead) {
@@ -219,7 +225,9 @@ export function createMask() {
       const [across, down] = [((width || 600) - 96) / (shown + PREFIX.few + 1), FIT / shown];
       return Math.min(Math.max(Math.min(across, down), CELLS.least), CELLS.few);
     }
-    return wish ?? scale * (shown <= FEW ? CELLS.few : CELLS.many);
+    const usual = scale * (shown <= FEW ? CELLS.few : CELLS.many);
+    const fitting = Math.floor(Math.min(room[0] / (shown + 1 + PREFIX.many), room[1] / shown)); // 1: the slot that is pending
+    return wish ?? (fitting < scale * LABELLED ? usual : Math.min(usual, fitting)); // seen as a whole where words still fit
   }
 
   function folded() {

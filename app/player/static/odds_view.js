@@ -103,8 +103,8 @@ export function createOdds() {
     const areas = areasOf(rows, using === "judged" ? odds.overlap : null, fixed);
     /** @type {HTMLElement[]} */
     const made = [el("p", { class: "compares" }, comparison(odds, titleOf(odds)))];
-    if (parts && areas.totals) made.push(sums(areas.totals, words(odds, fixed), Boolean(fixed)));
     made.push(el("p", { class: "guide" }, O.guide(bars.hasP, bars.hasQ)), chart(areas, bars, parts, odds));
+    if (parts && areas.totals) made.push(sums(areas.totals, words(odds, fixed), Boolean(fixed)));
     if (bars.rows.some((row) => row.minor)) {
       const more = el("button", { type: "button", class: "more-rows" }, expanded ? O.showFewer : O.showAll(bars.rows.length));
       more.onclick = () => {
@@ -249,7 +249,7 @@ function coin(odds, met, title) {
   const words = carried ? O.carried(u, threshold) : O.tossed(u, threshold, sure(odds.verdict));
   return el(
     "div", { class: "coin", "data-coin": u, "data-threshold": threshold },
-    el("h3", {}, O.coin), coinRuler(u, threshold), rulerEnds(), el("p", { class: "note" }, words, " ", thresholdOf(odds, later, title)),
+    el("h3", {}, O.coin), coinRuler(u, threshold), rulerEnds(), el("p", { class: "note met" }, words), el("p", { class: "note" }, thresholdOf(odds, later, title)),
   );
 }
 

@@ -156,7 +156,7 @@ export const T = {
   slow: (/** @type {number} */ factor, /** @type {number} */ round) => `a round in about ${seconds(round)}: ${factor >= 1.5 ? `${factor < 10 ? factor.toFixed(1) : Math.round(factor)} × slower than it ran` : "about as fast as it ran"}`,
 
   views: "Views of this round",
-  view: { tree: "Round", mask: "Mask and KV cache", odds: "Odds", window: "Source" },
+  view: { tree: "Round", mask: "Mask and KV cache", odds: "Odds", window: "How it guessed" },
   roundAndOdds: "Round and odds",
   lead: (/** @type {string} */ label, /** @type {number} */ key) => `Step through the rounds of ${label} (${key})`,
   leads: "leads",
@@ -179,7 +179,7 @@ export const T = {
   roundTitle: (/** @type {number} */ n) => `Round ${n}`,
   untimed: "its times are not in this record",
   phases: (/** @type {number} */ draft, /** @type {number} */ verify, /** @type {number} */ other, /** @type {number} */ ahead) =>
-    `${draft > 0 ? `draft ${seconds(draft)} · ` : ""}verify ${seconds(verify)} · other ${seconds(other)}${ahead > 0 ? ` · ahead ${seconds(ahead)}` : ""}`,
+    `${draft > 0 ? `draft ${seconds(draft)} · ` : ""}target pass ${seconds(verify)} · other ${seconds(other)}${ahead > 0 ? ` · ahead ${seconds(ahead)}` : ""}`,
 
   queued: (/** @type {number} */ ahead, /** @type {number|null} */ wait) => `Waiting: ${count(ahead, "run")} ahead of yours${wait === null ? "" : `, about ${roughly(wait)} s`}. It starts automatically.`,
   connecting: "Waiting for the run to start.",

@@ -65,10 +65,10 @@ export const O = {
   live: "The odds of each decision are shown as soon as the run has ended.",
   empty: "Step forward, or select a token, to see its odds.",
   sure: "How sure the models were",
-  judge: "What the judge saw",
+  judge: "What was compared",
   views: "Which probabilities",
-  target: "target p",
-  draft: "draft q",
+  target: "target's p",
+  draft: "draft's q",
   token: "token",
   sharedBy: (/** @type {number} */ value) => `shared ${prob(value)}`,
   sharedAtMost: (/** @type {number} */ value) => `shared at most ${prob(value).replace("< ", "")}`,
@@ -87,10 +87,10 @@ export const O = {
   before: "q is what the draft drew from. The target has not run yet, so there is no p.",
   beforeGreedy: "q is the draft's probability of each token. The target has not run yet, so there is no p.",
   beforeFixed: "The guesses are fixed, not drawn, so q is 1 on each. The target has not run yet, so there is no p.",
-  compares: "The judge compares p with q: what both share stays, and where q is above p the guess may be rejected.",
+  compares: "What p and q share stays; where q is above p, the guess may be rejected.",
   comparesFixed: (/** @type {number} */ n) => (n > 1
-    ? "The guesses were fixed, not drawn: the judge tries one after another, and each is accepted with its share of what is left of p."
-    : "The guess was fixed, not drawn: the judge accepts it with the target's own probability p."),
+    ? "The guesses were fixed, not drawn: the rule tries one after another, and each is accepted with its share of what is left of p."
+    : "The guess was fixed, not drawn: the rule accepts it with the target's own probability p."),
   comparesGreedy: (/** @type {string} */ guess, /** @type {number|null} */ rank) =>
     `At temperature 0 a guess is accepted only if it is the target's first choice${rank === null || rank === 1 ? "" : `; the target ranked ${guess} ${rank}${ordinal(rank)}`}.`,
   comparesChain: "The rule judges the chain as a whole: it multiplies p/q along it, never above 1, and keeps the longest prefix whose last coin passes.",
@@ -106,9 +106,9 @@ export const O = {
     confidence: "No coin decides: guesses stay while a model is confident enough in them.",
   },
   comparesBy: {
-    ensemble: () => "The judge compares a mixture of p and q with q, so a guess is accepted at least as often as with p alone.",
+    ensemble: () => "The rule compares a mixture of p and q with q, so a guess is accepted at least as often as with p alone.",
     kseq: (/** @type {number} */ n) => (n > 1
-      ? "The judge tries the guesses here one after another, each against the same p, scaled down where together they could take too much of it."
+      ? "The rule tries the guesses here one after another, each against the same p, scaled down where together they could take too much of it."
       : "Under this rule, a guess without siblings is accepted with probability min(1, p/q)."),
   },
   comparesRule: (/** @type {string} */ title) => `The rule “${title}” has its own threshold; the areas show how far p and q agree.`,
@@ -123,8 +123,8 @@ export const O = {
     : `It is accepted with the probability of its threshold, ${prob(value)}.`),
   othersIs: "What all others share is the recorded total minus what the named tokens share.",
   atMost: "“<” and a faded bar: the record has only a bound for this probability, and that part may be shared or not.",
-  oneHot: "At temperature 0 the judge sees all of p on the target's most likely token. How sure the models were is in the other view.",
-  modelsOnly: "These are the models' own probabilities (temperature 1). The judge compared the distributions of the other view.",
+  oneHot: "At temperature 0 the rule sees all of p on the target's most likely token. How sure the models were is in the other view.",
+  modelsOnly: "These are the models' own probabilities (temperature 1). The rule compared the distributions of the other view.",
   modelless: "This proposal came without a model, so there is no q to show.",
   everything: "all others",
   among: "among the others",
@@ -153,8 +153,8 @@ export const O = {
   stays: "stays",
   goes: "goes",
   coins: "The coins of the chain",
-  tossed: (/** @type {number} */ u, /** @type {number} */ threshold, /** @type {Seen} */ verdict) => `${named("u", u)} is ${u < threshold ? "" : "not "}below the threshold ${prob(threshold)}${u < threshold === (verdict === "accepted") ? "" : "; nevertheless"}: ${VERDICT[verdict]}.`,
-  carried: (/** @type {number} */ u, /** @type {number} */ threshold) => `${named("u", u)} is not below the threshold ${prob(threshold)}, but a later token passed, and this one is kept with it: accepted.`,
+  tossed: (/** @type {number} */ u, /** @type {number} */ threshold, /** @type {Seen} */ verdict) => `The random number ${named("u", u)} is ${u < threshold ? "" : "not "}below the threshold ${prob(threshold)}${u < threshold === (verdict === "accepted") ? "" : "; nevertheless"}: ${VERDICT[verdict]}.`,
+  carried: (/** @type {number} */ u, /** @type {number} */ threshold) => `The random number ${named("u", u)} is not below the threshold ${prob(threshold)}, but a later token passed, and this one is kept with it: accepted.`,
   longest: "The rule keeps the longest prefix whose last coin passes, so coins before that one may fail.",
   decided: "What decided",
   coinUnknown: (/** @type {number|null} */ threshold) => `Not in this record.${threshold === null ? "" : ` Below ${prob(threshold)}, it keeps the guess.`}`,

@@ -80,6 +80,6 @@ export const W = {
   further: (/** @type {number} */ n) => `and ${n} more`,
   targetTrack: "target",
   draftTrack: "draft",
-  verifying: (/** @type {string} */ time) => `verify ${time}`,
+  verifying: (/** @type {string} */ time) => `target pass ${time}`,
   drafting: (/** @type {string} */ draft, /** @type {string} */ ahead, /** @type {boolean} */ lost) => `draft ${draft} · ahead ${ahead}${lost ? ", discarded" : ""}`,
 };

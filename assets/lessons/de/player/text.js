@@ -175,7 +175,7 @@ export const T = {
   slow: (factor, round) => `eine Runde in etwa ${seconds(round)}: ${factor >= 1.5 ? `${factor < 10 ? fixed(factor, 1) : Math.round(factor)}-mal langsamer, als sie lief` : "etwa so schnell, wie sie lief"}`,
 
   views: "Ansichten dieser Runde",
-  view: { tree: "Runde", mask: "Maske und KV-Cache", odds: "Wahrscheinlichkeiten", window: "Quelle" },
+  view: { tree: "Runde", mask: "Maske und KV-Cache", odds: "Wahrscheinlichkeiten", window: "So wurde geraten" },
   roundAndOdds: "Runde und Wahrscheinlichkeiten",
   lead: (label, key) => `Durch die Runden von ${label} gehen (${key})`,
   leads: "führt",
@@ -198,7 +198,7 @@ export const T = {
   roundTitle: (n) => `Runde ${n}`,
   untimed: "ihre Zeiten stehen nicht in dieser Aufzeichnung",
   phases: (draft, verify, other, ahead) =>
-    `${draft > 0 ? `raten ${seconds(draft)} · ` : ""}prüfen ${seconds(verify)} · sonstiges ${seconds(other)}${ahead > 0 ? ` · voraus ${seconds(ahead)}` : ""}`,
+    `${draft > 0 ? `Draft ${seconds(draft)} · ` : ""}Zielmodell ${seconds(verify)} · sonstiges ${seconds(other)}${ahead > 0 ? ` · voraus ${seconds(ahead)}` : ""}`,
 
   queued: (ahead, wait) => `Warten: ${count(ahead, "Lauf", "Läufe")} vor Ihrem${wait === null ? "" : `, etwa ${roughly(wait)} s`}. Er beginnt von selbst.`,
   connecting: "Warten auf den Beginn des Laufs.",

@@ -84,6 +84,6 @@ export const W = {
   further: (n) => `und ${count(n, "weiteres", "weitere")}`,
   targetTrack: "Zielmodell",
   draftTrack: "Draft",
-  verifying: (time) => `prüfen ${time}`,
+  verifying: (time) => `Zielmodell ${time}`,
   drafting: (draft, ahead, lost) => `raten ${draft} · voraus ${ahead}${lost ? ", verworfen" : ""}`,
 };
