@@ -72,7 +72,7 @@ _USUAL = {
         audience="chat",
         repetition_penalty=1.05,  # most answers on topic in a blind comparison: assets/models/smollm2.md
         guessers=(
-            Guesser("eagle", "smollm2-eagle", {"depth": 3, "top_k": 2, "nodes": 5}),
+            Guesser("eagle", "smollm2-eagle", {"depth": 3, "top_k": 3, "nodes": 8}),
             Guesser("draft-model", "smollm2-draft"),
             Guesser("medusa", "smollm2-medusa"),
             Guesser("prompt-lookup"),

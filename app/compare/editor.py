@@ -18,7 +18,6 @@ from app.player import CURSOR
 from app.text import plain
 from app.ui import quirks
 from app.ui.chip import heading
-from app.ui.glossary import define
 from app.ui.state import State, state
 from specdec_core.errors import SettingsError, SpecdecError
 from specdec_core.proposers import PROPOSERS
@@ -151,10 +150,7 @@ def cards(shared: Settings, missing: Mapping[str, str | None]) -> None:
             with st.container(border=True, height="stretch", gap="xsmall", key=f"lane-{LETTERS[number]}"):
                 st.html(heading(number, PROPOSERS[lane.proposer].title))
                 summary = " · ".join(core.words(lane)) or "default settings"
-                st.caption(
-                    plain(summary + (" · open below" if state.editing == name else "")),
-                    help=define("Draft length γ") if core.uses_length(lane) else None,
-                )
+                st.caption(plain(summary + (" · open below" if state.editing == name else "")))
                 if not RULES[lane.rule].lossless:
                     st.badge("lossy", icon=":material/warning:", color="orange")
                 if why_not := form.broken(name, lane) or lane.refusal(shared, missing):

@@ -446,7 +446,7 @@ def bodies(at: AppTest) -> str:
     [
         ("draft-verify", "none", "class='token"),
         ("coin", ["B"], "class='fills'"),
-        ("lossless", ["shares"], "class='counts'"),
+        ("lossless", ["shares"], "class='texts'"),
     ],
 )
 def test_each_lesson_from_prediction_to_check(key: str, given: Any, hidden: str) -> None:

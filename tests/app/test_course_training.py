@@ -113,6 +113,7 @@ def test_the_page_trains_shows_and_hands_out_the_draft(
     press(at, "course-next")
     assert "course-choosing-change-download" not in sent(at)
     press(at, "course-choosing-change-start")
+    at.run()  # a press runs the whole page here and the fragment alone in a browser, which then draws the page anew
     job = training.trainings().of("me")
     assert job is not None and job.kind == "story"
     assert at.button(key="course-choosing-change-stop") is not None

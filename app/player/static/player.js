@@ -3,9 +3,7 @@
  *
  * What is on screen (screen.js) follows from the lanes (model.js) and the cursor (state.js) alone; here gestures, playing
  * and the page move the cursor.
- */
-
-/**
+ *
  * @import { Traces } from "./feed.js"
  * @import { Lane } from "./model.js"
  * @import { Data } from "./source.js"
