@@ -65,10 +65,13 @@ def arrange(
             continue
         done += 1
         _use(module, product)
-        if isinstance(module, Joined):
-            _rejoin(module) if isinstance(product, _Columns) else _slice(module)
-        if replace and not isinstance(product, _Columns) and module.weight not in shared:
-            for one in (module, *(module.parts if isinstance(module, Joined) else ())):
+        parts = module.parts if isinstance(module, Joined) else []
+        if isinstance(product, _Columns):
+            _rejoin(module, parts)
+            continue
+        _slice(module, parts)
+        if replace and module.weight not in shared:
+            for one in (module, *parts):
                 _drop(one)
     _give_back()
     return done
@@ -96,19 +99,20 @@ def _are_halves(weight: Tensor) -> bool:
     return True
 
 
-def _slice(whole: Joined) -> None:
+def _slice(whole: nn.Linear, parts: Sequence[nn.Linear]) -> None:
     """Let the parts of a joined product compute as slices of the whole."""
     start = 0
-    for part in whole.parts:
+    for part in parts:
         _use(part, _Part(whole, start, part.out_features))
         start += part.out_features
 
 
-def _rejoin(whole: Joined) -> None:
+def _rejoin(whole: nn.Linear, parts: Sequence[nn.Linear]) -> None:
     """Let the parts of a joined product view its weights, after these have moved."""
-    rows = whole.weight.detach().split([part.out_features for part in whole.parts])
-    for part, own in zip(whole.parts, rows, strict=True):
-        part.weight.data = own
+    if parts:
+        rows = whole.weight.detach().split([part.out_features for part in parts])
+        for part, own in zip(parts, rows, strict=True):
+            part.weight.data = own
 
 
 def _use(module: nn.Linear, product: Product) -> None:
@@ -210,7 +214,7 @@ class _Packed:
 class _Part:
     """The forward of a linear layer whose weights are rows of a joined product."""
 
-    def __init__(self, whole: Joined, start: int, count: int) -> None:
+    def __init__(self, whole: nn.Linear, start: int, count: int) -> None:
         self.whole, self.start, self.count = whole, start, count
         product: Any = whole.forward
         self.copied = product.copied * count // whole.out_features

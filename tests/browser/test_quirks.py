@@ -75,20 +75,16 @@ def test_highlighted_code_has_colours_of_its_own_and_ours_the_text_s(bare: Page)
         assert all(word.evaluate(colour) == text for word in words)
 
 
-def test_a_container_whose_fragment_draws_nothing_leaves_a_gap_and_ours_none(bare: Page) -> None:
-    """Else `NO_EMPTY_BOXES` can go."""
-    box = bare.locator(".st-key-with-nothing")
+@pytest.mark.parametrize(
+    ("key", "rule"), [("with-nothing", quirks.NO_EMPTY_BOXES), ("with-unseen", quirks.UNSEEN)]
+)
+def test_what_draws_nothing_or_has_no_height_leaves_a_gap_and_ours_none(
+    bare: Page, key: str, rule: str
+) -> None:
+    """Else `NO_EMPTY_BOXES` or `UNSEEN` can go."""
+    box = bare.locator(f".st-key-{key}")
     before = box.bounding_box()
-    with dressed(bare, quirks.css(quirks.NO_EMPTY_BOXES)):
-        after = box.bounding_box()
-    assert before is not None and after is not None and after["height"] < before["height"] - 4
-
-
-def test_an_element_without_height_leaves_a_gap_and_ours_none(bare: Page) -> None:
-    """Else `UNSEEN` can go."""
-    box = bare.locator(".st-key-with-unseen")
-    before = box.bounding_box()
-    with dressed(bare, quirks.css(quirks.UNSEEN)):
+    with dressed(bare, quirks.css(rule)):
         after = box.bounding_box()
     assert before is not None and after is not None and after["height"] < before["height"] - 4
 
