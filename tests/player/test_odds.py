@@ -546,6 +546,28 @@ def test_at_temperature_zero_one_sentence_says_what_is_compared(page: Page) -> N
     assert decided > 3
 
 
+def test_a_penalty_that_changes_what_is_written_is_said(page: Page) -> None:
+    """Catches: “its most likely token” beside a chart of the model's own p, in which another one is more likely."""
+    trace = recorded("draft-model", temperature=0.0, repetition_penalty=1.6, max_new_tokens=60)
+    stage(page, trace)
+    places = [
+        (row.index + 1, position)
+        for row in trace.rounds
+        for position in row.positions
+        if position.source == "bonus" and position.p and position.model_p
+    ]
+    moved = [
+        position.p.id[0] != position.model_p.id[0]
+        for _, position in places
+        if position.p and position.model_p
+    ]
+    assert any(moved)
+    seen = look(page, [(stop, ALL, -1) for stop, _ in places], CHART)
+    for other, drawn in zip(moved, seen, strict=True):
+        assert ("With its penalties for repetition" in drawn["text"]) is other
+        assert ("At temperature 0 the target writes its most likely token." in drawn["text"]) is not other
+
+
 def _another_future(record: dict[str, Any], at: int, event: int, judged: list[int]) -> dict[str, Any]:
     """The record with everything changed that is not known at moment `event` (0 proposed, 1 verified, …) of a round."""
     changed = copy.deepcopy(record)

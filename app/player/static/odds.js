@@ -24,7 +24,7 @@ export const FACTS = ["p", "q", "model_p", "model_q", "rank", "entropy"];
  * @typedef {Partial<Record<typeof FACTS[number], number|null>>} Facts
  * @typedef {(name: Measure, of: number) => number|null} Entry one number of the round's columns
  * @typedef {{text: string, verdict: Seen|null, source: Source|null, committed: Source|null, lane: number, round: number, node: number, label: string,
- *   greedy: boolean, own: boolean, atZero: boolean, shared: boolean, covers: boolean, chance: number|null, matching: boolean,
+ *   greedy: boolean, moved: boolean, own: boolean, atZero: boolean, shared: boolean, covers: boolean, chance: number|null, matching: boolean,
  *   lossy: boolean, rule: string, longest: boolean, unreached: Unreached|null,
  *   criterion: Criterion|null, siblings: number, fixed: Set<number|null>|null, failed: number, elder: {q: number|null, sameQ: boolean, waiting: number}|null,
  *   target: {text: string, rank: number|null}|null, judged: Bars|null, models: Bars|null, overlap: number|null,
@@ -116,6 +116,7 @@ export function oddsOf(view) {
     node,
     label: lane.label,
     greedy,
+    moved: lane.temperature === 0 && moved(position),
     own: Boolean(trace.header?.own_probabilities),
     atZero: lane.temperature === 0,
     longest: lane.judging === "longest",
@@ -275,6 +276,15 @@ function targetOf(trace, position, greedy, rank) {
   const [own, judged] = [list(position?.model_p?.id)[0], list(position?.p?.id)[0]];
   const best = greedy ? (judged ?? own) : (own ?? judged);
   return Number.isInteger(best) ? { text: tokenText(trace, best), rank } : null;
+}
+
+/**
+ * Whether penalties made another token the most likely one than the model itself did.
+ * @param {Position|null} position
+ */
+function moved(position) {
+  const [own, judged] = [list(position?.model_p?.id)[0], list(position?.p?.id)[0]];
+  return Number.isInteger(own) && Number.isInteger(judged) && own !== judged;
 }
 
 /** @param {Candidates|null|undefined} one @param {Candidates|null|undefined} other */

@@ -179,8 +179,9 @@ function saidBy(words, odds) {
  */
 function comparison(odds, title) {
   if (!odds.knowsP) return odds.pointed ? O.beforeFixed : odds.atZero ? O.beforeGreedy : O.before;
-  if (odds.undrafted) return odds.atZero ? O.writesGreedy : O.writes;
-  if (odds.greedy && !odds.verdict) return O.writesGreedy;
+  const greedy = odds.moved ? O.writesPenalised : O.writesGreedy;
+  if (odds.undrafted) return odds.atZero ? greedy : O.writes;
+  if (odds.greedy && !odds.verdict) return greedy;
   if (odds.greedy && !odds.lossy) {
     return O.comparesGreedy(quote(odds.text), odds.target?.rank ?? null);
   }

@@ -114,6 +114,7 @@ export const O = {
   comparesRule: (/** @type {string} */ title) => `The rule “${title}” has its own threshold; the areas show how far p and q agree.`,
   writes: "Nothing was proposed at this position, so there is no q: the target draws from p.",
   writesGreedy: "At temperature 0 the target writes its most likely token.",
+  writesPenalised: "With its penalties for repetition the target finds this token the most likely; the chart shows its own p, without them.",
   overlapIs: (/** @type {number} */ value, /** @type {number} */ siblings) => `Overlap Σ min(p, q) = ${prob(value)}: how likely ${siblings > 1 ? "the first" : "a"} proposal here is to be accepted.`,
   sharedIs: (/** @type {number} */ value) => `Overlap Σ min(p, q) = ${prob(value)}: how much the two distributions share.`,
   coveredIs: (/** @type {number} */ value, /** @type {number} */ siblings) => `Σ p over the ${siblings > 1 ? `${siblings} guesses` : "guess"} = ${prob(value)}: how likely ${siblings > 1 ? "one of them" : "it"} is to be accepted.`,

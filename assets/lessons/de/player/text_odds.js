@@ -95,6 +95,7 @@ export const O = {
   comparesRule: (title) => `Die Regel „${title}“ hat ihre eigene Schwelle; die Flächen zeigen, wie weit p und q übereinstimmen.`,
   writes: "An dieser Position wurde nichts vorgeschlagen, ein q gibt es also nicht: Das Zielmodell zieht aus p.",
   writesGreedy: "Bei Temperatur 0 schreibt das Zielmodell sein wahrscheinlichstes Token.",
+  writesPenalised: "Mit den Abzügen für Wiederholungen hält das Zielmodell dieses Token für das wahrscheinlichste; das Diagramm zeigt sein eigenes p, ohne sie.",
   overlapIs: (value, siblings) => `Überlappung Σ min(p, q) = ${prob(value)}: mit welcher Wahrscheinlichkeit ${siblings > 1 ? "der erste" : "ein"} Vorschlag hier angenommen wird.`,
   sharedIs: (value) => `Überlappung Σ min(p, q) = ${prob(value)}: wie viel die beiden Verteilungen gemeinsam haben.`,
   coveredIs: (value, siblings) => `Σ p über ${siblings > 1 ? `die ${siblings} Vorschläge` : "den Vorschlag"} = ${prob(value)}: mit welcher Wahrscheinlichkeit ${siblings > 1 ? "einer davon" : "er"} angenommen wird.`,
