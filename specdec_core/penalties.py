@@ -61,7 +61,7 @@ class Past:
         self._seen: dict[int, None] = {}  # the different tokens, in order of appearance
         self._grams: dict[tuple[int, ...], list[int]] = {}  # first n − 1 tokens → the tokens that followed
         self._tail: list[int] = []  # the last n − 1 tokens
-        self._columns: Tensor | None = None  # `_seen` on the device
+        self._columns: dict[int, Tensor] = {}  # of `_seen`, by the identity of the draft vocabulary
         self.extend(tokens)
 
     def extend(self, tokens: Iterable[int]) -> None:
@@ -75,7 +75,7 @@ class Past:
                     self._grams.setdefault(tuple(self._tail), []).append(token)
                 self._tail = [*self._tail, token][-(size - 1) :] if size > 1 else []
         if len(self._seen) > before:
-            self._columns = None
+            self._columns = {}
 
     def extended(self, tokens: Iterable[int]) -> Past:
         """A new past: this text with `tokens` after it. This one is unchanged."""
@@ -86,34 +86,43 @@ class Past:
         longer.extend(tokens)
         return longer
 
-    def penalised(self, logits: Tensor, paths: Sequence[Sequence[int]]) -> Tensor:
+    def penalised(
+        self, logits: Tensor, paths: Sequence[Sequence[int]], vocabulary: Tensor | None = None
+    ) -> Tensor:
         """The penalised logits; the given tensor is unchanged.
 
         Args:
             logits: float32 (m, V), each row the logits after the text and a path.
             paths: for each row the tokens between the text and it.
+            vocabulary: the tokens that the columns belong to, int64 (V,) ascending; None is all of them.
 
         Returns:
             float32 (m, V). A row in which the n-gram ban would leave nothing is exempt from it: a distribution
             needs a token, and this can only happen with a vocabulary smaller than the text.
         """
         if self.penalties.repetition != 1.0:
-            logits = self._discouraged(logits, paths)
+            logits = self._discouraged(logits, paths, vocabulary)
         if self.penalties.ngram:
-            logits = self._without_repeats(logits, paths)
+            logits = self._without_repeats(logits, paths, vocabulary)
         return logits
 
-    def next(self, logits: Tensor, path: Sequence[int] = ()) -> Tensor:
+    def next(self, logits: Tensor, path: Sequence[int] = (), vocabulary: Tensor | None = None) -> Tensor:
         """`penalised` for one row: float32 (V,) → (V,)."""
-        return self.penalised(logits.unsqueeze(0), [path]).squeeze(0)
+        return self.penalised(logits.unsqueeze(0), [path], vocabulary).squeeze(0)
 
-    def _discouraged(self, logits: Tensor, paths: Sequence[Sequence[int]]) -> Tensor:
+    def _discouraged(
+        self, logits: Tensor, paths: Sequence[Sequence[int]], vocabulary: Tensor | None
+    ) -> Tensor:
         """The repetition penalty, applied only to the columns of tokens that occur."""
-        if self._columns is None or self._columns.device != logits.device:
-            self._columns = torch.tensor(list(self._seen), device=logits.device, dtype=torch.long)
-        common = self._columns  # of every row
-        fresh = list(dict.fromkeys(token for path in paths for token in path if token not in self._seen))
-        columns = torch.cat((common, common.new_tensor(fresh))) if fresh else common
+        common = self._columns.get(id(vocabulary))  # of every row
+        if common is None or common.device != logits.device:
+            places = columns_of(self._seen, vocabulary)[1]
+            common = torch.tensor(places, device=logits.device, dtype=torch.long)
+            self._columns[id(vocabulary)] = common
+        fresh, further = columns_of(
+            dict.fromkeys(token for path in paths for token in path if token not in self._seen), vocabulary
+        )
+        columns = torch.cat((common, common.new_tensor(further))) if fresh else common
         own = logits[:, columns]
         changed = torch.where(own < 0, own * self.penalties.repetition, own / self.penalties.repetition)
         if fresh and len(paths) > 1:  # a column beyond the common ones applies only to rows whose path has it
@@ -127,16 +136,18 @@ class Past:
             changed = torch.where(among.to(own.device), changed, own)
         return logits.index_copy(-1, columns, changed)
 
-    def _without_repeats(self, logits: Tensor, paths: Sequence[Sequence[int]]) -> Tensor:
+    def _without_repeats(
+        self, logits: Tensor, paths: Sequence[Sequence[int]], vocabulary: Tensor | None
+    ) -> Tensor:
         """The ban on repeated n-grams."""
-        banned = [self._completing(path) for path in paths]
-        rows = [row for row, tokens in enumerate(banned) for _ in tokens]
+        banned = [columns_of(self._completing(path), vocabulary)[1] for path in paths]
+        rows = [row for row, columns in enumerate(banned) for _ in columns]
         if not rows:
             return logits
         left = logits.index_put(
             (
                 torch.tensor(rows, device=logits.device),
-                torch.tensor([token for tokens in banned for token in tokens], device=logits.device),
+                torch.tensor([column for columns in banned for column in columns], device=logits.device),
             ),
             logits.new_tensor(-torch.inf),
         )
@@ -154,6 +165,17 @@ class Past:
             line[end] for end in range(size - 1, len(line)) if tuple(line[end - size + 1 : end]) == start
         ]
         return [*self._grams.get(start, ()), *inside]
+
+
+def columns_of(tokens: Iterable[int], vocabulary: Tensor | None) -> tuple[list[int], list[int]]:
+    """Those of the tokens that a draft vocabulary has (`Past.penalised`), and the columns they are in."""
+    given = list(tokens)
+    if vocabulary is None or not given:
+        return given, given
+    wanted = vocabulary.new_tensor(given)
+    columns = torch.searchsorted(vocabulary, wanted).clamp_max(len(vocabulary) - 1)
+    there = vocabulary[columns] == wanted
+    return wanted[there].tolist(), columns[there].tolist()
 
 
 def paths_of(tree: TokenTree) -> list[list[int]]:

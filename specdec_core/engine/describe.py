@@ -14,6 +14,8 @@ from specdec_core.rules.speculative_sampling import at_nodes, thresholds
 from specdec_core.sampling import Warp, first_best
 from specdec_core.tree import TokenTree
 
+BLOCK = 32  # numbers of a row that are looked through together
+
 
 @dataclass(slots=True)
 class RawRound:
@@ -76,12 +78,12 @@ class _Described:
 def _spread(probs: Tensor, logits: Tensor, temperature: float = 1.0) -> tuple[list[float], list[float]]:
     """Entropy and largest probability per row (N, V) of `probs`, which are softmax(logits / T), cut or not."""
     # H = log Σ exp z − Σ p z with z = logits / T, and log Σ exp z = max z − log max p, where the sums run over what the
-    # cut left: no logarithm or exponential per number. −∞ (ids a draft lacks) needs the longer way.
+    # cut left: no logarithm or exponential per number.
     largest = probs.amax(-1)
-    energy = (logits.amax(-1) - torch.linalg.vecdot(probs, logits)) / temperature
-    entropy = (energy - largest.log()).clamp_min(0.0)
-    if not bool(entropy.isfinite().all()):
-        entropy = torch.special.entr(probs).sum(-1)
+    mean = torch.linalg.vecdot(probs, logits)
+    if not bool(mean.isfinite().all()):  # 0 × −∞: an id that a draft lacks, or that a penalty bans
+        mean = torch.linalg.vecdot(probs, logits.clamp_min(torch.finfo(logits.dtype).min))
+    entropy = ((logits.amax(-1) - mean) / temperature - largest.log()).clamp_min(0.0)
     # Nine decimals are precise enough for float32 and take half the space in JSON.
     return _short(entropy), _short(largest)
 
@@ -111,7 +113,7 @@ def _fill_nodes(batch: list[RawRound], target: _Described, draft: _Described | N
     model_p = target.probs[at, token].tolist()
     penalised = [raw.scores for raw in batch if raw.scores is not None]  # of all rounds or of none
     scores = torch.cat(penalised) if penalised else target.logits
-    chosen = scores[at]
+    chosen = scores.index_select(0, at)
     # counted in floats, which are added several times as fast as truth values
     above = torch.gt(chosen, chosen.gather(1, token.unsqueeze(1)), out=torch.empty_like(chosen))
     rank = [int(count) + 1 for count in above.sum(-1).tolist()]
@@ -172,8 +174,10 @@ class _Heads:
         corrected = [
             raw.final for raw in batch if _has_residual(raw) and raw.p is not None and raw.final is not None
         ]
-        self.model_p = iter(_candidates(target.probs[target_rows]))
-        self.model_q = iter(_candidates(draft.probs[draft_rows]) if draft is not None and draft_rows else [])
+        self.model_p = iter(_candidates(_rows(target.probs, target_rows)))
+        self.model_q = iter(
+            _candidates(_rows(draft.probs, draft_rows)) if draft is not None and draft_rows else []
+        )
         self.p = iter(_candidates(torch.stack(warped)) if warped else [])
         self.q = iter(_candidates(torch.stack(drafted)) if drafted else [])
         self.residual = iter(_candidates(torch.stack(corrected)) if corrected else [])
@@ -243,17 +247,40 @@ def _mass(raw: RawRound, at: int, tokens: set[int], p: Candidates) -> float:
     return min(1.0, float(raw.p[at + 1, list(tokens)].sum()))
 
 
+def _rows(probs: Tensor, rows: list[int]) -> Tensor:
+    """Those rows of (N, V); a fifth of the time of `probs[rows]`."""
+    return probs.index_select(0, torch.tensor(rows, device=probs.device))
+
+
 def _point(token: int) -> Candidates:
     return Candidates([token], [1.0], 0.0)
 
 
 def _candidates(probs: Tensor) -> list[Candidates]:
     """The leading `TOP` of each row of (N, V), without zeros, and the mass of the rest."""
-    top = probs.topk(min(TOP, probs.shape[-1]), dim=-1)
+    leading, tokens = _leading(probs)
     # Subtracted from 1, not from the row's sum: over many tokens a float32 sum errs in the sixth digit.
-    tails = (1.0 - top.values.double().sum(-1)).clamp(0.0, 1.0).tolist()
+    tails = (1.0 - leading.double().sum(-1)).clamp(0.0, 1.0).tolist()
     heads = []
-    for ids, values, tail in zip(top.indices.tolist(), top.values.tolist(), tails, strict=True):
+    for ids, values, tail in zip(tokens.tolist(), leading.tolist(), tails, strict=True):
         count = sum(value > 0.0 for value in values)
         heads.append(Candidates(ids[:count], values[:count], tail if count == len(values) else 0.0))
     return heads
+
+
+def _leading(probs: Tensor) -> tuple[Tensor, Tensor]:
+    """The `TOP` largest of each row of (N, V) and their places, (N, TOP) each: all of them are in the `TOP` blocks with
+    the largest maxima. A search of whole rows takes two to five times as long."""
+    count, width = probs.shape
+    blocks = width // BLOCK
+    if blocks <= TOP:
+        return probs.topk(min(TOP, width), -1)
+    cut = blocks * BLOCK
+    whole = probs[:, :cut].view(count, blocks, BLOCK)
+    best = whole.amax(-1).topk(TOP, -1).indices
+    places = (best.unsqueeze(-1) * BLOCK + torch.arange(BLOCK, device=probs.device)).flatten(1)
+    if cut < width:
+        rest = torch.arange(cut, width, device=probs.device).expand(count, -1)
+        places = torch.cat((places, rest), 1)
+    leading, order = probs.gather(1, places).topk(TOP, -1)
+    return leading, places.gather(1, order)

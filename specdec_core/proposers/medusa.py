@@ -123,12 +123,9 @@ class Medusa(Proposer):
             return Proposal(TokenTree())
         levels = max(map(len, choices))
         logits = self.heads(self.state, self.output, levels).float()
-        ids = self.ids
-        if context.past is not None and ids is not None:  # penalties use the target's ids
-            logits, ids = widen(logits, ids, context.vocabulary), None
-        scores = logits if context.past is None else _penalised(logits, context.past)
+        scores = logits if context.past is None else _penalised(logits, context.past, self.ids)
         best = scores.softmax(-1).clamp_max(1.0).topk(1 + max(map(max, choices)))
-        tokens = (best.indices if ids is None else ids[best.indices]).tolist()
+        tokens = (best.indices if self.ids is None else self.ids[best.indices]).tolist()
         chances = best.values.tolist()
         own = chances if scores is logits else logits.softmax(-1).gather(-1, best.indices).tolist()
         worth = {
@@ -147,7 +144,7 @@ class Medusa(Proposer):
             dropped.append(Dropped(tokens[level][rank], parent, "pruned", own[level][rank]))
         tree = TokenTree([tokens[len(choice) - 1][choice[-1]] for choice in sent], medusa_tree.parents(sent))
         rows = [0, *(depth if depth < levels else -1 for depth in tree.depths)]
-        logits = widen(logits, ids, context.vocabulary)
+        logits = widen(logits, self.ids, context.vocabulary)
         return Proposal(
             tree, logits=logits, logit_rows=rows, passes=1, dropped=dropped, note={"heads": levels}
         )
@@ -178,8 +175,8 @@ class Medusa(Proposer):
         return fitting if options.choices else fitting[: options.nodes]
 
 
-def _penalised(logits: Tensor, past: Past) -> Tensor:
-    """Each head's logits (n, V) after the penalties of the text and of the best guesses of the heads before it.
+def _penalised(logits: Tensor, past: Past, ids: Tensor | None) -> Tensor:
+    """Each head's logits (n, k) after the penalties of the text and of the best guesses of the heads before it.
 
     Off that chain of best guesses the path differs in ways the head cannot know; its guesses remain
     guesses, and the target's p is penalised with the actual path.
@@ -187,6 +184,7 @@ def _penalised(logits: Tensor, past: Past) -> Tensor:
     path: list[int] = []
     rows = []
     for row in logits:
-        rows.append(past.next(row, path))
-        path.append(int(first_best(rows[-1])))
+        rows.append(past.next(row, path, ids))
+        best = int(first_best(rows[-1]))
+        path.append(best if ids is None else int(ids[best]))
     return torch.stack(rows)

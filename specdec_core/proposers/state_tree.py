@@ -111,7 +111,6 @@ class StateTree(Proposer):
         self.head: Continuing = resources.models.heads[self.head_name()]
         head, model = self.head, resources.models.causal_target
         self.output, self.ids = head.output(model.get_output_embeddings()), head.vocabulary
-        self.vocabulary = resources.models.target.vocabulary
         self.embedding = model.get_input_embeddings()
         rows, count = resources.capacity + self.options.depth * self.options.top_k, head.modules_chained
         self.memories = [KVMemory(1, rows) for _ in range(count)]
@@ -160,8 +159,7 @@ class StateTree(Proposer):
         )
         kept = [place for place, candidate in enumerate(found.read) if candidate in number]
         logits = found.logits[[0, *(place + 1 for place in kept)]]
-        if context.past is None:
-            logits = widen(logits, self.ids, context.vocabulary)
+        logits = widen(logits, self.ids, context.vocabulary)
         row = {found.read[place]: index + 1 for index, place in enumerate(kept)}
         rows = [0, *(row.get(candidate, -1) for candidate in sent)]
         note = {"levels": depth, "candidates": len(found.tokens)}
@@ -187,12 +185,11 @@ class StateTree(Proposer):
     def _candidates(self, depth: int, past: Past | None) -> Candidates:
         """Expand `depth` levels below the root, after the text `past`."""
         begins = [memory.length for memory in self.memories]
-        ids = self.ids if past is None else None  # of the columns of the logits
         root = [end for end in self.ends if end is not None]
-        logits = self._logits(root[0], 0, past)
+        logits = self._logits(root[0], 0)
         wide = min(self.options.top_k, logits.shape[-1])
         itself = torch.eye(wide, dtype=torch.bool, device=logits.device)
-        scores, tokens, own = (found[0] for found in _best(logits, wide, past, [[]], ids))
+        scores, tokens, own = (found[0] for found in _best(logits, wide, past, [[]], self.ids))
         paths = [[token] for token in tokens.tolist()] if past is not None else []
         above = torch.zeros(wide, dtype=torch.int64, device=logits.device)  # rows of `states` they follow
         states: list[Tensor] = root
@@ -202,10 +199,10 @@ class StateTree(Proposer):
         all_parents = [torch.full_like(tokens, ROOT)]
         for level in range(1, depth):
             states = self._level(level, tokens, [one[above] for one in states], begins, visible)
-            logits = self._logits(states[min(level, len(states) - 1)], level, past)
+            logits = self._logits(states[min(level, len(states) - 1)], level)
             rows.append(logits)
             read.append(front)
-            steps, follow, own = _best(logits, wide, past, paths, ids)
+            steps, follow, own = _best(logits, wide, past, paths, self.ids)
             reached = (scores.unsqueeze(1) + steps).flatten()
             all_scores.append(reached)
             all_own.append(own.flatten())
@@ -247,10 +244,9 @@ class StateTree(Proposer):
             self.memories[step].extend(len(tokens))
         return states
 
-    def _logits(self, states: Tensor, level: int, past: Past | None) -> Tensor:
-        """Float32 (m, k) over what the head may guess; (m, V) where penalties follow, which go by the target's ids."""
-        logits = self.head.guess(states, self.output, min(level, len(self.memories) - 1)).float()
-        return logits if past is None else widen(logits, self.ids, self.vocabulary)
+    def _logits(self, states: Tensor, level: int) -> Tensor:
+        """Float32 (m, k) over what the head may guess."""
+        return self.head.guess(states, self.output, min(level, len(self.memories) - 1)).float()
 
     def _dropped(self, found: Candidates, sent: list[int]) -> list[Dropped]:
         """The candidates that were expanded but not sent; the others are only entries of q."""
@@ -299,8 +295,7 @@ def _best(
     """The most likely `wide` tokens after each path: log-probabilities after penalties, ids, log-probabilities before
     them; each (n, wide). `ids` says what the columns of the logits are in the target's vocabulary, if not all of it."""
     own = logits.log_softmax(-1)
-    if past is None:
-        steps, tokens = own.topk(wide)
-        return steps, tokens if ids is None else ids[tokens], steps
-    steps, tokens = past.penalised(logits, paths).log_softmax(-1).topk(wide)
-    return steps, tokens, own.gather(-1, tokens)
+    after = own if past is None else past.penalised(logits, paths, ids).log_softmax(-1)
+    steps, columns = after.topk(wide)
+    tokens = columns if ids is None else ids[columns]
+    return steps, tokens, steps if past is None else own.gather(-1, columns)

@@ -20,7 +20,7 @@ from specdec_core.exact.distribution import distance
 from specdec_core.models.bundle import HubModel
 from specdec_core.penalties import Past, Penalties, paths_of
 from specdec_core.rules.speculative_sampling import SpeculativeSampling
-from specdec_core.sampling import Warp
+from specdec_core.sampling import Warp, widen
 from specdec_core.testing import NextProbs, scripted
 from specdec_core.tree import TokenTree
 
@@ -98,6 +98,29 @@ def test_every_row_gets_what_generate_would_do_after_its_own_path(
             if bool((theirs > -torch.inf).any()):  # where nothing is left, see below
                 assert torch.equal(ours[row], theirs)
     assert torch.equal(logits, kept), "the model's own logits have changed"
+
+
+@tries(max_examples=200, deadline=None, derandomize=True)
+@given(
+    text=small_texts,
+    paths=st.lists(st.lists(st.integers(0, WIDTH - 1), max_size=5), min_size=1, max_size=4),
+    known=st.sets(st.integers(0, WIDTH - 1), min_size=1),
+    repetition=st.sampled_from([1.0, 0.5, 2.0]),
+    ngram=st.integers(0, 3),
+    seed=st.integers(0, 1_000),
+)
+def test_a_draft_vocabulary_is_penalised_as_its_part_of_the_whole(
+    text: list[int], paths: list[list[int]], known: set[int], repetition: float, ngram: int, seed: int
+) -> None:
+    """What a head may guess, alone or spread over all tokens: the same numbers. Catches: columns taken for ids, a token
+    that the head lacks and that changes another's logit, an n-gram ban of the neighbour."""
+    ids = torch.tensor(sorted(known))
+    logits = torch.randn(len(paths), len(ids), generator=torch.Generator().manual_seed(seed)) * 3
+    past = Past(Penalties(repetition, ngram), text)
+    whole = past.penalised(widen(logits, ids, WIDTH), paths)
+    for _ in range(2):  # the second time from what is remembered
+        assert torch.equal(past.penalised(logits, paths, ids), whole[:, ids])
+    assert torch.equal(past.penalised(widen(logits, ids, WIDTH), paths), whole)
 
 
 @tries(max_examples=300, deadline=None, derandomize=True)
