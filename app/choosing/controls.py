@@ -69,7 +69,9 @@ def essentials(missing: Mapping[str, str | None]) -> None:
                     f"**{PROPOSERS[name].title}.** {PROPOSERS[name].summary}\n\n"
                     + define("Proposer", "Draft model", "Target model")
                 ),
-                named=any(key.startswith("o.") for key in st.query_params),  # whose options these are
+                # whose options these are, or that they are left out
+                named=any(key.startswith("o.") for key in st.query_params)
+                or current.begins_elsewhere(state.proposer),
             )
             if missing.get(name):
                 st.caption(f":material/block: {plain(missing[name] or '')}")

@@ -19,6 +19,8 @@ from app.ui.widgets import pick
 from . import model_picker, presets, usual
 from .usual import Usual
 
+LINKED_ANY = "*"
+
 
 def name() -> str:
     """The models that the next run uses, by their name in the model picker."""
@@ -49,8 +51,18 @@ def guessers() -> list[str]:
 
 
 def options(proposer: str) -> Mapping[str, Any]:
-    """The usual options of a proposer with the chosen models, where they differ from its defaults."""
+    """What a link means that names a proposer without its options, where that differs from their defaults."""
     return usual.options(name(), proposer)
+
+
+def begins(proposer: str) -> Mapping[str, Any]:
+    """The options of a proposer that a visitor starts with, where they differ from their defaults."""
+    return options(proposer) if state.linked in (LINKED_ANY, proposer) else usual.begins(name(), proposer)
+
+
+def begins_elsewhere(proposer: str) -> bool:
+    """Whether an address that names neither a proposer nor options means other ones than that proposer's left out."""
+    return options(proposer) != usual.begins(name(), proposer)
 
 
 def penalty() -> float | None:

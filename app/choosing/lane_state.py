@@ -30,9 +30,14 @@ def option_key(prefix: str, owner: str, option: str, form: str = "") -> str:
     return key(f"{prefix}.{owner}.{option}", form)
 
 
-def usual(prefix: str, owner: Any) -> Mapping[str, Any]:
-    """The values that the chosen models use instead of the defaults of an owner's options."""
+def left_out(prefix: str, owner: Any) -> Mapping[str, Any]:
+    """What the lab's address means that leaves out an owner's options, instead of their defaults."""
     return current.options(owner.name) if prefix == "o" else {}
+
+
+def begins(prefix: str, owner: Any) -> Mapping[str, Any]:
+    """The values that an owner's options start with, instead of their defaults."""
+    return current.begins(owner.name) if prefix == "o" else {}
 
 
 def is_drawn(form: str) -> bool:
@@ -73,7 +78,7 @@ def read(form: str = "", before: Lane | None = None) -> Lane:
     """The lane that the widgets hold.
 
     Given the previous lane `before`, an option that cannot be read keeps its value from there, and the widgets of a new
-    owner's options start with the usual values.
+    owner's options start anew.
 
     Raises:
         SettingsError: one sentence about a text that is not a value; not raised if `before` is given.
@@ -90,7 +95,7 @@ def read(form: str = "", before: Lane | None = None) -> Lane:
             found[table.options] = options(prefix, owner, form)
             continue
         if owner is not before.owner(prefix)[0]:
-            values = usual(prefix, owner)
+            values = begins(prefix, owner)
         fill_options(prefix, owner, values, form)
         try:
             found[table.options] = options(prefix, owner, form)
@@ -105,7 +110,7 @@ def options(prefix: str, owner: Any, form: str = "") -> dict[str, Any]:
     Raises:
         SettingsError: one sentence about a text that is not a value.
     """
-    values, preferred = {}, usual(prefix, owner)
+    values, preferred = {}, begins(prefix, owner)
     for field in fields(owner.Options).values():
         place = option_key(prefix, owner.name, field.name, form)
         held = st.session_state.get(place, shown(field, preferred.get(field.name, field.default)))

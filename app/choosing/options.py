@@ -11,7 +11,7 @@ from app.lanes import links
 from app.text import plain
 from specdec_core.options import OptionField, fields
 
-from .lane_state import option_key, shown, usual
+from .lane_state import begins, left_out, option_key, shown
 
 SLIDER_STEPS = 200  # a number with more values than this gets a text box
 
@@ -21,7 +21,7 @@ def draw(prefix: str, kind: Any, form: str = "") -> None:
 
     They are kept in the address, except those of a lane's `form`, which has its own place there.
     """
-    known, preferred = fields(kind.Options), usual(prefix, kind)
+    known, preferred = fields(kind.Options), begins(prefix, kind)
     for field in known.values():
         key = option_key(prefix, kind.name, field.name, form)
         if key not in st.session_state:
@@ -82,10 +82,10 @@ def _worded(value: Any) -> str:
 
 
 def _keep_in_address(prefix: str, kind: Any, known: Mapping[str, OptionField]) -> None:
-    wanted, preferred = {}, usual(prefix, kind)
+    wanted, omitted = {}, left_out(prefix, kind)
     for field in known.values():
         held = st.session_state[option_key(prefix, kind.name, field.name)]
-        if held is not None and held != shown(field, preferred.get(field.name, field.default)):
+        if held is not None and held != shown(field, omitted.get(field.name, field.default)):
             text = held if field.kind == "list" else field.write(held)
             if len(text) <= links.MAX_PROMPT_IN_LINK:
                 wanted[f"{prefix}.{field.name}"] = text

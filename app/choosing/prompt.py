@@ -33,6 +33,8 @@ def start_from_address(choices: Mapping[str, Mapping[str, str]], proposer: str) 
     if "run" not in params:
         state.noted.pop("lab", None)  # returning from another page shows the last run again
     found, complaints = lane.read(params, proposer, current.options)
+    named = any(key in lane.KEYS or key.partition(".")[0] in lane.TABLES for key in params)
+    state.linked = params.get("proposer", current.LINKED_ANY) if named else ""
     lane_state.put(found, params)
     wrong = links.problems(params, choices, links.SHARED, further=(*lane.KEYS, *lane.TABLES))
     begin("lab", [*complaints, *wrong])

@@ -22,12 +22,15 @@ class Guesser:
     Attributes:
         proposer: its name.
         part: the folder below assets/models of the trained part that it needs, if any.
-        options: its options where the family needs others than the proposer's defaults.
+        options: what links mean that name this proposer without them, where the family needs others than the
+            proposer's defaults; fixed, as links that were given away cannot be changed.
+        begins: options a visitor starts with instead; they are written into the page's address.
     """
 
     proposer: str
     part: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    begins: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +75,15 @@ _USUAL = {
         audience="chat",
         repetition_penalty=1.05,  # most answers on topic in a blind comparison: assets/models/smollm2.md
         guessers=(
-            Guesser("eagle", "smollm2-eagle", {"depth": 3, "top_k": 3, "nodes": 8}),
+            # Trees so small that they pay where wide passes are expensive: on a CPU (assets/models/smollm2.md).
+            Guesser(
+                "eagle",
+                "smollm2-eagle",
+                {"depth": 3, "top_k": 3, "nodes": 8},
+                {"depth": 3, "top_k": 2, "nodes": 4},
+            ),
             Guesser("draft-model", "smollm2-draft"),
-            Guesser("medusa", "smollm2-medusa"),
+            Guesser("medusa", "smollm2-medusa", begins={"nodes": 4}),
             Guesser("prompt-lookup"),
             Guesser("lookahead"),
         ),
@@ -103,5 +112,15 @@ def guessers(
 
 
 def options(model: str, proposer: str) -> Mapping[str, Any]:
-    """The options such models use for a proposer; those left out have the proposer's defaults."""
-    return next((each.options for each in of(model).guessers if each.proposer == proposer), {})
+    """The options that a link means which names a proposer for such models; those left out have its defaults."""
+    return _guesser(model, proposer).options
+
+
+def begins(model: str, proposer: str) -> Mapping[str, Any]:
+    """The options a visitor starts with; those left out have the proposer's defaults."""
+    guesser = _guesser(model, proposer)
+    return {**guesser.options, **guesser.begins}
+
+
+def _guesser(model: str, proposer: str) -> Guesser:
+    return next((each for each in of(model).guessers if each.proposer == proposer), Guesser(proposer))

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 import streamlit as st
 
 from app.choosing import controls, current, presets, prompt
+from app.choosing.usual import begins
 from app.decoding.run import Request
 from app.lanes import lane as core
 from app.lanes import links
@@ -74,7 +75,7 @@ def start(page: str) -> None:
 
 def usual() -> tuple[Lane, ...]:
     """The initial lanes for the chosen models."""
-    return core.usual({name: current.options(name) for name in current.guessers()})
+    return core.usual({name: begins(current.name(), name) for name in current.guessers()})
 
 
 def follow() -> None:

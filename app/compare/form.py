@@ -118,5 +118,5 @@ def _proposers(missing: Mapping[str, str | None]) -> dict[str, str]:
 
 def _options(name: str, prefix: str, kind: Any, lane: Lane) -> None:
     owner, values = lane.owner(prefix)
-    lane_state.fill_options(prefix, kind, values if owner is kind else lane_state.usual(prefix, kind), name)
+    lane_state.fill_options(prefix, kind, values if owner is kind else lane_state.begins(prefix, kind), name)
     options.draw(prefix, kind, name)
