@@ -63,3 +63,26 @@ def test_a_run_opens_there_unless_its_address_names_a_position(page: Page) -> No
     open_player(page, traces=traces, cursor={"round": 3})
     expect(where).to_have_text("Round 3 of 4")
     expect(hint).to_have_text("")
+
+
+FASTEST = """async (lanes) => {
+  const { fastest } = await import("/player/state.js");
+  return fastest(lanes.map(([proposer, tokens, end]) => ({
+    proposer, rounds: tokens === null ? [] : [{ tokens: Array(tokens).fill({}), end }],
+  })));
+}"""
+
+
+@pytest.mark.parametrize(
+    ("lanes", "lead"),
+    [
+        ([("none", 9, 1.0), ("eagle", 8, 2.0), ("medusa", 4, 2.0)], 1),  # plain decoding is no answer
+        ([("none", 9, 1.0), ("eagle", 2, 2.0), ("medusa", 4, 2.0)], 2),
+        ([("none", 9, 1.0), ("eagle", None, 0), ("medusa", None, 0)], None),
+        ([("none", 9, 1.0), ("eagle", 8, 2.0)], None),  # the last one leads anyway
+        ([], None),
+    ],
+)
+def test_of_several_guessing_lanes_the_fastest_opens(page: Page, lanes: list[Any], lead: int | None) -> None:
+    """Catches: a comparison whose first figure is about whichever lane stands last."""
+    assert page.evaluate(FASTEST, lanes) == lead

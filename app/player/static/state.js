@@ -56,6 +56,20 @@ function baselineOf(lanes) {
   return lanes.findIndex((lane) => lane.proposer === "none");
 }
 
+/**
+ * The lane that opens: of several that guess the one that wrote most tokens per second, the first of equals.
+ * @param {Pick<Lane, "proposer"|"rounds">[]} lanes
+ * @returns {number|null} null with fewer than two that wrote anything
+ */
+export function fastest(lanes) {
+  const rates = lanes.map((lane) => {
+    const tokens = lane.rounds.reduce((sum, round) => sum + round.tokens.length, 0);
+    return lane.proposer === "none" ? 0 : tokens / (lane.rounds.at(-1)?.end || Infinity);
+  });
+  const guessing = rates.filter((rate) => rate > 0).length;
+  return guessing < 2 ? null : rates.indexOf(Math.max(...rates));
+}
+
 /** @param {Lane|undefined} lane */
 function clockOf(lane) {
   return lane?.rounds.at(-1)?.end ?? 0;
