@@ -198,7 +198,7 @@ def examples(words: str, proposer: str) -> None:
     found = [entry for entry in everything if listing.find([entry], words, proposer, "newest")]
     if everything and not found:
         st.caption("No recorded example matches the search.")
-    origins = plain(" and ".join(sorted({entries.origin(entry) for entry in everything})))
+    origins = plain(entries.origins(everything))
     for kind, title, about in (
         (
             "proposer",

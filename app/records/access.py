@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from . import examples as recorded
@@ -75,6 +75,17 @@ def origin(entry: Entry) -> str:
     source = entry.source
     where = f"{source.machine}, {source.recorded[:10]}"
     return f"imported, recorded elsewhere: {where}" if imported(entry) else where
+
+
+def origins(given: Iterable[Entry]) -> str:
+    """Where and when several were recorded: each machine with its first and last day."""
+    days: dict[str, set[str]] = {}
+    for entry in given:
+        days.setdefault(entry.source.machine, set()).add(entry.source.recorded[:10])
+    spans = ((machine, min(found), max(found)) for machine, found in sorted(days.items()))
+    return " and ".join(
+        f"{machine}, {first}" + (f" to {last}" if last != first else "") for machine, first, last in spans
+    )
 
 
 def imported(entry: Entry) -> bool:

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -891,3 +892,17 @@ def test_a_run_that_the_library_could_not_keep_is_not_promised(
     at = in_lab(run=run.id)
     at.button(key="share_in_link_lab").click().run()
     assert "could not keep the run" in words(at) and f"run={run.id}" in at.code[0].value
+
+
+def test_where_the_examples_were_recorded_is_said_once_for_each_machine() -> None:
+    """Catches: a machine named again for every day."""
+    found = [
+        entries.of_example(replace(recorded.examples()[0], machine=machine, recorded=f"{day}T10:00:00+00:00"))
+        for machine, day in (
+            ("B", "2026-11-23"),
+            ("A", "2026-11-24"),
+            ("B", "2026-11-21"),
+            ("B", "2026-11-22"),
+        )
+    ]
+    assert entries.origins(found) == "A, 2026-11-24 and B, 2026-11-21 to 2026-11-23"
