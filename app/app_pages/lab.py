@@ -66,9 +66,7 @@ if run.result and (said := controls.earlier(run.result.request)):
 
 example = None
 if run.shown is None and run.kept is None:
-    # Also for a family that is still loading: a recording needs no models, and must not change while it is being read.
-    family = model_picker.usual() if state.model == model_picker.AUTO else current.name()
-    example = results.example(state.proposer, family)
+    example = results.example(*current.shown_before())
 if example is not None:
     if state.example_shown not in (None, example.id):
         address.drop(CURSOR)

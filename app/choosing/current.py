@@ -95,6 +95,18 @@ def settle() -> None:
         _take_fitting_example()
 
 
+def shown_before() -> tuple[str, str]:
+    """The proposer and the models whose recording is shown before a run.
+
+    Also of a family that is still loading: a recording needs no models, and must not change while it is being watched.
+    """
+    if state.model != model_picker.AUTO:
+        return state.proposer, name()
+    family = model_picker.usual()
+    chosen = state.proposer != guessers()[0]
+    return state.proposer if chosen or family == name() else usual.guessers(family)[0], family
+
+
 def picker() -> None:
     """The control for the models, with what they are good for as its help."""
     if state.go:  # the run that starts now uses them

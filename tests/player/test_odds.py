@@ -564,8 +564,22 @@ def test_a_penalty_that_changes_what_is_written_is_said(page: Page) -> None:
     assert any(moved)
     seen = look(page, [(stop, ALL, -1) for stop, _ in places], CHART)
     for other, drawn in zip(moved, seen, strict=True):
-        assert ("With its penalties for repetition" in drawn["text"]) is other
-        assert ("At temperature 0 the target writes its most likely token." in drawn["text"]) is not other
+        assert ("here after the penalty for repetition" in drawn["text"]) is other
+        assert "At temperature 0 the target writes its most likely token" in drawn["text"]
+
+
+def test_a_penalty_that_changes_what_is_accepted_is_said(page: Page) -> None:
+    """Catches: a guess rejected for another “first choice” than the chart's."""
+    trace = recorded("draft-model", temperature=0.0, repetition_penalty=1.6, max_new_tokens=60)
+    stage(page, trace)
+    seen = set()
+    for (_, _, position, _), drawn in _looked(page, trace):
+        if "accepted only if it is the target's first choice" not in drawn["text"]:
+            continue
+        moved = position.p.id[0] != position.model_p.id[0]
+        assert ("That is after the penalty for repetition" in drawn["text"]) is moved
+        seen.add(moved)
+    assert seen == {True, False}
 
 
 def _another_future(record: dict[str, Any], at: int, event: int, judged: list[int]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.player.conftest import Server, data, open_player
-from tests.player.samples import WORDS, Plan, plain_trace, spec_trace
+from tests.player.samples import WORDS, Plan, plain_trace, spec_plans, spec_trace
 
 pytestmark = pytest.mark.browser
 
@@ -111,7 +111,7 @@ def test_speedup_is_the_ratio_of_the_lanes_rates(page: Page) -> None:
     open_player(page)
     ratio = spec_trace().stats.tokens_per_second / plain_trace().stats.tokens_per_second
     expect(page.locator(".speedup-value")).to_have_text(f"{ratio:.2f}×")
-    expect(page.locator(".provenance")).to_have_text("measured · this machine, this run")
+    expect(page.locator(".provenance")).to_have_text("measured · this machine, this run · same text")
     expect(page.locator(".speedup-title")).to_have_text("Measured speedup")
     stop_at(page, 0)
     expect(page.locator(".speedup-value")).to_have_text("—")
@@ -809,3 +809,28 @@ def test_an_answer_stands_apart_from_the_message(page: Page) -> None:
         open_player(page, traces=[{"label": "Draft", "trace": json.loads(trace.to_json())}])
         shown.append(page.locator(".lane .prompt").first.text_content() or "")
     assert not shown[0].endswith("\n\n") and shown[1] == shown[0] + "\n\n"
+
+
+def test_lanes_that_wrote_the_same_text_are_said_to(page: Page) -> None:
+    """Also while the cursor is on its way: it is the run that is named. Catches: losslessness shown to nobody."""
+    origin = page.locator(".provenance")
+    open_player(page)
+    expect(origin).to_have_text("measured · this machine, this run · same text")
+    stop_at(page, 1)
+    expect(origin).to_contain_text("same text")
+    other = json.loads(spec_trace(spec_plans()[:-1]).to_json())
+    plain = json.loads(plain_trace().to_json())
+    open_player(page, traces=[{"label": "Plain", "trace": plain}, {"label": "Draft", "trace": other}])
+    expect(origin).to_have_text("measured · this machine, this run")
+    open_player(page, traces=[{"label": "Draft", "trace": other}])  # there is no other text
+    expect(origin).to_have_text("measured · this machine, this run")
+
+
+def test_keys_still_work_when_a_pressed_button_was_drawn_anew(page: Page) -> None:
+    """Catches: the focus lost with the button, so that the next ↓ scrolls the page."""
+    trace = json.loads(spec_trace(temperature=0.0).to_json())
+    open_player(page, traces=[{"label": "Draft", "trace": trace}], cursor={"round": 1})
+    page.locator(".odds .tabs button").first.click()
+    for number in (2, 3, 4):
+        page.keyboard.press("ArrowDown")
+        expect(page.locator(".where")).to_have_text(f"Round {number} of 12")

@@ -27,6 +27,15 @@ export function forkOf(view, plain) {
   return found && found.round < view.rounds.length && found.other < plain.rounds.length ? found : null;
 }
 
+/**
+ * Whether several finished lanes of one prompt wrote the same text.
+ * @param {Lane[]} lanes
+ */
+export function sameText(lanes) {
+  const [first, ...others] = lanes;
+  return others.length > 0 && lanes.every((lane) => lane.trace && lane.prompt === first.prompt) && others.every((lane) => textOf(lane) === textOf(first));
+}
+
 /** @param {Lane} lane @param {Lane} plain */
 function part(lane, plain) {
   const one = textOf(lane);

@@ -183,7 +183,8 @@ function comparison(odds, title) {
   if (odds.undrafted) return odds.atZero ? greedy : O.writes;
   if (odds.greedy && !odds.verdict) return greedy;
   if (odds.greedy && !odds.lossy) {
-    return O.comparesGreedy(quote(odds.text), odds.target?.rank ?? null);
+    const compares = odds.moved ? O.comparesPenalised : O.comparesGreedy;
+    return compares(quote(odds.text), odds.target?.rank ?? null);
   }
   if (odds.own) return O.comparesOwn;
   if (odds.matching) return O.comparesMatching(odds.siblings);

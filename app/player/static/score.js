@@ -8,6 +8,7 @@
 
 import { el, setNote, setText } from "./dom.js";
 import { isFirm } from "./firm.js";
+import { sameText } from "./fork.js";
 import { sure } from "./sure.js";
 import { LEGEND, MARK, T } from "./text.js";
 
@@ -69,7 +70,8 @@ export function createScore() {
       const { repeated, tokens } = view?.lanes[view.compared] ?? { repeated: 0, tokens: 0 };
       setText(words, ratio !== null && repeated ? T.flattered(bounded, repeated, tokens) : bounded);
       setNote(whole, over ? "" : inAll);
-      setText(origin, [T.provenance[data.provenance], data.provenance_note].filter(Boolean).join(" · "));
+      const equal = sameText(lanes) ? T.sameText : "";
+      setText(origin, [T.provenance[data.provenance], data.provenance_note, equal].filter(Boolean).join(" · "));
       legend.hidden = lanes.length > 0 && lanes.every((lane) => lane.proposer === "none"); // nothing is judged
       const rare = rareIn((view?.lanes ?? []).flatMap((lane) => lane.rounds));
       if (view?.lanes.some((lane) => lane.repeated)) rare.add("again");

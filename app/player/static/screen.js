@@ -189,6 +189,8 @@ export function createScreen(on) {
      */
     show(view, lanes, data, quiet) {
       const { current } = view;
+      const page = /** @type {Document|ShadowRoot} */ (box.getRootNode());
+      const focused = box.contains(page.activeElement);
       moment = current ? `round-${current.index + 1}` : "prompt";
       lead(view.lead);
       showLanes(view, lanes);
@@ -199,6 +201,7 @@ export function createScreen(on) {
       for (const each of Object.values(views)) each.show(view, data.rules ?? {});
       panels.show();
       lighting.refresh();
+      if (focused && !box.contains(page.activeElement)) box.focus({ preventScroll: true }); // what had it was drawn anew
       frame ||= requestAnimationFrame(settle); // before the page is painted
     },
     progress,

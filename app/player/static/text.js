@@ -121,6 +121,7 @@ export const T = {
   roundOf: (/** @type {number} */ n, /** @type {number} */ last) => `Round ${n} of ${last}`,
   atPrompt: "The prompt, before round 1",
   opened: "A telling round. End shows the rest.",
+  sameText: "same text",
   inAll: (/** @type {number} */ ratio) => `${T.times(ratio)} in all`,
   atEnd: "The end: every lane has finished",
   stoppedEnd: "The end: the run was stopped",

@@ -140,6 +140,7 @@ export const T = {
   roundOf: (n, last) => `Runde ${n} von ${last}`,
   atPrompt: "Der Prompt, vor Runde 1",
   opened: "Eine aufschlussreiche Runde. Ende zeigt den Rest.",
+  sameText: "gleicher Text",
   inAll: (ratio) => `insgesamt ${T.times(ratio)}`,
   atEnd: "Das Ende: Alle Spuren sind fertig",
   stoppedEnd: "Das Ende: Der Lauf wurde angehalten",

@@ -74,6 +74,7 @@ export const O = {
     : "Der Vorschlag stand fest und war nicht gezogen: Er wird mit der eigenen Wahrscheinlichkeit p des Zielmodells angenommen."),
   comparesGreedy: (guess, rank) =>
     `Bei Temperatur 0 wird ein Vorschlag nur angenommen, wenn er die erste Wahl des Zielmodells ist${rank === null || rank === 1 ? "" : `; ${guess} hatte dort Rang ${rank}`}.`,
+  comparesPenalised: (guess, rank) => `${O.comparesGreedy(guess, rank)} Das gilt nach dem Abzug für Wiederholungen; das Diagramm zeigt p vor dem Abzug.`,
   comparesChain: "Die Regel beurteilt die Kette als Ganzes: Sie multipliziert p/q entlang der Kette, nie über 1, und behält das längste Anfangsstück, dessen letzte Münze besteht.",
   comparesElder: (q, sameQ, waiting) =>
     `Dieser Vorschlag wird ${waiting ? "nach seinen früheren Geschwistern versucht, falls sie abgelehnt werden" : "versucht, nachdem seine früheren Geschwister abgelehnt wurden"}, gegen das, was sie von p übrig lassen. Die Flächen sind die des ersten Vorschlags; `
@@ -95,7 +96,7 @@ export const O = {
   comparesRule: (title) => `Die Regel „${title}“ hat ihre eigene Schwelle; die Flächen zeigen, wie weit p und q übereinstimmen.`,
   writes: "An dieser Position wurde nichts vorgeschlagen, ein q gibt es also nicht: Das Zielmodell zieht aus p.",
   writesGreedy: "Bei Temperatur 0 schreibt das Zielmodell sein wahrscheinlichstes Token.",
-  writesPenalised: "Mit den Abzügen für Wiederholungen hält das Zielmodell dieses Token für das wahrscheinlichste; das Diagramm zeigt sein eigenes p, ohne sie.",
+  writesPenalised: "Bei Temperatur 0 schreibt das Zielmodell sein wahrscheinlichstes Token, hier nach dem Abzug für Wiederholungen; das Diagramm zeigt p vor dem Abzug.",
   overlapIs: (value, siblings) => `Überlappung Σ min(p, q) = ${prob(value)}: mit welcher Wahrscheinlichkeit ${siblings > 1 ? "der erste" : "ein"} Vorschlag hier angenommen wird.`,
   sharedIs: (value) => `Überlappung Σ min(p, q) = ${prob(value)}: wie viel die beiden Verteilungen gemeinsam haben.`,
   coveredIs: (value, siblings) => `Σ p über ${siblings > 1 ? `die ${siblings} Vorschläge` : "den Vorschlag"} = ${prob(value)}: mit welcher Wahrscheinlichkeit ${siblings > 1 ? "einer davon" : "er"} angenommen wird.`,
