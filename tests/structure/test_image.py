@@ -10,6 +10,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -117,7 +118,7 @@ def test_the_server_starts_from_what_the_image_holds(tmp_path: Path) -> None:
     try:
         health = f"http://127.0.0.1:{port}/healthz"
         while json.loads(answer(health, server, log.name))["models"] == "warming":
-            pass
+            time.sleep(0.5)
         assert json.loads(answer(health, server, log.name))["models"] == "ready", Path(log.name).read_text()
         assert "Specdec Lab" in answer(f"http://127.0.0.1:{port}/r", server, log.name)
         subprocess.run(check, env=mine | changed, check=True, timeout=60)
