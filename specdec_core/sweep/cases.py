@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 FOLDER = assets() / "prompts"
 ORDER = ("story", "code", "copy", "summary", "question", "arithmetic", "poem")
-CHAT_ORDER = ("chat-question", "chat-code", "chat-rewrite", "chat-summary", "chat-list", "chat-story")
+CHAT_ORDER = ("chat-code", "chat-question", "chat-rewrite", "chat-summary", "chat-list", "chat-story")
 Audience = Literal["text", "chat"]
 """The models a family of prompts is for: models that continue a text, or models that answer a message."""
 OWN = "own"  # the family of own prompts that name none
