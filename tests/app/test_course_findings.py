@@ -39,13 +39,15 @@ def test_the_tests_that_the_page_names_exist() -> None:
     ("key", "words"),
     [
         ("weights", "moves weights|all of its weights"),  # that they are read once
-        ("first-word", "first word|which of the two"),  # that it is the words after it
+        ("first-word", "first word|which of the two|moment|of this"),  # that it is the words after it
         ("lossless", "same seed"),  # what two sampled runs may differ in
         ("blind", "cost nothing|checked"),  # that the check is what costs
-        ("lookahead", "one after another|each pass"),  # that one position per pass is certain
+        ("lookahead", "one after another|each pass|when are"),  # that one position per pass is certain
         ("medusa", "at once|never sees"),  # that no head knows the one before
-        ("eagle", "continues|what does that change"),  # that its lists differ
-        ("rules", "how many|models and machine"),  # that less was drafted; that the distribution stays
+        ("eagle", "continues|what does that change|reads|medusa"),  # that its lists differ
+        ("rules", "how many|models and machine|nothing else|should"),  # that less is drafted
+        ("cache", "new rows"),  # that what was not read has none
+        ("sandbox", "as possible|wast"),  # that it is neither plain decoding nor a tree
     ],
 )
 def test_no_opening_names_what_is_asked(key: str, words: str) -> None:
@@ -53,6 +55,18 @@ def test_no_opening_names_what_is_asked(key: str, words: str) -> None:
     found = lesson(key)
     opening = " ".join([found.front.title, *(found.sections[each].prose for each in ("hook", "predict"))])
     assert not re.search(words, opening.lower())
+
+
+def test_no_number_on_the_screen_is_the_answer() -> None:
+    """Catches: an answer that can be read off its own screen, as a probability or as the number of the positions."""
+    shared = lesson("shared")
+    assert shared.answer is not None
+    shown = [100 * share for name in ("p", "q") for share in shared.front.given[name]]
+    assert min(abs(each - shared.answer) for each in shown) > shared.front.predict.tolerance * shared.answer
+    asked = lesson("lookahead").sections["predict"]
+    assert not [item.text for item in asked.items.values() if re.search(r"\d", item.text)]
+    sizes = {key: len(item.text.split()) for key, item in lesson("lookup").sections["predict"].items.items()}
+    assert max(sizes.values()) <= 3, sizes  # none is named more closely than the others
 
 
 REASON = re.compile(r"[:;]|, (as|since|because|denn|da|weil) ")

@@ -151,10 +151,11 @@ def _restart(key: str) -> None:
 
 
 def question(before: str, of: Round, wrong: int, words: Words) -> str:
-    """The guesses alone, the first wrong one marked, without their outcome."""
+    """The guesses alone, the first wrong one marked, without their outcome or a number to read the answer from."""
     chips = "".join(
-        f"<td class='guess {'rejected' if at == wrong else 'waiting'}'><b>{escape(word)}</b>"
-        f"<i>{'✗' if at == wrong else at}</i></td>"
+        f"<td class='guess rejected'><b>{escape(word)}</b><i>✗</i></td>"
+        if at == wrong
+        else f"<td class='guess waiting'><b>{escape(word)}</b></td>"
         for at, word in enumerate(of.guesses, 1)
     )
     return (
