@@ -22,6 +22,7 @@ from playwright.sync_api import expect as expect_soon
 ROOT = Path(__file__).resolve().parents[2]
 START_S = 240
 RUN = re.compile("^Run")  # a pruned guess has it inside
+STILL = "[data-test-script-state=notRunning]"  # Streamlit's page when no script of it runs
 expect_soon.set_options(timeout=20_000)
 
 

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page
@@ -17,12 +18,11 @@ from tests.player.samples import plain_trace, spec_trace
 from tests.player.test_mask import random_parents, tree_record
 
 from .axe import check
-from .conftest import RUN, Come, Server, Visitors
+from .conftest import RUN, STILL, Come, Server, Visitors, expect, until
 
 States = Callable[[Page, str], Iterator[str]]
 
 SLOW = 60_000
-STILL = "[data-test-script-state=notRunning]"  # Streamlit's page when no script of it runs
 
 
 @pytest.fixture
@@ -41,10 +41,23 @@ alone = player.server  # the player's own small server, under a name that leaves
 _serving = player._serving  # which it needs
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_pages(server: Server, tab: Callable[[str], Page], theme: str) -> None:
-    """As a visitor finds them who comes for the first time."""
-    page = tab(theme)
+# The app's ground, from .streamlit/config.toml.
+GROUND = """theme => getComputedStyle(document.querySelector(".stApp")).backgroundColor
+  === {light: "rgb(251, 250, 248)", dark: "rgb(20, 24, 31)"}[theme]"""
+
+
+def turned(page: Page, theme: Any) -> None:
+    """The page as it stands goes over to the other theme, with what the server and the player draw in it."""
+    page.emulate_media(color_scheme=theme)
+    until(lambda: bool(page.evaluate(GROUND, theme)), SLOW / 1000, lambda: f"not {theme}: {page.url}")
+    page.locator(STILL).wait_for(state="attached")
+    for shown in page.locator(".player:visible").all():
+        expect(shown).to_have_attribute("data-theme", theme)
+
+
+def test_the_pages(server: Server, tab: Callable[[str], Page]) -> None:
+    """As a visitor finds them who comes for the first time, then in the dark."""
+    page = tab("light")
     for address, text in (
         ("/", "faster than Plain decoding"),
         ("/compare", "Press Run and watch"),
@@ -52,7 +65,10 @@ def test_the_pages(server: Server, tab: Callable[[str], Page], theme: str) -> No
     ):
         page.goto(server.url + address)
         page.get_by_text(text).first.wait_for()
-        check(page, f"{address}, {theme}")
+        check(page, f"{address}, light")
+        turned(page, "dark")
+        check(page, f"{address}, dark")
+        turned(page, "light")
 
 
 def lab_states(page: Page, url: str) -> Iterator[str]:
@@ -154,33 +170,38 @@ def library_states(page: Page, url: str) -> Iterator[str]:
 OPEN = "[data-testid=stPopoverBody], [role=dialog], [role=tabpanel]:not([hidden]), details[open]"
 
 
-WIDTHS = {"light": (1440,), "dark": (390, 1440)}
+PHONE, DESK = 390, 1440
 
 
-@pytest.fixture(scope="module", params=WIDTHS)
-def visitor(request: pytest.FixtureRequest, visitors: Visitors) -> Iterator[tuple[Page, str]]:
-    """One visitor of all pages, whose library has what was run on the others, and the theme."""
+@pytest.fixture(scope="module")
+def visitor(visitors: Visitors) -> Iterator[Page]:
+    """One visitor of all pages, whose library has what was run on the others."""
     with visitors.visits() as come:
-        page = come(color_scheme=request.param)
+        page = come(color_scheme="dark")
         page.set_default_timeout(SLOW)
-        yield page, request.param
+        yield page
 
 
 @pytest.mark.parametrize("states", [lab_states, compare_states, library_states])
-def test_every_state_of_the_pages(server: Server, visitor: tuple[Page, str], states: States) -> None:
-    """In the light on a desk; in the dark on a phone, from where each state is also taken to the desk as it stands."""
-    page, theme = visitor
-    first, *others = WIDTHS[theme]
-    page.set_viewport_size({"width": first, "height": 900})
-    for state in states(page, server.url):
-        page.locator(STILL).wait_for(state="attached")
-        opened = page.locator(OPEN).count()
-        check(page, f"{state}, {theme}, {first}")
-        for width in others:
-            page.set_viewport_size({"width": width, "height": 900})
-            assert page.locator(OPEN).count() == opened, f"{state}: something closed as the window grew"
-            check(page, f"{state}, {theme}, {width}")
-        page.set_viewport_size({"width": first, "height": 900})
+def test_every_state_of_the_pages(server: Server, visitor: Page, states: States) -> None:
+    """Reached in the dark on a phone, each state is taken to the desk as it stands, and there into the light. Catches
+    also: what closes as the window grows or the theme turns."""
+
+    def look(state: str, theme: str, width: int) -> None:
+        assert visitor.locator(OPEN).count() == opened, f"{state}: something closed, {theme}, {width}"
+        check(visitor, f"{state}, {theme}, {width}")
+
+    visitor.set_viewport_size({"width": PHONE, "height": 900})
+    for state in states(visitor, server.url):
+        visitor.locator(STILL).wait_for(state="attached")
+        opened = visitor.locator(OPEN).count()
+        look(state, "dark", PHONE)
+        visitor.set_viewport_size({"width": DESK, "height": 900})
+        look(state, "dark", DESK)
+        turned(visitor, "light")
+        look(state, "light", DESK)
+        turned(visitor, "dark")
+        visitor.set_viewport_size({"width": PHONE, "height": 900})
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Locator, Page
 
-from .conftest import RUN, Server, expect, until
+from .conftest import RUN, STILL, Server, expect, until
 
 Open = Callable[..., Page]
 LONG_S = 60_000
@@ -76,7 +76,8 @@ def test_lanes_are_built_raced_read_off_and_come_back(open_page: Open) -> None:
     assert [column(page.locator(".sd-table"), lane) for lane in range(4)] == before
 
 
-def test_a_place_where_lanes_part_opens_in_the_player(open_page: Open) -> None:
+def test_a_place_where_lanes_part_opens_in_the_player_and_brings_it_into_view(open_page: Open) -> None:
+    """Catches also: a press that moves a player far above, out of sight."""
     page = open_page("/compare?tokens=32")
     run(page)
     expect(page.get_by_text("Why faster, why slower?")).to_be_visible(timeout=LONG_S)
@@ -88,11 +89,23 @@ def test_a_place_where_lanes_part_opens_in_the_player(open_page: Open) -> None:
     found = re.search(r"round=(\d+)", page.url)
     assert found is not None
     expect(page.locator(".transcript")).to_contain_text(f"Round {found[1]}")
-    run_id = re.search(r"[?&]run=([^&]+)", page.url)
+    opened = page.url
+    run_id = re.search(r"[?&]run=([^&]+)", opened)
     assert run_id is not None
     rounds = page.request.get(f"{page.url.split('/compare')[0]}/traces/{run_id[1]}-2.json").json()["rounds"]
     before = sum(len(row["committed"]["token"]) for row in rounds[: int(found[1]) - 1])
     assert before < position <= before + len(rounds[int(found[1]) - 1]["committed"]["token"])
+    last = page.locator("[class*=st-key-spot-]").last.get_by_role("button")
+    last.scroll_into_view_if_needed()
+    player = page.locator(".player")
+    top = "player => player.getBoundingClientRect().top"
+    assert player.evaluate(top) < 0
+    last.click()
+    until(lambda: 0 <= player.evaluate(top) < 200, 20)
+    expect(player).to_be_focused()
+    page.wait_for_url(lambda url: url != opened and "round=" in url, wait_until="commit")
+    page.keyboard.press("ArrowUp")
+    expect(player).to_be_focused()
 
 
 def test_escape_stops_all_lanes(open_page: Open, server: Server) -> None:
@@ -151,7 +164,7 @@ def test_a_comparison_is_built_run_and_read_by_keys_alone(open_page: Open) -> No
     page.keyboard.press("Enter")
     expect(page.locator(".st-key-lane-form")).to_be_visible()
     expect(page.locator(".st-key-lane-B")).to_contain_text("open below")
-    page.locator("[data-test-script-state=notRunning]").wait_for(state="attached")
+    page.locator(STILL).wait_for(state="attached")
     page.keyboard.press("Tab")  # its other box: where one was is not lost as the form opens
     expect(page.locator(".st-key-lane-B").get_by_role("button", name="More")).to_be_focused()
     page.get_by_role("button", name="Add a lane").focus()
@@ -159,7 +172,7 @@ def test_a_comparison_is_built_run_and_read_by_keys_alone(open_page: Open) -> No
     expect(page.locator(".st-key-lane-D")).to_contain_text("open below")
     page.keyboard.press("Control+Enter")
     expect(page.get_by_text("Why faster, why slower?")).to_be_visible(timeout=LONG_S)
-    page.locator("[data-test-script-state=notRunning]").wait_for(state="attached")
+    page.locator(STILL).wait_for(state="attached")
     page.get_by_role("tab", name="Race", exact=True).focus()
     page.keyboard.press("ArrowRight")
     expect(page.locator(".sd-table")).to_be_visible()
@@ -234,22 +247,3 @@ def test_the_page_holds_its_width_on_a_phone(open_page: Open) -> None:
     assert frame.evaluate("box => box.scrollWidth > box.clientWidth")
     frame.focus()
     page.keyboard.press("ArrowRight")
-
-
-def test_a_place_that_is_pressed_brings_the_player_into_view(open_page: Open) -> None:
-    """Catches: a press that moves a player far above, out of sight."""
-    page = open_page("/compare?tokens=32")
-    run(page)
-    expect(page.get_by_text("Why faster, why slower?")).to_be_visible(timeout=LONG_S)
-    page.get_by_text("Where two lanes guess differently").click()
-    spot = page.locator("[class*=st-key-spot-]").last.get_by_role("button")
-    spot.scroll_into_view_if_needed()
-    player = page.locator(".player")
-    top = "player => player.getBoundingClientRect().top"
-    assert player.evaluate(top) < 0
-    spot.click()
-    until(lambda: 0 <= player.evaluate(top) < 200, 20)
-    expect(player).to_be_focused()
-    page.wait_for_url(re.compile(r"round=\d+"), wait_until="commit")
-    page.keyboard.press("ArrowUp")
-    expect(player).to_be_focused()

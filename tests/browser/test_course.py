@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -13,8 +14,8 @@ from app.course import reading
 from app.course.lesson import STEPS, Lesson
 
 from .axe import check
-from .conftest import Server, Visitors, expect, until
-from .test_axe import SLOW, STILL
+from .conftest import STILL, Server, Visitors, expect, until
+from .test_axe import SLOW, turned
 
 MOST_TABS = 150
 LESSONS = [key for _, key, _, _ in reading.titles("en")]
@@ -86,10 +87,28 @@ def begin(page: Page, url: str, key: str) -> None:
     at_step(page, "Predict")
 
 
+def small(key: str) -> tuple[int, int]:
+    """The small screen on which that lesson is opened: every other pair of lessons on a phone's."""
+    return SIZES[LESSONS.index(key) // 2 % 2]
+
+
+def way_to_predict(key: str) -> tuple[str, tuple[int, int]]:
+    """How something is predicted in that lesson, and on how large a screen."""
+    return read(key).front.predict.kind, small(key)
+
+
+@cache
+def loaded() -> dict[tuple[str, tuple[int, int]], str]:
+    """The lessons that are loaded on their small screens, one for each way: others are come to from a page that is
+    there."""
+    return {way_to_predict(key): key for key in reversed(LESSONS)}
+
+
 def come_to(page: Page, url: str, key: str) -> None:
     """A lesson by the button at the end of the one before, as a learner comes to it; else by its address."""
     onward = page.locator(".st-key-course-onward")
-    if onward.count() and read(key).front.title in onward.inner_text():
+    here = key not in loaded().values() and onward.count()
+    if here and read(key).front.title in onward.inner_text():
         reach(page, ".st-key-course-onward")
         page.keyboard.press("Enter")
         page.locator(f".st-key-course-{key}-prediction").wait_for()
@@ -126,15 +145,16 @@ def in_sight(page: Page, selector: str, state: str) -> None:
     )
 
 
+def fits(page: Page, width: int, state: str) -> None:
+    """Nothing is wider than the window; charts follow it a moment later."""
+    until(lambda: bool(page.evaluate(WIDTH) <= width), 20, lambda: f"{state}: wider than {width}")
+
+
 def holds_its_width(page: Page, state: str) -> None:
-    """A projector and then a phone scroll in one direction only; charts follow a window a moment later."""
+    """A projector and then a phone scroll in one direction only."""
     for width, height in SIZES:
         page.set_viewport_size({"width": width, "height": height})
-        until(
-            lambda width=width: page.evaluate(WIDTH) <= width,
-            20,
-            lambda width=width: f"{state}: wider than {width}",
-        )
+        fits(page, width, state)
     matrix = page.locator(".fails:visible")  # on a phone, the last of the sizes
     if matrix.count():
         assert matrix.evaluate("one => one.scrollWidth <= one.clientWidth"), f"{state}: a column is cut off"
@@ -144,22 +164,22 @@ def holds_its_width(page: Page, state: str) -> None:
 @pytest.mark.parametrize("key", LESSONS)
 def test_a_lesson_by_keyboard_with_axe_on_every_screen(page: Page, server: Server, key: str) -> None:
     """Catches: a screen that needs a mouse, breaks a rule of WCAG 2.2 AA, or shows an error; a picture that is wider
-    than a phone, or than a projector, or a prediction that cannot be made there. Every lesson opens on a small screen,
-    every other one on a phone's; as many of either size are light as dark."""
-    at = LESSONS.index(key)
-    theme: Any = ("light", "dark")[at % 2]
-    width, height = SIZES[at // 2 % 2]
+    than a phone, or than a projector, whether drawn there or on the way to it; a prediction that cannot be made there.
+    Of either size as many lessons are light as dark."""
+    theme: Any = ("light", "dark")[LESSONS.index(key) % 2]
+    width, height = small(key)
     page.emulate_media(color_scheme=theme)
     page.set_viewport_size({"width": width, "height": height})
     lesson = read(key)
     come_to(page, server.url, key)
-    until(lambda: page.evaluate(WIDTH) <= width, 20, lambda: f"{key} predict: wider than {width}")
+    fits(page, width, f"{key} predict")
     page.set_viewport_size(DESK)
     in_sight(page, ".st-key-course-lock button", f"{key} predict")
     in_sight(page, f".st-key-course-{key}-prediction", f"{key} question")
     check(page, f"{key} predict, {theme}")
     page.set_viewport_size({"width": width, "height": height})
     predict(page, lesson)
+    fits(page, width, f"{key} watch, drawn there")
     page.set_viewport_size(DESK)
     in_sight(page, ".st-key-course-next button", f"{key} watch")
     holds_its_width(page, f"{key} watch")
@@ -167,7 +187,12 @@ def test_a_lesson_by_keyboard_with_axe_on_every_screen(page: Page, server: Serve
     for name, label in zip(
         STEPS[2:], ("Change", "Explain", "Code", "Check", "Try it in the lab"), strict=True
     ):
+        if name == "change":
+            page.set_viewport_size({"width": width, "height": height})
         further(page, label)
+        if name == "change":
+            fits(page, width, f"{key} change, drawn there")
+            page.set_viewport_size(DESK)
         in_sight(page, ".st-key-course-bar button", f"{key} {name}")
         if name == "check":
             in_sight(page, f".st-key-course-{key}-check", f"{key} check")
@@ -186,42 +211,23 @@ def test_a_lesson_by_keyboard_with_axe_on_every_screen(page: Page, server: Serve
     at_step(page, "Check")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_each_way_to_predict_is_loaded_on_both_small_screens() -> None:
+    """By the walk above. Catches: a width that is chosen while the page loads and that no lesson is loaded with."""
+    assert set(loaded()) == {(kind, size) for kind in ("choice", "several", "number") for size in SIZES}
+
+
 @pytest.mark.parametrize(
     "part", ["", "?claims=1", "?inventory=before", "?inventory=after", "?sheet=1&order=coin"]
 )
-def test_what_stands_beside_the_lessons(page: Page, server: Server, part: str, theme: Any) -> None:
-    page.emulate_media(color_scheme=theme)
+def test_what_stands_beside_the_lessons(page: Page, server: Server, part: str) -> None:
+    """Opened in the light, then in the dark as it stands."""
+    page.emulate_media(color_scheme="light")
     page.goto(f"{server.url}/course{part}")
     page.locator("h1").wait_for()
     rested(page)
-    check(page, f"course{part}, {theme}")
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_a_lesson_opened_on_a_small_screen_is_like_one_that_became_small(
-    page: Page, server: Server, size: tuple[int, int]
-) -> None:
-    """One lesson for each way to predict; the walk above makes the page small in all of them. Catches: a width that is
-    chosen while the page loads, a prediction that a phone's keyboard cannot make."""
-    page.set_viewport_size({"width": size[0], "height": size[1]})
-    kinds = set()
-    try:
-        for key in LESSONS:
-            lesson = read(key)
-            if lesson.front.predict.kind in kinds:
-                continue
-            kinds.add(lesson.front.predict.kind)
-            begin(page, server.url, key)
-            predict(page, lesson)
-            for name in ("Watch", "Change"):
-                at_step(page, name)
-                assert page.evaluate(WIDTH) <= size[0], f"{key}, {name}"
-                page.evaluate("document.activeElement?.blur()")
-                page.keyboard.press("n")
-    finally:
-        page.set_viewport_size(DESK)
-    assert kinds == {"choice", "several", "number"}
+    check(page, f"course{part}, light")
+    turned(page, "dark")
+    check(page, f"course{part}, dark")
 
 
 def test_a_presentation_is_led_with_four_keys(page: Page, server: Server) -> None:
@@ -326,15 +332,28 @@ def box(page: Page, selector: str) -> dict[str, float]:
 SCROLLED = "document.querySelector('[data-testid=stMain]').scrollTop"
 
 
-def test_a_new_step_begins_at_its_top_and_a_choice_moves_nothing(page: Page, server: Server) -> None:
-    """Catches: a phone on which Next leads past the text of the next step; a page that jumps at every rerun."""
+def test_a_phone_shows_each_step_from_its_top_and_all_of_it(page: Page, server: Server) -> None:
+    """Catches: Next that leads past the text of the next step, a page that jumps at every rerun; a coin that lies on
+    another token's bar, a formula or a line of code cut off at the right."""
     try:
         shown(page, server.url, "coin", 390, 844)
+        badge = box(page, ".coin .toss b")
+        own = page.locator(".coin .toss").evaluate(
+            "one => one.closest('td').getBoundingClientRect().toJSON()"
+        )
+        assert own["left"] <= badge["left"] and badge["right"] <= own["right"]
         for name in ("Change", "Explain", "Code"):
             page.locator(".st-key-course-next button:visible").click()
             at_step(page, name)
             assert page.evaluate(SCROLLED) == 0, name
             assert page.evaluate("document.activeElement.dataset.testid") == "stMain", name
+            if name == "Explain":
+                frame = box(page, ".st-key-course-formula")
+                bases = page.locator(".katex-html .base").evaluate_all(
+                    "all => all.map((one) => one.getBoundingClientRect().right)"
+                )
+                assert max(bases) <= frame["right"] - 8
+        assert box(page, ".source mark")["right"] <= box(page, ".source pre")["right"]
         page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop = 200")
         page.locator(".st-key-course-coin-light button:visible").nth(1).click()
         rested(page)
@@ -344,29 +363,5 @@ def test_a_new_step_begins_at_its_top_and_a_choice_moves_nothing(page: Page, ser
         expect(page.locator("h1")).to_have_text("Claims heard in the field")
         rested(page)
         assert page.evaluate(SCROLLED) == 0
-    finally:
-        page.set_viewport_size(DESK)
-
-
-def test_a_phone_shows_formula_lit_line_and_coin_where_they_belong(page: Page, server: Server) -> None:
-    """Catches: a formula or a line of code cut off at the right, a coin that lies on another token's bar."""
-    try:
-        shown(page, server.url, "coin", 390, 844)
-        badge = box(page, ".coin .toss b")
-        own = page.locator(".coin .toss").evaluate(
-            "one => one.closest('td').getBoundingClientRect().toJSON()"
-        )
-        assert own["left"] <= badge["left"] and badge["right"] <= own["right"]
-        for name in ("Change", "Explain"):
-            page.locator(".st-key-course-next button:visible").click()
-            at_step(page, name)
-        frame = box(page, ".st-key-course-formula")
-        bases = page.locator(".katex-html .base").evaluate_all(
-            "all => all.map((one) => one.getBoundingClientRect().right)"
-        )
-        assert max(bases) <= frame["right"] - 8
-        page.locator(".st-key-course-next button:visible").click()
-        at_step(page, "Code")
-        assert box(page, ".source mark")["right"] <= box(page, ".source pre")["right"]
     finally:
         page.set_viewport_size(DESK)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
 from app.course import reading
 from app.course.lesson import STEPS
 from app.course.words import Words
 
-from .conftest import Server, until
+from .conftest import Come, Server, until
 from .test_axe import SLOW
 from .test_course import LESSONS, LISTENING, at_step, box
 
@@ -98,15 +98,25 @@ def looked_at(page: Page, key: str) -> None:
     until(lambda: shown() == wanted, SLOW / 1000, lambda: f"{key}: {shown()} of {wanted} {selector} in sight")
 
 
+def ten_thousand_runs(page: Page, words: Words) -> None:
+    """The second thing that lesson 5 asks to look at; a table below the fold would not be seen."""
+    page.get_by_text(words.whole(10_000), exact=True).click()
+    table = page.locator(".same-texts .counts")
+    table.wait_for()
+    until(
+        lambda: page.evaluate(SHOWN, [table.element_handles(), 1]) == 1,
+        20,
+        lambda: "the table of counts is not in sight",
+    )
+
+
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("language", STEPS_OF)
-def test_question_and_way_on_are_in_sight_on_a_projector(
-    browser: Browser, server: Server, language: str
-) -> None:
+def test_question_and_way_on_are_in_sight_on_a_projector(come: Come, server: Server, language: str) -> None:
     """From lesson to lesson by the button at the end, where the next is among them. Catches: an option or a button
     below the fold or behind the bar, a title printed over the steps, a text about what can only be scrolled to."""
     words = Words(language, reading.FOLDER)
-    page = browser.new_page(viewport={"width": 1024, "height": 768}, reduced_motion="reduce")
+    page = come(viewport={"width": 1024, "height": 768})
     page.set_default_timeout(SLOW)
     for key, after in zip(LESSONS, (*LESSONS[1:], None), strict=True):
         if page.locator(f".st-key-course-{key}-prediction:visible").count() == 0:
@@ -122,32 +132,10 @@ def test_question_and_way_on_are_in_sight_on_a_projector(
             in_sight(page, key, step)
             if step == "watch":
                 looked_at(page, key)
+                if key == "lossless":
+                    ten_thousand_runs(page, words)
         if after is not None:
             page.locator(f".st-key-course-{key}-check label:visible").nth(1).click()
             page.locator(".st-key-course-answer button:enabled").click()
             page.locator(".st-key-course-onward button:visible").click()
             page.locator(f".st-key-course-{after}-prediction").wait_for()
-    page.close()
-
-
-@pytest.mark.parametrize("language", reading.languages())
-def test_ten_thousand_runs_are_in_sight_on_a_projector(
-    browser: Browser, server: Server, language: str
-) -> None:
-    """The second thing that lesson 5 asks to look at. Catches: a table below the fold."""
-    page = browser.new_page(viewport={"width": 1024, "height": 768}, reduced_motion="reduce")
-    page.set_default_timeout(SLOW)
-    words = Words(language, reading.FOLDER)
-    page.goto(f"{server.url}/course?lesson=lossless&present=1&lang={language}")
-    at_step(page, words("steps.predict"))
-    press(page, "p")
-    at_step(page, words("steps.watch"))
-    page.get_by_text(words.whole(10_000), exact=True).click()
-    table = page.locator(".same-texts .counts")
-    table.wait_for()
-    until(
-        lambda: page.evaluate(SHOWN, [table.element_handles(), 1]) == 1,
-        20,
-        lambda: "the table of counts is not in sight",
-    )
-    page.close()

@@ -10,7 +10,7 @@ from urllib.parse import quote, urljoin
 
 from playwright.sync_api import Page
 
-from .conftest import RUN, Server, expect, until
+from .conftest import RUN, STILL, Server, expect, until
 
 log = logging.getLogger(__name__)
 
@@ -114,11 +114,17 @@ def test_control_and_enter_in_the_prompt_box_run_what_was_just_typed(open_page: 
     expect(box).to_have_value("The hen and the horse ")
 
 
-def test_the_keyboard_steps_through_the_rounds_and_a_reload_comes_back_to_the_same_place(
-    open_page: Open,
-) -> None:
+def test_a_run_opens_at_a_place_of_its_own_and_a_reload_where_the_keys_have_led(open_page: Open) -> None:
+    """Catches: a shared link to a new run that opens at a round chosen in the demo, where no number stands yet."""
     page = open_page("/?tokens=32")
+    page.locator(".control.first").click()
+    page.locator(".control.next").click()
+    page.wait_for_url(re.compile(r"[?&]round=1"), wait_until="commit")
     run_to_the_end(page)
+    page.wait_for_timeout(1_000)
+    address = str(page.evaluate("location.href"))
+    assert "run=" in address and "round=" not in address
+    expect(page.locator(".pace")).to_contain_text("telling round")  # not where the demo was
     page.locator(".player").focus()
     page.keyboard.press("Home")
     for _ in range(3):
@@ -131,19 +137,6 @@ def test_the_keyboard_steps_through_the_rounds_and_a_reload_comes_back_to_the_sa
     page.locator(".player").focus()
     page.keyboard.press("ArrowUp")
     expect(page.locator(".transcript")).to_contain_text("Round 2")
-
-
-def test_where_the_viewer_stood_in_the_old_run_says_nothing_about_the_new_one(open_page: Open) -> None:
-    """Catches: a shared link to a new run that opens at a round chosen in the demo, where no number stands yet."""
-    page = open_page("/?tokens=32")
-    page.locator(".control.first").click()
-    page.locator(".control.next").click()
-    page.wait_for_url(re.compile(r"[?&]round=1"), wait_until="commit")
-    run_to_the_end(page)
-    page.wait_for_timeout(1_000)
-    address = str(page.evaluate("location.href"))
-    assert "run=" in address and "round=" not in address
-    expect(page.locator(".pace")).to_contain_text("telling round")  # not where the demo was
 
 
 def test_settings_go_to_the_address_and_come_back_from_it(open_page: Open) -> None:
@@ -221,7 +214,7 @@ def test_the_way_back_leads_to_the_page_before_not_through_the_viewers_moves(ope
         page.keyboard.press(key)
         page.wait_for_url(re.compile(address), wait_until="commit")
         page.wait_for_timeout(300)  # what the server writes comes later
-    page.locator("[data-test-script-state=notRunning]").wait_for(state="attached")
+    page.locator(STILL).wait_for(state="attached")
     assert page.evaluate("history.length") == steps
     page.go_back(wait_until="commit")
     expect(page.get_by_text("Nothing here yet")).to_be_visible()

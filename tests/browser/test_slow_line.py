@@ -8,12 +8,11 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Page
 
-from .conftest import RUN, Server, Sight, Visitors, expect, until
+from .conftest import RUN, STILL, Server, Sight, Visitors, expect, until
 from .slow_line import Line, slow_line
 
 ANSWERED_MS = 1_500  # after the first of an answer the server has done with a press
 QUIET_S = 1.5  # after so long without a word the server has said all
-STILL = "[data-test-script-state=notRunning]"
 LONG = 60_000
 Open = Callable[[str], tuple[Page, Line]]
 
