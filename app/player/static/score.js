@@ -70,7 +70,7 @@ export function createScore() {
       const { repeated, tokens } = view?.lanes[view.compared] ?? { repeated: 0, tokens: 0 };
       setText(words, ratio !== null && repeated ? T.flattered(bounded, repeated, tokens) : bounded);
       setNote(whole, over ? "" : inAll);
-      const equal = sameText(lanes) ? T.sameText : "";
+      const equal = over && sameText(lanes) ? T.sameText : "";
       setText(origin, [T.provenance[data.provenance], data.provenance_note, equal].filter(Boolean).join(" · "));
       legend.hidden = lanes.length > 0 && lanes.every((lane) => lane.proposer === "none"); // nothing is judged
       const rare = rareIn((view?.lanes ?? []).flatMap((lane) => lane.rounds));
