@@ -122,6 +122,17 @@ def test_the_example_that_the_page_opened_with_gives_way_and_one_that_was_chosen
     assert not early.exception and not asking.exception
 
 
+def test_the_recording_that_plays_first_stays_when_the_default_is_there(shelf: Shelf) -> None:
+    """Its models' own first proposer, from the start. Catches: a story exchanged under the eyes of who watches it."""
+    at, chosen = page(tokens="8"), page(tokens="8", proposer="lookahead")
+    first = at.session_state["example_shown"]
+    assert first == "chat-prompt-lookup" and chosen.session_state["example_shown"] == "chat-lookahead"
+    shelf.get(REAL)
+    assert at.run().session_state["example_shown"] == first
+    assert chosen.run().session_state["example_shown"] == "chat-lookahead"
+    assert not at.exception and not chosen.exception
+
+
 def test_the_page_shows_what_a_chat_model_reads(shelf: Shelf) -> None:
     """Catches: a template that is applied unseen, and a system line that does not reach the model."""
     shelf.get(REAL)

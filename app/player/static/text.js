@@ -154,7 +154,7 @@ export const T = {
     ["Esc", "clear the selection"],
     ["?", "this help; only while the player has the focus, as with all letters and signs"],
   ],
-  slow: (/** @type {number} */ factor, /** @type {number} */ round) => `a round in about ${seconds(round)}: ${factor >= 1.5 ? `${factor < 10 ? factor.toFixed(1) : Math.round(factor)} × slower than it ran` : "about as fast as it ran"}`,
+  slow: (/** @type {number} */ factor, /** @type {number} */ round) => `${round < 1 ? `about ${Math.round(1 / round)} rounds a second` : `a round in about ${seconds(round)}`}: ${factor >= 1.5 ? `${factor < 10 ? factor.toFixed(1) : Math.round(factor)} × slower than it ran` : "about as fast as it ran"}`,
 
   views: "Views of this round",
   view: { tree: "Round", mask: "Mask and KV cache", odds: "Odds", window: "How it guessed" },

@@ -173,7 +173,7 @@ export const T = {
     ["Esc", "Auswahl aufheben"],
     ["?", "diese Hilfe; nur mit dem Fokus im Player, wie alle Buchstaben und Zeichen"],
   ],
-  slow: (factor, round) => `eine Runde in etwa ${seconds(round)}: ${factor >= 1.5 ? `${factor < 10 ? fixed(factor, 1) : Math.round(factor)}-mal langsamer, als sie lief` : "etwa so schnell, wie sie lief"}`,
+  slow: (factor, round) => `${round < 1 ? `etwa ${Math.round(1 / round)} Runden pro Sekunde` : `eine Runde in etwa ${seconds(round)}`}: ${factor >= 1.5 ? `${factor < 10 ? fixed(factor, 1) : Math.round(factor)}-mal langsamer, als sie lief` : "etwa so schnell, wie sie lief"}`,
 
   views: "Ansichten dieser Runde",
   view: { tree: "Runde", mask: "Maske und KV-Cache", odds: "Wahrscheinlichkeiten", window: "So wurde geraten" },
