@@ -39,6 +39,7 @@ async def lifespan(_app: st.App) -> AsyncIterator[None]:
     """Warm up the models and the course in the background, so that the first page does not wait for them."""
     server_log.join()
     logging.getLogger("uvicorn.error").addFilter(quirks.unless_closed_twice)
+    logging.getLogger(quirks.SCRIPTS_LOG).addFilter(quirks.unless_gone)
     watch()
     services.shelf().warm()
     if hasattr(os, "nice"):

@@ -157,6 +157,17 @@ def unless_closed_twice(record: logging.LogRecord) -> bool:
     return not (record.exc_info and isinstance(record.exc_info[1], WebSocketDisconnected))
 
 
+SCRIPTS_LOG = "streamlit.runtime.scriptrunner.script_runner"
+
+
+def unless_gone(record: logging.LogRecord) -> bool:
+    """A filter of `SCRIPTS_LOG`, without warnings about a press in a part of the page that was taken away meanwhile.
+
+    Streamlit skips such a message, and warns unless a timer sent it (issue 9080); nothing has to be done, it says.
+    """
+    return not str(record.msg).startswith("Couldn't find fragment with id")
+
+
 # --- The address ---
 
 LAG_S = 10.0  # a message that took longer was held up by something else

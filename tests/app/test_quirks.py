@@ -22,7 +22,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetStates
 from streamlit.runtime.fragment import MemoryFragmentStorage
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.pages_manager import PagesManager
-from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.runtime.scriptrunner import get_script_run_ctx, script_runner
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext, add_script_run_ctx
 from streamlit.runtime.state import SafeSessionState, SessionState
 from streamlit.testing.v1 import AppTest
@@ -130,6 +130,20 @@ def test_a_page_that_both_sides_closed_is_no_error_in_the_log() -> None:
     assert "except RuntimeError:" in handler
     assert not quirks.unless_closed_twice(line(told.value))
     assert quirks.unless_closed_twice(line(RuntimeError("something else")))
+
+
+def test_a_press_in_a_part_that_is_gone_is_a_warning() -> None:
+    """Once Streamlit is silent about it, `quirks.unless_gone` can go; and no other line of that log is lost."""
+    assert script_runner._LOGGER.name == quirks.SCRIPTS_LOG
+    source = inspect.getsource(script_runner)
+    assert "if not rerun_data.is_auto_rerun:" in source and '"Couldn\'t find fragment with id %s."' in source
+
+    def kept(message: str) -> bool:
+        line = logging.LogRecord(quirks.SCRIPTS_LOG, logging.WARNING, "", 0, message, ("id",), None)
+        return quirks.unless_gone(line)
+
+    assert not kept("Couldn't find fragment with id %s. This can happen if")
+    assert kept("Something else with a fragment %s")
 
 
 @pytest.mark.parametrize("asked_by", ["message", "rerun"])
