@@ -61,7 +61,8 @@ class Past:
         self._seen: dict[int, None] = {}  # the different tokens, in order of appearance
         self._grams: dict[tuple[int, ...], list[int]] = {}  # first n − 1 tokens → the tokens that followed
         self._tail: list[int] = []  # the last n − 1 tokens
-        self._columns: dict[int, Tensor] = {}  # of `_seen`, by the identity of the draft vocabulary
+        # of `_seen`, by the identity of the draft vocabulary, which is kept, so that no other can take its place
+        self._columns: dict[int, tuple[Tensor | None, Tensor]] = {}
         self.extend(tokens)
 
     def extend(self, tokens: Iterable[int]) -> None:
@@ -114,11 +115,11 @@ class Past:
         self, logits: Tensor, paths: Sequence[Sequence[int]], vocabulary: Tensor | None
     ) -> Tensor:
         """The repetition penalty, applied only to the columns of tokens that occur."""
-        common = self._columns.get(id(vocabulary))  # of every row
+        _, common = self._columns.get(id(vocabulary), (None, None))  # of every row
         if common is None or common.device != logits.device:
             places = columns_of(self._seen, vocabulary)[1]
             common = torch.tensor(places, device=logits.device, dtype=torch.long)
-            self._columns[id(vocabulary)] = common
+            self._columns[id(vocabulary)] = vocabulary, common
         fresh, further = columns_of(
             dict.fromkeys(token for path in paths for token in path if token not in self._seen), vocabulary
         )

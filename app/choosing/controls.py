@@ -71,7 +71,7 @@ def essentials(missing: Mapping[str, str | None]) -> None:
                 ),
                 # whose options these are, or that they are left out
                 named=any(key.startswith("o.") for key in st.query_params)
-                or current.begins_elsewhere(state.proposer),
+                or current.must_be_named(state.proposer),
             )
             if missing.get(name):
                 st.caption(f":material/block: {plain(missing[name] or '')}")

@@ -60,8 +60,8 @@ def begins(proposer: str) -> Mapping[str, Any]:
     return options(proposer) if state.linked in (LINKED_ANY, proposer) else usual.begins(name(), proposer)
 
 
-def begins_elsewhere(proposer: str) -> bool:
-    """Whether an address that names neither a proposer nor options means other ones than that proposer's left out."""
+def must_be_named(proposer: str) -> bool:
+    """Whether an address has to name the proposer, as one that names none means other options of it."""
     return options(proposer) != usual.begins(name(), proposer)
 
 

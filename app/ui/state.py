@@ -139,9 +139,8 @@ class State:
 
     # How a page was opened
     state_of = Kept(lambda: "")  # the page whose settings the session holds
-    linked = Kept(
-        lambda: ""
-    )  # the proposer whose options its link left out; "*": the usual one's, whoever it is
+    # the proposer whose options its link left out; "*": the usual one's, whoever it is
+    linked = Kept(lambda: "")
     complaints = Kept[list[str]](list)  # errors in the link it was opened with
     opened_with = Kept[str | None](_nothing)  # the prompt, if the page chose it itself
     last_prompt = Kept[str | None](_nothing)  # of any page

@@ -168,6 +168,14 @@ def test_a_ban_that_leaves_nothing_is_not_applied() -> None:
     assert Warp(1.0)(past.penalised(logits, [[]])).isfinite().all()
 
 
+def test_one_text_serves_draft_vocabularies_that_come_and_go() -> None:
+    """Catches: the columns of a vocabulary that is gone, used for one that lies where it lay."""
+    past, logits = Past(Penalties(repetition=2.0), [1, 3]), torch.ones(1, 2)
+    for first in (0, 1, 2, 3, 0, 1):
+        changed = past.penalised(logits, [[]], torch.tensor([first, first + 1]))
+        assert changed.tolist() == [[0.5 if token in (1, 3) else 1.0 for token in (first, first + 1)]]
+
+
 def test_what_changes_nothing_costs_nothing() -> None:
     """Catches: rounds that copy logits for a penalty of 1 or for none."""
     assert Penalties.of(sd.Settings()).after([1, 2]) is None
