@@ -164,33 +164,33 @@ def of_one_race(traces: Sequence[Trace]) -> bool | None:
 def _caveat(raced: bool | None, lanes: int) -> str:
     """The caveat next to a speedup between the lanes; empty if they were raced."""
     runs = f"{'two ' if lanes == 2 else ''}separate runs"
-    if raced:
-        return ""
-    return f"{runs} on the same machine" if raced is False else f"one race or {runs}: the record does not say"
+    said = f"{runs} on the same machine" if raced is False else f"one race or {runs}: the record does not say"
+    return "" if raced else said
 
 
 def _settings(
     traces: Sequence[Trace], names: list[str], cursor: dict[str, int] | None, raced: bool | None
 ) -> dict[str, Any]:
     """The player's input besides the traces; the keys are those of its `Data`."""
+    from specdec_core.proposers import PROPOSERS
     from specdec_core.rules import RULES
     from specdec_core.sweep.totals import LEAST_TOKENS
 
     compared = not differing(traces)
-    beside = _caveat(raced, len(traces)) if compared else ""
-    used = {str(trace.header.settings.get("rule")) for trace in traces} & RULES.keys()
+    caveat = _caveat(raced, len(traces)) if compared else ""
+    rules = sorted({str(trace.header.settings.get("rule")) for trace in traces} & RULES.keys())
+    used = sorted({str(trace.header.settings.get("proposer")) for trace in traces} & PROPOSERS.keys())
     return {
         "labels": names,
         "mode": "replay",
         "events": None,
         "provenance": "recorded",
-        "provenance_note": " · ".join(filter(None, (_place(traces), beside))),
+        "provenance_note": " · ".join(filter(None, (_place(traces), caveat))),
         "cursor": cursor or {},
         "autoplay": False,
         "compared": compared,
-        "rules": {
-            name: {"title": RULES[name].title, "lossless": RULES[name].lossless} for name in sorted(used)
-        },
+        "rules": {name: {"title": RULES[name].title, "lossless": RULES[name].lossless} for name in rules},
+        "proposers": {name: PROPOSERS[name].summary for name in used},
         "least": LEAST_TOKENS,
     }
 
@@ -215,7 +215,7 @@ def _head(traces: Sequence[Trace], names: list[str], heading: str, raced: bool |
         )
     elif raced is None:
         notes.append(
-            "Whether the lanes ran in one race or one after the other, their records do not say. A speedup between "
+            "The records do not say whether the lanes ran in one race or one after the other. A speedup between "
             "them holds as far as the machine was equally free."
         )
     for name, trace in zip(names, traces, strict=True):

@@ -97,6 +97,7 @@ def player(
     prompt: str | None = None,
     of: str = "",
     rules: Mapping[str, Mapping[str, Any]] | None = None,
+    proposers: Mapping[str, str] | None = None,
     compared: bool = True,
     present: bool = False,
     view_first: bool = False,
@@ -123,6 +124,7 @@ def player(
         prompt: the prompt's text, shown while a live run has no trace yet.
         of: a name of what is shown, returned with the cursor: an old cursor does not apply to a new run.
         rules: for each acceptance rule by name its `title` and whether it is `lossless`.
+        proposers: what each proposer by name does, in a sentence or two; a pointer over a lane's name brings it up.
         compared: whether the lanes were raced in one run; if not, no speedup is shown.
         present: presentation mode: one large lane and view.
         view_first: in a presentation, the view is above the lane, for a page whose text asks about the view.
@@ -150,6 +152,7 @@ def player(
             "prompt": prompt,
             "of": of,
             "rules": {name: dict(rule) for name, rule in (rules or {}).items()},
+            "proposers": dict(proposers or {}),
             "compared": compared,
             "present": present,
             "view_first": view_first and present,

@@ -24,6 +24,7 @@ from app.ui import address, presenter, quirks
 from app.ui.fragment import fragment
 from app.ui.state import State, state
 from specdec_core.errors import SpecdecError
+from specdec_core.proposers import PROPOSERS
 from specdec_core.rules import RULES
 
 from . import results
@@ -31,6 +32,7 @@ from .held import held, let_go
 from .waiting import waiting
 
 RULE_WORDS = {name: {"title": rule.title, "lossless": rule.lossless} for name, rule in RULES.items()}
+PROPOSER_WORDS = {name: proposer.summary for name, proposer in PROPOSERS.items()}
 
 
 class Provenance(TypedDict):
@@ -205,7 +207,9 @@ def draw(of: str, *, opens: int | None = None, key: str = "player", **shown: Any
     cursor = cursor_in(st.query_params)
     if cursor["round"] is None:
         cursor["round"] = opens
-    return player(cursor=cursor, rules=RULE_WORDS, of=of, addressed=True, key=key, **shown)
+    return player(
+        cursor=cursor, rules=RULE_WORDS, proposers=PROPOSER_WORDS, of=of, addressed=True, key=key, **shown
+    )
 
 
 def cursor_in(params: Mapping[str, str]) -> dict[str, int | str | None]:

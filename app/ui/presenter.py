@@ -55,7 +55,14 @@ READING = """
 .st-key-reading > * { align-self: flex-end; inline-size: fit-content; margin-inline-end: 2rem; }
 .st-key-reading button { min-block-size: 1.5rem; padding-block: 0; }
 """
-RUN = ".st-key-part-run { flex-wrap: nowrap; }\n"  # Run beside Stop, also where a browser rounds letters' widths
+# Run beside Stop, also where a browser rounds letters' widths. While a run is watched, Run is out of sight: Stop then
+# stands where the player's controls will be.
+RUN = """
+.st-key-part-run { flex-wrap: nowrap; }
+.st-key-stop_run:has(button:enabled) {
+  position: fixed; inset-inline: 0; inset-block-end: 0.9rem; z-index: 20; inline-size: fit-content; margin-inline: auto;
+}
+"""
 
 
 def presenting() -> bool:

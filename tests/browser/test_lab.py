@@ -42,6 +42,7 @@ def begin(page: Page, server: Server) -> None:
     page.get_by_role("button", name=RUN).click()
     until(lambda: server.busy() == 1, 20)
     expect(page.get_by_role("button", name="Stop")).to_be_enabled()
+    expect(page.get_by_role("button", name="Stop")).to_be_in_viewport(ratio=1)
     expect(page.get_by_text("this machine, this run").first).to_be_visible()
     expect(page.locator(".lane").nth(1).locator(".round").first).to_be_visible()
 
@@ -124,7 +125,7 @@ def test_a_run_opens_at_a_place_of_its_own_and_a_reload_where_the_keys_have_led(
     page.wait_for_timeout(1_000)
     address = str(page.evaluate("location.href"))
     assert "run=" in address and "round=" not in address
-    expect(page.locator(".pace")).to_contain_text("telling round")  # not where the demo was
+    expect(page.locator(".pace")).to_contain_text("eventful round")  # not where the demo was
     page.locator(".player").focus()
     page.keyboard.press("Home")
     for _ in range(3):

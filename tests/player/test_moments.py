@@ -97,9 +97,9 @@ def test_the_transcript_says_each_event(page: Page) -> None:
     for sentence in (
         "Round 1: the draft guessed 3 tokens.",
         "Round 1: the target has checked the draft in one pass.",
-        "Round 1: ‘\u00a0The’ is accepted (verdict 1).",
-        "Round 1: ‘\u00a0quick’ is accepted (verdict 2).",
-        "Round 1: ‘\u00a0fox’ is rejected (verdict 3).",
+        "Round 1: ‘\u00a0The’ is accepted (1 of 3 judged).",
+        "Round 1: ‘\u00a0quick’ is accepted (2 of 3 judged).",
+        "Round 1: ‘\u00a0fox’ is rejected (3 of 3 judged).",
     ):
         page.keyboard.press("ArrowRight")
         expect(said).to_have_text(sentence)
@@ -148,9 +148,9 @@ def test_what_was_drafted_and_what_the_target_read_are_told_apart(page: Page) ->
             written = 4 + 4 * 4 * (max(kept.nodes.depth) - 1)  # of every level the four best are read on
             assert (
                 kept.note["levels"] != max(kept.nodes.depth)
-                or f"proposed {read} tokens, the best of {written}." in row["moments"][0]
+                or f"proposed the best {read} of {written} guesses." in row["moments"][0]
             )
-            assert f"proposed {read} token" in row["moments"][-1]
+            assert f"proposed the best {read} of " in row["moments"][-1]
     chain = page.evaluate(SENTENCES, [json.loads(recorded("draft-model").to_json()), []])
     assert all("proposed 4 tokens; the target accepted" in row["moments"][-1] for row in chain[:-3])
 
@@ -174,7 +174,7 @@ def test_the_slider_counts_what_is_judged_and_not_what_was_pruned(page: Page) ->
     open_player(
         page, traces=[{"label": "one", "trace": record}], cursor={"round": 1, "step": 2, "node": None}
     )
-    expect(page.locator(".where")).to_have_text("Round 1 of 12: judged 1 of 6")
+    expect(page.locator(".where")).to_have_text("Round 1 of 12: 1 of 6 judged")
 
 
 def three_lanes(server: Server) -> list[dict[str, str]]:

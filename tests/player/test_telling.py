@@ -15,8 +15,8 @@ pytestmark = pytest.mark.browser
 
 STOP = """async (rounds) => {
   const { tellingStop } = await import("/player/telling.js");
-  return tellingStop({ rounds: rounds.map(([parents, verdicts, tokens]) => ({
-    tokens: Array(tokens).fill({}),
+  return tellingStop({ rounds: rounds.map(([parents, verdicts, tokens, names]) => ({
+    tokens: Array.from({ length: tokens }, (_, at) => ({ name: names?.[at] ?? "" })),
     proposals: verdicts.map((verdict, node) => ({ node, parent: parents?.[node] ?? node - 1, verdict })),
   })) });
 }"""
@@ -38,6 +38,8 @@ def chain(*verdicts: str) -> list[Any]:
         ([chain(), chain()], None),
         ([], None),
         ([[[-1, -1, 1], [R, A, A], 3], [[-1, -1, 1], [R, A, R], 2]], 1),  # of trees the most tokens
+        ([[*chain(A, R), [" of", " all"]], [*chain(A, R), ["\n", "```"]]], 1),  # of equals the one with words
+        ([[*chain(A, R), [" of", " all"]], [*chain(A, A, R), ["\n", " ", "`"]]], 2),  # but only of equals
     ],
 )
 def test_the_most_telling_round(page: Page, rounds: list[Any], stop: int | None) -> None:
@@ -53,7 +55,7 @@ def test_a_run_opens_there_unless_its_address_names_a_position(page: Page) -> No
     open_player(page, traces=traces, cursor={"round": None})
     expect(where).to_have_text("Round 2 of 4")
     expect(page.locator(".odds-title")).to_contain_text("‘\u00a0cat’ — rejected")
-    expect(hint).to_contain_text("telling round")
+    expect(hint).to_contain_text("eventful round")
     expect(page.locator(".ended")).to_have_text("so far")
     page.locator(".player").focus()
     page.keyboard.press("End")

@@ -48,7 +48,8 @@ export function createHead(at, lead) {
     /** @param {LaneView} view @param {string} baseline the label of the baseline lane for speed */
     show(view, baseline) {
       setText(name, view.lane.label);
-      button.setAttribute("title", T.lead(view.lane.label, at + 1));
+      label.setAttribute("title", view.lane.about ?? "");
+      button.setAttribute("title", [view.lane.about, T.lead(view.lane.label, at + 1)].filter(Boolean).join("\n\n"));
       setText(numbers.ratio, view.speedup === null ? "" : T.ratio(view.speedup));
       ratio.hidden = view.speedup === null;
       setText(sure(ratio.lastChild), ratio.hidden ? "" : baseline);

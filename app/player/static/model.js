@@ -23,7 +23,7 @@ import { branches } from "./tree.js";
  * @typedef {{index: number, end: number, total: number, times: Times, tokens: Token[], proposals: Proposal[], hangs: Hang[],
  *   candidates: number|null}} Round `candidates`: of how many the proposals are the best, where not all are named
  * @typedef {{label: string, prompt: string, rounds: Round[], rest: string, total: number, temperature: number, judging: "each"|"longest",
- *   end: string|null, proposer: string, rule: string, trace: Trace|null, repeats: Repeats, lossy?: boolean, apart?: boolean, untimed?: boolean,
+ *   end: string|null, proposer: string, rule: string, trace: Trace|null, repeats: Repeats, lossy?: boolean, about?: string, apart?: boolean, untimed?: boolean,
  *   root?: string}} Lane
  *   `root`: of a run that goes on, the text of its prompt's last token; `untimed`: no time is recorded, so its rounds take one unit each, which is shown nowhere
  */

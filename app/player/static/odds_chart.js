@@ -125,7 +125,7 @@ export function label(text, marks) {
 /** @param {string} name @param {number|null} exact @param {number|null|undefined} bound */
 export function value(name, exact, bound) {
   const text = exact !== null ? prob(exact) : bound === null || bound === undefined ? "—" : below(bound);
-  return el("span", { class: `value${exact === null ? " bound" : ""}`, role: "cell", "data-name": name, "data-value": exact, title: exact === null ? O.among : String(exact) }, text);
+  return el("span", { class: `value${exact === null ? " bound" : ""}`, role: "cell", "data-name": name, "data-value": exact, title: exact === null ? O.bounded : String(exact) }, text);
 }
 
 /** @param {number} top */

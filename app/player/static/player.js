@@ -219,7 +219,7 @@ export function mount(root, first, api = {}) {
   /** @param {Lane[]} next */
   function setLanes(next) {
     lanes = next;
-    for (const lane of lanes) Object.assign(lane, { lossy: lossy(lane, data.rules), apart: data.compared === false });
+    for (const lane of lanes) Object.assign(lane, { lossy: lossy(lane, data.rules), about: data.proposers?.[lane.proposer] ?? "", apart: data.compared === false });
     screen.setLanes(lanes, leader(lanes, cursor.lead));
   }
 

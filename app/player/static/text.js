@@ -120,7 +120,7 @@ export const T = {
   slider: "Round",
   roundOf: (/** @type {number} */ n, /** @type {number} */ last) => `Round ${n} of ${last}`,
   atPrompt: "The prompt, before round 1",
-  opened: "A telling round. End shows the rest.",
+  opened: "An eventful round. End shows the rest.",
   sameText: "same text",
   inAll: (/** @type {number} */ ratio) => `${T.times(ratio)} in all`,
   atEnd: "The end: every lane has finished",
@@ -138,7 +138,7 @@ export const T = {
     "Playing stretches the lane's recorded clock: at 1×, drafting and checking an average round takes one second, and each "
     + "verdict is shown long enough to be seen. Up to 1× it goes event by event; faster, round by round.",
   phase: (/** @type {Moment} */ moment, /** @type {number} */ read) =>
-    ({ proposed: "proposed", verified: "checked by the target", judged: `judged ${moment.judged.size} of ${read}`, committed: "committed" })[moment.phase],
+    ({ proposed: "proposed", verified: "checked by the target", judged: `${moment.judged.size} of ${read} judged`, committed: "committed" })[moment.phase],
   help: "Keys and marks (?)",
   close: "Close",
   keysTitle: "Keys",
@@ -159,7 +159,7 @@ export const T = {
   views: "Views of this round",
   view: { tree: "Round", mask: "Mask and KV cache", odds: "Odds", window: "How it guessed" },
   roundAndOdds: "Round and odds",
-  lead: (/** @type {string} */ label, /** @type {number} */ key) => `Step through the rounds of ${label} (${key})`,
+  lead: (/** @type {string} */ label, /** @type {number} */ key) => `Press to step through the rounds of ${label} (key ${key})`,
   leads: "leads",
   again: "repeats",
   againFrom: "From here on, the text repeats itself word for word. That is easy to guess.",

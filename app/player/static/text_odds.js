@@ -131,6 +131,7 @@ export const O = {
   modelless: "This proposal came without a model, so there is no q to show.",
   everything: "all others",
   among: "among the others",
+  bounded: "The record names the most likely tokens only. This one is among the others, so only an upper bound is known.",
   showAll: (/** @type {number} */ n) => `Show all ${n} tokens`,
   showFewer: "Show fewer",
   residual: "After a rejection: where p exceeds q",

@@ -26,7 +26,7 @@ export function sentenceAt(view) {
   const head = `Round ${current.index + 1}: `;
   const { drafted, read, best } = sizes(current);
   if (moment.phase === "proposed") {
-    if (best) return `${head}${whoIn(lane)} proposed ${count(read, "token")}${best}.`;
+    if (best) return `${head}${whoIn(lane)} ${best}.`;
     const sent = drafted === read ? "" : `; ${read || "none"} of them ${read === 1 ? "is" : "are"} sent to the target`;
     return `${head}${whoIn(lane)} guessed ${count(drafted, "token")}${copiedFrom(lane, current)}${sent}.`;
   }
@@ -39,12 +39,12 @@ export function sentenceAt(view) {
     const kept = fallen.filter((item) => item.verdict === "accepted").length;
     return `${head}the draft is judged as a whole; ${kept ? `the first ${count(kept, "token")} ${kept === 1 ? "is" : "are"} accepted` : "nothing is accepted"}.`;
   }
-  return `${head}${quote(judged.text)} is ${VERDICT[judged.verdict]} (verdict ${fallen.length}).`;
+  return `${head}${quote(judged.text)} is ${VERDICT[judged.verdict]} (${fallen.length} of ${read} judged).`;
 }
 
 /**
  * How many tokens were drafted for a round, and how many of them the target received. Of a head's candidates the record
- * names only some: `best` says out of how many they were chosen.
+ * names only some: `best` says both numbers then.
  * @param {Round} round
  */
 function sizes(round) {
@@ -52,7 +52,8 @@ function sizes(round) {
   const pruned = round.proposals.filter((item) => item.verdict === "pruned").length;
   const { candidates } = round;
   const drafted = candidates === null ? read + pruned : read || candidates;
-  return { drafted, read, best: candidates !== null && candidates > read && read ? `, the best of ${candidates}` : "" };
+  const chosen = candidates !== null && candidates > read && read > 0;
+  return { drafted, read, best: chosen ? `proposed the best ${read > 1 ? `${read} ` : ""}of ${candidates} guesses` : "" };
 }
 
 /** @param {Lane} lane */
@@ -83,7 +84,7 @@ export function sentenceOf(lane, round) {
   const rejected = of("rejected");
   const kept = accepted === 0 ? "none" : accepted < read ? accepted : read > 1 ? "all" : drafted > 1 ? "that one" : "it";
   const made = drafted === read
-    ? `proposed ${count(read, "token")}${best}${source}`
+    ? `${best || `proposed ${count(read, "token")}`}${source}`
     : `guessed ${count(drafted, "token")}${source}, of which the target read ${read}`;
   const parts = [`${whoIn(lane)} ${made}; ${drafted === read ? "the target" : "it"} accepted ${kept}`];
   if (rejected.length === 1) parts.push(`rejected ${quote(rejected[0].text)}`);
