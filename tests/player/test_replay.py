@@ -645,6 +645,25 @@ def test_a_lanes_name_says_what_its_proposer_does(page: Page) -> None:
     expect(draft).to_have_attribute("title", re.compile(r"^A smaller model writes ahead\.\n\n.+ \(key 2\)$"))
 
 
+OVERLAPPING = """() => {
+  const parts = [...shadow.querySelectorAll(".score > *")].flatMap((part) => {
+    const box = part.getBoundingClientRect();
+    return box.width ? [[part.className, box]] : [];
+  });
+  return parts.flatMap(([one, a], at) => parts.slice(at + 1).flatMap(([other, b]) =>
+    a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1 ? [[one, other]] : []));
+}"""
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (1280, 720), (1024, 768), (390, 844)])
+def test_no_part_of_the_head_lies_over_another(page: Page, width: int, height: int) -> None:
+    """Catches: the note about random tokens over the measured speedup, where the legend is left out."""
+    page.set_viewport_size({"width": width, "height": height})
+    open_player(page)
+    expect(page.locator(".score .random")).to_be_visible()
+    assert page.evaluate(OVERLAPPING) == []
+
+
 def test_many_pruned_guesses_wait_behind_a_button(page: Page, server: Server) -> None:
     """Catches: a tree of hundreds of guesses that buries the accepted path, and pruned ones that cannot be seen."""
     record = branching_record(wide=3, deep=1)
