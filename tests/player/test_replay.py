@@ -651,7 +651,8 @@ OVERLAPPING = """() => {
     return box.width ? [[part.className, box]] : [];
   });
   return parts.flatMap(([one, a], at) => parts.slice(at + 1).flatMap(([other, b]) =>
-    a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1 ? [[one, other]] : []));
+    a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1
+      ? [[one, other]] : []));
 }"""
 
 
