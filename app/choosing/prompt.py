@@ -10,6 +10,7 @@ from app import services
 from app.lanes import lane, links
 from app.records import visitor
 from app.text import count, plain
+from app.ui import quirks
 from app.ui.state import State, state
 from specdec_core.errors import SpecdecError
 
@@ -48,7 +49,8 @@ def has_begun(page: str) -> bool:
 def begin(page: str, complaints: list[str]) -> None:
     """Take the prompt from the address; `complaints` are the errors in the rest of it.
 
-    Without a prompt in the address the last one stays, even from another page.
+    Without a prompt in the address the last one stays, even from another page. What stands in the box of a browser
+    that comes back to a new session counts before all.
     """
     params = st.query_params
     state.state_of = page
@@ -65,11 +67,14 @@ def begin(page: str, complaints: list[str]) -> None:
     if not given and asked is None and (run := services.run_of(params.get("run"), visitor.of_session())):
         given = run.request.prompt  # a prompt too long for the address survives a reload
     last = state.last_prompt
-    if given:
+    typed = quirks.brought_along(State.prompt.key) if last is None else None
+    if typed is not None:
+        state.prompt = typed
+    elif given:
         state.prompt = given[: links.MAX_PROMPT]
     else:
         state.prompt = asked.text if asked else first if last is None else last
-    state.opened_with = None if given or asked or last is not None else first
+    state.opened_with = None if typed or given or asked or last is not None else first
     if unusable:  # some widgets fail on invalid values, so the page restarts without them
         for key in unusable:
             del st.query_params[key]

@@ -79,7 +79,7 @@ def table(
              for number, trace, lane, found in zip(numbers, traces, lanes, loops, strict=True)]),
         Row("tokens_per_second", "Tokens per second", "measured", "Committed tokens by decoding time. After repeats "
             "all times in this table are theirs; counts are the same in each, as the seed is.",
-            [_figure(time.tokens_per_second, "{:.0f}", time.source) for time in times]),
+            [_figure(time.tokens_per_second, "{:.1f}", time.source) for time in times]),
         Row("acceptance_rate", "Acceptance rate α", "measured", "Accepted guesses by judged guesses, with the Wilson "
             "interval (95 %), which takes the guesses for independent. Trees have one rate per depth.",
             [_alpha(trace, found) for trace, found in zip(traces, loops, strict=True)]),
@@ -255,7 +255,7 @@ def _alpha(trace: Trace, loops: Loops) -> Cell:
         return Cell(f"{stats.acceptance_rate:.2f}", value, "; ".join(filter(None, notes)))
     if stats.acceptance_by_depth:
         first = " · ".join(f"{rate:.2f}" for rate in stats.acceptance_by_depth[:4])
-        notes = "by depth, from the first", _flattered(trace, loops)
+        notes = "at depth 1, 2, …", _flattered(trace, loops)
         return Cell(first, {"by_depth": stats.acceptance_by_depth}, "; ".join(filter(None, notes)))
     return Cell(NOTHING, None, "nothing was judged")
 

@@ -107,6 +107,7 @@ export interface RoundRecord extends Phases {
 }
 
 export interface Settings {
+  max_new_tokens?: number;
   proposer?: string;
   rule?: string;
   temperature?: number;

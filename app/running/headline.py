@@ -114,11 +114,11 @@ def show(run: Run) -> None:
                     ""
                     if tree is None
                     else "\n\nHere the proposals were trees, whose rejected siblings would mix different things in "
-                    "one figure. For the first levels, this shows how often a guess was accepted where any was judged."
+                    "one figure. This shows, guess by guess in a row, how often one was accepted where any was judged."
                 ),
                 f"measured · {stats.accepted} of {judged} judged"
                 if tree is None
-                else "measured · by depth, from the first",
+                else f"measured · at depth {', '.join(map(str, range(1, len(stats.acceptance_by_depth[:3]) + 1)))}",
                 repeats if judged else "",
             ),
             (

@@ -227,6 +227,21 @@ def _write(address: MutableMapping[str, str], key: str, value: str | None) -> No
         address[key] = value
 
 
+# --- A browser that comes back ---
+
+
+def brought_along(key: str) -> str | None:
+    """The text that the box with this key holds in a browser whose session is new here; None if it sent none.
+
+    After the server was started again, a page stays as it is until its visitor presses something. That press starts a
+    session, and only a widget that was drawn gives its value: what was typed meanwhile is in the press, under the
+    widget's id, which ends with its key.
+    """
+    context = get_script_run_ctx()
+    sent = context.session_state.get_widget_states() if context is not None else []
+    return next((each.string_value for each in sent if each.id.endswith(f"-{key}")), None)
+
+
 # --- Scroll position and keyboard focus ---
 
 # Streamlit keeps a page's scroll position when all of it is replaced, and cannot scroll to an element.

@@ -132,10 +132,11 @@ class Diagnosis:
         if self.cause == "nothing":
             return "No single loss stands out"
         rate, share = self.alpha, self.accepted_share
-        right = f"α = {rate:.2f}" if rate is not None else f"{share or 0.0:.0%} accepted"
+        right = f"α = {rate:.2f}" if rate is not None else f"{share or 0.0:.0%} of those sent were accepted"
+        in_a_row = self.rejected + self.tokens - 1.0
         missing = "" if rate is None else f" at α = {rate:.2f}"
         words = {
-            "acceptance": f"wrong guesses ({right}), which lose {self.rejected:.2f} tokens a round",
+            "acceptance": f"wrong guesses ({right}): of {in_a_row:.2f} in a row, {self.rejected:.2f} are lost",
             "few guesses": f"guesses not made, worth up to {self.unguessed:.2f} tokens a round{missing}",
             "drafting": f"drafting, {self.drafting:.2f} of a plain round",
             "width": f"{self._pass}, {self.width:.2f} of a plain round",

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.testing.v1 import AppTest
 
 from app import services
@@ -206,6 +207,21 @@ def test_an_example_fills_the_prompt_and_the_own_text_comes_back(fresh: Runs) ->
     assert "Brackets are easy" in at.text_area(key="prompt").help
     at.button_group(key="family").set_value("own").run()
     assert at.text_area(key="prompt").value == "my own words"
+
+
+@pytest.mark.parametrize("address", [{}, {"prompt": "older words"}, {"preset": "code/add"}])
+def test_what_was_typed_while_the_server_was_started_again_is_not_lost(
+    fresh: Runs, address: dict[str, str]
+) -> None:
+    """Catches: a session that begins with an example, although the browser sends its visitor's words."""
+    box = page().text_area(key="prompt").proto.id
+    at = AppTest.from_file(MAIN, default_timeout=30)
+    for key, value in address.items():
+        at.query_params[key] = value
+    at._run(WidgetStates(widgets=[WidgetState(id=box, string_value="my own words")]))
+    assert at.text_area(key="prompt").value == "my own words"
+    assert param(at, "prompt") == "my own words"
+    assert param(at, "preset") is None
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import pytest
 import streamlit as st
 from starlette.websockets import WebSocket, WebSocketState
 from streamlit.elements.lib import policies
-from streamlit.proto.WidgetStates_pb2 import WidgetStates
+from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.runtime.fragment import MemoryFragmentStorage
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.pages_manager import PagesManager
@@ -198,6 +198,27 @@ def test_only_a_fragment_s_own_run_draws_the_page_again(own: bool, monkeypatch: 
     monkeypatch.setattr(st, "rerun", lambda: asked.append(True))
     quirks.rerun()
     assert asked == [True] * own
+
+
+def test_a_script_that_sets_a_box_s_text_overrides_what_a_browser_brought_along() -> None:
+    """And the state has no such key before the box is drawn; as soon as it has, `brought_along` can go."""
+
+    def script() -> None:
+        import streamlit as st
+
+        from app.ui import quirks
+
+        st.session_state.found = quirks.brought_along("words")
+        if "words" not in st.session_state:
+            st.session_state.words = "an example"
+        st.text_area("Words", key="words")
+
+    drawn = AppTest.from_function(script).run()
+    assert drawn.session_state.found is None
+    typed = WidgetState(id=drawn.text_area(key="words").proto.id, string_value="typed")
+    back = AppTest.from_function(script)._run(WidgetStates(widgets=[typed]))
+    assert back.text_area(key="words").value == "an example"
+    assert back.session_state.found == "typed"
 
 
 def test_streamlit_s_page_has_inline_scripts_and_each_is_in_the_policy() -> None:

@@ -290,13 +290,13 @@ def test_the_time_axis_of_a_run_that_goes_on_reaches_the_lanes_clocks(page: Page
     span = page.locator(".time-axis > span").last.inner_text()  # how much time the axis spans
     whole = float(span.split()[0]) / (1000 if span.endswith("ms") else 1)
     assert ends[1] * whole == pytest.approx(clocks[1], rel=0.05)
-    expect(page.locator(".time-key > span:visible")).to_have_text(["draft", "target pass"])
+    expect(page.locator(".time-key > span:visible")).to_have_text(["draft", "target pass", "other work"])
     drawn = "row => [...row.querySelectorAll('.time-round')].map((each) => each.getAttribute('style'))"
     leading = page.locator(".time-row").nth(1)
     while_live = leading.evaluate(drawn)
     parts.append(len(said))
     to_the_end(page)
-    expect(page.locator(".time-key > span:visible")).to_have_text(["draft", "target pass"])
+    expect(page.locator(".time-key > span:visible")).to_have_text(["draft", "target pass", "other work"])
     assert leading.evaluate(drawn)[: len(while_live)] == while_live, "the record says what the messages said"
 
 

@@ -157,13 +157,13 @@ def test_lines_are_as_wide_as_the_draft_was_sure_else_as_the_target_was(page: Pa
     lines = page.locator(".tree .edge:not(.corrected)")
     show(page, server, record, step=0)
     assert lines.evaluate_all(widths) == ["7.00", "3.00"]
-    expect(page.locator(".tree-legend")).to_contain_text("line width: q")
+    expect(page.locator(".tree-legend")).to_contain_text("line width: draft's q")
     nodes["model_q"], nodes["q"] = [None, None], [1.0, 1.0]
     show(page, server, record, step=0)
     assert lines.evaluate_all(widths) == [None, None]
     show(page, server, record, step=1)
     assert lines.evaluate_all(widths) == ["2.00", "5.00"]
-    expect(page.locator(".tree-legend")).to_contain_text("line width: p")
+    expect(page.locator(".tree-legend")).to_contain_text("line width: target's p")
 
 
 def test_arrow_keys_go_to_parent_child_and_neighbours(page: Page, server: Server) -> None:

@@ -61,6 +61,7 @@ export function createGhosts(lane) {
     if (text === "") chip.dataset.sign = "◌";
     if (text.includes("\n")) chip.dataset.break = "";
     if (/^ \S{1,20}$/.test(text)) chip.dataset.word = "";
+    if (!/[\p{L}\p{N}]{2}/u.test(text)) chip.dataset.short = ""; // its mark says enough: a struck colon is another sign
     appendToken(chip, text);
     return chip;
   }

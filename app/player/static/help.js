@@ -12,7 +12,14 @@ export function createHelp() {
   for (const [verdict, words] of LEGEND) {
     marks.append(el("li", {}, el("span", { class: `sample ${verdict}`, "aria-hidden": "true" }, MARK[verdict]), words));
   }
-  const root = el("dialog", { class: "help-box", "aria-label": T.help }, close, el("h2", {}, T.keysTitle), keys, el("h2", {}, T.marksTitle), marks, el("p", { class: "note" }, T.pace));
+  const words = el("dl", { class: "keys" });
+  for (const [letter, meaning] of T.words) words.append(el("dt", {}, el("i", {}, letter)), el("dd", {}, meaning));
+  const root = el(
+    "dialog", { class: "help-box", "aria-label": T.help },
+    close,
+    el("section", {}, el("h2", {}, T.marksTitle), marks), el("section", {}, el("h2", {}, T.wordsTitle), words),
+    el("section", {}, el("h2", {}, T.keysTitle), keys, el("p", { class: "note" }, T.pace)),
+  );
   close.onclick = () => root.close();
   root.onclick = (event) => {
     if (event.target === root) root.close();

@@ -83,7 +83,7 @@ export function createOdds() {
     if (odds.missing || !odds.judged || !odds.models) return null;
     /** @param {"judged"|"models"} name @param {string} words */
     const tab = (name, words) => {
-      const button = el("button", { type: "button", class: "tab", "aria-pressed": String(usingOf(odds) === name) }, words);
+      const button = el("button", { type: "button", class: "tab", "aria-pressed": String(usingOf(odds) === name), title: name === "judged" ? O.judgeMeans : O.sureMeans }, words);
       button.onclick = () => {
         lens = name;
         again(odds, '.tab[aria-pressed="true"]');
@@ -137,6 +137,7 @@ export function createOdds() {
       if (key === drawn) return;
       drawn = key;
       draw(oddsOf(view));
+      root.scrollTop = 0; // another decision is read from its heading
     },
   };
 }

@@ -283,7 +283,7 @@ export function mount(root, first, api = {}) {
     screen.setTheme();
     screen.setPresenting(Boolean(data.present));
     screen.box.classList.toggle("views-first", Boolean(data.view_first));
-    screen.box.classList.toggle("is-brief", Boolean(data.brief)); // before a run is scrolled into view
+    screen.setBrief(Boolean(data.brief)); // before a run is scrolled into view
     const name = nameOf(data);
     const wish = JSON.stringify(data.cursor ?? null);
     if (name !== source && name !== ended) {

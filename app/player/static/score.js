@@ -38,7 +38,16 @@ export function createScore() {
     legend.append(el("li", { title: meaning, "data-verdict": verdict, hidden: RARE.has(verdict) }, el("span", { class: `sample ${verdict}`, "aria-hidden": "true" }, MARK[verdict]), meaning.split(":")[0]));
   }
   const root = el("header", { class: "score" }, speedup, el("div", { class: "origin" }, origin, details), legend, random, lossy);
-  details.addEventListener("toggle", () => root.classList.toggle("explained", details.open));
+  const how = details.querySelector("summary");
+  details.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !details.open) return;
+    event.stopPropagation();
+    details.open = false;
+    how?.focus();
+  });
+  details.addEventListener("focusout", () => {
+    details.open = false;
+  });
   return {
     root,
     /**

@@ -26,6 +26,7 @@ import { sentenceAt } from "./text_round.js";
 import { createTranscript } from "./transcript.js";
 import { meanRound, ROUND_MS } from "./walk.js";
 
+const PHONE = 544; // px, the 34rem of screen.css
 const LARGE_MS = 150; // between two drawings of a live run's numbers and round
 
 /**
@@ -159,11 +160,19 @@ export function createScreen(on) {
     toStart() {
       if (!left.signal.aborted) bringIntoView(box);
     },
-    /** The viewer steps: show the whole screen, once. */
+    /** The viewer steps: show the whole screen, once. On a phone it is as high below the form as elsewhere. */
     toOneScreen() {
       if (brought) return;
       brought = true;
+      if (box.clientWidth > PHONE) box.classList.remove("is-brief");
       bringIntoView(box);
+    },
+    /**
+     * Below a form, until the viewer steps.
+     * @param {boolean} is
+     */
+    setBrief(is) {
+      box.classList.toggle("is-brief", is && !(brought && box.clientWidth > PHONE));
     },
     /** @param {string} text why the cursor is where it is, until it moves */
     hint: controls.hint,

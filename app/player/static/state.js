@@ -140,7 +140,6 @@ export function visible(lanes, cursor, least = 1) {
     const finished = (atEnd && event === null) || (stop > 0 && count === lane.rounds.length);
     return laneView(lane, count, finished && (stop > 0 || last === 0));
   });
-  if (event !== null && views[lead]) views[lead].clock = clock; // within the round, what has been drafted and checked so far
   const baseline = baselineOf(lanes);
   compare(views, baseline, least);
   const here = { lanes: views, lead, current: seen };

@@ -30,11 +30,11 @@ export function quote(text) {
 }
 
 /**
- * Seconds or milliseconds, at a readable length.
+ * Milliseconds below a second, else seconds, at a readable length.
  * @param {number} value
  */
 export function seconds(value) {
-  return value < 0.0995 ? `${(value * 1000).toFixed(1)} ms` : `${value.toFixed(2)} s`;
+  return value < 0.9995 ? `${(value * 1000).toFixed(value < 0.0995 ? 1 : 0)} ms` : `${value.toFixed(2)} s`;
 }
 
 /** @type {Record<Exclude<Seen, "absent">|Source, string> & {absent?: string}} */
@@ -142,6 +142,12 @@ export const T = {
   help: "Keys and marks (?)",
   close: "Close",
   keysTitle: "Keys",
+  wordsTitle: "Figures",
+  words: [
+    ["p", "how likely the target finds a token at its place"],
+    ["q", "how likely the draft found it when it guessed it"],
+    ["γ", "how many tokens are guessed in a round"],
+  ],
   marksTitle: "Marks",
   keys: [
     ["→ ←", "next, previous event; also while nothing else uses these keys"],
@@ -175,7 +181,7 @@ export const T = {
   timeline: "The rounds of every lane on the recorded clocks. The slider and the keys below move through the same rounds.",
   aheadKept: "Drafted during the target's pass; none of it is recorded as thrown away.",
   aheadGone: "Drafted during the target's pass and thrown away: the verdict was different.",
-  timelineKey: { draft: "draft", verify: "target pass", ahead: "drafted during the pass", gone: "and thrown away" },
+  timelineKey: { draft: "draft", verify: "target pass", other: "other work", ahead: "drafted during the pass", gone: "and thrown away" },
 
   roundTitle: (/** @type {number} */ n) => `Round ${n}`,
   untimed: "its times are not in this record",

@@ -24,9 +24,8 @@ export function sentenceAt(view) {
   const { lane } = view.lanes[view.lead];
   if (moment.phase === "committed") return sentenceOf(lane, current);
   const head = `Round ${current.index + 1}: `;
-  const { drafted, read, best } = sizes(current);
+  const { drafted, read } = sizes(current);
   if (moment.phase === "proposed") {
-    if (best) return `${head}${whoIn(lane)} ${best}.`;
     const sent = drafted === read ? "" : `; ${read || "none"} of them ${read === 1 ? "is" : "are"} sent to the target`;
     return `${head}${whoIn(lane)} guessed ${count(drafted, "token")}${copiedFrom(lane, current)}${sent}.`;
   }
@@ -43,8 +42,8 @@ export function sentenceAt(view) {
 }
 
 /**
- * How many tokens were drafted for a round, and how many of them the target received. Of a head's candidates the record
- * names only some: `best` says both numbers then.
+ * How many tokens were drafted for a round, and how many of them the target received. Of a head's candidates only those
+ * that were sent count: the record does not name all others.
  * @param {Round} round
  */
 function sizes(round) {
@@ -52,8 +51,7 @@ function sizes(round) {
   const pruned = round.proposals.filter((item) => item.verdict === "pruned").length;
   const { candidates } = round;
   const drafted = candidates === null ? read + pruned : read || candidates;
-  const chosen = candidates !== null && candidates > read && read > 0;
-  return { drafted, read, best: chosen ? `proposed the best ${read > 1 ? `${read} ` : ""}of ${candidates} guesses` : "" };
+  return { drafted, read };
 }
 
 /** @param {Lane} lane */
@@ -72,10 +70,10 @@ export function sentenceOf(lane, round) {
   const own = round.tokens.find((token) => token.node < 0);
   const tail = `: ${count(round.tokens.length, "token")} from one target pass.`;
   const source = copiedFrom(lane, round);
-  const { drafted, read, best } = sizes(round);
+  const { drafted, read } = sizes(round);
   if (!read) {
     const vain = `${whoIn(lane)} guessed ${count(drafted, "token")} and sent none of them to the target; `;
-    const why = drafted ? vain : lane.proposer === "none" ? "" : "nothing was proposed; ";
+    const why = drafted ? vain : lane.proposer === "none" ? "" : `nothing was proposed${full(lane, round) ? ", as only one token was left" : ""}; `;
     return `${head}${why}the target wrote ${own ? quote(own.name) : "nothing"}${tail}${sideNotes(lane, round)}`;
   }
   /** @param {Verdict} verdict */
@@ -84,7 +82,7 @@ export function sentenceOf(lane, round) {
   const rejected = of("rejected");
   const kept = accepted === 0 ? "none" : accepted < read ? accepted : read > 1 ? "all" : drafted > 1 ? "that one" : "it";
   const made = drafted === read
-    ? `${best || `proposed ${count(read, "token")}`}${source}`
+    ? `proposed ${count(read, "token")}${source}`
     : `guessed ${count(drafted, "token")}${source}, of which the target read ${read}`;
   const parts = [`${whoIn(lane)} ${made}; ${drafted === read ? "the target" : "it"} accepted ${kept}`];
   if (rejected.length === 1) parts.push(`rejected ${quote(rejected[0].text)}`);
@@ -96,6 +94,15 @@ export function sentenceOf(lane, round) {
   if (own) parts.push(own.source === "bonus" ? `added ${quote(own.name)}` : `wrote ${alike ? spaced(own.name) : quote(own.name)}${rejected.length ? " instead" : ""}`);
   const last = parts.pop();
   return `${head}${parts.length ? `${parts.join(", ")} and ${last}` : last}${tail}${sideNotes(lane, round)}`;
+}
+
+/**
+ * Whether a round wrote the last token that the settings allow, and only that one: there was no room for a guess.
+ * @param {Lane} lane
+ * @param {Round} round
+ */
+function full(lane, round) {
+  return round.tokens.length === 1 && round.total === number(lane.trace?.header?.settings?.max_new_tokens);
 }
 
 /**

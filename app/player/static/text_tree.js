@@ -38,10 +38,10 @@ export const W = {
   rootMark: "last token",
   node: (/** @type {string} */ text, /** @type {string} */ verdict, /** @type {number} */ depth, /** @type {string} */ parent, /** @type {string} */ facts) => `${text}, ${verdict}, level ${depth} after ${parent}${facts ? `; ${facts}` : ""}`,
   ownNode: (/** @type {string} */ text, /** @type {string} */ source, /** @type {string} */ parent) => `${text}, ${source}, after ${parent}`,
-  ranked: (/** @type {number} */ rank) => (rank === 1 ? "the target's first choice here" : `rank ${rank} for the target here`),
+  ranked: (/** @type {number} */ rank) => (rank === 1 ? "the target's first choice after the boxes to its left" : `rank ${rank} for the target here`),
   widthBy: {
-    q: "line width: q",
-    p: "line width: p (no draft probability here)",
+    q: "line width: draft's q",
+    p: "line width: target's p (no q here)",
     none: "line width: no probability is known yet",
   },
   bars: (/** @type {boolean} */ p, /** @type {boolean} */ q) => `bars: ${[p && "target's probability p", q && `draft's ${p ? "" : "probability "}q, striped`].filter(Boolean).join("; ")}`,

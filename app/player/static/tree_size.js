@@ -32,7 +32,7 @@ export function sizeOf(wish, room, layout) {
   const across = room.width ? (room.width - 10) / layout.columns : FULL.column * scale;
   /** @param {number} value @param {number} low @param {number} high */
   const within = (value, low, high) => Math.min(Math.max(value, low * scale), high * scale);
-  const down = (room.height - 12) / layout.rows;
+  const down = (room.height - 6) / layout.rows;
   if (wish === "fit") return { column: within(across, LEAST.column, 150), row: within(down, LEAST.row, FULL.row) };
   if (wish === "auto") {
     // Smaller as long as all of it is then seen; a tree that is too large even so is scrolled.
@@ -56,7 +56,7 @@ export function sizeOf(wish, room, layout) {
 export function acrossOf(wish, { width, height, scale }, guesses) {
   const across = Math.floor((width - 10) / (WORD.column * scale)) - 1;
   if (wish !== "auto" || across < 2 || (width - 10) / (guesses + 2) >= SHORT * scale) return null;
-  return (Math.ceil(guesses / across) + 1) * FLAT * scale <= height - 12 ? across : null;
+  return (Math.ceil(guesses / across) + 1) * FLAT * scale <= height - 6 ? across : null;
 }
 
 /**

@@ -27,7 +27,7 @@ import { createZoom } from "./zoom.js";
 
 /** @typedef {{whole: Round, lane: Lane, at: number, done: boolean, open: boolean, guessed: boolean, rivals: boolean}} Shape what determines the layout */
 
-const EDGES = 6; // px of the box's own height
+const EDGES = 12; // px of the box's own height: padding and border
 const GAP = 1 - CHIP; // of a column
 
 /** @returns the view: `root`, `show(view)`, `settle()`, `focus(node)`, `has(element)` */

@@ -58,7 +58,7 @@ export function quote(text) {
  * @param {number} value
  */
 export function seconds(value) {
-  return value < 0.0995 ? `${fixed(value * 1000, 1)} ms` : `${fixed(value, 2)} s`;
+  return value < 0.9995 ? `${fixed(value * 1000, value < 0.0995 ? 1 : 0)} ms` : `${fixed(value, 2)} s`;
 }
 
 export const VERDICT = {
@@ -139,7 +139,7 @@ export const T = {
   slider: "Runde",
   roundOf: (n, last) => `Runde ${n} von ${last}`,
   atPrompt: "Der Prompt, vor Runde 1",
-  opened: "Eine aufschlussreiche Runde. Ende zeigt den Rest.",
+  opened: "Eine ereignisreiche Runde. Ende zeigt den Rest.",
   sameText: "gleicher Text",
   inAll: (ratio) => `insgesamt ${T.times(ratio)}`,
   atEnd: "Das Ende: Alle Spuren sind fertig",
@@ -161,6 +161,12 @@ export const T = {
   help: "Tasten und Zeichen (?)",
   close: "Schließen",
   keysTitle: "Tasten",
+  wordsTitle: "Größen",
+  words: [
+    ["p", "wie wahrscheinlich ein Token an seiner Stelle für das Zielmodell ist"],
+    ["q", "wie wahrscheinlich es für den Draft war, als er es riet"],
+    ["γ", "wie viele Tokens in einer Runde geraten werden"],
+  ],
   marksTitle: "Zeichen",
   keys: [
     ["→ ←", "nächstes, voriges Ereignis; auch, solange nichts anderes diese Tasten braucht"],
@@ -194,7 +200,7 @@ export const T = {
   timeline: "Die Runden aller Spuren auf den aufgezeichneten Uhren. Der Regler und die Tasten darunter gehen durch dieselben Runden.",
   aheadKept: "Während des Durchlaufs des Zielmodells vorausgearbeitet; nichts davon ist als verworfen aufgezeichnet.",
   aheadGone: "Während des Durchlaufs des Zielmodells vorausgearbeitet und verworfen: Das Urteil fiel anders aus.",
-  timelineKey: { draft: "Draft", verify: "Durchlauf des Zielmodells", ahead: "währenddessen vorausgearbeitet", gone: "und verworfen" },
+  timelineKey: { draft: "Draft", verify: "Durchlauf des Zielmodells", other: "sonstige Arbeit", ahead: "währenddessen vorausgearbeitet", gone: "und verworfen" },
 
   roundTitle: (n) => `Runde ${n}`,
   untimed: "ihre Zeiten stehen nicht in dieser Aufzeichnung",

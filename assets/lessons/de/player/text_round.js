@@ -16,9 +16,8 @@ export function sentenceAt(view) {
   const { lane } = view.lanes[view.lead];
   if (moment.phase === "committed") return sentenceOf(lane, current);
   const head = `Runde ${current.index + 1}: `;
-  const { drafted, read, best } = sizes(current);
+  const { drafted, read } = sizes(current);
   if (moment.phase === "proposed") {
-    if (best) return `${head}${tokens(read)} vorgeschlagen${best} (${whoIn(lane)}).`;
     const sent = drafted === read ? "" : `; an das Zielmodell ${read === 1 ? "geht" : "gehen"} ${read ? `${read} davon` : "keine"}`;
     return `${head}${tokens(drafted)} geraten (${whoIn(lane)})${copiedFrom(lane, current)}${sent}.`;
   }
@@ -32,19 +31,19 @@ export function sentenceAt(view) {
     const first = kept === 1 ? "das erste Token ist" : `die ersten ${kept} Tokens sind`;
     return `${head}Der Draft wird als Ganzes beurteilt; ${kept ? `${first} angenommen` : "nichts ist angenommen"}.`;
   }
-  return `${head}${quote(judged.text)} ist ${VERDICT[judged.verdict]} (Urteil ${fallen.length}).`;
+  return `${head}${quote(judged.text)} ist ${VERDICT[judged.verdict]} (${fallen.length} von ${read} beurteilt).`;
 }
 
 /**
  * Wie viele Tokens für eine Runde geraten wurden und wie viele davon das Zielmodell erhielt. Von den Kandidaten eines Kopfs
- * nennt die Aufzeichnung nur einige: `best` sagt, aus wie vielen sie gewählt sind.
+ * zählen nur die gesendeten: Die Aufzeichnung nennt nicht alle anderen.
  */
 function sizes(round) {
   const read = round.proposals.filter(wasRead).length;
   const pruned = round.proposals.filter((item) => item.verdict === "pruned").length;
   const { candidates } = round;
   const drafted = candidates === null ? read + pruned : read || candidates;
-  return { drafted, read, best: candidates !== null && candidates > read && read ? `, die besten von ${candidates}` : "" };
+  return { drafted, read };
 }
 
 function whoIn(lane) {
@@ -57,17 +56,17 @@ export function sentenceOf(lane, round) {
   const own = round.tokens.find((token) => token.node < 0);
   const tail = `: ${tokens(round.tokens.length)} aus einem Durchlauf des Zielmodells.`;
   const source = copiedFrom(lane, round);
-  const { drafted, read, best } = sizes(round);
+  const { drafted, read } = sizes(round);
   if (!read) {
     const vain = `${tokens(drafted)} geraten (${whoIn(lane)}), nichts davon an das Zielmodell geschickt; `;
-    const why = drafted ? vain : lane.proposer === "none" ? "" : "Nichts wurde vorgeschlagen; ";
+    const why = drafted ? vain : lane.proposer === "none" ? "" : `Nichts wurde vorgeschlagen${full(lane, round) ? ", da nur noch Platz für ein Token war" : ""}; `;
     return `${head}${why}${why ? "das" : "Das"} Zielmodell schrieb ${own ? quote(own.name) : "nichts"}${tail}${sideNotes(lane, round)}`;
   }
   const of = (verdict) => round.proposals.filter((item) => item.verdict === verdict);
   const accepted = of("accepted").length;
   const rejected = of("rejected");
   const kept = accepted === 0 ? "nichts" : accepted < read ? `${accepted}` : read > 1 ? "alle" : "es";
-  const made = `${tokens(drafted)} ${drafted === read ? "vorgeschlagen" : "geraten"}${best} (${whoIn(lane)})${source}`;
+  const made = `${tokens(drafted)} ${drafted === read ? "vorgeschlagen" : "geraten"} (${whoIn(lane)})${source}`;
   const sent = drafted === read ? "" : `, ${read} davon geprüft`;
   const parts = [`${made}${sent}; das Zielmodell nahm ${kept} an`];
   if (rejected.length === 1) parts.push(`lehnte ${quote(rejected[0].text)} ab`);
@@ -85,6 +84,11 @@ export function sentenceOf(lane, round) {
  * Ein Token in Anführungszeichen, jedes Leerzeichen sichtbar.
  * @param {string} text
  */
+/** Ob eine Runde das letzte erlaubte Token schrieb und nur dieses: Für Geratenes war kein Platz. */
+function full(lane, round) {
+  return round.tokens.length === 1 && round.total === number(lane.trace?.header?.settings?.max_new_tokens);
+}
+
 function spaced(text) {
   return quote(text).replace(/[ \u00a0]/g, "␣");
 }

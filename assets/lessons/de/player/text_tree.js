@@ -36,10 +36,10 @@ export const W = {
   rootMark: "letztes Token",
   node: (text, verdict, depth, parent, facts) => `${text}, ${verdict}, Ebene ${depth} nach ${parent}${facts ? `; ${facts}` : ""}`,
   ownNode: (text, source, parent) => `${text}, ${source}, nach ${parent}`,
-  ranked: (rank) => (rank === 1 ? "hier die erste Wahl des Zielmodells" : `hier Rang ${rank} beim Zielmodell`),
+  ranked: (rank) => (rank === 1 ? "die erste Wahl des Zielmodells nach den Kästen links davon" : `hier Rang ${rank} beim Zielmodell`),
   widthBy: {
-    q: "Linienbreite: q",
-    p: "Linienbreite: p (hier keine Wahrscheinlichkeit des Drafts)",
+    q: "Linienbreite: q des Drafts",
+    p: "Linienbreite: p des Zielmodells (hier ohne q)",
     none: "Linienbreite: noch keine Wahrscheinlichkeit bekannt",
   },
   bars: (p, q) => `Balken: ${[p && "Wahrscheinlichkeit p des Zielmodells", q && `${p ? "" : "Wahrscheinlichkeit "}q des Drafts, gestreift`].filter(Boolean).join("; ")}`,
