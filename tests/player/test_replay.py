@@ -645,6 +645,28 @@ def test_a_lanes_name_says_what_its_proposer_does(page: Page) -> None:
     expect(draft).to_have_attribute("title", re.compile(r"^A smaller model writes ahead\.\n\n.+ \(key 2\)$"))
 
 
+IN_SIGHT = """() => {
+  const pane = shadow.querySelector(".lane:not(.leads) .pane");
+  const { top, bottom } = pane.getBoundingClientRect();
+  const boxes = [...pane.querySelectorAll(".tok")].filter((token) => token.textContent.trim())
+    .map((token) => token.getBoundingClientRect());
+  return boxes.filter((box) => box.top >= top - 1 && box.bottom <= bottom + 1).length;
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_a_pane_of_one_line_shows_its_last_words_after_a_line_break(page: Page, width: int) -> None:
+    """Catches: an empty lane, as its text has just ended a line."""
+    page.set_viewport_size({"width": width, "height": 900})
+    plans = [Plan([], word) for word in [" The", " quick", " fox", "\n"] * 6]
+    record = json.loads(spec_trace(plans).to_json())
+    open_player(
+        page, brief=True, traces=[{"label": name, "trace": record} for name in ("one", "two")],
+        cursor={"round": 20, "lead": 1},
+    )  # fmt: skip
+    assert page.evaluate(IN_SIGHT) == 3
+
+
 OVERLAPPING = """() => {
   const parts = [...shadow.querySelectorAll(".score > *")].flatMap((part) => {
     const box = part.getBoundingClientRect();

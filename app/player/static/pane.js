@@ -32,19 +32,22 @@ export function createPane(text, parts) {
   }
 
   /**
-   * Where the pane shows only whole rows when scrolled at least to `low`; `low` itself if no row begins later.
+   * Where the pane shows only whole rows when scrolled at least to `low`. If no row begins later, as where a line has just
+   * ended in a pane of one line, the last row if it is near, else `low` itself.
    * @param {number} low
    */
   function wholeRow(low) {
     const from = root.getBoundingClientRect().top + root.clientTop - root.scrollTop;
-    let first = Infinity;
+    let [first, last] = [Infinity, -Infinity];
     for (const part of parts()) {
       const words = part.matches(".round, .draft") ? [...part.querySelectorAll(".tok, .guess")] : [part];
       const tops = words.flatMap((word) => [...word.getClientRects()]).filter((box) => box.width > 0).map((box) => box.top - from - ABOVE);
       first = Math.min(first, ...tops.filter((top) => top >= low));
+      last = Math.max(last, ...tops);
       if (tops.some((top) => top < low)) break; // everything before it is higher
     }
-    return first === Infinity ? low : first;
+    if (first < Infinity) return first;
+    return last > low - NEAR_END ? last : low; // from farther away it would count as scrolled by the viewer
   }
 
   /**
