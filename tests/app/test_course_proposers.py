@@ -394,10 +394,11 @@ def test_lookahead_s_worst_case_is_one_pass_a_place_and_its_mask_is_known() -> N
 
 def test_the_better_draft_of_the_check_loses_and_the_prediction_follows_the_card(card: dict) -> None:
     found = lesson("draft-model")
-    lanes = card["figures"]["groups"]["code"]["lanes"]
+    lanes = card["figures"]["groups"]["question"]["lanes"]
     ratio = lanes["draft-model"]["speedup"] / lanes["draft-model, larger"]["speedup"]
     expected = "small" if ratio > 1.03 else "large" if ratio < 1 / 1.03 else "same"
     assert found.right["predict"] == {expected}
+    assert found.front.watch.given["groups"] == ["question"], "the texts that were asked about"
     assert found.right["check"] == {"cheaper"}
     assert found.front.check.mistakes == {"better": "M4"}
     best = [
@@ -456,7 +457,7 @@ def test_the_answers_follow_other_figures(
     """Measured anew, another draft may win, lookup may reach poems, and a wide pass may cost nothing."""
     changed = json.loads(json.dumps(card))
     groups = changed["figures"]["groups"]
-    groups["code"]["lanes"]["draft-model, larger"]["speedup"] = 9.0
+    groups["question"]["lanes"]["draft-model, larger"]["speedup"] = 9.0
     groups["poem, temperature 1"]["lanes"]["prompt-lookup"].update(speedup=1.5, tokens_per_pass=2.5)
     changed["figures"]["curves"]["usual"]["seconds"] = [0.004] * len(
         changed["figures"]["curves"]["usual"]["seconds"]
