@@ -35,11 +35,7 @@ from .remote import LOST, Answers, Caller, Remote
 log = logging.getLogger(__name__)
 
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-HEAVY = [
-    "specdec_core.models.loading",
-    "specdec_core.engine.plan",
-    "transformers.models.llama.modeling_llama",
-]
+PRELOAD = ["app.decoding.preload"]
 # How long a CPU thread of torch's waits for another before it sleeps. By default so long that on two cores with a third
 # busy thread, such as a browser's, a token of the chat model takes 181–213 ms; so it takes 44, as on an idle machine.
 SPIN = {"GOMP_SPINCOUNT": "20000"}
@@ -82,7 +78,7 @@ class Child:
             os.environ.setdefault(name, value)  # read when a process imports torch, which this one does not
         context: Any = multiprocessing.get_context(METHOD)
         if METHOD == "forkserver":
-            context.set_forkserver_preload(HEAVY)
+            context.set_forkserver_preload(PRELOAD)
         self._pipe, theirs = context.Pipe()
         self.process = context.Process(target=child.main, args=(theirs,), name="decoder", daemon=True)
         start(self.process)
