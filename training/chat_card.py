@@ -50,9 +50,8 @@ def lanes(models: sd.Models) -> list[Lane]:
         lane("draft-model", "draft-model"),
         lane("branching", "branching"),
         lane("eagle", "eagle"),
-        lane("eagle, as the page begins", "eagle", depth=3, top_k=2, nodes=4),
+        lane("eagle, small tree", "eagle", depth=3, top_k=2, nodes=5),
         lane("medusa", "medusa"),
-        lane("medusa, as the page begins", "medusa", nodes=4),
         lane("prompt-lookup", "prompt-lookup", gamma=10),
         lane("lookahead", "lookahead"),
     )
