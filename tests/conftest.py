@@ -36,6 +36,12 @@ WITHOUT = (
     "ThirdPartyStoragePartitioning", "AvoidCorsURLLoaderRestartOnRedirect", "TcpPortRandomizationWin",
     "OptimizationHints", "NetworkTimeServiceQuerying", "AimEnabled", "PreconnectToSearch",
 )  # fmt: skip
+# A page is loaded, walked through and left within seconds: what V8's last compiler makes of it is seldom used. It is
+# left to loops that run long.
+LATE = (
+    "--invocation-count-for-turbofan=30000",
+    "--invocation-count-for-osr=5000",
+)  # ten times as many as usual
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -124,6 +130,7 @@ def browser() -> Iterator[Browser]:
         "--font-render-hinting=none",  # letters as wide in the shell as in the whole Chromium
         "--disable-background-networking",
         f"--disable-features={','.join(WITHOUT)}",
+        f"--js-flags={' '.join(LATE)}",
     ]
     with sync_playwright() as playwright:
         try:

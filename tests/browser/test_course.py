@@ -42,7 +42,9 @@ def reach(page: Page, selector: str) -> None:
     raise AssertionError(f"{selector} cannot be reached with Tab")
 
 
-# For `until`: Playwright looks only twice a second at what takes longer than a quarter of one, as most steps do.
+# For `wait_for_function`, in the page: elsewhere Playwright looks only twice a second at what takes longer than a
+# quarter of one, as most steps do, and a look from here takes four processes.
+LOOK_MS: Any = 20
 RESTED = f"""(step) => document.querySelector("{STILL}") !== null && (step === null ||
   [...document.querySelectorAll(".trail [aria-current=step]")]
     .some((one) => one.checkVisibility() && one.textContent.trim() === step))"""
@@ -50,9 +52,7 @@ RESTED = f"""(step) => document.querySelector("{STILL}") !== null && (step === n
 
 def rested(page: Page, step: str | None = None) -> None:
     """Wait until no script of the page runs, and the lesson is at that step."""
-    until(
-        lambda: bool(page.evaluate(RESTED, step)), SLOW / 1000, lambda: f"not at rest at {step or page.url}"
-    )
+    page.wait_for_function(RESTED, arg=step, polling=LOOK_MS, timeout=SLOW)
     assert page.locator("[data-testid=stException]").count() == 0
 
 
