@@ -645,6 +645,14 @@ def test_a_lanes_name_says_what_its_proposer_does(page: Page) -> None:
     expect(draft).to_have_attribute("title", re.compile(r"^A smaller model writes ahead\.\n\n.+ \(key 2\)$"))
 
 
+def test_a_pointer_over_a_token_brings_up_what_became_of_it(page: Page) -> None:
+    open_player(page, cursor={"round": 1, "node": None})
+    token = page.locator(".leads .tok").first
+    assert token.get_attribute("title") is None
+    token.hover()
+    expect(token).to_have_attribute("title", "‘\u00a0The’, accepted, round 1")
+
+
 IN_SIGHT = """() => {
   const pane = shadow.querySelector(".lane:not(.leads) .pane");
   const { top, bottom } = pane.getBoundingClientRect();

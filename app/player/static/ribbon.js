@@ -12,7 +12,7 @@
  * @import { LaneView, Selection } from "./state.js"
  */
 
-import { appendToken, el, setText } from "./dom.js";
+import { appendToken, el, elementOf, setText } from "./dom.js";
 import { createGhosts } from "./ghosts.js";
 import { createHead } from "./lane_head.js";
 import { createPane } from "./pane.js";
@@ -38,6 +38,10 @@ export function createLane(at, lead) {
   const text = el("div", { class: "pane-text" }, prompt, body, ghosts.root, rest);
   const pane = createPane(text, () => [rest, ghosts.root, ...[...body.children].reverse(), prompt]);
   const root = el("section", { class: "lane", "data-lane": at }, head.root, pane.root);
+  pane.root.addEventListener("pointerover", (event) => { // thousands of tokens: only one at a time is asked about
+    const token = elementOf(event).closest(".tok:not([title])");
+    token?.setAttribute("title", token.getAttribute("aria-label") ?? "");
+  });
 
   /** @type {Round[]} */
   let shown = []; // the drawn rounds' models, in step with body's children
