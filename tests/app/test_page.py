@@ -447,8 +447,9 @@ from streamlit.testing.v1 import AppTest
 manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
 heavy = lambda: sorted({"torch", "transformers"} & set(sys.modules))
 for module in pkgutil.walk_packages(app.__path__, "app."):
-    # a page's script is drawn below; replicas are imported by Ray, which is an extra
-    if module.name not in ("app.main", "app.__main__", "app.decoding.replica") and ".app_pages" not in module.name:
+    # a page's script is drawn below; replicas are imported by Ray, which is an extra; to preload is to import torch
+    apart = "app.main", "app.__main__", "app.decoding.replica", "app.decoding.preload"
+    if module.name not in apart and ".app_pages" not in module.name:
         importlib.import_module(module.name)
 found = {"modules": heavy()}
 for page, query in json.loads(sys.argv[2]).items():
