@@ -10,8 +10,8 @@ const READABLE = /[\p{L}\p{N}]/u;
 
 /**
  * The stop of the round that says most about a lane: of chains a rejection after the most acceptances; of trees, and where
- * nothing was rejected, the round with the most tokens. Of equals the one with most words among its tokens (line breaks
- * and brackets say little), then the last, since more of the text is there.
+ * nothing was rejected, the round with the most tokens. Of equals one with a rejection, then the one with most words among
+ * its tokens (line breaks and brackets say little), then the last, since more of the text is there.
  * @param {Pick<Lane, "rounds">|undefined} lane
  * @returns {number|null} null where no round has a guess that was judged
  */
@@ -32,7 +32,7 @@ function best(rounds, score) {
   let [found, most] = [-1, 0];
   rounds.forEach((round, at) => {
     const readable = round.tokens.filter((token) => READABLE.test(token.name)).length / (round.tokens.length + 1);
-    const value = score(round) && (score(round) + readable) / (has(round, "cut") ? 1000 : 1);
+    const value = score(round) && (score(round) + (has(round, "rejected") ? 0.5 : 0) + readable / 2) / (has(round, "cut") ? 1000 : 1);
     if (value >= most && value > 0) [found, most] = [at, value];
   });
   return found < 0 ? null : found;
