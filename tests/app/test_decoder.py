@@ -112,6 +112,11 @@ def race(family: Family, prompt: str = "Once upon a time", lanes: tuple[Settings
     return list(family.race(prompt, lanes, cancelled=never, ask=silent))
 
 
+def long_race(tokens: int) -> tuple[Settings, ...]:
+    """Lanes that take seconds on any machine: a thousand tokens alone may take one."""
+    return tuple(Settings(max_new_tokens=tokens, seed=seed) for seed in range(4))
+
+
 def until(fact: Callable[[], bool], every: float = 0.005) -> None:
     deadline = time.monotonic() + WAIT
     while not fact():
@@ -372,9 +377,7 @@ def test_a_full_cluster_says_so_and_what_waits_can_be_stopped(served: Family) ->
         try:
             race_ends = [
                 event.end
-                for event in served.race(
-                    "Once", [Settings(max_new_tokens=1000)], cancelled=stop.is_set, ask=silent
-                )
+                for event in served.race("Once", long_race(1000), cancelled=stop.is_set, ask=silent)
                 if isinstance(event, Ended)
             ]
             ends.extend(race_ends)
@@ -441,7 +444,7 @@ def test_a_replica_that_is_killed_ends_its_own_race_only_and_is_replaced(
 
     def run() -> None:
         try:
-            ends.append(race(served, lanes=(Settings(max_new_tokens=800),)))
+            ends.append(race(served, lanes=long_race(800)))
         except DecoderLost as lost:
             ends.append(lost)
 
