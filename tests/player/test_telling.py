@@ -40,7 +40,10 @@ def chain(*verdicts: str) -> list[Any]:
         ([[[-1, -1, 1], [R, A, A], 3], [[-1, -1, 1], [R, A, R], 2]], 1),  # of trees the most tokens
         ([[*chain(A, R), [" of", " all"]], [*chain(A, R), ["\n", "```"]]], 1),  # of equals the one with words
         ([[*chain(A, R), [" of", " all"]], [*chain(A, A, R), ["\n", " ", "`"]]], 2),  # but only of equals
-        ([[[-1, -1, 0], [A, R, R], 2, ["(", ")"]], [[-1, -1, 0], [A, U, U], 2, [" of", " all"]]], 1),  # a rejection
+        (
+            [[[-1, -1, 0], [A, R, R], 2, ["(", ")"]], [[-1, -1, 0], [A, U, U], 2, [" of", " all"]]],
+            1,
+        ),  # a rejection
     ],
 )
 def test_the_most_telling_round(page: Page, rounds: list[Any], stop: int | None) -> None:
