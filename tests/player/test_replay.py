@@ -653,6 +653,40 @@ def test_a_pointer_over_a_token_brings_up_what_became_of_it(page: Page) -> None:
     expect(token).to_have_attribute("title", "‘\u00a0The’, accepted, round 1")
 
 
+WHERE = "parts => parts.map((part) => JSON.stringify(part.getBoundingClientRect()))"
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_what_the_number_is_lies_over_the_page_and_moves_nothing(page: Page, width: int) -> None:
+    """Catches: a definition that pushes lanes and odds out of sight, or that Escape leaves open."""
+    page.set_viewport_size({"width": width, "height": 900})
+    open_player(page)
+    others = page.locator(".lane, .transcript, .controls, .speedup-value")
+    before = others.evaluate_all(WHERE)
+    page.locator(".how summary").click()
+    expect(page.locator(".how p")).to_be_in_viewport(ratio=1)
+    assert others.evaluate_all(WHERE) == before
+    page.keyboard.press("Escape")
+    expect(page.locator(".how p")).to_be_hidden()
+    expect(page.locator(".how summary")).to_be_focused()
+
+
+def test_below_a_form_the_whole_screen_comes_with_the_first_step_and_goes_with_another_run(
+    page: Page,
+) -> None:
+    """Catches: a viewer who steps through the part that was left below a form; controls below the fold of the next."""
+    page.set_viewport_size({"width": 1440, "height": 900})
+    open_player(page, brief=True, cursor={"round": 1})
+    player = page.locator(".player")
+    expect(player).to_have_class(re.compile("is-brief"))
+    low = page.locator(".stage").evaluate("part => part.clientHeight")
+    page.locator(".control.next").click()
+    expect(player).not_to_have_class(re.compile("is-brief"))
+    assert page.locator(".stage").evaluate("part => part.clientHeight") > low
+    open_player(page, brief=True, traces=[{"label": "Other", "trace": json.loads(spec_trace().to_json())}])
+    expect(player).to_have_class(re.compile("is-brief"))
+
+
 IN_SIGHT = """() => {
   const pane = shadow.querySelector(".lane:not(.leads) .pane");
   const { top, bottom } = pane.getBoundingClientRect();

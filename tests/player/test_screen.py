@@ -114,7 +114,7 @@ def test_text_tree_odds_and_sentence_are_seen_together(
     mask = page.locator(".mask-box").bounding_box()
     assert mask is not None and mask["y"] + mask["height"] <= height
     for name in (".leads .pane", ".transcript"):
-        expect(page.locator(name)).to_be_in_viewport(ratio=0.99)  # lines end between pixels
+        expect(page.locator(name)).to_be_in_viewport(ratio=1)
 
 
 @pytest.mark.parametrize("size", SIZES)

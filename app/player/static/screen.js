@@ -55,9 +55,15 @@ export function createScreen(on) {
   let moment = ""; // the file name of its picture
   let frame = 0;
   let brought = false; // whether the player was brought into view
+  let brief = false; // whether it stands below a form
   let left = new AbortController(); // aborted once the viewer has done anything on the page since the run began
   let drawn = 0; // when a live run's numbers and tree were last drawn
   let late = 0; // the timer that draws them once no more messages come
+
+  /** Lower below a form, until the viewer steps; on a phone it is as high below the form as elsewhere. */
+  function settleHeight() {
+    box.classList.toggle("is-brief", brief && !(brought && box.clientWidth > PHONE));
+  }
 
   /** @param {number} at */
   function lead(at) {
@@ -147,6 +153,7 @@ export function createScreen(on) {
       box.classList.toggle("is-live", is);
       panels.live(is);
       brought = false;
+      settleHeight();
       clearTimeout(late);
       if (!is) return;
       views.odds.wait();
@@ -160,19 +167,17 @@ export function createScreen(on) {
     toStart() {
       if (!left.signal.aborted) bringIntoView(box);
     },
-    /** The viewer steps: show the whole screen, once. On a phone it is as high below the form as elsewhere. */
+    /** The viewer steps: show the whole screen, once. */
     toOneScreen() {
       if (brought) return;
       brought = true;
-      if (box.clientWidth > PHONE) box.classList.remove("is-brief");
+      settleHeight();
       bringIntoView(box);
     },
-    /**
-     * Below a form, until the viewer steps.
-     * @param {boolean} is
-     */
+    /** @param {boolean} is whether it stands below a form */
     setBrief(is) {
-      box.classList.toggle("is-brief", is && !(brought && box.clientWidth > PHONE));
+      brief = is;
+      settleHeight();
     },
     /** @param {string} text why the cursor is where it is, until it moves */
     hint: controls.hint,
