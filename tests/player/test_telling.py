@@ -15,7 +15,8 @@ pytestmark = pytest.mark.browser
 
 STOP = """async (rounds) => {
   const { tellingStop } = await import("/player/telling.js");
-  return tellingStop({ rounds: rounds.map(([parents, verdicts, tokens, names]) => ({
+  return tellingStop({ rounds: rounds.map(([parents, verdicts, tokens, names, total]) => ({
+    total,
     tokens: Array.from({ length: tokens }, (_, at) => ({ name: names?.[at] ?? "" })),
     proposals: verdicts.map((verdict, node) => ({ node, parent: parents?.[node] ?? node - 1, verdict })),
   })) });
@@ -40,10 +41,9 @@ def chain(*verdicts: str) -> list[Any]:
         ([[[-1, -1, 1], [R, A, A], 3], [[-1, -1, 1], [R, A, R], 2]], 1),  # of trees the most tokens
         ([[*chain(A, R), [" of", " all"]], [*chain(A, R), ["\n", "```"]]], 1),  # of equals the one with words
         ([[*chain(A, R), [" of", " all"]], [*chain(A, A, R), ["\n", " ", "`"]]], 2),  # but only of equals
-        (
-            [[[-1, -1, 0], [A, R, R], 2, ["(", ")"]], [[-1, -1, 0], [A, U, U], 2, [" of", " all"]]],
-            1,
-        ),  # a rejection
+        ([[[-1, -1, 0], [A, R, R], 2, [" a", " b"]], [[-1, -1, 0], [A, U, U], 2, [" c", " d"]]], 1),
+        ([[[-1, -1, 0], [A, R, R], 2, ["(", ")"]], [[-1, -1, 0], [A, U, U], 2, [" of", " all"]]], 1),
+        ([[[-1, -1, 0], [A, R, R], 2, ["(", ")"], 2], [[-1, -1, 0], [A, U, U], 2, [" of", " all"], 9]], 2),
     ],
 )
 def test_the_most_telling_round(page: Page, rounds: list[Any], stop: int | None) -> None:

@@ -235,7 +235,7 @@ export function mount(root, first, api = {}) {
     const moving = autoplay && wanted.stop === null && !matchMedia("(prefers-reduced-motion: reduce)").matches;
     screen.panels.open(wanted.view);
     const lead = wanted.lead ?? (wanted.stop === null ? fastest(lanes) : null);
-    const opened = wanted.stop === null && !moving ? tellingStop(lanes[leader(lanes, lead)]) : null;
+    const opened = wanted.stop === null && !moving ? tellingStop(lanes[leader(lanes, lead)], data.least) : null;
     move(wantedAt(lanes, { ...wanted, lead, stop: wanted.stop ?? (moving ? 0 : (opened ?? Infinity)) }));
     if (opened !== null && opened < lastStop(lanes, cursor.lead)) screen.hint(T.opened);
     if (opened !== null || data.provenance === "measured") screen.whole(visible(lanes, whole(cursor, Infinity), data.least).speedup);
