@@ -82,7 +82,12 @@ def essentials(missing: Mapping[str, str | None]) -> None:
         uses_length = "length" in kind.uses and name != "none" and not tree
         number(
             "slider",
-            "Guesses per round, γ",
+            # a slider that does nothing says why without its help
+            "Guesses per round, γ"
+            if uses_length
+            else "Guesses: a tree, see More settings"
+            if tree
+            else "Guesses per round: not set here",
             links.GAMMA,
             1,
             define("Draft length γ", "Round")

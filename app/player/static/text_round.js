@@ -90,7 +90,7 @@ export function sentenceOf(lane, round) {
   const alike = own && rejected.length === 1 && rejected[0].text.trim() === own.name.trim(); // told apart by spaces alone
   if (alike) parts[parts.length - 1] = `rejected ${spaced(rejected[0].text)}`;
   const cut = of("cut").length;
-  if (cut) parts.push(`cut off ${cut === 1 ? "one" : cut} beyond the end of the text`);
+  if (cut) parts.push(`left out ${cut === 1 ? "one" : cut}, as the text ended before ${cut === 1 ? "it" : "them"}`);
   if (own) parts.push(own.source === "bonus" ? `added ${quote(own.name)}` : `wrote ${alike ? spaced(own.name) : quote(own.name)}${rejected.length ? " instead" : ""}`);
   const last = parts.pop();
   return `${head}${parts.length ? `${parts.join(", ")} and ${last}` : last}${tail}${sideNotes(lane, round)}`;

@@ -74,7 +74,7 @@ export function sentenceOf(lane, round) {
   const alike = own && rejected.length === 1 && rejected[0].text.trim() === own.name.trim(); // nur Leerzeichen unterscheiden sie
   if (alike) parts[parts.length - 1] = `lehnte ${spaced(rejected[0].text)} ab`;
   const cut = of("cut").length;
-  if (cut) parts.push(`schnitt ${cut === 1 ? "eins" : cut} hinter dem Textende ab`);
+  if (cut) parts.push(`ließ ${cut === 1 ? "eins" : cut} weg, weil der Text davor endete`);
   if (own) parts.push(own.source === "bonus" ? `fügte ${quote(own.name)} hinzu` : `schrieb ${rejected.length ? "stattdessen " : ""}${alike ? spaced(own.name) : quote(own.name)}`);
   const last = parts.pop();
   return `${head}${parts.length ? `${parts.join(", ")} und ${last}` : last}${tail}${sideNotes(lane, round)}`;
