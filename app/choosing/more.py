@@ -220,7 +220,9 @@ def _generation(models: Family | None) -> None:
         "off; with this off, only the settings above are used.",
     )
     if penalty := controls.usual_penalty():
-        st.caption(f":material/info: Repetition penalty {penalty:g}, usual for these models and this prompt.")
+        st.caption(
+            f":material/info: Repetition penalty {penalty:g}, usual for these models except for code and copies."
+        )
     if models is not None:
         for said in models.card.generation.remarks(Settings(**controls.decided())):
             st.caption(f":material/info: {plain(said)}")

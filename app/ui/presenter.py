@@ -51,9 +51,9 @@ LAB = """
 """
 # In the line of the prompt's label, beside its help.
 READING = """
-:--layout:has(> .st-key-reading) { block-size: 0; z-index: 1; }
+:--layout:has(> .st-key-reading) { block-size: 0; z-index: 1; pointer-events: none; } /* the label's help lies below */
 .st-key-reading > * { align-self: flex-end; inline-size: fit-content; margin-inline-end: 2rem; }
-.st-key-reading button { min-block-size: 1.5rem; padding-block: 0; }
+.st-key-reading button { min-block-size: 1.5rem; padding-block: 0; pointer-events: auto; }
 """
 # Run beside Stop, also where a browser rounds letters' widths. While a run is watched, Run is out of sight: Stop then
 # stands where the player's controls will be.

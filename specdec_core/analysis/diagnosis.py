@@ -93,7 +93,7 @@ class Diagnosis:
         named = [("one plain round", 1.0), ("drafting", self.drafting), (self._pass, self.width)]
         if abs(self.unexplained) >= LEAST_LOSS:
             named.append(("time that the width does not explain", self.unexplained))
-        return [*named, ("the rest", self.overhead)]
+        return [*named, ("other work", self.overhead)]
 
     @property
     def sentence(self) -> str:
@@ -133,10 +133,11 @@ class Diagnosis:
             return "No single loss stands out"
         rate, share = self.alpha, self.accepted_share
         right = f"α = {rate:.2f}" if rate is not None else f"{share or 0.0:.0%} of those sent were accepted"
-        in_a_row = self.rejected + self.tokens - 1.0
+        kept = self.tokens - 1.0
+        most = kept + self.rejected  # the longest path of what was sent
         missing = "" if rate is None else f" at α = {rate:.2f}"
         words = {
-            "acceptance": f"wrong guesses ({right}): of {in_a_row:.2f} in a row, {self.rejected:.2f} are lost",
+            "acceptance": f"wrong guesses ({right}): a round could keep up to {most:.2f} and kept {kept:.2f}",
             "few guesses": f"guesses not made, worth up to {self.unguessed:.2f} tokens a round{missing}",
             "drafting": f"drafting, {self.drafting:.2f} of a plain round",
             "width": f"{self._pass}, {self.width:.2f} of a plain round",

@@ -69,7 +69,13 @@ def plain() -> sd.Trace:
 @pytest.mark.parametrize(
     ("draft", "times", "settings", "cause", "words"),
     [
-        (wrong, (0.1, 9.1, 1.0), {}, "acceptance", "Main loss: wrong guesses (α = 0.00): of "),
+        (
+            wrong,
+            (0.1, 9.1, 1.0),
+            {},
+            "acceptance",
+            "Main loss: wrong guesses (α = 0.00): a round could keep up to ",
+        ),
         (next_probs, (60.0, 9.0, 1.0), {}, "drafting", "Main loss: drafting, 6.00 of a plain round"),
         (next_probs, (1.0, 69.0, 1.0), {}, "width", "Main loss: the wider pass, 6.00 of a plain round"),
         (next_probs, (1.0, 9.0, 61.0), {}, "overhead", "Main loss: the work around the models, 6.00"),

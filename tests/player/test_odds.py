@@ -569,17 +569,28 @@ def test_a_penalty_that_changes_what_is_written_is_said(page: Page) -> None:
 
 
 def test_a_penalty_that_changes_what_is_accepted_is_said(page: Page) -> None:
-    """Catches: a guess rejected for another “first choice” than the chart's."""
+    """Catches: a guess rejected for another “first choice” than the chart's, or with another rank than the chart shows,
+    and “the chart shows p before it” beside a chart of what was compared."""
     trace = recorded("draft-model", temperature=0.0, repetition_penalty=1.6, max_new_tokens=60)
     stage(page, trace)
-    seen = set()
-    for (_, _, position, _), drawn in _looked(page, trace):
-        if "accepted only if it is the target's first choice" not in drawn["text"]:
+    seen, ranks = set(), 0
+    for ((_, row, position, node), own), (_, compared) in zip(
+        _looked(page, trace), _looked(page, trace, press=JUDGED), strict=True
+    ):
+        if "accepted only if it is the target's first choice" not in own["text"]:
             continue
-        moved = position.p.id[0] != position.model_p.id[0]
-        assert ("That is after the penalty for repetition" in drawn["text"]) is moved
-        seen.add(moved)
-    assert seen == {True, False}
+        first = position.p.id[0] != position.model_p.id[0]
+        probs = dict(zip(position.model_p.id, position.model_p.prob, strict=True))
+        mine, said = row.nodes.token[node], row.nodes.rank[node]
+        above = sum(value > row.nodes.model_p[node] for value in probs.values())
+        other = said != 1 + above if mine in probs else said <= above  # the chart shows so many above it
+        for drawn in (own, compared):
+            assert ("That is after the penalty for repetition" in drawn["text"]) is (first or other)
+        assert ("the chart shows p before it" in own["text"]) is (first or other)
+        assert "the chart shows p before it" not in compared["text"]
+        seen.add(first or other)
+        ranks += other and not first
+    assert seen == {True, False} and ranks
 
 
 def _another_future(record: dict[str, Any], at: int, event: int, judged: list[int]) -> dict[str, Any]:

@@ -116,7 +116,7 @@ export function oddsOf(view) {
     node,
     label: lane.label,
     greedy,
-    moved: lane.temperature === 0 && moved(position),
+    moved: lane.temperature === 0 && knowsP && moved(position, at("rank"), at("model_p")),
     own: Boolean(trace.header?.own_probabilities),
     atZero: lane.temperature === 0,
     longest: lane.judging === "longest",
@@ -279,12 +279,19 @@ function targetOf(trace, position, greedy, rank) {
 }
 
 /**
- * Whether penalties made another token the most likely one than the model itself did.
+ * Whether penalties changed what the sentence names: the most likely token, or the guess's rank, which is after them.
  * @param {Position|null} position
+ * @param {number|null} rank
+ * @param {number|null} p the model's own, before penalties
  */
-function moved(position) {
+function moved(position, rank, p) {
   const [own, judged] = [list(position?.model_p?.id)[0], list(position?.p?.id)[0]];
-  return Number.isInteger(own) && Number.isInteger(judged) && own !== judged;
+  if (Number.isInteger(own) && Number.isInteger(judged) && own !== judged) return true;
+  if (rank === null || p === null) return false;
+  const probs = list(position?.model_p?.prob).map(Number);
+  const above = probs.filter((prob) => prob > p).length;
+  const level = probs.filter((prob) => prob === p).length; // none where the list ends above the guess
+  return rank <= above || (level > 0 && rank > above + level);
 }
 
 /** @param {Candidates|null|undefined} one @param {Candidates|null|undefined} other */

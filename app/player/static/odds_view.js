@@ -102,7 +102,7 @@ export function createOdds() {
     const parts = using === "judged" && bars.hasP && (bars.hasQ || fixed !== null) && !odds.own && !odds.matching;
     const areas = areasOf(rows, using === "judged" ? odds.overlap : null, fixed);
     /** @type {HTMLElement[]} */
-    const made = [el("p", { class: "compares" }, comparison(odds, titleOf(odds)))];
+    const made = [el("p", { class: "compares" }, comparison(odds, titleOf(odds), using === "models"))];
     made.push(el("p", { class: "guide" }, O.guide(bars.hasP, bars.hasQ)), chart(areas, bars, parts, odds));
     if (parts && areas.totals) made.push(sums(areas.totals, words(odds, fixed), Boolean(fixed)));
     if (bars.rows.some((row) => row.minor)) {
@@ -177,15 +177,16 @@ function saidBy(words, odds) {
  * What the rule compares here, in one sentence.
  * @param {Odds} odds
  * @param {string} title
+ * @param {boolean} own whether the chart shows the models' own probabilities
  */
-function comparison(odds, title) {
+function comparison(odds, title, own) {
   if (!odds.knowsP) return odds.pointed ? O.beforeFixed : odds.atZero ? O.beforeGreedy : O.before;
-  const greedy = odds.moved ? O.writesPenalised : O.writesGreedy;
+  const greedy = odds.moved ? O.writesPenalised(own) : O.writesGreedy;
   if (odds.undrafted) return odds.atZero ? greedy : O.writes;
   if (odds.greedy && !odds.verdict) return greedy;
   if (odds.greedy && !odds.lossy) {
-    const compares = odds.moved ? O.comparesPenalised : O.comparesGreedy;
-    return compares(quote(odds.text), odds.target?.rank ?? null);
+    const rank = odds.target?.rank ?? null;
+    return odds.moved ? O.comparesPenalised(quote(odds.text), rank, own) : O.comparesGreedy(quote(odds.text), rank);
   }
   if (odds.own) return O.comparesOwn;
   if (odds.matching) return O.comparesMatching(odds.siblings);

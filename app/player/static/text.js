@@ -107,7 +107,7 @@ export const T = {
   definition:
     "Tokens per second of this lane divided by tokens per second of plain decoding, up to the moment shown. Each lane has its own clock, "
     + "which runs only while that lane computes; reading the prompt and recording are left out. "
-    + "Early values vary a lot, because a few rounds say little.",
+    + "Early values vary a lot, because a few rounds say little: “not clearly” means that the scatter of the rounds' times alone could explain the difference.",
   random: (/** @type {number} */ temperature) =>
     `Temperature ${temperature}: tokens are drawn at random, so the two lanes may write different texts.`,
 

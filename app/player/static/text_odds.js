@@ -95,8 +95,8 @@ export const O = {
     : "The guess was fixed, not drawn: the rule accepts it with the target's own probability p."),
   comparesGreedy: (/** @type {string} */ guess, /** @type {number|null} */ rank) =>
     `At temperature 0 a guess is accepted only if it is the target's first choice${rank === null || rank === 1 ? "" : `; the target ranked ${guess} ${rank}${ordinal(rank)}`}.`,
-  comparesPenalised: (/** @type {string} */ guess, /** @type {number|null} */ rank) =>
-    `${O.comparesGreedy(guess, rank)} That is after the penalty for repetition; the chart shows p before it.`,
+  comparesPenalised: (/** @type {string} */ guess, /** @type {number|null} */ rank, /** @type {boolean} */ own) =>
+    `${O.comparesGreedy(guess, rank)} That is after the penalty for repetition${own ? "; the chart shows p before it" : ""}.`,
   comparesChain: "The rule judges the chain as a whole: it multiplies p/q along it, never above 1, and keeps the longest prefix whose last coin passes.",
   comparesElder: (/** @type {number|null} */ q, /** @type {boolean} */ sameQ, /** @type {number} */ waiting) =>
     `This guess is tried after ${waiting ? "its earlier siblings, if they are rejected" : "its earlier siblings were rejected"}, against what they leave of p. The areas are those of the first guess; `
@@ -118,7 +118,8 @@ export const O = {
   comparesRule: (/** @type {string} */ title) => `The rule “${title}” has its own threshold; the areas show how far p and q agree.`,
   writes: "Nothing was proposed at this position, so there is no q: the target draws from p.",
   writesGreedy: "At temperature 0 the target writes its most likely token.",
-  writesPenalised: "At temperature 0 the target writes its most likely token, here after the penalty for repetition; the chart shows p before the penalty.",
+  writesPenalised: (/** @type {boolean} */ own) =>
+    `At temperature 0 the target writes its most likely token, here after the penalty for repetition${own ? "; the chart shows p before it" : ""}.`,
   overlapIs: (/** @type {number} */ value, /** @type {number} */ siblings) => `Overlap Σ min(p, q) = ${prob(value)}: how likely ${siblings > 1 ? "the first" : "a"} proposal here is to be accepted.`,
   sharedIs: (/** @type {number} */ value) => `Overlap Σ min(p, q) = ${prob(value)}: how much the two distributions share.`,
   coveredIs: (/** @type {number} */ value, /** @type {number} */ siblings) => `Σ p over the ${siblings > 1 ? `${siblings} guesses` : "guess"} = ${prob(value)}: how likely ${siblings > 1 ? "one of them" : "it"} is to be accepted.`,
@@ -200,5 +201,5 @@ export const O = {
   recorded: "What was recorded of it",
   nothing: "This record holds only the tokens, without probabilities. Run it again with full recording to see the odds.",
   sibling: "The distributions of this position were not recorded, because no token was committed here.",
-  facts: { p: "p, as judged", q: "q, as judged", model_p: "target's own p", model_q: "draft's own q", rank: "rank in the target's own p", entropy: "entropy of the target's own p (nats)" },
+  facts: { p: "p, after penalties and temperature", q: "q, after penalties and temperature", model_p: "target's own p", model_q: "draft's own q", rank: "rank for the target, after penalties", entropy: "entropy of the target's own p (nats)" },
 };

@@ -128,7 +128,7 @@ export const T = {
   definition:
     "Tokens pro Sekunde dieser Spur geteilt durch die des gewöhnlichen Decodings, bis zum gezeigten Moment. Jede Spur hat ihre eigene Uhr, "
     + "die nur läuft, während diese Spur rechnet; das Lesen des Prompts und das Aufzeichnen zählen nicht. "
-    + "Frühe Werte schwanken stark, denn wenige Runden sagen wenig.",
+    + "Frühe Werte schwanken stark, denn wenige Runden sagen wenig: „nicht eindeutig“ heißt, dass schon die Streuung der Rundenzeiten den Unterschied erklären könnte.",
   random: (temperature) => `Temperatur ${temperature}: Tokens werden zufällig gezogen, die beiden Spuren können also verschiedene Texte schreiben.`,
 
   lossyMark: "verlustbehaftet",

@@ -76,7 +76,7 @@ export const O = {
     : "Der Vorschlag stand fest und war nicht gezogen: Er wird mit der eigenen Wahrscheinlichkeit p des Zielmodells angenommen."),
   comparesGreedy: (guess, rank) =>
     `Bei Temperatur 0 wird ein Vorschlag nur angenommen, wenn er die erste Wahl des Zielmodells ist${rank === null || rank === 1 ? "" : `; ${guess} hatte dort Rang ${rank}`}.`,
-  comparesPenalised: (guess, rank) => `${O.comparesGreedy(guess, rank)} Das gilt nach dem Abzug für Wiederholungen; das Diagramm zeigt p vor dem Abzug.`,
+  comparesPenalised: (guess, rank, own) => `${O.comparesGreedy(guess, rank)} Das gilt nach dem Abzug für Wiederholungen${own ? "; das Diagramm zeigt p vor dem Abzug" : ""}.`,
   comparesChain: "Die Regel beurteilt die Kette als Ganzes: Sie multipliziert p/q entlang der Kette, nie über 1, und behält das längste Anfangsstück, dessen letzte Münze besteht.",
   comparesElder: (q, sameQ, waiting) =>
     `Dieser Vorschlag wird ${waiting ? "nach seinen früheren Geschwistern versucht, falls sie abgelehnt werden" : "versucht, nachdem seine früheren Geschwister abgelehnt wurden"}, gegen das, was sie von p übrig lassen. Die Flächen sind die des ersten Vorschlags; `
@@ -98,7 +98,7 @@ export const O = {
   comparesRule: (title) => `Die Regel „${title}“ hat ihre eigene Schwelle; die Flächen zeigen, wie weit p und q übereinstimmen.`,
   writes: "An dieser Position wurde nichts vorgeschlagen, ein q gibt es also nicht: Das Zielmodell zieht aus p.",
   writesGreedy: "Bei Temperatur 0 schreibt das Zielmodell sein wahrscheinlichstes Token.",
-  writesPenalised: "Bei Temperatur 0 schreibt das Zielmodell sein wahrscheinlichstes Token, hier nach dem Abzug für Wiederholungen; das Diagramm zeigt p vor dem Abzug.",
+  writesPenalised: (own) => `Bei Temperatur 0 schreibt das Zielmodell sein wahrscheinlichstes Token, hier nach dem Abzug für Wiederholungen${own ? "; das Diagramm zeigt p vor dem Abzug" : ""}.`,
   overlapIs: (value, siblings) => `Überlappung Σ min(p, q) = ${prob(value)}: mit welcher Wahrscheinlichkeit ${siblings > 1 ? "der erste" : "ein"} Vorschlag hier angenommen wird.`,
   sharedIs: (value) => `Überlappung Σ min(p, q) = ${prob(value)}: wie viel die beiden Verteilungen gemeinsam haben.`,
   coveredIs: (value, siblings) => `Σ p über ${siblings > 1 ? `die ${siblings} Vorschläge` : "den Vorschlag"} = ${prob(value)}: mit welcher Wahrscheinlichkeit ${siblings > 1 ? "einer davon" : "er"} angenommen wird.`,
@@ -180,5 +180,5 @@ export const O = {
   recorded: "Was davon aufgezeichnet wurde",
   nothing: "Diese Aufzeichnung enthält nur die Tokens, keine Wahrscheinlichkeiten. Wiederholen Sie den Lauf mit vollständiger Aufzeichnung, um sie zu sehen.",
   sibling: "Die Verteilungen dieser Position wurden nicht aufgezeichnet, da hier kein Token übernommen wurde.",
-  facts: { p: "p, wie beurteilt", q: "q, wie beurteilt", model_p: "eigenes p des Zielmodells", model_q: "eigenes q des Drafts", rank: "Rang im eigenen p des Zielmodells", entropy: "Entropie des eigenen p des Zielmodells (Nat)" },
+  facts: { p: "p, nach Abzügen und Temperatur", q: "q, nach Abzügen und Temperatur", model_p: "eigenes p des Zielmodells", model_q: "eigenes q des Drafts", rank: "Rang beim Zielmodell, nach Abzügen", entropy: "Entropie des eigenen p des Zielmodells (Nat)" },
 };
