@@ -214,7 +214,7 @@ function words(odds, fixed) {
 function notes(odds, using, areas, parts, fixed) {
   const said = [];
   if (odds.greedy && using === "judged") said.push(O.oneHot);
-  else if (odds.greedy && !odds.coin && !odds.choice) said.push(O.modelsOnly);
+  else if (odds.greedy && odds.judged && odds.knowsP && !odds.coin && !odds.choice) said.push(O.modelsOnly);
   if (odds.modelless && using === "models") said.push(O.modelless);
   if (parts && odds.overlap !== null) {
     if (odds.pointed || fixed) {

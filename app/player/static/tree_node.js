@@ -124,6 +124,8 @@ export function createLegend() {
       line.hidden = !by;
       bars.hidden = !by || !(drafted || judged);
       setText(sure(bars.lastChild), W.bars(judged, drafted));
+      bars.classList.toggle("no-p", !judged);
+      bars.classList.toggle("no-q", !drafted);
       way.hidden = !accepted;
       first.hidden = !ranked;
     },
