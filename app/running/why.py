@@ -13,6 +13,7 @@ from app.ui.chip import chip
 from specdec_core.analysis.diagnosis import LEAST_LOSS, Diagnosis
 
 HINT = "A round's time in plain rounds; ▼ marks the tokens it commits. A lane is faster where its bar ends before ▼."
+LESS = " A negative part took less time than in the plain lane, mostly by the machine's noise; it shortens the bar."
 ROOM = 1.04  # the scale ends a little after the largest value
 
 
@@ -35,7 +36,10 @@ def html(lanes: Sequence[Why]) -> str:
         + "</div></div>"
         for lane in lanes
     )
-    return f"<style>{STYLE}</style>{rows}" + (f'<p class="sd-why-hint">{escape(HINT)}</p>' if known else "")
+    less = LESS if any(value <= -LEAST_LOSS for found in known for _, value in found.segments) else ""
+    return f"<style>{STYLE}</style>{rows}" + (
+        f'<p class="sd-why-hint">{escape(HINT + less)}</p>' if known else ""
+    )
 
 
 def _lengths(found: Diagnosis) -> list[float]:

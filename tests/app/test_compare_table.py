@@ -162,3 +162,5 @@ def test_a_bar_of_the_round_is_as_long_as_its_cost(traces: list[Trace]) -> None:
     widths = [float(width) for width in re.findall(r"width:([\d.]+)%", quick)]
     assert 3.4 * sum(widths) / float(re.findall(r"left:([\d.]+)%", quick)[0]) == pytest.approx(0.3, abs=0.01)
     assert "− 0.10" in shown and "= 1.70 plain rounds" in shown and shown.count('class="bar"') == 1
+    assert "it shortens the bar" in shown  # what a negative part means is said where there is one
+    assert "it shortens the bar" not in html([Why(1, "", replace(lane, overhead=0.1))])

@@ -42,7 +42,7 @@ export const W = {
   widthBy: {
     q: "line width: draft's q",
     p: "line width: target's p (no q here)",
-    none: "line width: no probability is known yet",
+    none: "lines of one width, as no probability is known yet",
   },
   bars: (/** @type {boolean} */ p, /** @type {boolean} */ q) => `bars: ${[p && "target's probability p", q && `draft's ${p ? "" : "probability "}q, striped`].filter(Boolean).join("; ")}`,
   onPath: "accepted path",

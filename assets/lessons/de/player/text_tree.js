@@ -40,7 +40,7 @@ export const W = {
   widthBy: {
     q: "Linienbreite: q des Drafts",
     p: "Linienbreite: p des Zielmodells (hier ohne q)",
-    none: "Linienbreite: noch keine Wahrscheinlichkeit bekannt",
+    none: "Linien gleich breit, da noch keine Wahrscheinlichkeit bekannt ist",
   },
   bars: (p, q) => `Balken: ${[p && "Wahrscheinlichkeit p des Zielmodells", q && `${p ? "" : "Wahrscheinlichkeit "}q des Drafts, gestreift`].filter(Boolean).join("; ")}`,
   onPath: "angenommener Pfad",
