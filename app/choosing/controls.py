@@ -85,7 +85,7 @@ def essentials(missing: Mapping[str, str | None]) -> None:
             # a slider that does nothing says why without its help
             "Guesses per round, γ"
             if uses_length
-            else "Guesses: a tree, see More settings"
+            else "Guesses: a tree, sized in the settings"
             if tree
             else "Guesses per round: not set here",
             links.GAMMA,

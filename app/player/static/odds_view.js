@@ -204,13 +204,7 @@ function words(odds, fixed) {
   return odds.rule === "speculative-sampling" && !odds.atZero ? O.parts.strict : O.parts.loose;
 }
 
-/**
- * @param {Odds} odds
- * @param {"judged"|"models"} using
- * @param {Areas} areas
- * @param {boolean} parts
- * @param {boolean} fixed
- */
+/** @param {Odds} odds @param {"judged"|"models"} using @param {Areas} areas @param {boolean} parts @param {boolean} fixed */
 function notes(odds, using, areas, parts, fixed) {
   const said = [];
   if (odds.greedy && using === "judged") said.push(O.oneHot);
