@@ -120,7 +120,7 @@ export const T = {
   slider: "Round",
   roundOf: (/** @type {number} */ n, /** @type {number} */ last) => `Round ${n} of ${last}`,
   atPrompt: "The prompt, before round 1",
-  opened: "Opened at a round worth seeing. End shows the rest.",
+  opened: "A round worth seeing. End shows all.",
   sameText: "same text",
   inAll: (/** @type {number} */ ratio) => `${T.times(ratio)} in all`,
   atEnd: "The end: every lane has finished",

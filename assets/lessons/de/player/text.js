@@ -139,7 +139,7 @@ export const T = {
   slider: "Runde",
   roundOf: (n, last) => `Runde ${n} von ${last}`,
   atPrompt: "Der Prompt, vor Runde 1",
-  opened: "Geöffnet bei einer sehenswerten Runde. Ende zeigt den Rest.",
+  opened: "Eine sehenswerte Runde. Ende zeigt den Rest.",
   sameText: "gleicher Text",
   inAll: (ratio) => `insgesamt ${T.times(ratio)}`,
   atEnd: "Das Ende: Alle Spuren sind fertig",
