@@ -80,25 +80,22 @@ def essentials(missing: Mapping[str, str | None]) -> None:
         kind = PROPOSERS[name]
         tree = "tree" in (drafts(kind) or "")
         uses_length = "length" in kind.uses and name != "none" and not tree
+        # A slider that does nothing says why, without its help too.
+        if tree:
+            title = "Guesses: a tree, sized in the settings"
+            words = "This proposer guesses a tree; its size is set under More settings."
+        elif not uses_length:
+            title = "Guesses per round: not set here"
+            words = "This proposer has no number of guesses to set."
+        else:
+            title = "Guesses per round, γ"
+            words = "More guesses save more target passes when they are right, and waste drafting when they are wrong."
         number(
             "slider",
-            # a slider that does nothing says why without its help
-            "Guesses per round, γ"
-            if uses_length
-            else "Guesses: a tree, sized in the settings"
-            if tree
-            else "Guesses per round: not set here",
+            title,
             links.GAMMA,
             1,
-            define("Draft length γ", "Round")
-            + (
-                "\n\nThis proposer guesses a tree; its size is set under More settings."
-                if tree
-                else "\n\nThis proposer has no number of guesses to set."
-                if not uses_length
-                else "\n\nMore guesses save more target passes when they are right, and waste drafting when they are "
-                "wrong."
-            ),
+            f"{define('Draft length γ', 'Round')}\n\n{words}",
             disabled=not uses_length,
         )
     with right:

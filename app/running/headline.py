@@ -115,7 +115,7 @@ def show(run: Run) -> None:
                     if tree is None
                     else "\n\nHere the proposals were trees, whose rejected siblings would mix different things in "
                     "one figure. This shows, guess by guess in a row, how often one was accepted where any was judged. "
-                    "Of all guesses sent fewer are accepted, as only one path of a tree is kept."
+                    "The share of all guesses sent is another figure: of a tree, one path at most is kept."
                 ),
                 f"measured · {stats.accepted} of {judged} judged"
                 if tree is None

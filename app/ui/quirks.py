@@ -239,9 +239,8 @@ def brought_along(key: str) -> str | None:
     """
     context = get_script_run_ctx()
     sent = context.session_state.get_widget_states() if context is not None else []
-    return next(
-        (each.string_value for each in sent if each.id.split("-", 2)[-1] == key), None
-    )  # $$ID-hash-key
+    # an id is $$ID-<hash>-<key>
+    return next((each.string_value for each in sent if each.id.split("-", 2)[-1] == key), None)
 
 
 # --- Scroll position and keyboard focus ---

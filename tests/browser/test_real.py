@@ -78,9 +78,7 @@ def test_a_message_is_answered_and_the_page_shows_what_is_read(
     expect(read).to_contain_text("<|im_start|>user")
     expect(read).to_contain_text("checks whether a word is a palindrome")
     page.get_by_text("What the model reads").click()  # closed again: it would lie over Run
-    page.locator(
-        ".stTextArea [data-testid=stTooltipIcon]"
-    ).first.hover()  # what is beside it does not cover it
+    page.locator(".stTextArea [data-testid=stTooltipIcon]").first.hover()  # nothing covers it
     expect(page.get_by_role("tooltip")).to_contain_text("A message to the model")
     page.mouse.move(0, 0)
     page.get_by_role("button", name=RUN).click()

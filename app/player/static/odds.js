@@ -116,7 +116,7 @@ export function oddsOf(view) {
     node,
     label: lane.label,
     greedy,
-    moved: lane.temperature === 0 && knowsP && moved(position, at("rank"), at("model_p")),
+    moved: lane.temperature === 0 && moved(position, at("rank"), at("model_p")),
     own: Boolean(trace.header?.own_probabilities),
     atZero: lane.temperature === 0,
     longest: lane.judging === "longest",

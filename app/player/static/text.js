@@ -57,7 +57,7 @@ export const LEGEND = [
   ["rejected", "rejected: proposed and thrown away"],
   ["waiting", "waiting: not judged yet"],
   ["unreached", "not reached: after a rejection, or another guess was accepted instead"],
-  ["pruned", "pruned: drafted, but not sent to be checked, as likelier paths took the room"],
+  ["pruned", "pruned: drafted, but its whole path was less likely than those that were checked"],
   ["discarded", "discarded: drafted ahead for an outcome that did not happen"],
   ["cut", "left out: the text ended before it"],
   ["corrected", "corrected: written by the target in place of a rejected guess"],

@@ -5,6 +5,14 @@ import { count } from "./text.js";
 /** @param {string[]} texts */
 const pieces = (texts) => texts.map((text) => `‘${text}’`).join(" ");
 
+/**
+ * Which candidates the tree shows besides those that were sent.
+ * @param {number|null} found
+ * @param {number} nodes
+ * @param {string} who
+ */
+const rest = (found, nodes, who) => (found !== null && found > nodes ? `; of the others, the tree shows those after which ${who} guessed on` : "");
+
 export const W = {
   /** @type {Record<string, string>} */
   titles: {
@@ -17,8 +25,8 @@ export const W = {
   },
   start: "Step forward to see what the proposer looked at.",
   medusa: (/** @type {number|null} */ heads, /** @type {number} */ nodes) => `${heads === null ? "The heads" : count(heads, "head")} on the target's last state, each for one position further ahead, proposed ${count(nodes, "node")} without a pass of their own.`,
-  eagle: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes) => `${levels === null ? "The head" : `In ${count(levels, "level")} the head`} wrote ${found === null ? "its candidates" : count(found, "candidate")}; ${nodes} of them were sent to the target.`,
-  mtp: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes) => `${levels === null ? "The modules" : `In ${count(levels, "level")} the modules`} wrote ${found === null ? "their candidates" : count(found, "candidate")}; ${nodes} of them were sent to the target.`,
+  eagle: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes) => `${levels === null ? "The head" : `In ${count(levels, "level")} the head`} wrote ${found === null ? "its candidates" : count(found, "candidate")}; ${nodes} of them were sent to the target${rest(found, nodes, "it")}.`,
+  mtp: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes) => `${levels === null ? "The modules" : `In ${count(levels, "level")} the modules`} wrote ${found === null ? "their candidates" : count(found, "candidate")}; ${nodes} of them were sent to the target${rest(found, nodes, "they")}.`,
   parallel: (/** @type {number|null} */ read, /** @type {number|null} */ masks, /** @type {number} */ nodes) => {
     if (!nodes) return "The draft proposed nothing.";
     const what = read === null || masks === null ? "" : ` over ${count(read - masks, "token")} of the text and ${count(masks, "mask token")}`;

@@ -79,7 +79,7 @@ export const LEGEND = [
   ["rejected", "abgelehnt: vorgeschlagen und verworfen"],
   ["waiting", "offen: noch nicht beurteilt"],
   ["unreached", "nicht erreicht: nach einer Ablehnung, oder ein anderer Vorschlag wurde stattdessen angenommen"],
-  ["pruned", "gestutzt: vorgeschlagen, aber nicht zur Prüfung geschickt, da wahrscheinlichere Pfade den Platz brauchten"],
+  ["pruned", "gestutzt: vorgeschlagen, aber sein ganzer Pfad war weniger wahrscheinlich als die geprüften"],
   ["discarded", "verfallen: vorausgearbeitet für einen Fall, der nicht eintrat"],
   ["cut", "weggelassen: Der Text endete davor"],
   ["corrected", "korrigiert: vom Zielmodell anstelle eines abgelehnten Vorschlags geschrieben"],

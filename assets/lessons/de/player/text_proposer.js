@@ -10,6 +10,13 @@ const phrases = (n) => count(n, "Wortfolge", "Wortfolgen");
 /** @param {string[]} texts */
 const pieces = (texts) => texts.map((text) => `‚${text}‘`).join(" ");
 
+/**
+ * @param {number|null} found
+ * @param {number} nodes
+ * @param {string} who
+ */
+const rest = (found, nodes, who) => (found !== null && found > nodes ? `; von den übrigen zeigt der Baum jene, nach denen ${who} weiterriet${who === "sie" ? "en" : ""}` : "");
+
 export const W = {
   titles: {
     lookahead: "Fenster und Pool", "prompt-lookup": "Woher die Vorschläge abgeschrieben sind",
@@ -21,8 +28,8 @@ export const W = {
   },
   start: "Gehen Sie einen Schritt weiter, um zu sehen, was das Verfahren sich ansah.",
   medusa: (heads, nodes) => `${heads === null ? "Die Köpfe" : count(heads, "Kopf", "Köpfe")} auf dem letzten Zustand des Zielmodells, jeder für eine Position weiter, ohne eigenen Durchlauf; vorgeschlagen: ${count(nodes, "Knoten", "Knoten")}.`,
-  eagle: (levels, found, nodes) => `${levels === null ? "Der Kopf schrieb" : `In ${count(levels, "Ebene", "Ebenen")} schrieb der Kopf`} ${found === null ? "seine Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; an das Zielmodell geschickt: ${nodes}.`,
-  mtp: (levels, found, nodes) => `${levels === null ? "Die Vorhersageschichten schrieben" : `In ${count(levels, "Ebene", "Ebenen")} schrieben die Vorhersageschichten`} ${found === null ? "ihre Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; an das Zielmodell geschickt: ${nodes}.`,
+  eagle: (levels, found, nodes) => `${levels === null ? "Der Kopf schrieb" : `In ${count(levels, "Ebene", "Ebenen")} schrieb der Kopf`} ${found === null ? "seine Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; an das Zielmodell geschickt: ${nodes}${rest(found, nodes, "er")}.`,
+  mtp: (levels, found, nodes) => `${levels === null ? "Die Vorhersageschichten schrieben" : `In ${count(levels, "Ebene", "Ebenen")} schrieben die Vorhersageschichten`} ${found === null ? "ihre Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; an das Zielmodell geschickt: ${nodes}${rest(found, nodes, "sie")}.`,
   parallel: (read, masks, nodes) => {
     if (!nodes) return "Der Draft schlug nichts vor.";
     const what = read === null || masks === null ? "" : ` über ${tokens(read - masks)} des Textes und ${count(masks, "Masken-Token", "Masken-Tokens")}`;
