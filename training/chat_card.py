@@ -50,7 +50,7 @@ def lanes(models: sd.Models) -> list[Lane]:
         lane("draft-model", "draft-model"),
         lane("branching", "branching"),
         lane("eagle", "eagle"),
-        lane("eagle, small tree", "eagle", depth=3, top_k=2, nodes=5),
+        lane("eagle, small tree", "eagle", depth=3, top_k=2, nodes=4),
         lane("medusa", "medusa"),
         lane("prompt-lookup", "prompt-lookup", gamma=10),
         lane("lookahead", "lookahead"),

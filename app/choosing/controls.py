@@ -23,7 +23,6 @@ from specdec_core.rules import RULES
 from specdec_core.settings import Settings
 
 from . import current, lane_state, model_picker
-from .prompt import too_long
 
 USUAL = Settings()
 PROMPT_WORDS = 60  # characters of a prompt that serve as its name
@@ -277,7 +276,7 @@ def subject() -> Choice:
     if not state.prompt.strip():
         raise PromptError("The prompt is empty. Type some text to continue, or pick an example.")
     if len(state.prompt) > links.MAX_PROMPT:
-        raise PromptError(too_long(state.prompt))
+        raise PromptError("Nothing was started: the note below the prompt says why.")
     wanted = model_picker.choice()
     if wanted.target == "":
         raise ModelError("Name the target model first: a hub id such as openai-community/gpt2.")

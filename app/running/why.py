@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from math import floor
 
 from app.ui.chip import chip
 from specdec_core.analysis.diagnosis import LEAST_LOSS, Diagnosis
@@ -62,12 +63,22 @@ def _bar(found: Diagnosis, most: float) -> str:
     )
     named = "".join(
         f'<li><i class="s{min(at, 4)}"></i>{escape(name)} {_number(value, at)}</li>'
-        for at, (name, value) in enumerate(found.segments)
+        for at, ((name, _), value) in enumerate(zip(found.segments, _printed(found), strict=True))
     )
     noise = " (below 1: timing noise)" if found.cost < 1.0 - LEAST_LOSS else ""
     total = f"<li><b>= {found.cost:.2f} plain rounds{noise}, {found.tokens:.2f} tokens</b></li>"
     mark = f'<b class="mark" style="left:{100 * found.tokens / most:.2f}%">▼</b>'
     return f'<div class="bar" aria-hidden="true">{parts}{mark}</div><ul>{named}{total}</ul>'
+
+
+def _printed(found: Diagnosis) -> list[float]:
+    """The segments in hundredths that add up to the cost's: those that lose most by rounding down are rounded up."""
+    values = [100 * value for _, value in found.segments]
+    whole = [floor(value) for value in values]
+    short = round(100 * found.cost) - sum(whole)
+    by_loss = sorted(range(len(values)), key=lambda at: whole[at] - values[at])
+    raised = set(by_loss[: max(0, short)])
+    return [(value + (at in raised)) / 100 for at, value in enumerate(whole)]
 
 
 def _number(value: float, at: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,7 +20,10 @@ BLOCK = 32  # numbers of a row that are looked through together
 
 @dataclass(slots=True)
 class RawRound:
-    """One round as the loop saw it. Of n nodes and V logits `logits`, `p` and `scores` are (n + 1, V), `q` (n, V)."""
+    """One round as the loop saw it. Of n nodes and V logits `logits`, `p` and `scores` are (n + 1, V), `q` (n, V).
+
+    Position 0 is the root, i + 1 is node i.
+    """
 
     row: Round
     tree: TokenTree
@@ -35,6 +39,19 @@ class RawRound:
     dropped_q: list[float | None] = field(default_factory=list)  # of drafted tokens the target never saw
     scores: Tensor | None = None  # the logits after penalties; None: there are none
     final: Tensor | None = None  # (V,), what the last token was drawn from; None: greedy
+    # the rows of `logits` and `scores` by position; None: row i at position i
+    rows: dict[int, int] | None = None
+
+    def told_of(self) -> list[int]:
+        """The positions that the record tells something of, in order: those with a guess or a committed token after
+        them. Of a tree this leaves out most leaves."""
+        return sorted(
+            {0, *(parent + 1 for parent in self.tree.parents), *(at + 1 for at in committed_after(self))}
+        )
+
+    def target_row(self, position: int) -> int:
+        """The row of `logits` at a position that is told of."""
+        return position if self.rows is None else self.rows[position]
 
     def draft_row(self, position: int) -> int:
         """The row of `draft_logits` that guessed what follows a position; −1 if there is none."""
@@ -72,18 +89,23 @@ class _Described:
     def __init__(self, logits: Tensor, room: Tensor) -> None:
         self.logits = logits
         self.probs = torch.softmax(logits, -1, out=room)
-        self.entropy, self.largest = _spread(self.probs, logits)
+        self.best = first_best(logits)
+        self.entropy, self.largest = _spread(self.probs, logits, self.best)
 
 
-def _spread(probs: Tensor, logits: Tensor, temperature: float = 1.0) -> tuple[list[float], list[float]]:
-    """Entropy and largest probability per row (N, V) of `probs`, which are softmax(logits / T), cut or not."""
+def _spread(
+    probs: Tensor, logits: Tensor, best: Tensor, temperature: float = 1.0
+) -> tuple[list[float], list[float]]:
+    """Entropy and largest probability per row (N, V) of `probs`, which are softmax(logits / T), cut or not; `best` are
+    the places (N,) of the largest."""
     # H = log Σ exp z − Σ p z with z = logits / T, and log Σ exp z = max z − log max p, where the sums run over what the
     # cut left: no logarithm or exponential per number.
-    largest = probs.amax(-1)
+    places = best.unsqueeze(-1)
+    largest = probs.gather(-1, places).squeeze(-1)
     mean = torch.linalg.vecdot(probs, logits)
     if not bool(mean.isfinite().all()):  # 0 × −∞: an id that a draft lacks, or that a penalty bans
         mean = torch.linalg.vecdot(probs, logits.clamp_min(torch.finfo(logits.dtype).min))
-    entropy = ((logits.amax(-1) - mean) / temperature - largest.log()).clamp_min(0.0)
+    entropy = ((logits.gather(-1, places).squeeze(-1) - mean) / temperature - largest.log()).clamp_min(0.0)
     # Nine decimals are precise enough for float32 and take half the space in JSON.
     return _short(entropy), _short(largest)
 
@@ -99,7 +121,7 @@ def _fill_nodes(batch: list[RawRound], target: _Described, draft: _Described | N
     drafted: list[int] = []  # per node its row in `draft`, −1 without one
     row = draft_row = 0
     for raw in batch:
-        rows += [row + parent + 1 for parent in raw.tree.parents]
+        rows += [row + raw.target_row(parent + 1) for parent in raw.tree.parents]
         tokens += raw.tree.tokens
         known = [raw.draft_row(parent + 1) for parent in raw.tree.parents]
         drafted += [draft_row + where if where >= 0 else -1 for where in known]
@@ -113,19 +135,21 @@ def _fill_nodes(batch: list[RawRound], target: _Described, draft: _Described | N
     model_p = target.probs[at, token].tolist()
     penalised = [raw.scores for raw in batch if raw.scores is not None]  # of all rounds or of none
     scores = torch.cat(penalised) if penalised else target.logits
-    chosen = scores.index_select(0, at)
-    # counted in floats, which are added several times as fast as truth values
-    above = torch.gt(chosen, chosen.gather(1, token.unsqueeze(1)), out=torch.empty_like(chosen))
-    rank = [int(count) + 1 for count in above.sum(-1).tolist()]
-    best = (first_best(scores)[at] == token).float().tolist()
+    favourite = first_best(scores) if penalised else target.best
+    rank = _ranks(scores, rows, tokens)
+    best = (favourite[at] == token).float().tolist()
     # Of tokens tied for first place, one is the argmax.
     rank = [2 if place == 1 and not first else place for place, first in zip(rank, best, strict=True)]
     entropy, largest = target.entropy, target.largest
-    warped_p = [raw.p for raw in batch if raw.p is not None]  # of all rounds or of none
+    # of all rounds or of none
+    warped_p = [
+        raw.p if raw.rows is None else _rows(raw.p, list(raw.rows)) for raw in batch if raw.p is not None
+    ]
     warped = bool(warped_p) and (bool(penalised) or (not warp.greedy and warp != Warp(1.0)))
     if warped:
-        below = scores - scores.amax(-1, keepdim=True)  # no cancellation at a low temperature
-        entropy, largest = _spread(torch.cat(warped_p), below, warp.temperature or 1.0)
+        # no cancellation at a low temperature
+        below = scores - scores.gather(-1, favourite.unsqueeze(-1))
+        entropy, largest = _spread(torch.cat(warped_p), below, favourite, warp.temperature or 1.0)
     model_q: list[float | None] = [None] * len(rows)
     if draft is not None:
         places = [place for place, where in enumerate(drafted) if where >= 0]
@@ -153,6 +177,20 @@ def _fill_nodes(batch: list[RawRound], target: _Described, draft: _Described | N
         start = end
 
 
+def _ranks(scores: Tensor, rows: list[int], tokens: list[int]) -> list[int]:
+    """1 + the number of scores (N, V) above that of a token, for one token of each of these rows."""
+    if scores.device.type == "cpu" and scores.dtype == torch.float32:
+        # a row is compared where it lies; torch would copy it for each of its guesses
+        numbers = scores.numpy()
+        return [
+            1 + int(np.count_nonzero(numbers[row] > numbers[row, token]))
+            for row, token in zip(rows, tokens, strict=True)
+        ]
+    chosen = scores[rows]
+    above = chosen > chosen.gather(1, torch.tensor(tokens, device=scores.device).unsqueeze(1))
+    return [1 + int(count) for count in above.sum(-1).tolist()]
+
+
 class _Heads:
     """The leading candidates of every distribution at every committed position of a batch."""
 
@@ -161,8 +199,8 @@ class _Heads:
         target_rows, draft_rows, warped, drafted = [], [], [], []
         row = draft_row = 0
         for raw in batch:
-            for at in _places(raw):
-                target_rows.append(row + at + 1)
+            for at in committed_after(raw):
+                target_rows.append(row + raw.target_row(at + 1))
                 if (where := raw.draft_row(at + 1)) >= 0:
                     draft_rows.append(draft_row + where)
                 if raw.p is not None:
@@ -185,7 +223,7 @@ class _Heads:
     def positions(self, raw: RawRound, row: int, draft_row: int) -> list[Position]:
         """The committed positions of one round, in order; rounds must be requested in the batch's order."""
         committed, positions = raw.row.committed, []
-        places = _places(raw)
+        places = committed_after(raw)
         for place, at in enumerate(places):
             model_p = next(self.model_p)
             p = next(self.p) if raw.p is not None else _point(self._best(raw, at, model_p))
@@ -212,7 +250,7 @@ class _Heads:
                     q=q,
                     model_q=model_q,
                     residual=self._residual(raw, committed.token[place]) if last else None,
-                    entropy_p=self.target.entropy[row + at + 1],
+                    entropy_p=self.target.entropy[row + raw.target_row(at + 1)],
                     entropy_q=self.draft.entropy[draft_row + where] if where >= 0 and self.draft else None,
                     overlap=overlap,
                     draw=raw.draw if last else None,
@@ -222,7 +260,7 @@ class _Heads:
 
     def _best(self, raw: RawRound, at: int, model_p: Candidates) -> int:
         """The token that greedy decoding takes after a node."""
-        return model_p.id[0] if raw.scores is None else int(first_best(raw.scores[at + 1]))
+        return model_p.id[0] if raw.scores is None else int(first_best(raw.scores[raw.target_row(at + 1)]))
 
     def _residual(self, raw: RawRound, token: int) -> Candidates | None:
         """What a corrected token was drawn from; one-hot at temperature 0."""
@@ -231,7 +269,7 @@ class _Heads:
         return _point(token) if raw.p is None else next(self.residual)
 
 
-def _places(raw: RawRound) -> list[int]:
+def committed_after(raw: RawRound) -> list[int]:
     """The node each committed token of the round follows; −1 is the root."""
     return [-1, *raw.decision.path][: len(raw.row.committed.token)]
 

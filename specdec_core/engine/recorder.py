@@ -35,23 +35,27 @@ class Page:
         self._probs: Tensor | None = None
         self._used = 0
 
-    def fits(self, rows: Tensor | None) -> bool:
-        """Whether these rows (n, V) fit after those already there."""
+    def fits(self, rows: Tensor | None, count: int) -> bool:
+        """Whether `count` of these rows (n, V) fit after those already there."""
         if rows is None or self._logits is None:
             return True
-        return rows.shape[1] == self._logits.shape[1] and self._used + len(rows) <= len(self._logits)
+        return rows.shape[1] == self._logits.shape[1] and self._used + count <= len(self._logits)
 
-    def write(self, rows: Tensor) -> Tensor:
-        """Copy rows (n, V) onto the page; returns the copies."""
-        if self._logits is None or (not self._used and not self.fits(rows)):
-            size = max(len(rows), PAGE_NUMBERS // rows.shape[1])
+    def write(self, rows: Tensor, some: Sequence[int] | None = None) -> Tensor:
+        """Copy rows (n, V), or some of them, onto the page; returns the copies."""
+        count = len(rows) if some is None else len(some)
+        if self._logits is None or (not self._used and not self.fits(rows, count)):
+            size = max(count, PAGE_NUMBERS // rows.shape[1])
             self._logits, self._probs = (
                 rows.new_empty(size, rows.shape[1]),
                 rows.new_empty(size, rows.shape[1]),
             )
-        written = self._logits[self._used : self._used + len(rows)]
-        written.copy_(rows)
-        self._used += len(rows)
+        written = self._logits[self._used : self._used + count]
+        if some is None:
+            written.copy_(rows)
+        else:
+            torch.index_select(rows, 0, torch.tensor(some, device=rows.device), out=written)
+        self._used += count
         return written
 
     def read(self) -> tuple[Tensor, Tensor]:
@@ -80,9 +84,16 @@ class Recorder:
         began = time.perf_counter()
         self.rounds.append(raw.row)
         if self.mode == "full":
-            if self._waiting and not (self._target.fits(raw.logits) and self._draft.fits(raw.draft_logits)):
+            told_of, drafted = raw.told_of(), 0 if raw.draft_logits is None else len(raw.draft_logits)
+            some = told_of if len(told_of) < len(raw.logits) else None
+            if self._waiting and not (
+                self._target.fits(raw.logits, len(told_of)) and self._draft.fits(raw.draft_logits, drafted)
+            ):
                 self._describe()
-            raw.logits = self._target.write(raw.logits)
+            raw.logits = self._target.write(raw.logits, some)
+            if some is not None:
+                raw.rows = {position: row for row, position in enumerate(some)}
+                raw.scores = None if raw.scores is None else raw.scores[some]
             if raw.draft_logits is not None:
                 raw.draft_logits = self._draft.write(raw.draft_logits)
             self._waiting.append(raw)

@@ -240,7 +240,9 @@ def test_a_sweep_computes_only_while_a_row_is_waited_for(family: Family) -> None
     time.sleep(0.3)
     assert len(ahead) == 1
     rest = [(row.lane, row.same_text) for row in rows]
-    assert rest in ([(1, True)], [(1, True), (0, True)]), "another process may end the third cell before it is told"
+    assert rest in ([(1, True)], [(1, True), (0, True)]), (
+        "another process may end the third cell before it is told"
+    )
 
 
 def test_a_decoder_that_is_killed_is_a_sentence_and_the_next_run_works(child: Family, local: Local) -> None:

@@ -24,7 +24,7 @@ import { createScreen } from "./screen.js";
 import { answer, nameOf } from "./source.js";
 import { fastest, lastStop, leader, ongoing, placed, visible } from "./state.js";
 import { createReporter, cursorOf, published } from "./reporter.js";
-import { tellingStop } from "./telling.js";
+import { tellingStop, toldBy } from "./telling.js";
 import { T } from "./text.js";
 import { atClock, byNode, ledBy, paced, roundOfClock, speedFor } from "./walk.js";
 
@@ -237,7 +237,7 @@ export function mount(root, first, api = {}) {
     const lead = wanted.lead ?? (wanted.stop === null ? fastest(lanes) : null);
     const opened = wanted.stop === null && !moving ? tellingStop(lanes[leader(lanes, lead)], data.least) : null;
     move(wantedAt(lanes, { ...wanted, lead, stop: wanted.stop ?? (moving ? 0 : (opened ?? Infinity)) }));
-    if (opened !== null && opened < lastStop(lanes, cursor.lead)) screen.hint(T.opened);
+    if (opened !== null && opened < lastStop(lanes, cursor.lead)) screen.hint(T.opened(toldBy(lanes[leader(lanes, lead)].rounds[opened - 1])));
     if (opened !== null || data.provenance === "measured") screen.whole(visible(lanes, whole(cursor, Infinity), data.least).speedup);
     reporter.forget();
     slow = moving && isNew();

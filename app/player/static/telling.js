@@ -41,6 +41,17 @@ function best(rounds, early, score) {
   return found < 0 ? null : found;
 }
 
+/**
+ * What is to be seen in the round at which a run opens: of a chain with a rejection how many guesses were kept before it,
+ * else how many tokens it wrote.
+ * @param {Round} round
+ * @returns {{kept: number|null, tokens: number}}
+ */
+export function toldBy(round) {
+  const chain = has(round, "rejected") && !branches(round.proposals);
+  return { kept: chain ? accepted(round) : null, tokens: round.tokens.length };
+}
+
 /** @param {Round} round @param {string} verdict */
 function has(round, verdict) {
   return round.proposals.some((item) => item.verdict === verdict);

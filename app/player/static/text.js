@@ -120,7 +120,10 @@ export const T = {
   slider: "Round",
   roundOf: (/** @type {number} */ n, /** @type {number} */ last) => `Round ${n} of ${last}`,
   atPrompt: "The prompt, before round 1",
-  opened: "A round worth seeing. End shows all.",
+  opened: (/** @type {{kept: number|null, tokens: number}} */ { kept, tokens }) => {
+    const seen = kept === null ? `${count(tokens, "token")} in one round` : kept ? `${kept} kept, then a rejection` : "a rejection";
+    return `Worth seeing: ${seen}. End shows all.`;
+  },
   sameText: "same text",
   inAll: (/** @type {number} */ ratio) => `${T.times(ratio)} in all`,
   atEnd: "The end: every lane has finished",

@@ -82,7 +82,7 @@ export const O = {
   },
   sums: { p: "p", q: "q" },
   guide: (/** @type {boolean} */ p, /** @type {boolean} */ q) => {
-    if (p && q) return "Each row is a token. Solid line p: the target's probability; dashed line q: the draft's.";
+    if (p && q) return "Each row is a token, in the order of its larger probability. Solid line p: the target's; dashed line q: the draft's.";
     return p ? "Each row is a token; its bar is the target's probability p." : "Each row is a token; its striped bar is the draft's probability q.";
   },
   // What the rule compares, in one sentence.
