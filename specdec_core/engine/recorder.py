@@ -22,6 +22,7 @@ from specdec_core.tree import TokenTree
 from .describe import RawRound, describe
 
 PAGE_NUMBERS = 300_000  # logits of a page: 1.2 MB in float32, so that describing it stays in the CPU cache
+PAGE_ROWS = 20  # at least, whatever the vocabulary: what describing costs for each operation is shared by more rounds
 
 
 class Page:
@@ -45,7 +46,7 @@ class Page:
         """Copy rows (n, V), or some of them, onto the page; returns the copies."""
         count = len(rows) if some is None else len(some)
         if self._logits is None or (not self._used and not self.fits(rows, count)):
-            size = max(count, PAGE_NUMBERS // rows.shape[1])
+            size = max(count, PAGE_ROWS, PAGE_NUMBERS // rows.shape[1])
             self._logits, self._probs = (
                 rows.new_empty(size, rows.shape[1]),
                 rows.new_empty(size, rows.shape[1]),
