@@ -116,17 +116,8 @@ def _short(values: Tensor) -> list[float]:
 
 def _fill_nodes(batch: list[RawRound], target: _Described, draft: _Described | None, warp: Warp) -> None:
     """Fill the columns of all rounds' nodes; the rows of `target` and `draft` follow the batch's order."""
-    rows: list[int] = []
-    tokens: list[int] = []
-    drafted: list[int] = []  # per node its row in `draft`, −1 without one
-    row = draft_row = 0
-    for raw in batch:
-        rows += [row + raw.target_row(parent + 1) for parent in raw.tree.parents]
-        tokens += raw.tree.tokens
-        known = [raw.draft_row(parent + 1) for parent in raw.tree.parents]
-        drafted += [draft_row + where if where >= 0 else -1 for where in known]
-        row += len(raw.logits)
-        draft_row += 0 if raw.draft_logits is None else len(raw.draft_logits)
+    rows, drafted = _rows_of_nodes(batch)
+    tokens = [token for raw in batch for token in raw.tree.tokens]
     device = target.logits.device
     at, token = (
         torch.tensor(rows, device=device, dtype=torch.long),
@@ -175,6 +166,21 @@ def _fill_nodes(batch: list[RawRound], target: _Described, draft: _Described | N
         elif raw.p is not None and raw.q is not None and not warp.greedy:
             nodes.recursive = [*thresholds(raw.tree, raw.p, raw.q), *unseen]
         start = end
+
+
+def _rows_of_nodes(batch: list[RawRound]) -> tuple[list[int], list[int]]:
+    """For each node of all rounds the row of the target's logits at its parent, and that of the draft's; −1 without
+    one."""
+    rows: list[int] = []
+    drafted: list[int] = []
+    row = draft_row = 0
+    for raw in batch:
+        rows += [row + raw.target_row(parent + 1) for parent in raw.tree.parents]
+        known = [raw.draft_row(parent + 1) for parent in raw.tree.parents]
+        drafted += [draft_row + where if where >= 0 else -1 for where in known]
+        row += len(raw.logits)
+        draft_row += 0 if raw.draft_logits is None else len(raw.draft_logits)
+    return rows, drafted
 
 
 def _ranks(scores: Tensor, rows: list[int], tokens: list[int]) -> list[int]:

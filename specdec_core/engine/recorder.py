@@ -22,7 +22,9 @@ from specdec_core.tree import TokenTree
 from .describe import RawRound, describe
 
 PAGE_NUMBERS = 300_000  # logits of a page: 1.2 MB in float32, so that describing it stays in the CPU cache
-PAGE_ROWS = 20  # at least, whatever the vocabulary: what describing costs for each operation is shared by more rounds
+PAGE_ROWS = (
+    20  # at least, whatever the vocabulary: what describing costs for each operation is shared by more rounds
+)
 
 
 class Page:

@@ -44,7 +44,7 @@ def test_the_sentences_follow_the_moment_and_say_nothing_before_it(page: Page) -
     step(page)
     expect(tree).to_contain_text("The target has read all of them in one pass")
     says_in_the_mask(page, "a token that the target has read")
-    expect(odds).to_contain_text("Solid line p: the target's probability; dashed line q")
+    expect(odds).to_contain_text("Solid line p: the target's; dashed line q: the draft's")
     step(page)
     expect(tree).to_contain_text("✓\u00a0is kept; ✗\u00a0is dropped")
     step(page, "ArrowDown")

@@ -24,7 +24,7 @@ export const W = {
     medusa: "The heads", eagle: "The head", eagle3: "The head", mtp: "The modules", "early-exit": "The exit",
   },
   start: "Step forward to see what the proposer looked at.",
-  medusa: (/** @type {number|null} */ heads, /** @type {number} */ nodes) => `${heads === null ? "The heads" : count(heads, "head")} read the target's last state, each guessing one position further ahead; from their lists ${count(nodes, "token")} ${nodes === 1 ? "was" : "were"} proposed, and no model had to run for that.`,
+  medusa: (/** @type {number|null} */ heads, /** @type {number} */ nodes) => `${heads === null ? "The heads" : count(heads, "head")} read the target's last state, each guessing one position further ahead. Proposed from their lists: ${count(nodes, "token")}; no model had to run for that.`,
   eagle: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes) => `${levels === null ? "The head" : `In ${count(levels, "level")} the head`} wrote ${found === null ? "its candidates" : count(found, "candidate")}; ${nodes} of them were sent to the target${rest(found, nodes, "it")}.`,
   mtp: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes) => `${levels === null ? "The modules" : `In ${count(levels, "level")} the modules`} wrote ${found === null ? "their candidates" : count(found, "candidate")}; ${nodes} of them were sent to the target${rest(found, nodes, "they")}.`,
   parallel: (/** @type {number|null} */ read, /** @type {number|null} */ masks, /** @type {number} */ nodes) => {
