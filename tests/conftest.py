@@ -26,6 +26,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 APP, PLAYER = "tests/browser/", "tests/player/"
+# What axe passed in one of them is passed in the other.
+WITH_AXE = (f"{APP}test_axe.py", f"{APP}test_course.py")
 BEHIND = 10  # the app itself lets its pages wait a little for what decodes
 # Of a window that nobody sees: it would load two pages of Chromium's own for the address bar's menus. Of several such
 # switches Chromium takes the last, so Playwright's are said again.
@@ -80,13 +82,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    """One file per worker at a time, and all that need the running app on one: two of those would slow each other
-    down. The player's files need a browser alone, which starts within a second."""
+    """One file per worker at a time, and those that need the running app on two, each with its own: more would slow
+    each other down, and one alone would be the last to end. The player's files need a browser alone, which starts
+    within a second."""
     from xdist.scheduler import LoadFileScheduling
 
     class Files(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return APP if nodeid.startswith(APP) else super()._split_scope(nodeid)
+            if not nodeid.startswith(APP):
+                return super()._split_scope(nodeid)
+            return "with axe" if nodeid.startswith(WITH_AXE) else APP
 
     return Files(config, log)
 

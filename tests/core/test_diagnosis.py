@@ -74,7 +74,7 @@ def plain() -> sd.Trace:
             (0.1, 9.1, 1.0),
             {},
             "acceptance",
-            "Main loss: wrong guesses (α = 0.00): a round could keep up to ",
+            "Main loss: wrong guesses (α = 0.00): the longest path guessed had ",
         ),
         (next_probs, (60.0, 9.0, 1.0), {}, "drafting", "Main loss: drafting, 6.00 of a plain round"),
         (next_probs, (1.0, 69.0, 1.0), {}, "width", "Main loss: the wider pass, 6.00 of a plain round"),

@@ -24,9 +24,9 @@ const OVERLAPPING = ["draft-model", "branching", "shared-tokens"];
 /** @type {Record<string, (scene: Scene) => string>} */
 const FACTS = {
   medusa: (scene) => W.medusa(number(scene.note.heads), drafted(scene)),
-  eagle: (scene) => W.eagle(number(scene.note.levels), number(scene.note.candidates), drafted(scene)),
-  eagle3: (scene) => W.eagle(number(scene.note.levels), number(scene.note.candidates), drafted(scene)),
-  mtp: (scene) => W.mtp(number(scene.note.levels), number(scene.note.candidates), drafted(scene)),
+  eagle: (scene) => W.eagle(number(scene.note.levels), number(scene.note.candidates), drafted(scene), pruned(scene)),
+  eagle3: (scene) => W.eagle(number(scene.note.levels), number(scene.note.candidates), drafted(scene), pruned(scene)),
+  mtp: (scene) => W.mtp(number(scene.note.levels), number(scene.note.candidates), drafted(scene), pruned(scene)),
   suffix: (scene) => W.suffix(number(scene.note.match_length), number(scene.note.matches), number(scene.note.earlier), drafted(scene)),
   recycling: (scene) => W.recycling(number(scene.note.known), number(scene.note.renewed), drafted(scene)),
   "parallel-draft": (scene) => W.parallel(number(scene.note.draft_read), number(scene.note.masks), drafted(scene)),
@@ -88,6 +88,14 @@ function drawerOf(proposer, settings) {
  */
 function drafted({ lane, round }) {
   return lane.rounds[round.index].proposals.filter((item) => item.verdict !== "pruned" && item.verdict !== "discarded").length;
+}
+
+/**
+ * Whether the tree shows candidates that were not sent.
+ * @param {Scene} scene
+ */
+function pruned({ lane, round }) {
+  return lane.rounds[round.index].proposals.some((item) => item.verdict === "pruned");
 }
 
 /**

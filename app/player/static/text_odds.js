@@ -129,7 +129,7 @@ export const O = {
     : `It is accepted with the probability of its threshold, ${prob(value)}.`),
   othersIs: "What all others share is the recorded total minus what the named tokens share.",
   atMost: "“<” and a faded bar: the record has only a bound for this probability, and that part may be shared or not.",
-  oneHot: "At temperature 0 the rule sees all of p on the target's most likely token. How sure the models were is in the other view.",
+  oneHot: "At temperature 0 the rule sees all of p on the target's most likely token, and q as 1 on a guess that was not drawn. How sure the models were is in the other view.",
   modelsOnly: "These are the models' own probabilities (temperature 1). The rule compared the distributions of the other view.",
   modelless: "This proposal came without a model, so there is no q to show.",
   everything: "all others",

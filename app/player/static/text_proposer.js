@@ -10,8 +10,12 @@ const pieces = (texts) => texts.map((text) => `‘${text}’`).join(" ");
  * @param {number|null} found
  * @param {number} nodes
  * @param {string} who
+ * @param {boolean} shown whether there are any
  */
-const rest = (found, nodes, who) => (found !== null && found > nodes ? `; of the others, the tree shows those after which ${who} guessed on` : "");
+const rest = (found, nodes, who, shown) => {
+  if (found === null || found <= nodes) return "";
+  return shown ? `; of the others, the tree shows those after which ${who} guessed on` : "; the others are not in the tree";
+};
 
 export const W = {
   /** @type {Record<string, string>} */
@@ -25,8 +29,8 @@ export const W = {
   },
   start: "Step forward to see what the proposer looked at.",
   medusa: (/** @type {number|null} */ heads, /** @type {number} */ nodes) => `${heads === null ? "The heads" : count(heads, "head")} read the target's last state, each guessing one position further ahead. Proposed from their lists: ${count(nodes, "token")}; no model had to run for that.`,
-  eagle: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes) => `${levels === null ? "The head" : `In ${count(levels, "level")} the head`} wrote ${found === null ? "its candidates" : count(found, "candidate")}; ${nodes} of them were sent to the target${rest(found, nodes, "it")}.`,
-  mtp: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes) => `${levels === null ? "The modules" : `In ${count(levels, "level")} the modules`} wrote ${found === null ? "their candidates" : count(found, "candidate")}; ${nodes} of them were sent to the target${rest(found, nodes, "they")}.`,
+  eagle: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes, /** @type {boolean} */ shown) => `${levels === null ? "The head" : `In ${count(levels, "level")} the head`} wrote ${found === null ? "its candidates" : count(found, "candidate")}; ${nodes} of them were sent to the target${rest(found, nodes, "it", shown)}.`,
+  mtp: (/** @type {number|null} */ levels, /** @type {number|null} */ found, /** @type {number} */ nodes, /** @type {boolean} */ shown) => `${levels === null ? "The modules" : `In ${count(levels, "level")} the modules`} wrote ${found === null ? "their candidates" : count(found, "candidate")}; ${nodes} of them were sent to the target${rest(found, nodes, "they", shown)}.`,
   parallel: (/** @type {number|null} */ read, /** @type {number|null} */ masks, /** @type {number} */ nodes) => {
     if (!nodes) return "The draft proposed nothing.";
     const what = read === null || masks === null ? "" : ` over ${count(read - masks, "token")} of the text and ${count(masks, "mask token")}`;
