@@ -115,8 +115,8 @@ def show(run: Run) -> None:
                     if tree is None
                     else "\n\nHere the proposals were trees, whose rejected siblings would mix different things in "
                     "one figure. This shows, guess by guess in a row, how often one was accepted where any was judged. "
-                    "A level where nothing was judged has no figure. The share of all guesses sent is another one: of a "
-                    "tree, one path at most is kept."
+                    "A level where nothing was judged has no figure. The share of all guesses sent is another one: of "
+                    "a tree, one path at most is kept."
                 ),
                 f"measured · {stats.accepted} of {judged} judged"
                 if tree is None

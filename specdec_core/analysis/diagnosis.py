@@ -137,7 +137,8 @@ class Diagnosis:
         most = kept + self.rejected  # the longest path of what was sent
         missing = "" if rate is None else f" at α = {rate:.2f}"
         words = {
-            "acceptance": f"wrong guesses ({right}): the longest path guessed had {most:.2f} tokens a round, and {kept:.2f} were kept",
+            "acceptance": f"wrong guesses ({right}): the longest path guessed had {most:.2f} tokens a round, "
+            f"and {kept:.2f} were kept",
             "few guesses": f"guesses not made, worth up to {self.unguessed:.2f} tokens a round{missing}",
             "drafting": f"drafting, {self.drafting:.2f} of a plain round",
             "width": f"{self._pass}, {self.width:.2f} of a plain round",

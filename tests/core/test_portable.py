@@ -104,7 +104,7 @@ def test_the_copied_code_runs_with_a_draft_of_another_tokenizer(
     plain = sd.decode(models, PROMPT, settings(proposer="none")).token_ids
     assert run(portable.transformers_code(wanted, TARGET, str(tmp_path))) == plain
     sampled = portable.transformers_code(wanted.but(temperature=0.7), TARGET, str(tmp_path))
-    assert len(run(sampled)) == LENGTH
+    assert 0 < len(run(sampled)) <= LENGTH  # drawn, so that it may end early
     assert ("# Not here: Drafting by text" in sampled) == (proposer == "text-draft")
 
 
