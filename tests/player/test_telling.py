@@ -59,7 +59,7 @@ def test_a_run_opens_there_unless_its_address_names_a_position(page: Page) -> No
     open_player(page, traces=traces, cursor={"round": None})
     expect(where).to_have_text("Round 2 of 4")
     expect(page.locator(".odds-title")).to_contain_text("‘\u00a0cat’ — rejected")
-    expect(hint).to_contain_text("Worth seeing: 2 kept, then a rejection")
+    expect(hint).to_contain_text("2 kept, then a rejection")
     expect(page.locator(".ended")).to_have_text("so far")
     page.locator(".player").focus()
     page.keyboard.press("End")

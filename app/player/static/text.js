@@ -121,8 +121,8 @@ export const T = {
   roundOf: (/** @type {number} */ n, /** @type {number} */ last) => `Round ${n} of ${last}`,
   atPrompt: "The prompt, before round 1",
   opened: (/** @type {{kept: number|null, tokens: number}} */ { kept, tokens }) => {
-    const seen = kept === null ? `${count(tokens, "token")} in one round` : kept ? `${kept} kept, then a rejection` : "a rejection";
-    return `Worth seeing: ${seen}. End shows all.`;
+    const seen = kept === null ? `${count(tokens, "token")} in one round` : kept ? `${kept} kept, then a rejection` : "A rejection";
+    return `${seen}. End shows all.`;
   },
   sameText: "same text",
   inAll: (/** @type {number} */ ratio) => `${T.times(ratio)} in all`,
