@@ -24,7 +24,7 @@ def inked(figure: go.Figure, colour: str) -> go.Figure:
     """A copy of the figure with all text in one colour."""
     figure = go.Figure(figure.to_dict())
     font = {"color": colour}
-    figure.update_layout(font=font, legend={"font": font})
+    figure.update_layout(font=font, legend={"font": font}, hoverlabel={"font": font})
     figure.update_xaxes(tickfont=font, title={"font": font})
     figure.update_yaxes(tickfont=font, title={"font": font})
     figure.update_annotations(font=font)

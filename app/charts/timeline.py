@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from itertools import accumulate
+from typing import Any
 
 import plotly.graph_objects as go
 
@@ -17,6 +18,7 @@ from .chart import Chart
 
 MOST_ROUNDS = 40  # that can be told apart; of longer lanes each phase is added up
 WORDS = {"verify": "target pass"}  # as in the player
+WORDS_OF_PLAIN = {**WORDS, "judge": "choosing the token"}  # there is nothing to judge
 
 
 def round_timeline(traces: Sequence[Trace], labels: Sequence[str], provenance: str) -> Chart:
@@ -24,8 +26,8 @@ def round_timeline(traces: Sequence[Trace], labels: Sequence[str], provenance: s
 
     Where a lane has many rounds, every lane has one piece for each phase: all its rounds together.
     """
-    spans: dict[str, dict[str, list[float | str | int]]] = {
-        phase: {"lane": [], "start": [], "length": [], "of": []} for phase in (*PHASES, "other")
+    spans: dict[str, dict[str, list[Any]]] = {
+        phase: {"lane": [], "start": [], "length": [], "told": []} for phase in (*PHASES, "other")
     }
     together = any(len(trace.rounds) > MOST_ROUNDS for trace in traces)
     names = [
@@ -46,7 +48,8 @@ def round_timeline(traces: Sequence[Trace], labels: Sequence[str], provenance: s
                     columns["lane"].append(name)
                     columns["start"].append(start)
                     columns["length"].append(length)
-                    columns["of"].append(of)
+                    words = (WORDS_OF_PLAIN if _plain(trace) else WORDS).get(phase, phase)
+                    columns["told"].append((f"{words}, {of}", length))
     figure = go.Figure(
         [
             go.Bar(
@@ -55,14 +58,15 @@ def round_timeline(traces: Sequence[Trace], labels: Sequence[str], provenance: s
                 y=columns["lane"],
                 base=columns["start"],
                 x=columns["length"],
-                customdata=columns["of"],
+                customdata=columns["told"],  # of an offset bar plotly's own x is where it ends
                 marker=fill(colour, pattern),
-                hovertemplate=WORDS.get(phase, phase)
+                hovertemplate="%{customdata[0]}<br>"
                 + (
-                    ", %{customdata}<br>%{x:.3f} s in all<extra>%{y}</extra>"
+                    "%{customdata[1]:.3f} s in all"
                     if together
-                    else ", %{customdata}<br>%{x:.4f} s from %{base:.4f} s<extra>%{y}</extra>"
-                ),
+                    else "%{customdata[1]:.4f} s from %{base:.4f} s"
+                )
+                + "<extra></extra>",
             )
             for (phase, (colour, pattern)), columns in zip(
                 [*PHASES.items(), ("other", OTHER)], spans.values(), strict=True

@@ -190,6 +190,11 @@ def sampling_settings(models: Family | None) -> None:
         "and the text is then no longer the target's own but what it writes under this penalty; plain decoding has the "
         "same one.",
     )
+    if penalty := controls.usual_penalty():
+        st.caption(
+            f":material/info: While this is 1, the usual penalty for these models applies: {penalty:g}. The examples "
+            "for code, rewriting and summaries have none."
+        )
     number(
         "number",
         "No repeated sequences of this many tokens (0: off)",
@@ -215,14 +220,10 @@ def _generation(models: Family | None) -> None:
         key=State.generation.key,
         bind="query-params",
         help="A small model repeats itself at temperature 0, so a light repetition penalty is usual for it here, "
-        "unless the prompt is for code or a copy. A model's authors can set a repetition penalty, min-p or no "
-        "repeated sequences in its generation_config.json. With this on, both are used where the settings above are "
-        "off; with this off, only the settings above are used.",
+        "but for the examples of code, rewriting and summaries. A model's authors can set a repetition penalty, "
+        "min-p or no repeated sequences in its generation_config.json. With this on, both are used where the "
+        "settings above are off; with this off, only the settings above are used.",
     )
-    if penalty := controls.usual_penalty():
-        st.caption(
-            f":material/info: Repetition penalty {penalty:g}, usual for these models except for code and copies."
-        )
     if models is not None:
         for said in models.card.generation.remarks(Settings(**controls.decided())):
             st.caption(f":material/info: {plain(said)}")

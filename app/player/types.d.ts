@@ -111,6 +111,7 @@ export interface Settings {
   proposer?: string;
   rule?: string;
   temperature?: number;
+  repetition_penalty?: number | null;
   overlap?: boolean;
   options?: Record<string, unknown>;
   rule_options?: Record<string, unknown>;

@@ -43,7 +43,9 @@ class Diagnosis:
         alpha: acceptance rate; None where proposals branch or nothing was judged.
         accepted_share: accepted guesses / guesses the target read; None where it read none.
         tokens: τ, committed tokens.
-        rejected: L, tokens lost to rejections: the proposal's depth less what was accepted.
+        guessed: the longest path guessed, of what the target read.
+        accepted: guesses accepted: τ − 1, and more where the text ended with a guess.
+        rejected: L, tokens lost to rejections: `guessed` less `accepted`, but for rounds that the end of the text cut.
         unguessed: U, tokens lost because fewer guesses were made than requested: what these would have brought at
             this lane's α, or all of them where none was ever judged; 0 where the number is the proposer's or the
             policy's choice.
@@ -59,6 +61,8 @@ class Diagnosis:
     alpha: float | None
     accepted_share: float | None
     tokens: float
+    guessed: float
+    accepted: float
     rejected: float
     unguessed: float
     drafting: float
@@ -133,12 +137,10 @@ class Diagnosis:
             return "No single loss stands out"
         rate, share = self.alpha, self.accepted_share
         right = f"α = {rate:.2f}" if rate is not None else f"{share or 0.0:.0%} of those sent were accepted"
-        kept = self.tokens - 1.0
-        most = kept + self.rejected  # the longest path of what was sent
         missing = "" if rate is None else f" at α = {rate:.2f}"
         words = {
-            "acceptance": f"wrong guesses ({right}): the longest path guessed had {most:.2f} tokens a round, "
-            f"and {kept:.2f} were kept",
+            "acceptance": f"wrong guesses ({right}): the longest path guessed had {self.guessed:.2f} tokens a round, "
+            f"and {self.accepted:.2f} were accepted",
             "few guesses": f"guesses not made, worth up to {self.unguessed:.2f} tokens a round{missing}",
             "drafting": f"drafting, {self.drafting:.2f} of a plain round",
             "width": f"{self._pass}, {self.width:.2f} of a plain round",
@@ -188,6 +190,8 @@ def why(plain: Trace, lane: Trace, curve: Curve | None = None) -> Diagnosis | No
         alpha=stats.acceptance_rate,
         accepted_share=stats.accepted / read if read else None,
         tokens=stats.tokens / rounds,
+        guessed=sum(map(_depth, lane.rounds)) / rounds,
+        accepted=stats.accepted / rounds,
         rejected=sum(map(_fallen, lane.rounds)) / rounds,
         unguessed=_unguessed(lane),
         drafting=stats.draft_s / rounds / unit,

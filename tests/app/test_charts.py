@@ -169,6 +169,21 @@ def test_tokens_per_pass_are_shares_of_rounds(traces: list[Trace]) -> None:
     ]
 
 
+@pytest.mark.parametrize("rounds", [3, 60])
+def test_a_phase_in_the_time_chart_tells_its_own_seconds(traces: list[Trace], rounds: int) -> None:
+    """Catches: plotly's x in a tooltip, which for an offset bar is its end and not its length."""
+    lane = clock(traces[1], 1.0, 0.5)
+    first = lane.rounds[0]
+    span = first.draft_s + first.verify_s + first.judge_s + first.commit_s
+    lane = replace(lane, rounds=[replace(first, index=at, start_s=at * span) for at in range(rounds)])
+    for bars in charts.round_timeline([lane], ["chain"], "measured").figure.data:
+        own = getattr(first, f"{'verify' if bars.name == 'target pass' else bars.name}_s")
+        seconds = [told[1] for told in bars.customdata]
+        assert seconds == pytest.approx([own] * rounds if rounds == 3 else [own * rounds])
+        assert "%{customdata[1]" in bars.hovertemplate
+        assert "%{x" not in bars.hovertemplate
+
+
 def test_the_time_budget_adds_up_to_the_time_of_a_token(traces: list[Trace]) -> None:
     timed = [clock(traces[0], 1.0), clock(traces[1], 1.0, 0.5), *traces[2:]]
     chart = charts.time_budget(timed, LABELS, "measured")
@@ -414,7 +429,7 @@ def test_text_takes_the_page_s_colour_and_the_chart_stays_as_it_was(
         before = figure.to_json()
         dressed = inked(figure, "#123456")
         assert figure.to_json() == before
-        assert dressed.layout.font.color == "#123456"
+        assert dressed.layout.font.color == dressed.layout.hoverlabel.font.color == "#123456"
         assert all(words.font.color == "#123456" for words in dressed.layout.annotations)
     assert inked(made[-1], "#123456").data[0].textfont.color == "#123456"
 

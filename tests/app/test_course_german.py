@@ -43,6 +43,14 @@ def test_nothing_is_missing(language: str) -> None:
     assert not beyond, f"in {language} alone: {', '.join(beyond)}"
 
 
+@pytest.mark.parametrize("language", reading.languages())
+def test_a_tooltip_s_template_reaches_plotly_as_it_is(language: str) -> None:
+    """Catches: "%{{y:.2f}}× with %{{x}} requests" on the screen, from a text that Python does not fill in."""
+    templates = {key: text for key, text in strings(language).items() if "%{" in text}
+    assert templates
+    assert {key: text for key, text in templates.items() if "{{" in text} == {}
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_file_is_valid(language: str) -> None:
     problems = [

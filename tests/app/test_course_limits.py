@@ -153,6 +153,17 @@ def test_overlap_gains_less_than_twice_and_hardly_anything_at_half() -> None:
     assert found.facts["less"] == pytest.approx(2 / (1.25 / 32 + 31 / 32 * 2))
 
 
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_a_span_of_the_timetable_tells_its_own_length(language: str) -> None:
+    """Catches: plotly's x in a tooltip, which for an offset bar is its end and not its length."""
+    given = overlap_gantt.With(alpha=0.8, gamma=3, rounds=5, seed=4)
+    chart = overlap_gantt.gantt(given, 0.8, 0.5, "serial", Words(language, reading.FOLDER))
+    for bars in chart.figure.data:
+        assert [told[3] for told in bars.customdata] == list(bars.x)
+        assert "%{customdata[3]" in bars.hovertemplate
+        assert "%{x" not in bars.hovertemplate
+
+
 @pytest.mark.parametrize("drafting", [0.25, 1.0, 1.75])
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 0.9, 1.0])
 def test_the_timetable_is_that_of_two_machines(alpha: float, drafting: float) -> None:

@@ -181,9 +181,9 @@ def test_the_timeline_draws_every_phase_where_the_trace_has_it(race_traces: list
     labels = ("Plain decoding", "Draft model")
     chart = charts.round_timeline(race_traces, labels, "measured")
     drawn = {
-        (bar.name, lane, int(number.split()[1])): (start, length)
+        (bar.name, lane, int(told[0].split()[-1])): (start, length)
         for bar in chart.figure.data
-        for lane, number, start, length in zip(
+        for lane, told, start, length in zip(
             [lane.split("<br>")[0] for lane in bar.y], bar.customdata, bar.base, bar.x, strict=True
         )
     }

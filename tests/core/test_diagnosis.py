@@ -112,6 +112,30 @@ def test_a_proposer_that_finds_nothing_guesses_too_little() -> None:
     assert "Main loss: guesses not made, worth up to" in found.sentence
 
 
+def test_a_sentence_about_wrong_guesses_counts_guesses() -> None:
+    """Catches: τ − 1 as what was accepted, where the text ends with a guess and no token of the target's follows."""
+
+    def often(context: tuple[int, ...]) -> list[float]:
+        return [*wrong(context), 0.0] if len(context) % 4 == 3 else next_ending(context)
+
+    def next_ending(context: tuple[int, ...]) -> list[float]:
+        return [0.0] * 4 + [1.0] if len(context) == 34 else [*next_probs(context), 0.0]
+
+    lane = timed(
+        sd.decode(testing.scripted(next_ending, often, eos=[4]), [0], sd.Settings(draft_length=4)),
+        0.1,
+        9.0,
+        1.0,
+    )
+    nodes = [row.nodes for row in lane.rounds]
+    accepted = sum(row.verdict.count("accepted") for row in nodes) / len(nodes)
+    found = why(plain(), lane)
+    assert found is not None
+    assert found.accepted == accepted != pytest.approx(found.tokens - 1.0)
+    assert found.guessed == sum(max(row.depth, default=0) for row in nodes) / len(nodes)
+    assert f"{found.guessed:.2f} tokens a round, and {accepted:.2f} were accepted" in found.sentence
+
+
 def test_missing_guesses_are_worth_what_the_lane_s_others_were() -> None:
     """By hand: of γ = 4, rounds that guessed one level lack three, worth α² + α³ + α⁴. Catches: a guess nobody made
     that is counted as if it had been right."""

@@ -789,7 +789,7 @@ def test_a_rule_with_a_bar_shows_the_bar_and_no_coin(page: Page, server: Server)
     said = odds_text(page, server, record, 2, lossless=False)
     assert page.locator(".axis").count() == 0 and "min(0.200, 0.500·exp(−H)) = 0.143" in said  # H = 1.25
     assert "p = 0.500: rejected." in said and "no coin decided" in said
-    assert "sees all of p on" not in said and "draws" not in said and "passes" not in said
+    assert "p = 1 for the target" not in said and "draws" not in said and "passes" not in said
     assert "p unchanged" in said and "the most likely token of this is taken" in said
     settings.update(rule="confidence", rule_options={"reading": "draft", "threshold": 0.4})
     assert "averaged, is at least the threshold 0.400" in odds_text(page, server, record, 0, lossless=False)

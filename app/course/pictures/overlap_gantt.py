@@ -152,7 +152,9 @@ def gantt(given: With, alpha: float, drafting: float, mode: Mode, words: Words) 
             textfont={"size": 13, "color": WHITE},
             constraintext="none",
             marker=look | {"line": {"width": 1.5, "color": ORANGE if what == "lost" else PAGE.light}},
-            customdata=[[span.round + 1, words(f"overlap-gantt.{what}"), span.tokens] for span in spans],
+            customdata=[
+                [span.round + 1, words(f"overlap-gantt.{what}"), span.tokens, span.length] for span in spans
+            ],
             hovertemplate=words("overlap-gantt.hover") + "<extra></extra>",
         )
     if abs(rest.end - shown.end) > 1e-9:

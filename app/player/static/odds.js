@@ -24,14 +24,14 @@ export const FACTS = ["p", "q", "model_p", "model_q", "rank", "entropy"];
  * @typedef {Partial<Record<typeof FACTS[number], number|null>>} Facts
  * @typedef {(name: Measure, of: number) => number|null} Entry one number of the round's columns
  * @typedef {{text: string, verdict: Seen|null, source: Source|null, committed: Source|null, lane: number, round: number, node: number, label: string,
- *   greedy: boolean, moved: boolean, own: boolean, atZero: boolean, shared: boolean, covers: boolean, chance: number|null, matching: boolean,
+ *   greedy: boolean, moved: boolean, penalised: boolean, own: boolean, atZero: boolean, shared: boolean, covers: boolean, chance: number|null, matching: boolean,
  *   lossy: boolean, rule: string, longest: boolean, unreached: Unreached|null,
  *   criterion: Criterion|null, siblings: number, fixed: Set<number|null>|null, failed: number, elder: {q: number|null, sameQ: boolean, waiting: number}|null,
  *   target: {text: string, rank: number|null}|null, judged: Bars|null, models: Bars|null, overlap: number|null,
  *   residual: {rows: Drawable[], rest: number}|null, distribution: Drawable[]|null, draw: number|null, vocabulary: number,
  *   coin: {u: number, threshold: number, later: boolean}|null, choice: string|null, coins: Coin[]|null, coinless: {threshold: number|null}|null,
- *   facts: Facts|null, missing: "record"|"place"|null, knowsP: boolean, pointed: boolean, modelless: boolean, undrafted: boolean}} Odds
- *   `pointed`: the guesses were fixed, not drawn; `modelless`: and they do not come from a model; `undrafted`: nothing was proposed;
+ *   facts: Facts|null, missing: "record"|"place"|null, knowsP: boolean, pointed: boolean, sharp: boolean, modelless: boolean, undrafted: boolean}} Odds
+ *   `sharp`: q is 1 on every guess; `pointed`: they were fixed, not drawn; `modelless`: and they do not come from a model; `undrafted`: nothing was proposed;
  *   `choice`: at temperature 0, in place of a coin, the target's first choice; `covers`: of fixed guesses one passes, with Σ p over them; `chance`: the same from thresholds, where known
  * @typedef {{by: "longest"|"longer"|"branch"|"rejected"|"rival"|"rivalAbove"|"end"|"other", other?: string, stem?: string}} Unreached
  *   why there is no verdict: `other` is the guess that was rejected or accepted, `stem` the one in whose place it was
@@ -117,6 +117,7 @@ export function oddsOf(view) {
     label: lane.label,
     greedy,
     moved: lane.temperature === 0 && moved(position, at("rank"), at("model_p")),
+    penalised: (number(settings.repetition_penalty) ?? 1) !== 1,
     own: Boolean(trace.header?.own_probabilities),
     atZero: lane.temperature === 0,
     longest: lane.judging === "longest",
@@ -148,6 +149,7 @@ export function oddsOf(view) {
     missing: position?.p || (position && !knowsP && (position.q || position.model_q)) ? null : positions.length || known ? "place" : "record",
     knowsP,
     pointed: pointed && lane.temperature > 0,
+    sharp: pointed,
     modelless,
     undrafted: !siblings.length && !drawnFrom,
   };

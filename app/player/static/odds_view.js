@@ -102,7 +102,7 @@ export function createOdds() {
     const parts = using === "judged" && bars.hasP && (bars.hasQ || fixed !== null) && !odds.own && !odds.matching;
     const areas = areasOf(rows, using === "judged" ? odds.overlap : null, fixed);
     /** @type {HTMLElement[]} */
-    const made = [el("p", { class: "compares" }, comparison(odds, titleOf(odds), using === "models"))];
+    const made = [el("p", { class: "compares" }, comparison(odds, titleOf(odds), using === "models" ? `${bars.hasP ? "p" : ""}${bars.hasQ ? "q" : ""}` : ""))];
     made.push(el("p", { class: "guide" }, O.guide(bars.hasP, bars.hasQ)), chart(areas, bars, parts, odds));
     if (parts && areas.totals) made.push(sums(areas.totals, words(odds, fixed), Boolean(fixed)));
     if (bars.rows.some((row) => row.minor)) {
@@ -177,16 +177,16 @@ function saidBy(words, odds) {
  * What the rule compares here, in one sentence.
  * @param {Odds} odds
  * @param {string} title
- * @param {boolean} own whether the chart shows the models' own probabilities
+ * @param {string} shown the models' own probabilities in the chart: "p", "q" or "pq"; empty where it shows what the rule compared
  */
-function comparison(odds, title, own) {
-  if (!odds.knowsP) return odds.pointed ? O.beforeFixed : odds.atZero ? O.beforeGreedy : O.before;
-  const greedy = odds.moved ? O.writesPenalised(own) : O.writesGreedy;
+function comparison(odds, title, shown) {
+  if (!odds.knowsP) return odds.pointed ? O.beforeFixed : odds.atZero ? O.beforeGreedy(odds.penalised && shown !== "") : O.before;
+  const greedy = odds.moved ? O.writesPenalised(shown) : O.writesGreedy;
   if (odds.undrafted) return odds.atZero ? greedy : O.writes;
   if (odds.greedy && !odds.verdict) return greedy;
   if (odds.greedy && !odds.lossy) {
     const rank = odds.target?.rank ?? null;
-    return odds.moved ? O.comparesPenalised(quote(odds.text), rank, own) : O.comparesGreedy(quote(odds.text), rank);
+    return odds.moved ? O.comparesPenalised(quote(odds.text), rank, shown) : O.comparesGreedy(quote(odds.text), rank);
   }
   if (odds.own) return O.comparesOwn;
   if (odds.matching) return O.comparesMatching(odds.siblings);
@@ -207,7 +207,7 @@ function words(odds, fixed) {
 /** @param {Odds} odds @param {"judged"|"models"} using @param {Areas} areas @param {boolean} parts @param {boolean} fixed */
 function notes(odds, using, areas, parts, fixed) {
   const said = [];
-  if (odds.greedy && using === "judged") said.push(O.oneHot);
+  if (odds.greedy && using === "judged") said.push(O.oneHot(odds.sharp));
   else if (odds.greedy && odds.judged && odds.knowsP && !odds.coin && !odds.choice) said.push(O.modelsOnly);
   if (odds.modelless && using === "models") said.push(O.modelless);
   if (parts && odds.overlap !== null) {

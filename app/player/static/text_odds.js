@@ -75,9 +75,9 @@ export const O = {
   sharedBy: (/** @type {number} */ value) => `shared ${prob(value)}`,
   sharedAtMost: (/** @type {number} */ value) => `shared at most ${prob(value).replace("< ", "")}`,
   parts: {
-    strict: { shared: "in both: stays", over: "q above p: may be rejected", under: "p above q: the residual" },
+    strict: { shared: "in both: accepted", over: "q above p: may be rejected", under: "p above q: the residual" },
     loose: { shared: "in both", over: "q above p", under: "p above q" },
-    fixed: { shared: "p of the guesses: stays", over: "", under: "p of all other tokens" },
+    fixed: { shared: "p of the guesses: accepted", over: "", under: "p of all others: rejected" },
     held: { shared: "p of the guesses", over: "", under: "p of all other tokens" },
   },
   sums: { p: "p", q: "q" },
@@ -87,16 +87,17 @@ export const O = {
   },
   // What the rule compares, in one sentence.
   before: "q is what the draft drew from. The target has not run yet, so there is no p.",
-  beforeGreedy: "q is the draft's probability of each token. The target has not run yet, so there is no p.",
+  beforeGreedy: (/** @type {boolean} */ unpenalised) => `q is the draft's probability of each token${unpenalised ? ", before the penalty for repetition" : ""}. The target has not run yet, so there is no p.`,
   beforeFixed: "The guesses are fixed, not drawn, so q is 1 on each. The target has not run yet, so there is no p.",
-  compares: "What p and q share stays; where q is above p, the guess may be rejected.",
+  compares: "What p and q share is accepted; where q is above p, the guess may be rejected.",
   comparesFixed: (/** @type {number} */ n) => (n > 1
     ? "The guesses were fixed, not drawn: the rule tries one after another, and each is accepted with its share of what is left of p."
     : "The guess was fixed, not drawn: the rule accepts it with the target's own probability p."),
   comparesGreedy: (/** @type {string} */ guess, /** @type {number|null} */ rank) =>
     `At temperature 0 a guess is accepted only if it is the target's first choice${rank === null || rank === 1 ? "" : `; the target ranked ${guess} ${rank}${ordinal(rank)}`}.`,
-  comparesPenalised: (/** @type {string} */ guess, /** @type {number|null} */ rank, /** @type {boolean} */ own) =>
-    `${O.comparesGreedy(guess, rank)} That is after the penalty for repetition${own ? "; the chart shows p before it" : ""}.`,
+  comparesPenalised: (/** @type {string} */ guess, /** @type {number|null} */ rank, /** @type {string} */ shown) =>
+    `${O.comparesGreedy(guess, rank)} That is after the penalty for repetition${O.beforeIt(shown)}.`,
+  beforeIt: (/** @type {string} */ shown) => (shown ? `; the chart shows ${shown.length > 1 ? "p and q" : shown} before it` : ""),
   comparesChain: "The rule judges the chain as a whole: it multiplies p/q along it, never above 1, and keeps the longest prefix whose last coin passes.",
   comparesElder: (/** @type {number|null} */ q, /** @type {boolean} */ sameQ, /** @type {number} */ waiting) =>
     `This guess is tried after ${waiting ? "its earlier siblings, if they are rejected" : "its earlier siblings were rejected"}, against what they leave of p. The areas are those of the first guess; `
@@ -118,8 +119,8 @@ export const O = {
   comparesRule: (/** @type {string} */ title) => `The rule “${title}” has its own threshold; the areas show how far p and q agree.`,
   writes: "Nothing was proposed at this position, so there is no q: the target draws from p.",
   writesGreedy: "At temperature 0 the target writes its most likely token.",
-  writesPenalised: (/** @type {boolean} */ own) =>
-    `At temperature 0 the target writes its most likely token, here after the penalty for repetition${own ? "; the chart shows p before it" : ""}.`,
+  writesPenalised: (/** @type {string} */ shown) =>
+    `At temperature 0 the target writes its most likely token, here after the penalty for repetition${O.beforeIt(shown)}.`,
   overlapIs: (/** @type {number} */ value, /** @type {number} */ siblings) => `Overlap Σ min(p, q) = ${prob(value)}: how likely ${siblings > 1 ? "the first" : "a"} proposal here is to be accepted.`,
   sharedIs: (/** @type {number} */ value) => `Overlap Σ min(p, q) = ${prob(value)}: how much the two distributions share.`,
   coveredIs: (/** @type {number} */ value, /** @type {number} */ siblings) => `Σ p over the ${siblings > 1 ? `${siblings} guesses` : "guess"} = ${prob(value)}: how likely ${siblings > 1 ? "one of them" : "it"} is to be accepted.`,
@@ -129,7 +130,7 @@ export const O = {
     : `It is accepted with the probability of its threshold, ${prob(value)}.`),
   othersIs: "What all others share is the recorded total minus what the named tokens share.",
   atMost: "“<” and a faded bar: the record has only a bound for this probability, and that part may be shared or not.",
-  oneHot: "At temperature 0 the rule sees all of p on the target's most likely token, and q as 1 on a guess that was not drawn. How sure the models were is in the other view.",
+  oneHot: (/** @type {boolean} */ guessed) => `At temperature 0 the rule sees p = 1 for the target's most likely token${guessed ? ", and q = 1 for a guess" : ""}. How sure the models were is in the other view.`,
   modelsOnly: "These are the models' own probabilities (temperature 1). The rule compared the distributions of the other view.",
   modelless: "This proposal came without a model, so there is no q to show.",
   everything: "all others",
@@ -157,8 +158,8 @@ export const O = {
   firstChoice: "target's first choice",
   theGuess: "guess",
   decides: (/** @type {boolean} */ same, /** @type {string} */ verdict) => `${same ? "The same token" : "Another token"}: ${verdict}. At temperature 0 no coin is tossed.`,
-  stays: "stays",
-  goes: "goes",
+  stays: "accepted",
+  goes: "rejected",
   coins: "The coins of the chain",
   tossed: (/** @type {number} */ u, /** @type {number} */ threshold, /** @type {Seen} */ verdict) => `The random number ${named("u", u)} is ${u < threshold ? "" : "not "}below the threshold ${prob(threshold)}${u < threshold === (verdict === "accepted") ? "" : "; nevertheless"}: ${VERDICT[verdict]}.`,
   carried: (/** @type {number} */ u, /** @type {number} */ threshold) => `The random number ${named("u", u)} is not below the threshold ${prob(threshold)}, but a later token passed, and this one is kept with it: accepted.`,

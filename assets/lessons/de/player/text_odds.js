@@ -57,9 +57,9 @@ export const O = {
   sharedBy: (value) => `gemeinsam ${prob(value)}`,
   sharedAtMost: (value) => `gemeinsam höchstens ${prob(value).replace("< ", "")}`,
   parts: {
-    strict: { shared: "in beiden: bleibt", over: "q über p: kann abgelehnt werden", under: "p über q: das Residuum" },
+    strict: { shared: "in beiden: angenommen", over: "q über p: kann abgelehnt werden", under: "p über q: das Residuum" },
     loose: { shared: "in beiden", over: "q über p", under: "p über q" },
-    fixed: { shared: "p der Vorschläge: bleibt", over: "", under: "p aller anderen Tokens" },
+    fixed: { shared: "p der Vorschläge: angenommen", over: "", under: "p aller anderen: abgelehnt" },
     held: { shared: "p der Vorschläge", over: "", under: "p aller anderen Tokens" },
   },
   sums: { p: "p", q: "q" },
@@ -68,15 +68,16 @@ export const O = {
     return p ? "Jede Zeile ist ein Token; ihr Balken ist p, die Wahrscheinlichkeit des Zielmodells." : "Jede Zeile ist ein Token; ihr gestreifter Balken ist q, die Wahrscheinlichkeit des Drafts.";
   },
   before: "Aus q hat der Draft gezogen. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.",
-  beforeGreedy: "q ist die Wahrscheinlichkeit, die der Draft jedem Token gibt. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.",
+  beforeGreedy: (unpenalised) => `q ist die Wahrscheinlichkeit, die der Draft jedem Token gibt${unpenalised ? ", vor dem Abzug für Wiederholungen" : ""}. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.`,
   beforeFixed: "Die Vorschläge stehen fest und sind nicht gezogen, q ist also bei jedem 1. Das Zielmodell ist noch nicht gelaufen, ein p gibt es also noch nicht.",
-  compares: "Was p und q gemeinsam ist, bleibt; wo q über p liegt, kann der Vorschlag abgelehnt werden.",
+  compares: "Was p und q gemeinsam ist, wird angenommen; wo q über p liegt, kann der Vorschlag abgelehnt werden.",
   comparesFixed: (n) => (n > 1
     ? "Die Vorschläge standen fest und waren nicht gezogen: Sie werden nacheinander versucht, und jeder wird mit seinem Anteil an dem angenommen, was von p übrig ist."
     : "Der Vorschlag stand fest und war nicht gezogen: Er wird mit der eigenen Wahrscheinlichkeit p des Zielmodells angenommen."),
   comparesGreedy: (guess, rank) =>
     `Bei Temperatur 0 wird ein Vorschlag nur angenommen, wenn er die erste Wahl des Zielmodells ist${rank === null || rank === 1 ? "" : `; ${guess} hatte dort Rang ${rank}`}.`,
-  comparesPenalised: (guess, rank, own) => `${O.comparesGreedy(guess, rank)} Das gilt nach dem Abzug für Wiederholungen${own ? "; das Diagramm zeigt p vor dem Abzug" : ""}.`,
+  comparesPenalised: (guess, rank, shown) => `${O.comparesGreedy(guess, rank)} Das gilt nach dem Abzug für Wiederholungen${O.beforeIt(shown)}.`,
+  beforeIt: (shown) => (shown ? `; das Diagramm zeigt ${shown.length > 1 ? "p und q" : shown} vor dem Abzug` : ""),
   comparesChain: "Die Regel beurteilt die Kette als Ganzes: Sie multipliziert p/q entlang der Kette, nie über 1, und behält das längste Anfangsstück, dessen letzte Münze besteht.",
   comparesElder: (q, sameQ, waiting) =>
     `Dieser Vorschlag wird ${waiting ? "nach seinen früheren Geschwistern versucht, falls sie abgelehnt werden" : "versucht, nachdem seine früheren Geschwister abgelehnt wurden"}, gegen das, was sie von p übrig lassen. Die Flächen sind die des ersten Vorschlags; `
@@ -98,7 +99,7 @@ export const O = {
   comparesRule: (title) => `Die Regel „${title}“ hat ihre eigene Schwelle; die Flächen zeigen, wie weit p und q übereinstimmen.`,
   writes: "An dieser Position wurde nichts vorgeschlagen, ein q gibt es also nicht: Das Zielmodell zieht aus p.",
   writesGreedy: "Bei Temperatur 0 schreibt das Zielmodell sein wahrscheinlichstes Token.",
-  writesPenalised: (own) => `Bei Temperatur 0 schreibt das Zielmodell sein wahrscheinlichstes Token, hier nach dem Abzug für Wiederholungen${own ? "; das Diagramm zeigt p vor dem Abzug" : ""}.`,
+  writesPenalised: (shown) => `Bei Temperatur 0 schreibt das Zielmodell sein wahrscheinlichstes Token, hier nach dem Abzug für Wiederholungen${O.beforeIt(shown)}.`,
   overlapIs: (value, siblings) => `Überlappung Σ min(p, q) = ${prob(value)}: mit welcher Wahrscheinlichkeit ${siblings > 1 ? "der erste" : "ein"} Vorschlag hier angenommen wird.`,
   sharedIs: (value) => `Überlappung Σ min(p, q) = ${prob(value)}: wie viel die beiden Verteilungen gemeinsam haben.`,
   coveredIs: (value, siblings) => `Σ p über ${siblings > 1 ? `die ${siblings} Vorschläge` : "den Vorschlag"} = ${prob(value)}: mit welcher Wahrscheinlichkeit ${siblings > 1 ? "einer davon" : "er"} angenommen wird.`,
@@ -108,7 +109,7 @@ export const O = {
     : `Er wird mit der Wahrscheinlichkeit seiner Schwelle angenommen, ${prob(value)}.`),
   othersIs: "Was alle anderen gemeinsam haben, ist die aufgezeichnete Summe minus das, was die genannten Tokens gemeinsam haben.",
   atMost: "„<“ und ein blasser Balken: Für diese Wahrscheinlichkeit ist nur eine Schranke aufgezeichnet, und dieser Teil ist vielleicht gemeinsam, vielleicht nicht.",
-  oneHot: "Bei Temperatur 0 liegt beim Beurteilen ganz p auf dem wahrscheinlichsten Token des Zielmodells. Wie sicher die Modelle waren, zeigt die andere Ansicht.",
+  oneHot: (guessed) => `Bei Temperatur 0 sieht die Regel p = 1 beim wahrscheinlichsten Token des Zielmodells${guessed ? " und q = 1 bei einem Vorschlag" : ""}. Wie sicher die Modelle waren, zeigt die andere Ansicht.`,
   modelsOnly: "Das sind die eigenen Wahrscheinlichkeiten der Modelle (Temperatur 1). Beurteilt wurden die Verteilungen der anderen Ansicht.",
   modelless: "Dieser Vorschlag kam ohne Modell zustande; ein q gibt es also nicht zu zeigen.",
   everything: "alle anderen",
@@ -136,8 +137,8 @@ export const O = {
   firstChoice: "erste Wahl des Zielmodells",
   theGuess: "Vorschlag",
   decides: (same, verdict) => `${same ? "Dasselbe Token" : "Ein anderes Token"}: ${verdict}. Bei Temperatur 0 wird keine Münze geworfen.`,
-  stays: "bleibt",
-  goes: "entfällt",
+  stays: "angenommen",
+  goes: "abgelehnt",
   coins: "Die Münzen der Kette",
   tossed: (u, threshold, verdict) => `Die Zufallszahl ${named("u", u)} liegt ${u < threshold ? "" : "nicht "}unter der Schwelle ${prob(threshold)}${u < threshold === (verdict === "accepted") ? "" : "; dennoch"}: ${VERDICT[verdict]}.`,
   carried: (u, threshold) => `Die Zufallszahl ${named("u", u)} liegt nicht unter der Schwelle ${prob(threshold)}, aber ein späteres Token bestand, und dieses bleibt mit ihm: angenommen.`,
