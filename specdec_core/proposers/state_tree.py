@@ -280,13 +280,9 @@ class StateTree(Proposer):
     def _read(self, step: int, tokens: Tensor, states: Tensor, places: Tensor, visible: Tensor) -> Tensor:
         """One pass of a module over n rows after its memory; `visible` (n, m): which of the last m rows each sees."""
         total = self.memories[step].length + len(tokens)
-        mask = states.new_zeros(1, 1, len(tokens), total)
-        mask[0, 0, :, total - visible.shape[1] :].masked_fill_(~visible, self.blocked)
-        guessed: Tensor = self.head(
-            tokens.unsqueeze(0), states.unsqueeze(0), places.unsqueeze(0), mask, self.embedding,
-            self.memories[step], step,
-        )[0]  # fmt: skip
-        return guessed
+        mask = states.new_zeros(len(tokens), total)
+        mask[:, total - visible.shape[1] :].masked_fill_(~visible, self.blocked)
+        return self.head.follow(tokens, states, places, mask, self.embedding, self.memories[step], step)
 
 
 def _best(

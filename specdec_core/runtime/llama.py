@@ -32,6 +32,7 @@ FEW = 33  # tokens of a pass for which attention in three products is faster tha
 
 Product = Callable[[Tensor], Tensor]
 Block = TypeVar("Block")  # a layer's part of the KV cache
+Rows = tuple[Tensor, Tensor, Tensor]  # of one text: the rows a pass writes, keys and values up to these
 # a pass's queries, keys and values (n, heads, width) and a layer's block → what was attended to (n, d)
 Attention = Callable[[Tensor, Block], Tensor]
 
@@ -75,26 +76,27 @@ class _Layer:
     down: nn.Linear
 
 
-class LlamaForward:
-    """A Llama-shaped model's pass over a few tokens after those in a KV cache, batch size 1.
+class LlamaLayers:
+    """Decoder layers of Llama's layout, each a pass over rows (n, d) after those in a KV cache, batch size 1.
 
     Args:
-        model: in eval mode, for which `suits` holds; shares its weights with this object.
+        layers: of transformers, in eval mode; share their weights with this object.
+        config: their sizes.
+        rotary: computes their angles.
+        weight: any of the model's weights, for its dtype and device.
+        normed: whether a layer norms what its attention reads.
     """
 
-    def __init__(self, model: PreTrainedModel) -> None:
-        core: Any = model.model
-        config: Any = model.config
-        self.embedding: nn.Embedding = core.embed_tokens
-        self.output: Any = model.get_output_embeddings()
-        self.norm = _norm(core.norm)
+    def __init__(
+        self, layers: Iterable[Any], config: Any, rotary: Any, weight: Tensor, normed: bool = True
+    ) -> None:
+        found = list(layers)
         self.heads = int(config.num_attention_heads)
         self.shared_heads = int(config.num_key_value_heads)
-        self.layers = [self._layer(layer) for layer in core.layers]
-        attention: Any = core.layers[0].self_attn
+        self.layers = [self._layer(layer, normed) for layer in found]
+        attention: Any = found[0].self_attn
         self.width, self.scaling = int(attention.head_dim), float(attention.scaling)
-        self._rotary = core.rotary_emb
-        self._nothing = self.embedding.weight.new_zeros(1)
+        self._rotary, self._nothing = rotary, weight.new_zeros(1)
         self._angles = self._table(64)  # replaced as a whole: lanes in other threads read it
 
     def joined(self) -> list[Joined]:
@@ -106,78 +108,55 @@ class LlamaForward:
         if positions > len(self._angles[0]):
             self._angles = self._table(max(positions, 2 * len(self._angles[0])))
 
-    def __call__(
-        self,
-        tokens: Tensor,
-        mask: Tensor | None,
-        positions: Tensor,
-        memory: KVMemory,
-        logits_to_keep: int = 0,
-        inner: dict[int, Tensor] | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """Read tokens; their keys and values are written to rows `memory.end` and after.
+    def angles(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """What turns the rows at `positions`, int64 (n,), all below the number given to `prepare`."""
+        cos, sin = (table[positions].unsqueeze(1) for table in self._angles)
+        return cos, sin
 
-        Args:
-            tokens: int64 (n,).
-            mask: additive (n, memory.end + n); None shows everything to every token.
-            positions: int64 (n,), their places in the text, all below the number given to `prepare`.
-            memory: the KV cache, with as many layers as are to be run.
-            logits_to_keep: for how many tokens, from the last, logits are computed; 0 means all.
-            inner: receives for each of its keys what the layer of that number reads, (n, d).
+    def reading(
+        self, memory: KVMemory, count: int, mask: Tensor | None
+    ) -> tuple[Iterable[Rows], Attention[Rows]]:
+        """Each layer's part of `memory` for a pass of `count` rows, and the attention that writes there and reads.
 
-        Returns:
-            Logits (1, m, V) in the model's dtype, and the states of all tokens (n, d) they are computed from.
+        `mask` is additive, (n, memory.end + n); None shows everything to every row.
         """
-        count, end = tokens.shape[0], memory.end
-        whole = memory.reserved(self.embedding.weight, self.shared_heads, self.width)
+        end = memory.end
+        whole = memory.reserved(self._nothing, self.shared_heads, self.width)
         # of all layers at once: a view costs as much as a small operation
         written = whole[:, :, :, end : end + count].unbind()
         seen = whole[:, :, :, : end + count].flatten(0, 1).unbind()
-        blocks = zip(written, seen[::2], seen[1::2], strict=True)
         attend = self._attending(count, mask)
 
-        def attention(rows: Tensor, block: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        def attention(rows: Tensor, block: Rows) -> Tensor:
             written, keys, values = block
             pairs = rows[:, self.heads :].view(count, 2, self.shared_heads, self.width)
             written.copy_(pairs.permute(1, 2, 0, 3))
             return attend(rows[:, : self.heads], keys, values)
 
-        states = self.states(tokens, positions, blocks, attention, inner)
-        logits: Tensor = self.output(states[-logits_to_keep:])
-        return logits.contiguous().unsqueeze(0), states
+        return zip(written, seen[::2], seen[1::2], strict=True), attention
 
-    def states(
+    def through(
         self,
-        tokens: Tensor,
-        positions: Tensor,
-        blocks: Iterable[Block],
+        layer: _Layer,
+        rows: Tensor,
+        onto: Tensor,
+        angles: tuple[Tensor, Tensor],
         attention: Attention[Block],
-        inner: dict[int, Tensor] | None = None,
+        block: Block,
     ) -> Tensor:
-        """The states (n, d) that logits are computed from, of tokens int64 (n,) of one text or of several.
-
-        Args:
-            positions, inner: as in `__call__`.
-            blocks: the part of the KV cache of each layer to be run.
-            attention: writes a layer's keys and values to its block and attends.
-        """
-        cos, sin = (table[positions].unsqueeze(1) for table in self._angles)
-        states = self.embedding.weight[tokens]
-        for number, (layer, block) in enumerate(zip(self.layers, blocks, strict=False)):
-            if inner is not None and number in inner:
-                inner[number] = states
-            mixed = attention(self._turned(layer, states, cos, sin), block)
-            states = states + layer.attention_output.forward(mixed)
-            gate, up = layer.gate_and_up.forward(layer.before_mlp(states)).chunk(2, -1)
-            states = states + layer.down.forward(layer.activation(gate).mul_(up))
-        return self.norm(states)
+        """One layer: its attention reads `rows` (n, in), and what it found is added to `onto` (n, d)."""
+        mixed = attention(self._turned(layer, rows, *angles), block)
+        states = onto + layer.attention_output.forward(mixed)
+        gate, up = layer.gate_and_up.forward(layer.before_mlp(states)).chunk(2, -1)
+        found: Tensor = states + layer.down.forward(layer.activation(gate).mul_(up))
+        return found
 
     def _attending(self, count: int, mask: Tensor | None) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
         """Attention of a pass's queries (n, heads, width) to a layer's keys and values (shared heads, m, width), as
         rows (n, heads × width)."""
         heads, shared, width = self.heads, self.shared_heads, self.width
         # 16 bits are too few between the products
-        if count > FEW or self.embedding.weight.dtype != torch.float32:
+        if count > FEW or self._nothing.dtype != torch.float32:
             return lambda queries, keys, values: self.attend(
                 queries.transpose(0, 1).unsqueeze(0), keys.unsqueeze(0), values.unsqueeze(0), mask
             )[0]
@@ -224,30 +203,95 @@ class LlamaForward:
 
     def _table(self, positions: int) -> tuple[Tensor, Tensor]:
         """cos and signed sin of every position, (positions, width); as transformers computes them."""
-        weight = self.embedding.weight
-        numbers = torch.arange(positions, device=weight.device).unsqueeze(0)
-        cos, sin = (table[0] for table in self._rotary(weight[:1], numbers))
+        numbers = torch.arange(positions, device=self._nothing.device).unsqueeze(0)
+        cos, sin = (table[0] for table in self._rotary(self._nothing, numbers))
         half = sin.shape[-1] // 2
         return cos, torch.cat((-sin[:, :half], sin[:, half:]), -1)
 
     @staticmethod
-    def _layer(layer: Any) -> _Layer:
+    def _layer(layer: Any, normed: bool) -> _Layer:
         attention, mlp = layer.self_attn, layer.mlp
         return _Layer(
-            before_attention=_norm(layer.input_layernorm),
+            before_attention=norm_of(layer.input_layernorm) if normed else _itself,
             attention_input=Joined((attention.q_proj, attention.k_proj, attention.v_proj)),
-            query_norm=_norm(attention.q_norm) if hasattr(attention, "q_norm") else None,
-            key_norm=_norm(attention.k_norm) if hasattr(attention, "k_norm") else None,
+            query_norm=norm_of(attention.q_norm) if hasattr(attention, "q_norm") else None,
+            key_norm=norm_of(attention.k_norm) if hasattr(attention, "k_norm") else None,
             attention_output=attention.o_proj,
-            before_mlp=_norm(layer.post_attention_layernorm),
+            before_mlp=norm_of(layer.post_attention_layernorm),
             gate_and_up=Joined((mlp.gate_proj, mlp.up_proj)),
             activation=mlp.act_fn.forward,
             down=mlp.down_proj,
         )
 
 
-def _norm(module: Any) -> Product:
-    """RMSNorm of rows (n, d): about 0.6 times the time of `F.rms_norm` in float32 on a CPU."""
+class LlamaForward(LlamaLayers):
+    """A Llama-shaped model's pass over a few tokens after those in a KV cache, batch size 1.
+
+    Args:
+        model: in eval mode, for which `suits` holds; shares its weights with this object.
+    """
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        core: Any = model.model
+        self.embedding: nn.Embedding = core.embed_tokens
+        self.output: Any = model.get_output_embeddings()
+        self.norm = norm_of(core.norm)
+        super().__init__(core.layers, model.config, core.rotary_emb, self.embedding.weight)
+
+    def __call__(
+        self,
+        tokens: Tensor,
+        mask: Tensor | None,
+        positions: Tensor,
+        memory: KVMemory,
+        logits_to_keep: int = 0,
+        inner: dict[int, Tensor] | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Read tokens; their keys and values are written to rows `memory.end` and after.
+
+        Args:
+            tokens: int64 (n,).
+            mask: additive (n, memory.end + n); None shows everything to every token.
+            positions: int64 (n,), their places in the text, all below the number given to `prepare`.
+            memory: the KV cache, with as many layers as are to be run.
+            logits_to_keep: for how many tokens, from the last, logits are computed; 0 means all.
+            inner: receives for each of its keys what the layer of that number reads, (n, d).
+
+        Returns:
+            Logits (1, m, V) in the model's dtype, and the states of all tokens (n, d) they are computed from.
+        """
+        blocks, attention = self.reading(memory, tokens.shape[0], mask)
+        states = self.states(tokens, positions, blocks, attention, inner)
+        logits: Tensor = self.output(states[-logits_to_keep:])
+        return logits.contiguous().unsqueeze(0), states
+
+    def states(
+        self,
+        tokens: Tensor,
+        positions: Tensor,
+        blocks: Iterable[Block],
+        attention: Attention[Block],
+        inner: dict[int, Tensor] | None = None,
+    ) -> Tensor:
+        """The states (n, d) that logits are computed from, of tokens int64 (n,) of one text or of several.
+
+        Args:
+            positions, inner: as in `__call__`.
+            blocks: the part of the KV cache of each layer to be run.
+            attention: writes a layer's keys and values to its block and attends.
+        """
+        angles = self.angles(positions)
+        states = self.embedding.weight[tokens]
+        for number, (layer, block) in enumerate(zip(self.layers, blocks, strict=False)):
+            if inner is not None and number in inner:
+                inner[number] = states
+            states = self.through(layer, states, states, angles, attention, block)
+        return self.norm(states)
+
+
+def norm_of(module: Any) -> Product:
+    """RMSNorm of rows (n, d), as a module of transformers: about 0.6 times the time of `F.rms_norm` in float32 on a
+    CPU."""
     weight, eps = module.weight, float(module.variance_epsilon)
     if weight.dtype != torch.float32 or weight.device.type != "cpu":
         return lambda rows: F.rms_norm(rows, (rows.shape[-1],), weight, eps)
@@ -259,6 +303,10 @@ def _norm(module: Any) -> Product:
         return torch.mul(rows, scale).mul_(weight)
 
     return norm
+
+
+def _itself(rows: Tensor) -> Tensor:
+    return rows
 
 
 def suits(model: PreTrainedModel) -> bool:

@@ -15,6 +15,7 @@ from . import eagle, eagle3, medusa, mtp
 from .continuing import Continuing
 from .eagle import EagleHead
 from .eagle3 import Eagle3Head
+from .lean import lighten
 from .medusa import MedusaHeads
 from .mtp import MtpModules
 
@@ -45,11 +46,14 @@ def load_heads(target: PreTrainedModel, sources: Mapping[str, str | None]) -> di
             heads[kind] = eagle3.read(source, width, vocabulary, embeds, layers)
         else:
             heads[kind] = mtp.read(source, width, vocabulary, embeds)
-    for head in heads.values():
+    for kind, head in heads.items():
         head.to(target.device, target.dtype)
         # copies a draft vocabulary's rows before the matrix is packed
         head.output(target.get_output_embeddings())
-        arrange(head, steps=isinstance(head, MedusaHeads), replace=True)  # Medusa reads one token per pass
+        if isinstance(head, MedusaHeads):
+            arrange(head, steps=True, replace=True)  # they read one token per pass
+        else:
+            arrange(head, lighten(head, f"{kind} heads", target.get_input_embeddings()), replace=True)
     return dict(heads)
 
 

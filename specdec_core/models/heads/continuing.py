@@ -6,7 +6,7 @@ the token after it. Its own states stand in for the target's while it drafts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from specdec_core.runtime.kv import KVMemory
 
+    from .lean import Lean
+
 
 class Continuing(Guessing):
     """Base of EAGLE heads and of multi-token-prediction modules.
@@ -26,12 +28,40 @@ class Continuing(Guessing):
         accuracy: measured shares of right guesses by rank, for the next token after true states; None if unknown.
         layers_read: the target's layers whose inputs it reads, joined; empty for the state the output matrix reads.
         modules_chained: how many modules there are, each reading the states of the one before it.
+        normed: whether a layer norms what its attention reads, so that `reads` does not.
+        lean: runs the layers in fewer operations; None where transformers' own are used.
     """
 
     config: LlamaConfig
     accuracy: list[float] | None = None
     layers_read: tuple[int, ...] = ()
     modules_chained: int = 1
+    normed: bool = True
+    lean: Lean | None = None
+    _rotary: tuple[nn.Module]
+
+    @property
+    def rotary(self) -> nn.Module:
+        """Computes the layers' angles."""
+        return self._rotary[0]
+
+    def decoder_layers(self) -> list[Any]:
+        """Each module's layer."""
+        raise NotImplementedError
+
+    def embedded(self, tokens: Tensor, embedding: nn.Module) -> Tensor:
+        """Embeddings of tokens, (…) → (…, d): its own, or the target's `embedding`."""
+        own: Any = self.embed_tokens if hasattr(self, "embed_tokens") else embedding
+        found: Tensor = own(tokens)
+        return found
+
+    def reads(self, embedded: Tensor, states: Tensor, step: int = 0) -> tuple[Tensor, Tensor]:
+        """What a module's attention reads, and what its result is added to, from embeddings and states (…, d)."""
+        raise NotImplementedError
+
+    def leave(self, states: Tensor) -> Tensor:
+        """A layer's result as the states that follow."""
+        return states
 
     def enter(self, states: Tensor) -> Tensor:
         """The target's states as the first module reads them."""
@@ -64,3 +94,22 @@ class Continuing(Guessing):
             step: which module.
         """
         raise NotImplementedError
+
+    def follow(
+        self,
+        tokens: Tensor,
+        states: Tensor,
+        positions: Tensor,
+        mask: Tensor,
+        embedding: nn.Module,
+        memory: KVMemory,
+        step: int = 0,
+    ) -> Tensor:
+        """`forward` for one text while it is decoded: (n,), (n, d), (n,), (n, rows in memory + n) → (n, d)."""
+        if self.lean is None:
+            found: Tensor = self(
+                tokens[None], states[None], positions[None], mask[None, None], embedding, memory, step
+            )[0]
+            return found
+        rows, onto = self.reads(self.embedded(tokens, embedding).to(states.dtype), states, step)
+        return self.leave(self.lean(rows, onto, positions, mask, memory, step))

@@ -67,7 +67,7 @@ class EagleHead(Continuing):
             self.norm = LlamaRMSNorm(width, eps=config.rms_norm_eps)
         else:
             layer.input_layernorm = nn.Identity()  # type: ignore[assignment]
-        self.norms = norms
+        self.norms = self.normed = norms
         self.layers = nn.ModuleList([layer])
         self.accuracy = accuracy
         self.restrict(vocabulary)
@@ -79,6 +79,16 @@ class EagleHead(Continuing):
         """Whether the head has input embeddings."""
         return hasattr(self, "embed_tokens")
 
+    def decoder_layers(self) -> list[Any]:
+        return list(self.layers)
+
+    def reads(self, embedded: Tensor, states: Tensor, step: int = 0) -> tuple[Tensor, Tensor]:
+        rows: Tensor = self.fc(torch.cat((embedded, states), -1))
+        return rows, rows
+
+    def leave(self, states: Tensor) -> Tensor:
+        return self.norm(states) if self.norms else states
+
     def forward(
         self,
         tokens: Tensor,
@@ -89,8 +99,7 @@ class EagleHead(Continuing):
         memory: KVMemory | None = None,
         step: int = 0,
     ) -> Tensor:
-        own: nn.Module = self.embed_tokens if self.own_embedding else embedding
-        rows = self.fc(torch.cat((own(tokens).to(states.dtype), states), -1))
+        rows, _ = self.reads(self.embedded(tokens, embedding).to(states.dtype), states)
         guessed: Tensor = self.layers[0](
             rows,
             attention_mask=mask,
@@ -99,7 +108,7 @@ class EagleHead(Continuing):
             use_cache=memory is not None,
             position_embeddings=self._rotary[0](rows, positions),
         )
-        return self.norm(guessed) if self.norms else guessed
+        return self.leave(guessed)
 
 
 def read(source: str, width: int, vocabulary: int, embedding_width: int) -> EagleHead:

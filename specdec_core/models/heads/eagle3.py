@@ -101,6 +101,7 @@ class Eagle3Head(Continuing):
         self.restrict(vocabulary)
         # in a tuple: its float32 angles must not be converted by `to(dtype)`
         self._rotary = (LlamaRotaryEmbedding(config),)
+        self.normed = False  # `reads` norms both halves
 
     def output(self, target: nn.Module) -> nn.Module:
         """Its own output matrix."""
@@ -114,11 +115,11 @@ class Eagle3Head(Continuing):
         logits: Tensor = output(self.norm(states))
         return logits
 
-    def embedded(self, tokens: Tensor, embedding: nn.Module) -> Tensor:
-        """Embeddings of tokens, (…) → (…, d): its own, or the target's."""
-        own = self.embed_tokens if hasattr(self, "embed_tokens") else embedding
-        found: Tensor = own(tokens)
-        return found
+    def decoder_layers(self) -> list[Any]:
+        return [self.midlayer]
+
+    def reads(self, embedded: Tensor, states: Tensor, step: int = 0) -> tuple[Tensor, Tensor]:
+        return self.midlayer.reads(embedded, states)
 
     def angles(self, rows: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
         """cos and sin of these positions int64 (b, m)."""

@@ -78,6 +78,14 @@ class MtpModules(Continuing):
         # in a tuple: its float32 angles must not be converted by `to(dtype)`
         self._rotary = (LlamaRotaryEmbedding(config),)
 
+    def decoder_layers(self) -> list[Any]:
+        return list(self.layers)
+
+    def reads(self, embedded: Tensor, states: Tensor, step: int = 0) -> tuple[Tensor, Tensor]:
+        module: Any = self.layers[step]
+        rows: Tensor = module.reads(embedded, states)
+        return rows, rows
+
     def guess(self, states: Tensor, output: nn.Module, step: int = 0) -> Tensor:
         module: Any = self.layers[step]
         logits: Tensor = output(module.shared_head["norm"](states))
@@ -94,7 +102,7 @@ class MtpModules(Continuing):
         step: int = 0,
     ) -> Tensor:
         module: Any = self.layers[step]
-        rows = module.reads(embedding(tokens).to(states.dtype), states)
+        rows, _ = self.reads(self.embedded(tokens, embedding).to(states.dtype), states, step)
         guessed: Tensor = module(
             rows,
             attention_mask=mask,

@@ -1,0 +1,126 @@
+"""The layers of heads in few tensor operations, as `runtime.llama` computes those of models.
+
+A head runs once for each level of its tree, on a few rows: transformers' modules then spend four fifths of the time
+starting operations. The head's own forward stays, for training and as what this one is compared with.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from transformers.models.llama.modeling_llama import LlamaAttention, LlamaMLP, LlamaRMSNorm
+
+from specdec_core.runtime.kv import KVMemory
+from specdec_core.runtime.llama import PLAIN, ROPE_TYPES, Joined, LlamaLayers, Product, norm_of
+
+if TYPE_CHECKING:
+    from .continuing import Continuing
+
+_log = logging.getLogger(__name__)
+
+
+class Lean:
+    """A head's pass over a few rows, (n, d), after those in its memory.
+
+    Args:
+        head: on a CPU; shares its weights with this object, and its norms compute in fewer operations from now on.
+    """
+
+    def __init__(self, head: Continuing) -> None:
+        layers = head.decoder_layers()
+        weight = next(head.parameters())
+        self.layers = LlamaLayers(layers, head.config, head.rotary, weight, head.normed)
+        self.norms = [module for module in head.modules() if type(module) is LlamaRMSNorm]
+        for module in self.norms:
+            module.forward = _flat(norm_of(module))  # type: ignore[method-assign, assignment]
+
+    def joined(self) -> list[Joined]:
+        """The joined products, for packing."""
+        return self.layers.joined()
+
+    def undo(self) -> None:
+        """Let the norms compute as before."""
+        for module in self.norms:
+            del module.forward
+
+    def __call__(
+        self, rows: Tensor, onto: Tensor, positions: Tensor, mask: Tensor, memory: KVMemory, step: int
+    ) -> Tensor:
+        """What layer `step` makes of `rows` (n, in), added to `onto` (n, d).
+
+        Args:
+            positions: int64 (n,), below the memory's capacity.
+            mask: additive, (n, rows in memory + n).
+            memory: of one layer.
+        """
+        layers = self.layers
+        layers.prepare(memory.capacity)
+        (block,), attention = layers.reading(memory, len(rows), mask)
+        return layers.through(layers.layers[step], rows, onto, layers.angles(positions), attention, block)
+
+
+def _flat(norm: Product) -> Product:
+    """A norm of rows (n, d) for any (…, d)."""
+    return lambda rows: norm(rows) if rows.dim() == 2 else norm(rows.flatten(0, -2)).view_as(rows)
+
+
+def lighten(head: Continuing, name: str, embedding: nn.Module) -> list[Joined]:
+    """Let a head run on `Lean` where it computes what the head's own forward does; its joined products, for packing.
+
+    Compared on the loaded weights: a few rows of a text, and a tree after them.
+    """
+    if not _suits(head):
+        return []
+    expected = _tried(head, embedding)
+    head.lean = Lean(head)
+    found = _tried(head, embedding)
+    tolerance = 1e-4 if found.dtype == torch.float32 else 0.1
+    if float((found - expected).abs().max()) <= tolerance * max(1.0, float(expected.abs().max())):
+        return head.lean.joined()
+    _log.warning("%s run on transformers' layers: ours differ from them.", name)
+    head.lean.undo()
+    head.lean = None
+    return []
+
+
+def _suits(head: Continuing) -> bool:
+    """Whether the head's layers are Llama's, on a device where this pays."""
+    rope: Any = getattr(head.config, "rope_parameters", None) or {}
+    return (
+        all(weight.device.type == "cpu" for weight in head.parameters())  # on CUDA, launches overlap
+        and rope.get("rope_type", "default") in ROPE_TYPES
+        and all(
+            type(layer.self_attn) is LlamaAttention and type(layer.mlp) is LlamaMLP
+            for layer in head.decoder_layers()
+        )
+        and all(
+            type(module) in PLAIN and "forward" not in vars(module)
+            for module in head.modules()
+            if isinstance(module, nn.Linear | nn.Embedding)
+        )
+    )
+
+
+@torch.inference_mode()
+def _tried(head: Continuing, embedding: nn.Module) -> Tensor:
+    """The states of two passes with every module."""
+    weight = next(head.parameters())
+    size, blocked = int(head.config.hidden_size), torch.finfo(weight.dtype).min
+    source = torch.Generator().manual_seed(0)
+    states = torch.randn(3, size, generator=source).to(weight.device, weight.dtype)
+    tokens = torch.tensor([1, 2, 3], device=weight.device)
+    causal = torch.full((3, 3), blocked, device=weight.device, dtype=weight.dtype).triu(1)
+    siblings = torch.full((2, 5), blocked, device=weight.device, dtype=weight.dtype)
+    siblings[:, :3], siblings[0, 3], siblings[1, 4] = 0.0, 0.0, 0.0
+    found = []
+    for step in range(head.modules_chained):
+        memory = KVMemory(1, 8)
+        places = torch.arange(3, device=weight.device)
+        found.append(head.follow(tokens, states, places, causal, embedding, memory, step))
+        memory.extend(3)
+        place = torch.tensor([3, 3], device=weight.device)
+        found.append(head.follow(tokens[:2], found[-1][1:], place, siblings, embedding, memory, step))
+    return torch.cat(found)
