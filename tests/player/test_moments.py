@@ -152,6 +152,23 @@ def test_what_was_drafted_and_what_the_target_read_are_told_apart(page: Page) ->
     assert all("proposed 4 tokens; the target accepted" in row["moments"][-1] for row in chain[:-3])
 
 
+@pytest.mark.parametrize(("proposer", "asked"), [("draft-model", 4), ("eagle", 5)])
+def test_fewer_guesses_at_the_length_limit_are_explained(page: Page, proposer: str, asked: int) -> None:
+    """Catches: last rounds that guess fewer tokens and do not say why, and a full round that says so."""
+    trace = recorded(proposer, temperature=0.0, max_new_tokens=40)
+    before, short = 0, 0
+    for row, told in zip(
+        trace.rounds, page.evaluate(SENTENCES, [json.loads(trace.to_json()), []]), strict=True
+    ):
+        room = 40 - before - 1
+        words = f"The length limit left room for only {room} accepted guess{'es' if room > 1 else ''}."
+        expected = 0 < room < asked and max(row.nodes.depth, default=0) == room
+        assert [words in said for said in (told["moments"][0], told["moments"][-1])] == [expected] * 2
+        assert ("length limit" in told["moments"][-1]) is expected
+        before, short = before + len(row.committed.token), short + expected
+    assert short
+
+
 def test_a_draft_of_which_nothing_was_sent_is_said_so(page: Page) -> None:
     record = tree_record()
     record["rounds"][0]["nodes"]["verdict"] = ["pruned"] * 7

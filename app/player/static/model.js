@@ -216,3 +216,20 @@ export function addStep(lane, step) {
     makeRound(lane.rounds.length, times, lane.total, texts, [], list(step.sources), list(step.parent), list(step.node_texts), list(step.verdict), step.candidates),
   );
 }
+
+/**
+ * How many guesses in a row the length limit leaves room for, where a round guessed so many and another of the lane more;
+ * else null.
+ * @param {Lane} lane
+ * @param {Round} round
+ */
+export function roomIn(lane, round) {
+  const most = number(lane.trace?.header?.settings?.max_new_tokens) ?? Infinity;
+  const room = most - (round.total - round.tokens.length) - 1;
+  return room > 0 && deepest(round) === room && lane.rounds.some((other) => deepest(other) > room) ? room : null;
+}
+
+/** @param {Round} round */
+function deepest(round) {
+  return Math.max(0, ...round.proposals.map((item) => item.depth));
+}

@@ -6,7 +6,7 @@
  * @import { View } from "./state.js"
  */
 
-import { list, number } from "./model.js";
+import { list, number, roomIn } from "./model.js";
 import { wasRead } from "./slots.js";
 import { count, quote, seconds, T, VERDICT } from "./text.js";
 
@@ -27,7 +27,7 @@ export function sentenceAt(view) {
   const { drafted, read } = sizes(current);
   if (moment.phase === "proposed") {
     const sent = drafted === read ? "" : `; ${read || "none"} of them ${read === 1 ? "is" : "are"} sent to the target`;
-    return `${head}${whoIn(lane)} guessed ${count(drafted, "token")}${copiedFrom(lane, current)}${sent}.`;
+    return `${head}${whoIn(lane)} guessed ${count(drafted, "token")}${copiedFrom(lane, current)}${sent}.${roomFor(lane, current)}`;
   }
   if (moment.phase === "verified") {
     return `${head}${read ? "the target has checked the draft in one pass" : `${drafted ? "" : "nothing was proposed; "}the target made one pass`}.`;
@@ -105,6 +105,12 @@ function full(lane, round) {
   return round.tokens.length === 1 && round.total === number(lane.trace?.header?.settings?.max_new_tokens);
 }
 
+/** @param {Lane} lane @param {Round} round */
+function roomFor(lane, round) {
+  const room = roomIn(lane, round);
+  return room === null ? "" : ` The length limit left room for only ${count(room, "accepted guess")}.`;
+}
+
 /**
  * A token in quotation marks, every space visible.
  * @param {string} text
@@ -131,7 +137,7 @@ function sideNotes(lane, round) {
     said.push(`The pool held ${count(pool, "phrase")}, ${note.harvested.length} of them new.`);
   }
   if (ahead) said.push(`Drafting for the next round ran alongside the check for ${seconds(ahead)}.`);
-  return said.map((sentence) => ` ${sentence}`).join("");
+  return roomFor(lane, round) + said.map((sentence) => ` ${sentence}`).join("");
 }
 
 /**

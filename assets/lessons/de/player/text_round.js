@@ -1,6 +1,6 @@
 /** Sätze über einen Moment und über eine Runde. */
 
-import { list, number } from "./model.js";
+import { list, number, roomIn } from "./model.js";
 import { wasRead } from "./slots.js";
 import { count, quote, seconds, T, VERDICT } from "./text.js";
 
@@ -19,7 +19,7 @@ export function sentenceAt(view) {
   const { drafted, read } = sizes(current);
   if (moment.phase === "proposed") {
     const sent = drafted === read ? "" : `; an das Zielmodell ${read === 1 ? "geht" : "gehen"} ${read ? `${read} davon` : "keine"}`;
-    return `${head}${tokens(drafted)} geraten (${whoIn(lane)})${copiedFrom(lane, current)}${sent}.`;
+    return `${head}${tokens(drafted)} geraten (${whoIn(lane)})${copiedFrom(lane, current)}${sent}.${roomFor(lane, current)}`;
   }
   if (moment.phase === "verified") {
     return `${head}${read ? "Das Zielmodell hat den Draft in einem Durchlauf geprüft" : `${drafted ? "" : "Nichts wurde vorgeschlagen; "}${drafted ? "Das" : "das"} Zielmodell machte einen Durchlauf`}.`;
@@ -89,6 +89,11 @@ function full(lane, round) {
   return round.tokens.length === 1 && round.total === number(lane.trace?.header?.settings?.max_new_tokens);
 }
 
+function roomFor(lane, round) {
+  const room = roomIn(lane, round);
+  return room === null ? "" : ` Die Längengrenze ließ nur noch Platz für ${count(room, "angenommenen Vorschlag", "angenommene Vorschläge")}.`;
+}
+
 function spaced(text) {
   return quote(text).replace(/[ \u00a0]/g, "␣");
 }
@@ -106,7 +111,7 @@ function sideNotes(lane, round) {
     said.push(`Im Pool: ${count(pool, "Wortfolge", "Wortfolgen")}, davon neu: ${note.harvested.length}.`);
   }
   if (ahead) said.push(`Neben der Prüfung wurde ${seconds(ahead)} lang für die nächste Runde geraten.`);
-  return said.map((sentence) => ` ${sentence}`).join("");
+  return roomFor(lane, round) + said.map((sentence) => ` ${sentence}`).join("");
 }
 
 /** Wo ein Verfahren, das abschreibt, seine Kopie fand: Positionen zählen über Prompt und Ausgabe zusammen. */
