@@ -111,6 +111,11 @@ def residual(p: Tensor, q: Tensor) -> Tensor:
     return rest / mass if float(mass) > 0.0 else p
 
 
+def narrow(logits: Tensor, ids: Tensor | None) -> Tensor:
+    """Of logits (…, V) those of a draft vocabulary, (…, k)."""
+    return logits if ids is None else logits.index_select(-1, ids)
+
+
 def widen(logits: Tensor, ids: Tensor | None, vocabulary: int) -> Tensor:
     """Logits (…, k) of a draft vocabulary as (…, vocabulary): −∞ for tokens that cannot be guessed."""
     if ids is None:

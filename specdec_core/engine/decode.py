@@ -21,7 +21,7 @@ from specdec_core.record.trace import Trace
 from specdec_core.rules import Decision
 from specdec_core.runtime import PREFILL_CHUNK
 from specdec_core.runtime.machine import threads
-from specdec_core.sampling import draw, first_best
+from specdec_core.sampling import draw, first_best, widen
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
@@ -308,6 +308,7 @@ class Lane:
                 [one.model_q for one in (*proposal.dropped, *committed.ahead.dropped)],
                 None if self.past is None else judged.scores,
                 judged.final,
+                draft_ids=proposal.ids,
             )
         )  # fmt: skip
         return self._step(row)
@@ -319,7 +320,7 @@ class Lane:
             return self.warp(scores), proposal.q
         q = None
         if proposal.logits is not None and len(tree):
-            drafted = proposal.logits[_drafting_rows(proposal)]
+            drafted = widen(proposal.logits[_drafting_rows(proposal)], proposal.ids, scores.shape[-1])
             if self.past is not None:
                 paths = paths_of(tree)
                 drafted = self.past.penalised(drafted, [paths[parent + 1] for parent in tree.parents])

@@ -32,7 +32,7 @@ class RawRound:
     logits: Tensor
     p: Tensor | None  # None: greedy, p is one-hot at the argmax
     q: Tensor | None  # None: the children were deterministic
-    draft_logits: Tensor | None  # (m, V)
+    draft_logits: Tensor | None  # (m, k)
     # per position the row of `draft_logits`, −1 without one; None: row i at position i
     draft_rows: list[int] | None
     draw: float | None
@@ -41,6 +41,7 @@ class RawRound:
     final: Tensor | None = None  # (V,), what the last token was drawn from; None: greedy
     # the rows of `logits` and `scores` by position; None: row i at position i
     rows: dict[int, int] | None = None
+    draft_ids: Tensor | None = None  # (k,), the tokens of `draft_logits`' columns; None: all V
 
     def told_of(self) -> list[int]:
         """The positions that the record tells something of, in order: those with a guess or a committed token after
@@ -72,7 +73,10 @@ def describe(
         draft: the same for the draft's logits; None if no round has any.
         warp: turned the target's logits into p.
     """
-    target_described, draft_described = _Described(*target), _Described(*draft) if draft is not None else None
+    target_described = _Described(*target)
+    # of all rounds in which anything was drafted
+    ids = next((raw.draft_ids for raw in batch if raw.draft_logits is not None), None)
+    draft_described = _Described(*draft, ids) if draft is not None else None
     heads = _Heads(batch, target_described, draft_described)
     _fill_nodes(batch, target_described, draft_described, warp)
     row = draft_row = 0
@@ -84,13 +88,27 @@ def describe(
 
 
 class _Described:
-    """Stacked logits (N, V) with the models' own probabilities (temperature 1) and their entropies."""
+    """Stacked logits (N, k) of the tokens `ids`, or of all V, with the models' own probabilities (temperature 1) and
+    their entropies."""
 
-    def __init__(self, logits: Tensor, room: Tensor) -> None:
-        self.logits = logits
+    def __init__(self, logits: Tensor, room: Tensor, ids: Tensor | None = None) -> None:
+        self.logits, self.ids = logits, ids
         self.probs = torch.softmax(logits, -1, out=room)
         self.best = first_best(logits)
         self.entropy, self.largest = _spread(self.probs, logits, self.best)
+
+    def at(self, rows: list[int], tokens: Tensor) -> list[float]:
+        """The probability of a token in each of these rows; 0 of one that is not among the logits."""
+        if self.ids is None:
+            every: list[float] = self.probs[rows, tokens].tolist()
+            return every
+        columns = torch.searchsorted(self.ids, tokens).clamp_max_(len(self.ids) - 1)
+        found: list[float] = (self.probs[rows, columns] * (self.ids[columns] == tokens)).tolist()
+        return found
+
+    def candidates(self, rows: list[int]) -> list[Candidates]:
+        """The leading candidates of these rows."""
+        return _candidates(_rows(self.probs, rows), self.ids)
 
 
 def _spread(
@@ -144,7 +162,7 @@ def _fill_nodes(batch: list[RawRound], target: _Described, draft: _Described | N
     model_q: list[float | None] = [None] * len(rows)
     if draft is not None:
         places = [place for place, where in enumerate(drafted) if where >= 0]
-        values = draft.probs[[drafted[place] for place in places], token[places]].tolist()
+        values = draft.at([drafted[place] for place in places], token[places])
         for place, value in zip(places, values, strict=True):
             model_q[place] = value
     start = 0
@@ -218,10 +236,8 @@ class _Heads:
         corrected = [
             raw.final for raw in batch if _has_residual(raw) and raw.p is not None and raw.final is not None
         ]
-        self.model_p = iter(_candidates(_rows(target.probs, target_rows)))
-        self.model_q = iter(
-            _candidates(_rows(draft.probs, draft_rows)) if draft is not None and draft_rows else []
-        )
+        self.model_p = iter(target.candidates(target_rows))
+        self.model_q = iter(draft.candidates(draft_rows) if draft is not None and draft_rows else [])
         self.p = iter(_candidates(torch.stack(warped)) if warped else [])
         self.q = iter(_candidates(torch.stack(drafted)) if drafted else [])
         self.residual = iter(_candidates(torch.stack(corrected)) if corrected else [])
@@ -300,15 +316,16 @@ def _point(token: int) -> Candidates:
     return Candidates([token], [1.0], 0.0)
 
 
-def _candidates(probs: Tensor) -> list[Candidates]:
-    """The leading `TOP` of each row of (N, V), without zeros, and the mass of the rest."""
+def _candidates(probs: Tensor, ids: Tensor | None = None) -> list[Candidates]:
+    """The leading `TOP` of each row of (N, k), without zeros, and the mass of the rest; `ids` as in `_Described`."""
     leading, tokens = _leading(probs)
+    tokens = tokens if ids is None else ids[tokens]
     # Subtracted from 1, not from the row's sum: over many tokens a float32 sum errs in the sixth digit.
     tails = (1.0 - leading.double().sum(-1)).clamp(0.0, 1.0).tolist()
     heads = []
-    for ids, values, tail in zip(tokens.tolist(), leading.tolist(), tails, strict=True):
+    for names, values, tail in zip(tokens.tolist(), leading.tolist(), tails, strict=True):
         count = sum(value > 0.0 for value in values)
-        heads.append(Candidates(ids[:count], values[:count], tail if count == len(values) else 0.0))
+        heads.append(Candidates(names[:count], values[:count], tail if count == len(values) else 0.0))
     return heads
 
 

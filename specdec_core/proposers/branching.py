@@ -15,6 +15,7 @@ from pydantic import Field
 from specdec_core.errors import SettingsError
 from specdec_core.lazy_torch import torch
 from specdec_core.lengths import room
+from specdec_core.sampling import narrow
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
@@ -154,10 +155,12 @@ class Branching(Proposer):
         )
         read = [node for node in (ROOT, *self.kept) if node in growth.logit_row]
         where = {node: place for place, node in enumerate(read)}
+        ids = getattr(self.draft, "ids", None)  # of a draft that can guess only some tokens
         return Proposal(
             tree,
             q=torch.stack(growth.q) if growth.drawn else None,
-            logits=torch.cat(growth.logits)[[growth.logit_row[node] for node in read]],
+            logits=narrow(torch.cat(growth.logits), ids)[[growth.logit_row[node] for node in read]],
+            ids=ids,
             logit_rows=[where.get(node, -1) for node in (ROOT, *self.kept)],
             passes=growth.passes,
             dropped=self.dropped,

@@ -97,8 +97,9 @@ class Proposal:
         q: float32 (n, V): row i is the distribution, penalised and warped, from which node i was drawn, given its
             earlier siblings (the same for all siblings if drawn with replacement, with those removed if drawn without);
             None where the proposal is deterministic, which is a point mass at each node's token.
-        logits: float32 (m, V), the draft's own logits without penalties, for the record and for rules that judge by its
+        logits: float32 (m, k), the draft's own logits without penalties, for the record and for rules that judge by its
             confidence.
+        ids: int64 (k,) ascending, the tokens of its columns where the draft can guess only some; None: all V.
         logit_rows: for each position (0 the root, i + 1 node i) the row of `logits` that guessed its children, −1
             where there is none; None means that row i belongs to position i.
         extra: further tokens that the target reads in the same pass and that are never committed; they hang below the
@@ -114,6 +115,7 @@ class Proposal:
     q: Tensor | None = None
     logits: Tensor | None = None
     logit_rows: list[int] | None = None
+    ids: Tensor | None = None
     extra: TokenTree = field(default_factory=TokenTree)
     passes: int = 0
     waited: float = 0.0

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from specdec_core.lazy_torch import torch
 from specdec_core.lengths import longest
-from specdec_core.sampling import draw, first_best
+from specdec_core.sampling import draw, first_best, narrow
 from specdec_core.settings import Settings
 from specdec_core.tree import TokenTree
 
@@ -72,6 +72,7 @@ class Chain:
 
     def __init__(self, reader: ChainReader, unread: Tensor, context: Context) -> None:
         self.reader, self.unread = reader, unread
+        self.ids: Tensor | None = getattr(reader, "ids", None)  # of a draft that can guess only some tokens
         self.begin, self.start = reader.length, reader.length + len(unread)
         self.warp, self.vocabulary, self.past = context.warp, context.vocabulary, context.past
         self.numbers = [] if self.warp.greedy else context.uniforms(longest(context.settings))
@@ -148,7 +149,8 @@ class Chain:
         return Proposal(
             TokenTree.chain(tokens),
             q,
-            torch.stack(self.logits),
+            torch.stack([narrow(logits, self.ids) for logits in self.logits]),
+            ids=self.ids,
             passes=self.passes,
             dropped=self.dropped,
             note=note,

@@ -14,7 +14,7 @@ from pydantic import Field
 from specdec_core.errors import SettingsError
 from specdec_core.lazy_torch import torch
 from specdec_core.penalties import Past
-from specdec_core.sampling import first_best, widen
+from specdec_core.sampling import first_best
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
@@ -144,9 +144,14 @@ class Medusa(Proposer):
             dropped.append(Dropped(tokens[level][rank], parent, "pruned", own[level][rank]))
         tree = TokenTree([tokens[len(choice) - 1][choice[-1]] for choice in sent], medusa_tree.parents(sent))
         rows = [0, *(depth if depth < levels else -1 for depth in tree.depths)]
-        logits = widen(logits, self.ids, context.vocabulary)
         return Proposal(
-            tree, logits=logits, logit_rows=rows, passes=1, dropped=dropped, note={"heads": levels}
+            tree,
+            logits=logits,
+            logit_rows=rows,
+            ids=self.ids,
+            passes=1,
+            dropped=dropped,
+            note={"heads": levels},
         )
 
     def observe(self, context: Context, outcome: Outcome) -> None:

@@ -17,7 +17,6 @@ from pydantic import Field
 from specdec_core.lazy_torch import torch
 from specdec_core.penalties import Past
 from specdec_core.runtime import PREFILL_CHUNK
-from specdec_core.sampling import widen
 from specdec_core.settings import Settings
 from specdec_core.tree import ROOT, TokenTree
 
@@ -159,7 +158,6 @@ class StateTree(Proposer):
         )
         kept = [place for place, candidate in enumerate(found.read) if candidate in number]
         logits = found.logits[[0, *(place + 1 for place in kept)]]
-        logits = widen(logits, self.ids, context.vocabulary)
         row = {found.read[place]: index + 1 for index, place in enumerate(kept)}
         rows = [0, *(row.get(candidate, -1) for candidate in sent)]
         note = {"levels": depth, "candidates": len(found.tokens)}
@@ -167,6 +165,7 @@ class StateTree(Proposer):
             tree,
             logits=logits,
             logit_rows=rows,
+            ids=self.ids,
             passes=depth,
             dropped=self._dropped(found, sent),
             note=dict(note),
