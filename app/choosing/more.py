@@ -183,7 +183,7 @@ def sampling_settings(models: Family | None) -> None:
     )
     number(
         "slider",
-        "Repetition penalty (1: none)",
+        "Repetition penalty (1: none of your own)",
         links.PENALTY,
         0.05,
         "Above 1, tokens that are in the prompt or in the text so far become less likely. Works at every temperature, "

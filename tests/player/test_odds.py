@@ -456,8 +456,8 @@ def test_a_block_shows_every_coin_and_keeps_up_to_the_last_that_passes(page: Pag
 
 def test_the_residual_and_the_number_that_drew_from_it(page: Page) -> None:
     """Corrected and bonus tokens of a chain and a tree. Catches: bars that are not the recorded distribution, a needle
-    outside of the token that was drawn, and a cumulative bar that is not whole."""
-    sources = set()
+    outside of the token that was drawn, a cumulative bar that is not whole, and a drawn token that is nowhere to be seen."""
+    sources, unnamed = set(), 0
     for trace in (recorded("draft-model"), recorded("branching", TREE)):
         stage(page, trace)
         for row in trace.rounds:
@@ -490,7 +490,12 @@ def test_the_residual_and_the_number_that_drew_from_it(page: Page) -> None:
                 assert found["drawn"]["left"] - 1 <= centre <= found["drawn"]["right"] + 1
                 assert found["sum"] == pytest.approx(100, abs=0.01)
                 sources.add(last.source)
-    assert sources == {"corrected", "bonus"}
+            named = last.token in recorded_distribution.id
+            assert page.locator(".cumulative").count() == named
+            said = page.locator(".odds-side").inner_text()
+            assert ("The drawn token is among all others there" in said) is not named
+            unnamed += not named
+    assert sources == {"corrected", "bonus"} and unnamed
 
 
 def test_a_later_sibling_names_its_own_distribution(page: Page) -> None:

@@ -13,6 +13,7 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.player.conftest import Server, data, open_player
 from tests.player.samples import WORDS, Plan, plain_trace, spec_plans, spec_trace
+from tests.player.views import recorded
 
 pytestmark = pytest.mark.browser
 
@@ -630,7 +631,7 @@ def test_a_lossy_rule_is_named_and_nothing_lossless_is_said_of_it(page: Page, se
         "The rule “Bent rule” changes the target's distribution"
     )
     expect(page.locator(".coin")).to_contain_text("The threshold is set by the rule “Bent rule”.")
-    assert "norm(max(0, p − q))" not in page.locator(".odds").inner_text()
+    assert "max(0, p − q)" not in page.locator(".odds").inner_text()
     server.files["/traces/spec.json"] = spec_trace().to_json()
     open_player(page, rules={"speculative-sampling": {"title": "Speculative sampling", "lossless": True}})
     expect(page.locator(".score .lossy")).to_be_hidden()
@@ -810,9 +811,9 @@ def test_where_siblings_were_rejected_the_residual_is_not_that_of_one(page: Page
     record["rounds"][0]["positions"] = [{**position, "at": -1, "q": position["p"], "overlap": 0.6}]
     said = odds_text(page, server, record, -1)
     assert "After 3 rejections" in said and "took its share of p in turn" in said
-    assert "norm(max" not in said and "how likely the first proposal here is to be accepted" in said
+    assert "draws from max(0, p" not in said and "how likely the first proposal here is to be accepted" in said
     chain = odds_text(page, server, json.loads(spec_trace().to_json()), 2)
-    assert "norm(max(0, p − q))" in chain
+    assert "max(0, p − q), scaled to sum to 1" in chain
 
 
 @pytest.mark.parametrize("width", [320, 1440])
@@ -855,6 +856,25 @@ def test_counts_of_what_was_not_reached_can_be_read(page: Page, server: Server) 
     assert len(boxes) == 3
     for (count, _), (_, after) in pairwise(boxes):
         assert count["right"] <= after["left"] or count["bottom"] <= after["top"]
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_what_was_not_reached_is_shown_in_whole_or_not_at_all(page: Page, server: Server, width: int) -> None:
+    """Catches: two of three dots, the third beneath the next rejection; and no dots where there is room for them."""
+    page.set_viewport_size({"width": width, "height": 900})
+    trace = recorded("draft-model", temperature=1.0, max_new_tokens=120)
+    server.files["/traces/spec.json"] = trace.to_json()
+    open_player(page, cursor={"round": len(trace.rounds), "node": None})
+    found = page.locator(".leads .hang").evaluate_all(
+        """all => all.map(h => [h.getBoundingClientRect(), [...h.querySelectorAll(".behind:not(.counted) > *")]
+          .filter(dot => dot.checkVisibility({ visibilityProperty: true })).map(dot => dot.getBoundingClientRect())])"""
+    )
+    shown = 0
+    for (_, dots), (after, _) in pairwise(found):
+        for dot in dots:
+            assert dot["right"] <= after["left"] + 1 or abs(dot["top"] - after["top"]) > 8
+        shown += bool(dots)
+    assert shown > 3
 
 
 # Of a lane's rows: how many are cut at the top, how many whole, whether the last is seen; coloured spaces at ends.

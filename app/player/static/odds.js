@@ -13,6 +13,7 @@ import { barsOf, CLOSE, headOf, residualOf } from "./odds_rows.js";
 import { roundOf } from "./state.js";
 import { sure } from "./sure.js";
 
+const LISTED = 2; // tokens of what is left of p after a rejection that are named above as well
 const COVERS = new Set(["speculative-sampling", "exact-match"]); // of fixed guesses one passes, with Σ p over them
 const TRIES = new Set(["ensemble", "kseq"]); // as does one of several rivals tried in turn, each by its threshold
 /** @type {("p"|"q"|"model_p"|"model_q"|"rank"|"entropy")[]} */
@@ -104,7 +105,7 @@ export function oddsOf(view) {
     list(nodes.token)[item.node], { node: item.node, p: knowsP ? entry(p, item.node) : null, q: item === siblings[0] ? entry(q, item.node) : null },
   ]));
   /** @param {Candidates|null|undefined} p @param {Candidates|null|undefined} q @param {[Measure, Measure]} columns */
-  const bars = (p, q, columns) => barsOf(trace, p, q, exact(...columns), id, over ? place?.token : null);
+  const bars = (p, q, columns) => barsOf(trace, p, q, exact(...columns), id, over ? place?.token : null, compares ? [] : list(position?.residual?.id).slice(0, LISTED));
 
   return {
     text: proposal?.text ?? sure(own).name,

@@ -60,5 +60,5 @@ export function drawOf(odds) {
 function drawnFrom(odds) {
   if (odds.draw === null || odds.atZero) return [];
   const ruler = odds.distribution && drawRuler(odds.distribution, odds.draw, odds.vocabulary);
-  return [...(ruler ? [ruler, rulerEnds()] : []), el("p", { class: "note" }, O.drawn(odds.draw), ruler ? ` ${O.ruler}` : "")];
+  return [...(ruler ? [ruler, rulerEnds()] : []), el("p", { class: "note" }, O.drawn(odds.draw), ` ${ruler ? O.ruler : O.unnamedDraw}`)];
 }

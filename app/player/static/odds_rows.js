@@ -38,15 +38,16 @@ function head(candidates) {
  * @param {Map<number, Exact>} exact
  * @param {number} chosen
  * @param {number|null|undefined} committed
+ * @param {(number|null|undefined)[]} [listed] tokens that the panel lists elsewhere, so that they are looked for here
  * @returns {Bars}
  */
-export function barsOf(trace, p, q, exact, chosen, committed) {
+export function barsOf(trace, p, q, exact, chosen, committed, listed = []) {
   const ps = head(p);
   const qs = head(q);
   const [hasP, hasQ] = [ps.size > 0, qs.size > 0];
   /** @param {Map<number, number>} map */
   const first = (map) => [...map.keys()].slice(0, SHOWN);
-  const major = new Set([...first(ps), ...first(qs), chosen, committed]);
+  const major = new Set([...first(ps), ...first(qs), chosen, committed, ...listed]);
   const ids = new Set([...ps.keys(), ...qs.keys(), ...exact.keys()]);
   for (const id of [chosen, committed]) if (typeof id === "number" && Number.isInteger(id)) ids.add(id);
   /** @param {Map<number, number>} map @param {Candidates|null|undefined} candidates */

@@ -21,6 +21,7 @@ import { flat, MARK, T, VERDICT } from "./text.js";
 const PROMPT_SHOWN = 160; // characters of a long prompt's end
 const HANGING_SHOWN = 3; // rejected proposals named under one position; trees may have dozens
 const OVER = 5; // characters that a rejected word may reach beyond its place; the pane's edge leaves room for them
+const WIDE = { above: 8.4, below: 7.2, edge: 11, dot: 9.5 }; // px: a character of the text, one below it, a chip's edges, a dot
 const DOTS_SHOWN = 3; // other proposals drawn one by one; the current round names them all
 
 /**
@@ -229,7 +230,19 @@ function spread(box, round, next) {
     const room = tokens.slice(at + 1, other).reduce((sum, { text }) => sum + text.length, 0);
     const free = other === Infinity ? OVER : Math.min(room, OVER);
     /** @type {HTMLElement} */ (below).style.setProperty("--over", String(free));
+    const place = tokens.slice(at, other).reduce((sum, { text }) => sum + text.length * WIDE.above, WIDE.edge);
+    below.classList.toggle("close", other !== Infinity && needed(hangs[index]) > place);
   });
+}
+
+/**
+ * About how many pixels a token's rejected guesses and the dots after them take. In part the dots would tell a wrong number.
+ * @param {Hang} hang
+ */
+function needed({ nodes }) {
+  const rejected = nodes.filter((item) => item.verdict === "rejected");
+  const words = rejected.slice(0, HANGING_SHOWN).reduce((sum, { text }) => sum + (flat(text).trim().length + 1.5) * WIDE.below + WIDE.edge, 0);
+  return words + Math.min(nodes.length - rejected.length, DOTS_SHOWN) * WIDE.dot;
 }
 
 /**
