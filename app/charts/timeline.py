@@ -1,4 +1,4 @@
-"""Where the time of each lane goes: every phase of every round, drawn on the lanes' common clock."""
+"""Where the time of each lane goes: every part of every round, drawn on the lanes' common clock."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ from specdec_core.record.trace import Trace
 
 from .chart import Chart
 
-MOST_ROUNDS = 40  # that can be told apart; of longer lanes each phase is added up
-WORDS = {"verify": "target pass"}  # as in the player
-WORDS_OF_PLAIN = {**WORDS, "judge": "choosing the token"}  # there is nothing to judge
+MOST_ROUNDS = 40  # that can be told apart; of longer lanes each part is added up
+PARTS = {"draft": PHASES["draft"], "target pass": PHASES["verify"], "other work": OTHER}  # as in the player
 
 
 def round_timeline(traces: Sequence[Trace], labels: Sequence[str], provenance: str) -> Chart:
-    """One bar per lane, cut into the phases of its rounds; position and width are seconds on the lane's clock.
+    """One bar per lane, cut into the parts of its rounds; position and width are seconds on the lane's clock.
 
-    Where a lane has many rounds, every lane has one piece for each phase: all its rounds together.
+    Where a lane has many rounds, every lane has one piece for each part: all its rounds together.
     """
     spans: dict[str, dict[str, list[Any]]] = {
-        phase: {"lane": [], "start": [], "length": [], "told": []} for phase in (*PHASES, "other")
+        part: {"lane": [], "start": [], "length": [], "told": []} for part in PARTS
     }
     together = any(len(trace.rounds) > MOST_ROUNDS for trace in traces)
     names = [
@@ -35,25 +34,25 @@ def round_timeline(traces: Sequence[Trace], labels: Sequence[str], provenance: s
         for trace, label in zip(traces, labels, strict=True)
     ]
     for trace, name in zip(traces, names, strict=True):
-        phases = ("other" if _plain(trace) else "draft", "verify", "judge", "commit")
+        parts = ("other work" if _plain(trace) else "draft", "target pass", "other work")
         rounds = [(row.start_s, _lengths(row), f"round {row.index + 1}") for row in trace.rounds]
-        if together:
-            sums = [sum(parts) for parts in zip(*(lengths for _, lengths, _ in rounds), strict=True)]
-            rounds = [(0.0, sums, count(len(rounds), "round"))] if rounds else []
+        if together and rounds:
+            before, passes, after = (sum(row[place] for _, row, _ in rounds) for place in range(3))
+            sums = [0.0, passes, before + after] if _plain(trace) else [before, passes, after]
+            rounds = [(0.0, sums, count(len(rounds), "round"))]
         for begin, lengths, of in rounds:
             starts = accumulate(lengths[:-1], initial=begin)
-            for phase, start, length in zip(phases, starts, lengths, strict=True):
+            for part, start, length in zip(parts, starts, lengths, strict=True):
                 if length > 0:
-                    columns = spans[phase]
+                    columns = spans[part]
                     columns["lane"].append(name)
                     columns["start"].append(start)
                     columns["length"].append(length)
-                    words = (WORDS_OF_PLAIN if _plain(trace) else WORDS).get(phase, phase)
-                    columns["told"].append((f"{words}, {of}", length))
+                    columns["told"].append((f"{part}, {of}", length))
     figure = go.Figure(
         [
             go.Bar(
-                name=WORDS.get(phase, phase),
+                name=part,
                 orientation="h",
                 y=columns["lane"],
                 base=columns["start"],
@@ -68,10 +67,7 @@ def round_timeline(traces: Sequence[Trace], labels: Sequence[str], provenance: s
                 )
                 + "<extra></extra>",
             )
-            for (phase, (colour, pattern)), columns in zip(
-                [*PHASES.items(), ("other", OTHER)], spans.values(), strict=True
-            )
-            if phase in PHASES or columns["lane"]
+            for (part, (colour, pattern)), columns in zip(PARTS.items(), spans.values(), strict=True)
         ]
     )
     figure.update_layout(
@@ -95,13 +91,13 @@ def round_timeline(traces: Sequence[Trace], labels: Sequence[str], provenance: s
         if all(map(_plain, traces))
         else "How many target passes does each lane need, and what does drafting cost?",
         provenance=provenance,
-        alt=("Time of each phase. " if together else "Timeline of rounds. ")
+        alt=("Time of each part. " if together else "Timeline of rounds. ")
         + " ".join(_alt_text(trace, label) for trace, label in zip(traces, labels, strict=True)),
     )
 
 
 def _lengths(row: Round) -> list[float]:
-    return [row.draft_s, row.verify_s, row.judge_s, row.commit_s]
+    return [row.draft_s, row.verify_s, row.judge_s + row.commit_s]
 
 
 def _alt_text(trace: Trace, label: str) -> str:

@@ -70,7 +70,7 @@ PHASES = {
     "judge": (PURPLE, "x"),
     "commit": (GREEN, "."),
 }
-OTHER = (GREY, "-")  # a plain lane's time before its passes; drawn only where there is any
+OTHER = (GREY, "-")  # what is neither drafting nor a pass
 
 
 class Look(NamedTuple):

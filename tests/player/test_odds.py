@@ -76,7 +76,7 @@ def _places(trace: sd.Trace) -> list[tuple[int, Round, Position, int]]:
 
 BUTTON = "() => [...shadow.querySelectorAll('.odds button')].find(button => {}.test(button.innerText))"
 ALL_ROWS = BUTTON.format("/all/")
-JUDGED = BUTTON.format("/What was compared/")
+JUDGED = BUTTON.format("/What was (compared|used)/")
 HINT = "() => shadow.querySelector('.odds .hint').innerText"
 
 
@@ -456,7 +456,7 @@ def test_a_block_shows_every_coin_and_keeps_up_to_the_last_that_passes(page: Pag
 
 def test_the_residual_and_the_number_that_drew_from_it(page: Page) -> None:
     """Corrected and bonus tokens of a chain and a tree. Catches: bars that are not the recorded distribution, a needle
-    outside of the token that was drawn, a cumulative bar that is not whole, and a drawn token that is nowhere to be seen."""
+    outside of the token that was drawn, a cumulative bar that is not whole, and a drawn token that is nowhere."""
     sources, unnamed = set(), 0
     for trace in (recorded("draft-model"), recorded("branching", TREE)):
         stage(page, trace)

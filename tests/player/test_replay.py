@@ -811,7 +811,9 @@ def test_where_siblings_were_rejected_the_residual_is_not_that_of_one(page: Page
     record["rounds"][0]["positions"] = [{**position, "at": -1, "q": position["p"], "overlap": 0.6}]
     said = odds_text(page, server, record, -1)
     assert "After 3 rejections" in said and "took its share of p in turn" in said
-    assert "draws from max(0, p" not in said and "how likely the first proposal here is to be accepted" in said
+    assert (
+        "draws from max(0, p" not in said and "how likely the first proposal here is to be accepted" in said
+    )
     chain = odds_text(page, server, json.loads(spec_trace().to_json()), 2)
     assert "max(0, p − q), scaled to sum to 1" in chain
 

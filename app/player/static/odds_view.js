@@ -90,7 +90,7 @@ export function createOdds() {
       };
       return button;
     };
-    return el("div", { class: "tabs", role: "group", "aria-label": O.views }, tab("judged", O.judge), tab("models", O.sure));
+    return el("div", { class: "tabs", role: "group", "aria-label": O.views }, tab("judged", odds.siblings ? O.judge : O.used), tab("models", O.sure));
   }
 
   /** @param {Odds} odds */
@@ -208,7 +208,7 @@ function words(odds, fixed) {
 function notes(odds, using, areas, parts, fixed) {
   const said = [];
   if (odds.greedy && using === "judged") said.push(O.oneHot(odds.sharp));
-  else if (odds.greedy && odds.judged && odds.knowsP && !odds.coin && !odds.choice) said.push(O.modelsOnly);
+  else if (odds.greedy && odds.judged && odds.knowsP && !odds.coin && !odds.choice) said.push(O.modelsOnly(odds.siblings > 0));
   if (odds.modelless && using === "models") said.push(O.modelless);
   if (parts && odds.overlap !== null) {
     if (odds.pointed || fixed) {

@@ -66,6 +66,7 @@ export const O = {
   empty: "Step forward, or select a token, to see its odds.",
   sure: "How sure the models were",
   judge: "What was compared",
+  used: "What was used", // where there was no guess to compare
   sureMeans: "The models' own probabilities, at temperature 1",
   judgeMeans: "What the rule saw: the probabilities after temperature, penalties and cut-offs",
   views: "Which probabilities",
@@ -131,7 +132,7 @@ export const O = {
   othersIs: "What all others share is the recorded total minus what the named tokens share.",
   atMost: "“<” and a faded bar: the record has only a bound for this probability, and that part may be shared or not.",
   oneHot: (/** @type {boolean} */ guessed) => `At temperature 0 the rule sees p = 1 for the target's most likely token${guessed ? ", and q = 1 for a guess" : ""}. How sure the models were is in the other view.`,
-  modelsOnly: "These are the models' own probabilities (temperature 1). The rule compared the distributions of the other view.",
+  modelsOnly: (/** @type {boolean} */ guessed) => `These are the models' own probabilities (temperature 1). ${guessed ? "The rule compares" : "The target chooses from"} the distributions of the other view.`,
   modelless: "This proposal came without a model, so there is no q to show.",
   everything: "all others",
   among: "among the others",

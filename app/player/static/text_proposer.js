@@ -14,7 +14,7 @@ const pieces = (texts) => texts.map((text) => `‘${text}’`).join(" ");
  */
 const rest = (found, nodes, who, shown) => {
   if (found === null || found <= nodes) return "";
-  return shown ? `; of the others, the tree shows those after which ${who} guessed on` : "; the others are not in the tree";
+  return shown ? `; of the others, the tree shows as pruned those after which ${who} guessed on` : `; ${who} guessed on after none of the others, so the tree leaves them out`;
 };
 
 export const W = {

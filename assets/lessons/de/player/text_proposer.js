@@ -14,8 +14,13 @@ const pieces = (texts) => texts.map((text) => `‚${text}‘`).join(" ");
  * @param {number|null} found
  * @param {number} nodes
  * @param {string} who
+ * @param {boolean} shown ob es solche gibt
  */
-const rest = (found, nodes, who) => (found !== null && found > nodes ? `; von den übrigen zeigt der Baum jene, nach denen ${who} weiterriet${who === "sie" ? "en" : ""}` : "");
+const rest = (found, nodes, who, shown) => {
+  if (found === null || found <= nodes) return "";
+  const on = `${who} weiterriet${who === "sie" ? "en" : ""}`;
+  return shown ? `; von den übrigen zeigt der Baum als beschnitten jene, nach denen ${on}` : "; die übrigen lässt der Baum weg, da nach keinem davon weitergeraten wurde";
+};
 
 export const W = {
   titles: {
@@ -28,8 +33,8 @@ export const W = {
   },
   start: "Gehen Sie einen Schritt weiter, um zu sehen, was das Verfahren sich ansah.",
   medusa: (heads, nodes) => `${heads === null ? "Die Köpfe" : count(heads, "Kopf", "Köpfe")} auf dem letzten Zustand des Zielmodells, jeder für eine Position weiter, ohne eigenen Durchlauf; vorgeschlagen: ${count(nodes, "Knoten", "Knoten")}.`,
-  eagle: (levels, found, nodes) => `${levels === null ? "Der Kopf schrieb" : `In ${count(levels, "Ebene", "Ebenen")} schrieb der Kopf`} ${found === null ? "seine Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; an das Zielmodell geschickt: ${nodes}${rest(found, nodes, "er")}.`,
-  mtp: (levels, found, nodes) => `${levels === null ? "Die Vorhersageschichten schrieben" : `In ${count(levels, "Ebene", "Ebenen")} schrieben die Vorhersageschichten`} ${found === null ? "ihre Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; an das Zielmodell geschickt: ${nodes}${rest(found, nodes, "sie")}.`,
+  eagle: (levels, found, nodes, shown) => `${levels === null ? "Der Kopf schrieb" : `In ${count(levels, "Ebene", "Ebenen")} schrieb der Kopf`} ${found === null ? "seine Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; an das Zielmodell geschickt: ${nodes}${rest(found, nodes, "er", shown)}.`,
+  mtp: (levels, found, nodes, shown) => `${levels === null ? "Die Vorhersageschichten schrieben" : `In ${count(levels, "Ebene", "Ebenen")} schrieben die Vorhersageschichten`} ${found === null ? "ihre Kandidaten" : count(found, "Kandidaten", "Kandidaten")}; an das Zielmodell geschickt: ${nodes}${rest(found, nodes, "sie", shown)}.`,
   parallel: (read, masks, nodes) => {
     if (!nodes) return "Der Draft schlug nichts vor.";
     const what = read === null || masks === null ? "" : ` über ${tokens(read - masks)} des Textes und ${count(masks, "Masken-Token", "Masken-Tokens")}`;
