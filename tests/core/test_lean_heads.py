@@ -101,6 +101,21 @@ def test_a_decode_is_the_same_with_and_without(kind: str) -> None:
         assert one.nodes.model_q == pytest.approx(other.nodes.model_q, abs=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["eagle", "eagle3", "mtp"])
+def test_heads_of_16_bits_run_on_it_too(kind: str) -> None:
+    """Catches: products between 16-bit attention and the rest that lose more than transformers' own."""
+    head = KINDS[kind]().to(torch.bfloat16)
+    own, embedding = copy.deepcopy(head), copy.deepcopy(EMBEDDING).to(torch.bfloat16)
+    assert lighten(head, kind, embedding) and head.lean is not None
+    states, tokens = torch.randn(5, WIDTH).to(torch.bfloat16), torch.arange(5)
+    mask = torch.full((5, 5), torch.finfo(torch.bfloat16).min, dtype=torch.bfloat16).triu(1)
+    with torch.inference_mode():
+        found, expected = (
+            one.follow(tokens, states, tokens, mask, embedding, KVMemory(1, 8)) for one in (head, own)
+        )
+    assert largest_difference(found.float(), expected.float()) < 0.05 * float(expected.abs().max())
+
+
 def test_heads_that_are_loaded_run_on_it() -> None:
     """Catches: a pass that is checked and then not used."""
     heads = sd.load_models().heads
