@@ -116,7 +116,9 @@ class Diagnosis:
         faster = self.speedup > 1.005 and self.low > 1.0
         way = "Slower" if slower else "Faster" if faster else self._open
         doubt = (
-            "" if slower or faster else f" ({self.low:.2f} to {self.high:.2f} by the scatter of the rounds)"
+            ""
+            if slower or faster
+            else f" (95 % interval {self.low:.2f} to {self.high:.2f}, by the scatter of the rounds)"
         )
         flattered = f" This flatters the lane: {self.repeats}." if self.repeats else ""
         return f"{way}, {self.speedup:.2f}×{doubt}{account}. {self._cause()}.{flattered}"

@@ -261,8 +261,8 @@ def test_how_likely_fixed_guesses_pass_is_exact_or_not_said(page: Page, proposer
                 left = 1.0 - sum(nodes.p[other] or 0.0 for other in rivals if other < node)
                 assert nodes.threshold[node] == pytest.approx((nodes.p[node] or 0.0) / left, abs=1e-4)
                 assert "left of p" in said and "The threshold is p" not in said
-            assert "of the guesses: accepted" not in said or rule in ("speculative-sampling", "exact-match")
-    if rule not in DECIDES and (proposer, rule) != ("prompt-lookup", "exact-match"):
+            assert "of the guesses: one is" not in said or rule == "speculative-sampling"
+    if rule not in DECIDES and rule != "exact-match":  # at temperature 0 nothing is left to chance
         assert checked > 3 and (several > 1 or proposer == "prompt-lookup"), (checked, several)
 
 

@@ -29,7 +29,7 @@ export function lineOf(round) {
     const siblings = read.filter((item) => item.parent === parent);
     const accepted = siblings.find((item) => item.verdict === "accepted");
     const rejected = siblings.filter((item) => item.verdict === "rejected");
-    const waiting = siblings.find((item) => item.verdict === "waiting");
+    const waiting = siblings.find((item) => item.verdict === "waiting" || item.verdict === "unreached");
     if (accepted) add(accepted, "accepted");
     else {
       for (const item of rejected) add(item, "rejected");

@@ -99,11 +99,31 @@ export function roundAt(lane, round, event) {
   return made[event];
 }
 
+/**
+ * Whether the verdicts given so far leave out a guess: it follows one that was rejected, or another was accepted in its place or
+ * in that of one it follows.
+ * @param {Proposal} item
+ * @param {Round} round
+ * @param {Moment} moment
+ */
+function lost(item, round, moment) {
+  /** @param {Proposal} other @param {Seen} verdict */
+  const fell = (other, verdict) => moment.judged.has(other.node) && other.verdict === verdict;
+  for (let one = item; one; one = round.proposals[one.parent]) {
+    if (fell(one, "rejected")) return true;
+    if (!fell(one, "accepted") && round.proposals.some((other) => other.parent === one.parent && fell(other, "accepted"))) return true;
+  }
+  return false;
+}
+
 /** @param {Round} round @param {Moment} moment @param {number} clock */
 function unfinished(round, moment, clock) {
   // What was drafted ahead and dropped is no proposal of the round: until the commit it does not exist.
   /** @param {Proposal} item @returns {Seen} */
-  const verdictOf = ({ verdict }) => (verdict === "discarded" ? "absent" : verdict === "pruned" ? "pruned" : "waiting");
+  const verdictOf = (item) => {
+    if (item.verdict === "discarded") return "absent";
+    return item.verdict === "pruned" || (item.verdict === "unreached" && lost(item, round, moment)) ? item.verdict : "waiting";
+  };
   const proposals = round.proposals.map((item) => (moment.judged.has(item.node) ? item : { ...item, verdict: verdictOf(item) }));
   const times = { ...round.times, verified: Math.min(round.times.verified, clock), end: clock };
   return { ...round, proposals, times, end: clock, tokens: [], hangs: [], total: round.total - round.tokens.length };

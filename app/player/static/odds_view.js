@@ -99,7 +99,7 @@ export function createOdds() {
     const bars = sure(odds[using]);
     const rows = shownOf(bars, expanded);
     const fixed = using === "judged" && bars.hasP && !bars.hasQ ? odds.fixed : null;
-    const parts = using === "judged" && bars.hasP && (bars.hasQ || fixed !== null) && !odds.own && !odds.matching;
+    const parts = using === "judged" && bars.hasP && (bars.hasQ || fixed !== null) && !odds.own && !odds.matching && (!odds.greedy || odds.lossy); // one-hot distributions need no sums
     const areas = areasOf(rows, using === "judged" ? odds.overlap : null, fixed);
     /** @type {HTMLElement[]} */
     const made = [el("p", { class: "compares" }, comparison(odds, titleOf(odds), using === "models" ? `${bars.hasP ? "p" : ""}${bars.hasQ ? "q" : ""}` : ""))];

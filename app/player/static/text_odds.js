@@ -78,7 +78,7 @@ export const O = {
   parts: {
     strict: { shared: "in both: accepted", over: "q above p: may be rejected", under: "p above q: the residual" },
     loose: { shared: "in both", over: "q above p", under: "p above q" },
-    fixed: { shared: "p of the guesses: accepted", over: "", under: "p of all others: rejected" },
+    fixed: { shared: "p of the guesses: one is accepted", over: "", under: "p of all others: none is" },
     held: { shared: "p of the guesses", over: "", under: "p of all other tokens" },
   },
   sums: { p: "p", q: "q" },
@@ -98,7 +98,7 @@ export const O = {
     `At temperature 0 a guess is accepted only if it is the target's first choice${rank === null || rank === 1 ? "" : `; the target ranked ${guess} ${rank}${ordinal(rank)}`}.`,
   comparesPenalised: (/** @type {string} */ guess, /** @type {number|null} */ rank, /** @type {string} */ shown) =>
     `${O.comparesGreedy(guess, rank)} That is after the penalty for repetition${O.beforeIt(shown)}.`,
-  beforeIt: (/** @type {string} */ shown) => (shown ? `; the chart shows ${shown.length > 1 ? "p and q" : shown} before it` : ""),
+  beforeIt: (/** @type {string} */ shown) => (shown ? `; the chart shows ${shown.length > 1 ? "p and q" : shown} before it, as recorded` : ""),
   comparesChain: "The rule judges the chain as a whole: it multiplies p/q along it, never above 1, and keeps the longest prefix whose last coin passes.",
   comparesElder: (/** @type {number|null} */ q, /** @type {boolean} */ sameQ, /** @type {number} */ waiting) =>
     `This guess is tried after ${waiting ? "its earlier siblings, if they are rejected" : "its earlier siblings were rejected"}, against what they leave of p. The areas are those of the first guess; `

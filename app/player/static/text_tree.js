@@ -30,7 +30,7 @@ export const W = {
     const now = {
       proposed: "Nothing is judged yet.",
       verified: "The target has read all of them in one pass; now they are judged.",
-      judged: "✓\u00a0is kept; ✗\u00a0is dropped, with all that follows it; ○\u00a0waits.",
+      judged: "✓\u00a0is kept; ✗\u00a0is dropped, and ·\u00a0is not reached any more; ○\u00a0waits.",
       committed: "Guesses marked\u00a0✓ are now text; the target's own token, if it wrote one, follows them.",
     };
     return layout + now[phase];

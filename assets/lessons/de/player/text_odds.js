@@ -60,7 +60,7 @@ export const O = {
   parts: {
     strict: { shared: "in beiden: angenommen", over: "q über p: kann abgelehnt werden", under: "p über q: das Residuum" },
     loose: { shared: "in beiden", over: "q über p", under: "p über q" },
-    fixed: { shared: "p der Vorschläge: angenommen", over: "", under: "p aller anderen: abgelehnt" },
+    fixed: { shared: "p der Vorschläge: einer wird angenommen", over: "", under: "p aller anderen: keiner" },
     held: { shared: "p der Vorschläge", over: "", under: "p aller anderen Tokens" },
   },
   sums: { p: "p", q: "q" },
@@ -78,7 +78,7 @@ export const O = {
   comparesGreedy: (guess, rank) =>
     `Bei Temperatur 0 wird ein Vorschlag nur angenommen, wenn er die erste Wahl des Zielmodells ist${rank === null || rank === 1 ? "" : `; ${guess} hatte dort Rang ${rank}`}.`,
   comparesPenalised: (guess, rank, shown) => `${O.comparesGreedy(guess, rank)} Das gilt nach dem Abzug für Wiederholungen${O.beforeIt(shown)}.`,
-  beforeIt: (shown) => (shown ? `; das Diagramm zeigt ${shown.length > 1 ? "p und q" : shown} vor dem Abzug` : ""),
+  beforeIt: (shown) => (shown ? `; das Diagramm zeigt ${shown.length > 1 ? "p und q" : shown} vor dem Abzug, wie aufgezeichnet` : ""),
   comparesChain: "Die Regel beurteilt die Kette als Ganzes: Sie multipliziert p/q entlang der Kette, nie über 1, und behält das längste Anfangsstück, dessen letzte Münze besteht.",
   comparesElder: (q, sameQ, waiting) =>
     `Dieser Vorschlag wird ${waiting ? "nach seinen früheren Geschwistern versucht, falls sie abgelehnt werden" : "versucht, nachdem seine früheren Geschwister abgelehnt wurden"}, gegen das, was sie von p übrig lassen. Die Flächen sind die des ersten Vorschlags; `

@@ -28,7 +28,7 @@ export const W = {
     const now = {
       proposed: "Noch ist nichts beurteilt.",
       verified: "Das Zielmodell hat alle in einem Durchlauf gelesen; nun werden sie beurteilt.",
-      judged: "✓\u00a0bleibt; ✗\u00a0entfällt mit allem, was folgt; ○\u00a0ist offen.",
+      judged: "✓\u00a0bleibt; ✗\u00a0entfällt, ·\u00a0wird nicht mehr erreicht; ○\u00a0ist offen.",
       committed: "Vorschläge mit\u00a0✓ sind jetzt Text; das eigene Token des Zielmodells, falls es eins schrieb, folgt ihnen.",
     };
     return layout + now[phase];
