@@ -17,6 +17,7 @@ from specdec_core.record.trace import Trace
 from specdec_core.runtime.reader import CausalReader
 from tests.player.conftest import Server, open_player
 from tests.player.samples import spec_trace
+from tests.player.views import recorded
 
 pytestmark = pytest.mark.browser
 
@@ -301,6 +302,19 @@ def test_a_row_lights_the_columns_it_sees_and_its_node(page: Page, server: Serve
     expect(page.locator(".mask-say")).to_contain_text("‘\u00a0w1’, and itself")
     page.locator(".tree [data-node='3']").dispatch_event("pointerover")  # it is behind another tab
     expect(page.locator(".mask-heads [data-node='3']")).to_have_class("mask-row unreached lit")
+
+
+def test_the_last_token_of_a_text_waits_for_no_pass(page: Page, server: Server) -> None:
+    """Catches: "written to slot 81 by the next pass" of the token with which the text ended."""
+    trace = recorded("draft-model", temperature=0.0, max_new_tokens=20)
+    server.files["/traces/spec.json"] = trace.to_json()
+    said = page.locator(".slots-say")
+    for stop, words in (
+        (len(trace.rounds) - 1, "yet, hence the “?”: it is the next root"),
+        (len(trace.rounds), "and needs none: the text ends with it"),
+    ):
+        open_player(page, cursor={"round": stop, "node": None, "view": "mask"})
+        expect(said).to_contain_text(words)
 
 
 def test_up_and_down_go_through_the_rows(page: Page, server: Server) -> None:

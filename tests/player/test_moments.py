@@ -66,7 +66,9 @@ def test_events_follow_the_walk_of_the_rule(page: Page) -> None:
         fallen = [0, 1, 2, 4, 5][: max(0, at - 1)]
         assert event["judged"] == event["coins"] == fallen
         verdicts = ["rejected", "rejected", "accepted", None, "rejected", "accepted", None]
-        known = {node: verdicts[node] for node in fallen} | ({3: "unreached"} if 0 in fallen else {})  # it follows 0
+        known = {node: verdicts[node] for node in fallen} | (
+            {3: "unreached"} if 0 in fallen else {}
+        )  # it follows 0
         assert event["verdicts"] == [known.get(node, "waiting") for node in range(7)]
         assert event["tokens"] == event["rounds"] == 0
         assert event["knows"] == (["q"] if at == 0 else ["q", "p"])

@@ -612,6 +612,22 @@ def test_before_the_target_has_run_q_is_said_to_be_without_the_penalty(
     assert "before the penalty for repetition" not in compared["text"]
 
 
+def test_a_pruned_guess_is_not_described_as_judged(page: Page) -> None:
+    """Catches: "accepted only if …" and "q = 1 for a guess" of one that the target never saw."""
+    trace = recorded("eagle", '{"depth": 3, "top_k": 2, "nodes": 4}', temperature=0.0, max_new_tokens=60)
+    pruned = [
+        (row.index + 1, ALL, node)
+        for row in trace.rounds
+        for node, verdict in enumerate(row.nodes.verdict)
+        if verdict == "pruned" and row.nodes.parent[node] in {position.at for position in row.positions}
+    ]
+    assert len(pruned) > 3
+    stage(page, trace)
+    for drawn in (*look(page, pruned, CHART), *look(page, pruned, CHART, JUDGED)):
+        assert "taken out of the tree before the check, as its whole path" in drawn["text"]
+        assert "accepted only if" not in drawn["text"] and "and q = 1" not in drawn["text"]
+
+
 def _another_future(record: dict[str, Any], at: int, event: int, judged: list[int]) -> dict[str, Any]:
     """The record with everything changed that is not known at moment `event` (0 proposed, 1 verified, …) of a round."""
     changed = copy.deepcopy(record)

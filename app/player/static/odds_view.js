@@ -102,7 +102,7 @@ export function createOdds() {
     const parts = using === "judged" && bars.hasP && (bars.hasQ || fixed !== null) && !odds.own && !odds.matching && (!odds.greedy || odds.lossy); // one-hot distributions need no sums
     const areas = areasOf(rows, using === "judged" ? odds.overlap : null, fixed);
     /** @type {HTMLElement[]} */
-    const made = [el("p", { class: "compares" }, comparison(odds, titleOf(odds), using === "models" ? `${bars.hasP ? "p" : ""}${bars.hasQ ? "q" : ""}` : ""))];
+    const made = odds.verdict === "pruned" ? [el("p", { class: "hint" }, O.pruned)] : [el("p", { class: "compares" }, comparison(odds, titleOf(odds), using === "models" ? `${bars.hasP ? "p" : ""}${bars.hasQ ? "q" : ""}` : ""))];
     made.push(el("p", { class: "guide" }, O.guide(bars.hasP, bars.hasQ)), chart(areas, bars, parts, odds));
     if (parts && areas.totals) made.push(sums(areas.totals, words(odds, fixed), Boolean(fixed)));
     if (bars.rows.some((row) => row.minor)) {
@@ -207,7 +207,7 @@ function words(odds, fixed) {
 /** @param {Odds} odds @param {"judged"|"models"} using @param {Areas} areas @param {boolean} parts @param {boolean} fixed */
 function notes(odds, using, areas, parts, fixed) {
   const said = [];
-  if (odds.greedy && using === "judged") said.push(O.oneHot(odds.sharp));
+  if (odds.greedy && using === "judged") said.push(O.oneHot(odds.sharp && odds.verdict !== "pruned"));
   else if (odds.greedy && odds.judged && odds.knowsP && !odds.coin && !odds.choice) said.push(O.modelsOnly(odds.siblings > 0));
   if (odds.modelless && using === "models") said.push(O.modelless);
   if (parts && odds.overlap !== null) {

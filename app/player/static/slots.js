@@ -25,7 +25,7 @@ import { ROOT } from "./tree.js";
  * @typedef {{kind: "root"|"node"|"rider", node: number, above: number, depth: number, text: string}} PassRow `above` is the
  *   row of the parent (−1 at the root), `depth` the distance from the root; `node` is −1 where it is none
  * @typedef {{rows: PassRow[], rowOf: Map<number, number>, before: number|null, after: number|null, branches: boolean, kept: number[],
- *   loose: number, pending: string, committed: number|null, agrees: boolean, byDistance: boolean}} Pass `branches`: it is no
+ *   loose: number, pending: string, committed: number|null, agrees: boolean, byDistance: boolean, ends: boolean}} Pass `branches`: it is no
  *   chain; `kept` are the rows that stay, `loose` counts extra tokens that the record does not name, `pending` is the last committed token, which has
  *   no row yet, `committed` the length of the text after the round, prompt included; `agrees`: the record is consistent;
  *   `byDistance`: the model has no position ids
@@ -82,6 +82,7 @@ function read(lane, round, index) {
   return {
     rows, rowOf, before, after, branches: rows.some((row, at) => row.above !== at - 1), kept, loose: window.length ? 0 : riding, pending: round.tokens.at(-1)?.name ?? "", committed, agrees,
     byDistance: list(lane.trace?.header?.decoder_start).length > 0,
+    ends: lane.end !== null && lane.end !== "cancelled" && index === lane.rounds.length - 1,
   };
 }
 
@@ -260,5 +261,5 @@ function sentence(pass, phase, source) {
   if (phase !== "committed") return W.kvWritten(before, width);
   if (!pass.agrees || after === null) return W.kvOdd(before, after, pass.kept.length, pass.committed);
   const moved = pass.kept.some((row, at) => row !== at);
-  return W.kvKept(before, after, width, pass.kept.map((row) => before + row), moved, quote(pass.pending), source);
+  return W.kvKept(before, after, width, pass.kept.map((row) => before + row), moved, quote(pass.pending), source, pass.ends);
 }

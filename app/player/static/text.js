@@ -57,7 +57,7 @@ export const LEGEND = [
   ["rejected", "rejected: proposed and thrown away"],
   ["waiting", "waiting: not judged yet"],
   ["unreached", "not reached: after a rejection, or another guess was accepted instead"],
-  ["pruned", "pruned: drafted, but its whole path was less likely than those that were checked"],
+  ["pruned", "pruned: drafted, but its whole path was less likely, penalties included, than those that were checked"],
   ["discarded", "discarded: drafted ahead for an outcome that did not happen"],
   ["cut", "left out: the text ended before it"],
   ["corrected", "corrected: written by the target in place of a rejected guess"],
@@ -79,7 +79,7 @@ export const Q = {
 export const T = {
   player: "Player: speculative decoding, round by round. Press ? for its keys.",
   lane: (/** @type {string} */ label) => `Text of ${label}`,
-  clock: "lane clock",
+  clock: "lane clock, up to the last committed token",
   tokens: (/** @type {number} */ n) => (n === 1 ? "token" : "tokens"),
   rate: "tokens/s",
   prompt: "Prompt",

@@ -198,7 +198,7 @@ export const O = {
     branch: () => "It follows a guess that was not kept.",
     other: () => "It received no verdict.",
   },
-  pruned: "It was never judged: it was taken out of the tree before the check.",
+  pruned: "It was never judged: it was taken out of the tree before the check, as its whole path was less likely, penalties included, than those that were checked.",
   cut: "Its verdict does not count: the text ended before it.",
   discarded: "It was never judged: it was drafted ahead for an outcome that did not happen.",
   recorded: "What was recorded of it",

@@ -79,7 +79,7 @@ export const LEGEND = [
   ["rejected", "abgelehnt: vorgeschlagen und verworfen"],
   ["waiting", "offen: noch nicht beurteilt"],
   ["unreached", "nicht erreicht: nach einer Ablehnung, oder ein anderer Vorschlag wurde stattdessen angenommen"],
-  ["pruned", "gestutzt: vorgeschlagen, aber sein ganzer Pfad war weniger wahrscheinlich als die geprüften"],
+  ["pruned", "gestutzt: vorgeschlagen, aber sein ganzer Pfad war, Abzüge eingerechnet, weniger wahrscheinlich als die geprüften"],
   ["discarded", "verfallen: vorausgearbeitet für einen Fall, der nicht eintrat"],
   ["cut", "weggelassen: Der Text endete davor"],
   ["corrected", "korrigiert: vom Zielmodell anstelle eines abgelehnten Vorschlags geschrieben"],
@@ -101,7 +101,7 @@ export const Q = {
 export const T = {
   player: "Player: spekulatives Decoding, Runde für Runde. Mit ? erscheinen die Tasten.",
   lane: (label) => `Text von ${label}`,
-  clock: "Uhr der Spur",
+  clock: "Uhr der Spur, bis zum letzten übernommenen Token",
   tokens: (n) => (n === 1 ? "Token" : "Tokens"),
   rate: "Tokens/s",
   prompt: "Prompt",

@@ -177,7 +177,7 @@ export const O = {
     branch: () => "Es folgt auf einen Vorschlag, der nicht behalten wurde.",
     other: () => "Es erhielt kein Urteil.",
   },
-  pruned: "Nie beurteilt: Es wurde vor der Prüfung aus dem Baum genommen.",
+  pruned: "Nie beurteilt: Es wurde vor der Prüfung aus dem Baum genommen, da sein ganzer Pfad, Abzüge eingerechnet, weniger wahrscheinlich war als die geprüften.",
   cut: "Sein Urteil zählt nicht: Der Text endete vorher.",
   discarded: "Nie beurteilt: Es war für einen Fall vorausgearbeitet, der nicht eintrat.",
   recorded: "Was davon aufgezeichnet wurde",

@@ -19,7 +19,7 @@ const pieces = (texts) => texts.map((text) => `‚${text}‘`).join(" ");
 const rest = (found, nodes, who, shown) => {
   if (found === null || found <= nodes) return "";
   const on = `${who} weiterriet${who === "sie" ? "en" : ""}`;
-  return shown ? `; von den übrigen zeigt der Baum als beschnitten jene, nach denen ${on}` : "; die übrigen lässt der Baum weg, da nach keinem davon weitergeraten wurde";
+  return shown ? `; von den übrigen zeigt der Baum als gestutzt jene, nach denen ${on}` : "; die übrigen lässt der Baum weg, da nach keinem davon weitergeraten wurde";
 };
 
 export const W = {

@@ -85,10 +85,10 @@ export const W = {
   kvUnknown: "Die Aufzeichnung dieses Laufs enthält noch keine Cache-Längen.",
   kvReserved: (before, width) => `${rows(before)} behalten. Für den Durchlauf reserviert: ${slots(before, width)}; dort ist noch nichts geschrieben.`,
   kvWritten: (before, width) => `Der Durchlauf hat ${rows(width)} geschrieben, ${slots(before, width)}; die Urteile entscheiden, welche bleiben.`,
-  kvKept: (before, after, width, kept, moved, pending, source) =>
+  kvKept: (before, after, width, kept, moved, pending, source, ends) =>
     `Von ${count(width, "Zeile", "Zeilen")} ${kept.length === 1 ? "bleibt" : "bleiben"} ${kept.length}: ${kept.length > 12 ? "der Pfad" : `Slot${kept.length > 1 ? "s" : ""} ${kept.join(", ")}`}`
     + `${moved ? `, zusammengerückt auf ${before}–${after - 1}` : ", schon an ihrem Platz"}. Cache ${before} → ${after} Zeilen. `
-    + `${pending} (${source}) hat noch keine Zeile, daher das „?“: Es ist die nächste Wurzel, die der nächste Durchlauf in Slot ${after} schreibt. Es gibt also eine Zeile weniger als übernommene Tokens: ${after} = ${after + 1} − 1.`,
+    + `${pending} (${source}) hat ${ends ? "keine Zeile, daher das „?“, und braucht keine: Mit ihm endet der Text" : `noch keine Zeile, daher das „?“: Es ist die nächste Wurzel, die der nächste Durchlauf in Slot ${after} schreibt`}. Es gibt also eine Zeile weniger als übernommene Tokens: ${after} = ${after + 1} − 1.`,
   kvOdd: (before, after, kept, committed) =>
     `Die Aufzeichnung widerspricht sich: Der Cache ging von ${before} auf ${after ?? "keine"} Zeilen, ihre Urteile behalten ${kept}${committed === null ? "" : `, und ${committed} Tokens brauchen ${committed - 1}`}.`,
 };
