@@ -123,16 +123,20 @@ def test_heads_that_are_loaded_run_on_it() -> None:
         assert heads[kind].lean is not None
 
 
+@pytest.mark.parametrize(
+    ("factor", "why_not"), [(1.01, "ours differ from them"), (None, "ours fail on them (TypeError)")]
+)
 def test_a_head_that_it_computes_otherwise_keeps_its_own_forward(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, factor: float | None, why_not: str
 ) -> None:
+    """Catches also: a head that cannot be loaded, as these layers do not know it."""
     through = LlamaLayers.through
-    monkeypatch.setattr(LlamaLayers, "through", lambda *given: through(*given) * 1.01)
+    monkeypatch.setattr(LlamaLayers, "through", lambda *given: through(*given) * factor)
     head = eagle3_head(VOCABULARY)
     own = copy.deepcopy(head)
     with caplog.at_level(logging.WARNING, logger=lean.__name__):
         assert lighten(head, "EAGLE-3 heads", EMBEDDING) == [] and head.lean is None
-    assert "EAGLE-3 heads run on transformers' layers: ours differ from them." in caplog.text
+    assert f"EAGLE-3 heads run on transformers' layers: {why_not}." in caplog.text
     with torch.inference_mode():
         assert all(torch.equal(*pair) for pair in zip(walked(own), walked(head), strict=True))
 

@@ -74,14 +74,19 @@ def lighten(head: Continuing, name: str, embedding: nn.Module) -> list[Joined]:
     """
     if not _suits(head):
         return []
-    expected = _tried(head, embedding)
-    head.lean = Lean(head)
-    found = _tried(head, embedding)
-    tolerance = 1e-4 if found.dtype == torch.float32 else 0.1
-    if float((found - expected).abs().max()) <= tolerance * max(1.0, float(expected.abs().max())):
-        return head.lean.joined()
-    _log.warning("%s run on transformers' layers: ours differ from them.", name)
-    head.lean.undo()
+    expected, lean = _tried(head, embedding), Lean(head)
+    head.lean, why_not = lean, "ours differ from them"
+    try:
+        found = _tried(head, embedding)
+        tolerance = 1e-4 if found.dtype == torch.float32 else 0.1
+        if float((found - expected).abs().max()) <= tolerance * max(1.0, float(expected.abs().max())):
+            return lean.joined()
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:  # a configuration that these layers do not know
+        why_not = f"ours fail on them ({type(error).__name__})"
+    _log.warning("%s run on transformers' layers: %s.", name, why_not)
+    lean.undo()
     head.lean = None
     return []
 
