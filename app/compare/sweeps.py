@@ -109,8 +109,8 @@ class Sweeps:
             found = self._kept.find(job_id, owner, own)
         except Unavailable:
             return own
-        if own is not None and found is not own:
-            self._jobs.pop(job_id)
+        if own is not None and (found is None or found.written[0] != own.written[0]):
+            self._jobs.pop(job_id)  # deleted, or another process has gone on with it
         return found
 
     def watch(self, job: Sweep) -> None:

@@ -100,12 +100,19 @@ class Kept:
         `known`: as this process measured it, which is returned unless another one has gone on with it since.
         """
         with self._database.transaction() as connection:
-            version = connection.execute(select(sweeps.c.version).where(sweeps.c.id == sweep_id)).scalar()
-            with self._lock:
-                known = known or self._read.get(sweep_id)
-            if version is None:
+            head = select(sweeps.c.version, sweeps.c.owner).where(sweeps.c.id == sweep_id)
+            there = connection.execute(head).one_or_none()
+            if there is None:
                 return None
-            if known and known.written[0] == version and not known.elsewhere and known.owner in (None, owner):
+            sees = owner if hmac.compare_digest(digest(owner), there.owner) else None
+            with self._lock:
+                known = known if known and known.owner == sees else self._read.get(sweep_id)
+            if (
+                known
+                and known.written[0] == there.version
+                and not known.elsewhere
+                and known.owner == sees  # what others see has no owner, and its owner cannot control that one
+            ):
                 return known
             row = connection.execute(select(sweeps).where(sweeps.c.id == sweep_id)).one_or_none()
         found = None if row is None else self._shown(row, owner)

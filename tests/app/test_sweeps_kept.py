@@ -31,10 +31,15 @@ from .test_sweeps import WAIT, Gate, order, until
 def database(place: Path | str) -> Iterator[Database]:
     database = Database(place)
     yield database
-    for thread in threading.enumerate():
-        if thread.name.startswith("sweep-"):  # it writes how the sweep ended
-            thread.join(WAIT)
+    all_written()
     database.close()
+
+
+def all_written() -> None:
+    """Wait until the sweeps that ended have written so."""
+    for thread in threading.enumerate():
+        if thread.name.startswith("sweep-"):
+            thread.join(WAIT)
 
 
 def process(database: Database, models: object = None) -> Sweeps:
@@ -69,6 +74,20 @@ def test_a_sweep_is_there_after_a_restart_and_in_other_processes(database: Datab
     assert other.get("nobody's", ANNA) is None
     other.delete(found)
     assert all(jobs.get(job.id, ANNA) is None for jobs in (other, process(database)))
+
+
+def test_an_owner_keeps_their_sweep_after_somebody_else_looked_at_it(database: Database) -> None:
+    """Catches: no Resume and no Delete once the link has been opened by another."""
+    for jobs in (here := process(database), process(database)):
+        job = here.start(order(), ANNA)
+        assert job.wait(WAIT)
+        all_written()
+        for _ in range(2):
+            seen, mine = jobs.get(job.id, BEN), jobs.get(job.id, ANNA)
+            assert seen is not None and mine is not None
+            assert (seen.owner, mine.owner) == (None, ANNA)
+        if jobs is here:
+            assert mine is job, "what this process measured is not read again"
 
 
 def test_a_sweep_is_watched_and_stopped_from_another_process(database: Database) -> None:
